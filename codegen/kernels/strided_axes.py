@@ -81,8 +81,8 @@ class BorderWindow:
     def nonzero_taps(self, low: Any, high: Any) -> tuple[Any, Any]:
         """Return the first tap that reads data at some positions, and the end of such taps.
 
-        These are the positions from `low` to `high`. Both results may lie beyond the taps that there
-        are. Takes integers, or index expressions.
+        These are the positions from `low` to `high`. Both results may lie beyond the taps that
+        there are. Takes integers, or index expressions.
 
         >>> window = BorderWindow(Index("h"), Index("r"), 7, 5, 1, 2, 4, 7)
         >>> window.nonzero_taps(0, 0), window.nonzero_taps(5, 6)

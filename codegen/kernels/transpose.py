@@ -25,7 +25,7 @@ from codegen.kernels.epilogue import (
 from codegen.kernels.strided_axes import Side, StridedAxis, merged, offset
 from codegen.lowering.block import buffer
 from codegen.lowering.guards import Range
-from codegen.lowering.parallel import ELEMENTS
+from codegen.lowering.parallel import MIN_ELEMENTS
 from einalg.language.analysis.simplify import simplify
 from einalg.language.index.affine import Affine, Index
 from einalg.language.index.convert import affine
@@ -71,7 +71,7 @@ def transpose_kernel(
     if not _fits_squares(dtype) or min(pair.row.extent, pair.column.extent) < size:
         return None
     if parallel is None:
-        parallel = prod(scope.shape) >= ELEMENTS
+        parallel = prod(scope.shape) >= MIN_ELEMENTS
     kind = "seq"
     if parallel:
         kind = "par"

@@ -42,16 +42,21 @@ LOCAL_NAMES = {"Sum": "total", "Prod": "product", "Max": "largest", "Min": "smal
 
 
 def buffer(tensor: Any) -> Buf:
-    """The memory of a tensor."""
+    """Return the memory of a tensor."""
     return Buf(tensor.name, tensor.shape, tensor.dtype)
 
 
 class StatementSource:
-    """The statement `name = scope` with what lowering asks about it again and again."""
+    """The statement `name = scope` with what lowering asks about it again and again.
 
-    def __init__(self, name: str, scope: Scope, holes: Mapping[str, Scope], schedule: Schedule):
+    `statements` are the scopes of other statements; some have no value at some points of their box.
+    """
+
+    def __init__(
+        self, name: str, scope: Scope, statements: Mapping[str, Scope], schedule: Schedule
+    ):
         self.name, self.schedule = name, schedule
-        self.holes = {tensor: other for tensor, other in holes.items() if other.where}
+        self.partial_statements = {n: other for n, other in statements.items() if other.where}
         self.scope = distinct_indices(scope)
         self.output = buffer(statement_tensor(name, scope))
         self.buffers = {t.name: buffer(t) for t in scope.tensors.values()}
@@ -60,79 +65,102 @@ class StatementSource:
 
     @cached_property
     def plan(self) -> LoopPlan:
-        everything = [
-            *self.cutting,
-            *(c for r in reductions(self.scope.body) for c in self.skipping(r)),
-        ]
-        return make_plan(self.scope, tuple(dict.fromkeys(everything)), self.schedule)
+        conditions = list(self.cutting)
+        for reduce in reductions(self.scope.body):
+            conditions += self.skipping(reduce)
+        return make_plan(self.scope, tuple(dict.fromkeys(conditions)), self.schedule)
 
     def layers(self, access: Access) -> list[Layer]:
-        """`codegen.lowering.guards.layers` of an access."""
+        """Return `codegen.lowering.guards.layers` of an access."""
         if access not in self._layers:
-            self._layers[access] = layers(access, self.holes)
+            self._layers[access] = layers(access, self.partial_statements)
         return self._layers[access]
 
     def skipping(self, reduce: Reduce) -> tuple[Constraint, ...]:
-        """`codegen.lowering.guards.skipping` of a reduction."""
+        """Return `codegen.lowering.guards.skipping` of a reduction."""
         if reduce not in self._skipping:
-            self._skipping[reduce] = skipping(reduce, self.holes)
+            self._skipping[reduce] = skipping(reduce, self.partial_statements)
         return self._skipping[reduce]
 
     def is_large(self, reduce: Reduce) -> bool:
-        """Whether a reduction is not to be written out: it has many points, stands before loops, or vectors had better hold neighbouring terms."""
-        last = self.scope.indices[-1] if self.scope.rank else None
-        most = self.schedule.again - 1 if self.inner else self.schedule.unroll
-        return points(reduce) > most or is_across(reduce, last)
+        """Whether a reduction is not to be written out.
+
+        It has many points, stands before loops, or vectors had better hold neighbouring terms.
+        """
+        last = None
+        if self.scope.rank:
+            last = self.scope.indices[-1]
+        most_points: float = self.schedule.unroll
+        if self.inner:
+            most_points = self.schedule.hoisted_points - 1
+        return points(reduce) > most_points or is_across(reduce, last)
 
     @cached_property
     def inner(self) -> frozenset[Index]:
-        """The indices whose loops stand behind reductions that do not depend on them."""
-        return repeating(self.scope, self.schedule.again)
+        """Return the indices whose loops stand behind reductions that do not depend on them."""
+        return repeating(self.scope, self.schedule.hoisted_points)
 
     @cached_property
     def cutting(self) -> tuple[Constraint, ...]:
-        """The conditions that are worth a cut of a loop over the output: all but those that bound the loops of a large reduction."""
+        """Return the conditions that are worth a cut of a loop over the output.
+
+        That is all but those that bound the loops of a large reduction.
+        """
         reduces = list(reductions(self.scope.body))
-        found = list(self.scope.where)
-        for body in (self.scope.body, *(r.body for r in reduces)):
-            for access in direct_accesses(body):
-                found += [c for conditions, _ in self.layers(access) for c in conditions]
-            found += [
-                c
-                for c in map(index_condition, sorted(body.atoms(sympy.Rel), key=str))
-                if c is not None
-            ]
-        bounding = set()
+        conditions = list(self.scope.where)
+        conditions += self._read_conditions(self.scope.body)
         for reduce in reduces:
-            found += reduce.where
+            conditions += self._read_conditions(reduce.body)
+        bounding = set[Constraint]()
+        for reduce in reduces:
+            conditions += reduce.where
             if self.is_large(reduce):
-                bounding |= {
-                    c
-                    for c in self.skipping(reduce)
-                    if any(c.form.coefficient(i) for i in reduce.indices)
-                }
-        return tuple(c for c in dict.fromkeys(found) if c not in bounding)
+                bounding |= self._loop_bounds(reduce)
+        return tuple(c for c in dict.fromkeys(conditions) if c not in bounding)
+
+    def _read_conditions(self, body: Any) -> list[Constraint]:
+        """Return the conditions on what a body reads, and its comparisons of indices."""
+        conditions: list[Constraint] = []
+        for access in direct_accesses(body):
+            for inside, _ in self.layers(access):
+                conditions += inside
+        for comparison in sorted(body.atoms(sympy.Rel), key=str):
+            condition = index_condition(comparison)
+            if condition is not None:
+                conditions.append(condition)
+        return conditions
+
+    def _loop_bounds(self, reduce: Reduce) -> set[Constraint]:
+        """Return the conditions of a reduction that bound one of its loops."""
+        bounds = set[Constraint]()
+        for condition in self.skipping(reduce):
+            if any(condition.form.coefficient(index) for index in reduce.indices):
+                bounds.add(condition)
+        return bounds
 
     def accumulated(self, reduce: Reduce) -> str:
-        """The type in which a reduction is summed."""
+        """Return the type in which a reduction is summed."""
         return computed(result_dtype(reduce))
 
     def identity(self, reduce: Reduce) -> Number:
         return Number(constant(reduce.identity).value, self.accumulated(reduce))
 
     def target(self, place: Place) -> Ref:
-        """The element of the output at a place."""
-        return self._element(
-            self.output, [affine(it.index) - it.low for it in self.scope.iterators], place
-        )
+        """Return the element of the output at a place."""
+        subscripts = [affine(it.index) - it.low for it in self.scope.iterators]
+        return self._element(self.output, subscripts, place)
 
     def read(self, access: Access, place: Place) -> Ref:
-        """The element that an access reads at a place, inside its tensor."""
+        """Return the element that an access reads at a place, inside its tensor."""
         subscripts = [form - low for form, (low, _) in zip(access.subscripts, access.tensor.box)]
         return self._element(self.buffers[access.tensor.name], subscripts, place)
 
     def _element(self, buf: Buf, subscripts: Sequence[Affine], place: Place) -> Ref:
-        """An element of a buffer; of its flat view where a loop runs on over the ends of rows, or where that spares `//` and `%`."""
+        """Return an element of a buffer.
+
+        Of its flat view where a loop runs on over the ends of rows, or where that spares `//` and
+        `%`.
+        """
         forms = tuple(place.form(s) for s in subscripts)
         merged = any(form.indices & self.plan.merged for form in forms)
         if merged or not all(form.is_affine() for form in forms):
@@ -146,12 +174,19 @@ class StatementSource:
 
 
 def _quotients(forms: Sequence[Affine]) -> int:
-    return sum(1 for form in forms for atom, _ in form.terms if not isinstance(atom, Index))
+    """Return how many terms are quotients or remainders."""
+    count = 0
+    for form in forms:
+        count += sum(not isinstance(atom, Index) for atom, _ in form.terms)
+    return count
 
 
 @dataclass
 class Block:
-    """Statements being written, with what is known where they stand and the reductions that are already summed there."""
+    """Statements being written, with what is known where they stand.
+
+    `results` are the reductions that are already summed there.
+    """
 
     place: Place
     names: set[str]
@@ -159,11 +194,11 @@ class Block:
     statements: list[Statement] = field(default_factory=list)
 
     def inner(self, place: Place | None = None) -> Block:
-        """A block inside this one."""
+        """Return a block inside this one."""
         return Block(place or self.place, set(self.names), dict(self.results))
 
-    def beside(self, place: Place) -> Block:
-        """The same statements, with other values of the indices."""
+    def at(self, place: Place) -> Block:
+        """Return a block that writes the same statements, with other values of the indices."""
         return Block(place, self.names, dict(self.results), self.statements)
 
     def add(self, *statements: Statement) -> None:
@@ -177,39 +212,48 @@ class Block:
             count += 1
             name = f"{stem}{count}"
         self.names.add(name)
-        buf = Buf(name, shape, dtype, "local" if shape else "reg")
+        space = "reg"
+        if shape:
+            space = "local"
+        buf = Buf(name, shape, dtype, space)
         self.add(Alloc(buf))
         return buf
 
     def loop(self, index: Index, low: Bound, high: Bound, body: Block) -> None:
-        """Add a loop; one without loops inside, over elements of arrays, is for vector registers."""
-        if body.statements:
-            inside = [node for statement in body.statements for node in walk(statement)]
-            flat = not any(
-                isinstance(n, For) or (isinstance(n, Alloc) and n.buf.shape) for n in inside
-            )
-            bounds = enclosure(low, body.place.ranges)[0], enclosure(high, body.place.ranges)[1]
-            self.add(
-                For(index, low, high, bounds, tuple(body.statements), "vec" if flat else "seq")
-            )
+        """Add a loop; one without loops inside, over elements of arrays, is for vectors."""
+        if not body.statements:
+            return
+        kind = "vec"
+        if _has_loops(body.statements):
+            kind = "seq"
+        bounds = enclosure(low, body.place.ranges)[0], enclosure(high, body.place.ranges)[1]
+        self.add(For(index, low, high, bounds, tuple(body.statements), kind))
 
     def branch(
         self, conditions: Sequence[Constraint], then: Block, orelse: Block | None = None
     ) -> None:
         """Add `then` where the conditions hold, and `orelse` where not."""
-        if then.statements or (orelse and orelse.statements):
-            self.add(
-                If(
-                    Predicate(tuple(conditions)),
-                    tuple(then.statements),
-                    tuple(orelse.statements) if orelse else (),
-                )
-            )
+        others: tuple[Statement, ...] = ()
+        if orelse is not None:
+            others = tuple(orelse.statements)
+        if then.statements or others:
+            self.add(If(Predicate(tuple(conditions)), tuple(then.statements), others))
 
     def put(self, ref: Ref, op: str, value: Value) -> None:
         self.add(Store(ref, op, value))
 
 
+def _has_loops(statements: Sequence[Statement]) -> bool:
+    """Whether there are loops or arrays of their own in some statements."""
+    for statement in statements:
+        for node in walk(statement):
+            if isinstance(node, For) or (isinstance(node, Alloc) and node.buf.shape):
+                return True
+    return False
+
+
 def constant_bound(bound: Bound) -> int | None:
-    """A bound's value, where it is one number."""
-    return bound.const if isinstance(bound, Affine) and not bound.terms else None
+    """Return a bound's value, where it is one number."""
+    if isinstance(bound, Affine) and not bound.terms:
+        return bound.const
+    return None

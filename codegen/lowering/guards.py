@@ -1,4 +1,7 @@
-"""Conditions on indices in a loop nest: when a padded read is inside its tensor, and where a loop may be cut so that it always is."""
+"""Conditions on indices in a loop nest.
+
+These say when a padded read is inside its tensor, and where a loop may be cut so that it always is.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +20,7 @@ from einalg.language.ir.tensor import Access, Padded, Tensor
 from einalg.language.ir.traversal import accesses
 
 PHASES = 4  # up to so many remainders of an index are written out side by side
-Range = tuple[int, int]
+Range = tuple[int, int]  # low <= value < high
 Layer = tuple[tuple[Constraint, ...], Any]
 
 
@@ -25,8 +28,8 @@ Layer = tuple[tuple[Constraint, ...], Any]
 class Place:
     """A point of a loop nest under construction, and what is known there.
 
-    `ranges` encloses every index that is not `fixed` to one value; `bound` are those whose loop is already open; `known` are
-    conditions that hold.
+    `ranges` encloses every index that is not `fixed` to one value, as in `{i: (0, 8)}`; `bound` are
+    those whose loop is already open; `known` are conditions that hold.
     """
 
     ranges: Mapping[Index, Range]
@@ -35,78 +38,90 @@ class Place:
     known: frozenset[Constraint] = frozenset()
 
     def form(self, form: Affine) -> Affine:
-        """An index expression as it is here."""
+        """Return an index expression as it is here."""
         return simplify(form.substitute(self.fixed), self.ranges)
 
     def condition(self, condition: Constraint) -> Constraint:
-        """A condition as it is here."""
+        """Return a condition as it is here."""
         form = self.form(condition.form)
-        return condition if form is condition.form else Constraint(form, condition.relation)
+        if form is condition.form:
+            return condition
+        return Constraint(form, condition.relation)
 
     def decide(self, condition: Constraint) -> bool | None:
-        """Whether a condition holds everywhere here (True), nowhere (False), or that depends (None)."""
+        """Tell whether a condition holds everywhere here, or nowhere; None where that depends."""
         condition = self.condition(condition)
         if condition.truth is not None or condition in self.known:
             return condition.truth is not False
         low, high = condition.form.interval(self.ranges)
         if condition.relation == ">=":
-            return True if low >= 0 else False if high < 0 else None
-        return True if low == high == 0 else False if low > 0 or high < 0 else None
+            holds, fails = low >= 0, high < 0
+        else:
+            holds, fails = low == high == 0, low > 0 or high < 0
+        if holds:
+            return True
+        if fails:
+            return False
+        return None
 
     def open(self, conditions: Iterable[Constraint]) -> tuple[Constraint, ...] | None:
-        """The conditions, as they are here, that are not known to hold; None where one never holds."""
-        found: dict[Constraint, None] = {}
+        """Return the conditions, as they are here, that may or may not hold.
+
+        None where one never holds.
+        """
+        undecided: dict[Constraint, None] = {}
         for condition in conditions:
             truth = self.decide(condition)
             if truth is False:
                 return None
             if truth is None:
-                found[self.condition(condition)] = None
-        return tuple(found)
+                undecided[self.condition(condition)] = None
+        return tuple(undecided)
 
     def bounded(self, bound: Bound) -> Bound:
-        """A loop bound as it is here."""
-        return (
-            self.form(bound)
-            if isinstance(bound, Affine)
-            else extreme(bound.op, [self.bounded(b) for b in bound.of], self)
-        )
+        """Return a loop bound as it is here."""
+        if isinstance(bound, Affine):
+            return self.form(bound)
+        return extreme(bound.op, [self.bounded(part) for part in bound.of], self)
 
     def is_bound(self, condition: Constraint) -> bool:
+        """Whether the loops of all indices of a condition are open."""
         return self.condition(condition).indices <= self.bound
 
     def fix(self, index: Index, value: int | Affine) -> Place:
-        """Inside a loop over one value only."""
+        """Return the place inside a loop over one value only."""
         known = {index: affine(value)}
-        return replace(
-            self, fixed={**{i: form.substitute(known) for i, form in self.fixed.items()}, **known}
-        )
+        fixed = {i: form.substitute(known) for i, form in self.fixed.items()}
+        return replace(self, fixed={**fixed, **known})
 
     def loop(self, index: Index, low: int, high: int) -> Place:
-        """Inside a loop over `index`, whose values `[low, high)` encloses."""
+        """Return the place inside a loop over `index`, whose values `[low, high)` encloses."""
         return replace(self, ranges={**self.ranges, index: (low, high)}, bound=self.bound | {index})
 
     def within(self, index: Index, low: int, high: int) -> Place:
-        """Inside `[low, high)` of an index: fixed where that is one value, else a loop."""
-        return self.fix(index, low) if high - low == 1 else self.loop(index, low, high)
+        """Return the place inside `[low, high)`: the index is fixed where that is one value."""
+        if high - low == 1:
+            return self.fix(index, low)
+        return self.loop(index, low, high)
 
     def given(self, conditions: Iterable[Constraint]) -> Place:
-        """Where the conditions hold."""
-        return replace(self, known=self.known | {self.condition(c) for c in conditions})
+        """Return the place where some conditions hold."""
+        return replace(self, known=self.known | set(map(self.condition, conditions)))
 
 
 def in_box(subscripts: Sequence[Affine], box: Sequence[Range]) -> tuple[Constraint, ...]:
-    """The conditions under which subscripts are inside a box."""
-    found = []
+    """Return the conditions under which subscripts are inside a box."""
+    conditions = []
     for form, (low, high) in zip(subscripts, box):
-        found += [Constraint(form - low, ">="), Constraint(-form + (high - 1), ">=")]
-    return tuple(found)
+        conditions += [Constraint(form - low, ">="), Constraint(-form + (high - 1), ">=")]
+    return tuple(conditions)
 
 
-def layers(access: Access, holes: Mapping[str, Scope]) -> list[Layer]:
-    """What a padded access reads: the tensor (None) under some conditions, else the first fill whose conditions hold.
+def layers(access: Access, statements: Mapping[str, Scope]) -> list[Layer]:
+    """Return what a padded access reads, as (conditions, value), the first whose conditions hold.
 
-    `holes` gives the scopes of statements that have no value at some points of their box.
+    That is the tensor (None), else the fills. `statements` are the scopes of other statements, some
+    of which have no value at some points of their box.
     """
     views: list[Padded] = []
     base = access.base
@@ -116,16 +131,22 @@ def layers(access: Access, holes: Mapping[str, Scope]) -> list[Layer]:
     if not views:
         return [((), None)]
     inside = in_box(access.subscripts, base.box)
-    hole = holes.get(base.name)
-    if hole is not None:
-        names = dict(zip(hole.indices, access.subscripts))
-        inside += tuple(c.substitute(names) for c in hole.where)
+    statement = statements.get(base.name)
+    if statement is not None:
+        names = dict(zip(statement.indices, access.subscripts))
+        inside += tuple(condition.substitute(names) for condition in statement.where)
+    results: list[Layer] = [(inside, None)]
     reach = base.box
-    found: list[Layer] = [(inside, None)]
-    for view in views:
-        reach = tuple((low - a, high + b) for (low, high), (a, b) in zip(reach, view.amounts))
-        found.append((in_box(access.subscripts, reach) if view is not views[-1] else (), view.fill))
-    return found
+    for view in views[:-1]:
+        reach = _padded(reach, view.amounts)
+        results.append((in_box(access.subscripts, reach), view.fill))
+    results.append(((), views[-1].fill))
+    return results
+
+
+def _padded(box: Sequence[Range], amounts: Sequence[tuple[int, int]]) -> tuple[Range, ...]:
+    """Return a box with so many elements before and after each axis."""
+    return tuple((low - before, high + after) for (low, high), (before, after) in zip(box, amounts))
 
 
 def fills_gaps(scope: Scope, known: Mapping[str, Scope]) -> bool:
@@ -137,58 +158,81 @@ def fills_gaps(scope: Scope, known: Mapping[str, Scope]) -> bool:
         innermost, base = None, access.base
         while isinstance(base, Padded):
             innermost, base = base, base.base
-        read = known.get(base.name) if isinstance(base, Tensor) else None
-        if innermost is not None and innermost.fill != 0 and read is not None and read.where:
+        if innermost is None or innermost.fill == 0 or not isinstance(base, Tensor):
+            continue
+        read = known.get(base.name)
+        if read is not None and read.where:
             return True
     return False
 
 
-def skipping(reduce: Reduce, holes: Mapping[str, Scope]) -> tuple[Constraint, ...]:
-    """Conditions outside of which a point of a reduction contributes nothing: its own, and those of fills that are absorbed."""
-    found = list(reduce.where)
+def skipping(reduce: Reduce, statements: Mapping[str, Scope]) -> tuple[Constraint, ...]:
+    """Return conditions outside of which a point of a reduction contributes nothing.
+
+    They are its own, and those of fills that are absorbed, as 0 is by a sum.
+    """
+    conditions = list(reduce.where)
     for access in dict.fromkeys(direct_accesses(reduce.body)):
-        inside, *fills = layers(access, holes)
-        if fills and all(
-            _replaced(reduce.body, access, fill) == reduce.identity for _, fill in fills
-        ):
-            found += inside[0]
-    return tuple(dict.fromkeys(found))
+        inside, *fills = layers(access, statements)
+        if fills and all(_absorbs(reduce, access, fill) for _, fill in fills):
+            conditions += inside[0]
+    return tuple(dict.fromkeys(conditions))
+
+
+def _absorbs(reduce: Reduce, access: Access, fill: Any) -> bool:
+    """Whether a point of a reduction contributes nothing where an access reads a fill."""
+
+    def read(node: Any) -> Any:
+        if node == access:
+            return fill
+        return node
+
+    return rebuild(reduce.body, read) == reduce.identity
 
 
 def direct_accesses(body: Any) -> list[Access]:
-    """The accesses of a body that are in no reduction."""
-    found: list[Access] = []
+    """Return the accesses of a body that are in no reduction."""
+    results: list[Access] = []
 
     def see(node: Any) -> Any:
         if isinstance(node, Access):
-            found.append(node)
+            results.append(node)
         return node
 
     rebuild(body, see)
-    return found
+    return results
 
 
-def _replaced(body: Any, access: Access, fill: Any) -> Any:
-    return rebuild(body, lambda node: fill if node == access else node)
+@dataclass(frozen=True)
+class _LinearCondition:
+    """A condition as `step*index + rest`."""
+
+    step: int
+    rest: Affine
+
+
+def _in_index(place: Place, index: Index, condition: Constraint) -> _LinearCondition:
+    """Return a condition by an index; `rest` may still depend on it under `//` or `%`."""
+    form = place.form(condition.form)
+    step = form.coefficient(index)
+    return _LinearCondition(step, form - affine(index) * step)
 
 
 def narrowed(
     place: Place, index: Index, low: Bound, high: Bound, conditions: Sequence[Constraint]
 ) -> tuple[Bound, Bound, tuple[Constraint, ...]]:
-    """Bounds of a loop over `index` inside which the conditions that are linear in it hold; and the conditions that are left."""
+    """Return bounds of a loop inside which conditions hold, and the conditions that are left.
+
+    Those hold that are linear in the index of the loop, and otherwise depend on outer loops alone.
+    """
     lows, highs, left = [low], [high], []
     for condition in conditions:
-        form = place.form(condition.form)
-        step = form.coefficient(index)
-        rest = form - affine(index) * step
-        if (
-            not step
-            or not rest.indices <= place.bound
-            or (condition.relation == "==" and abs(step) != 1)
-        ):
+        linear = _in_index(place, index, condition)
+        step, rest = linear.step, linear.rest
+        is_outer = rest.indices <= place.bound
+        if not step or not is_outer or (condition.relation == "==" and abs(step) != 1):
             left.append(condition)
-            continue
-        if condition.relation == "==":
+        elif condition.relation == "==":
             value = -rest * step
             lows.append(value)
             highs.append(value + 1)
@@ -200,55 +244,71 @@ def narrowed(
 
 
 def extreme(op: str, of: Sequence[Bound], place: Place) -> Bound:
-    """The largest or smallest of some bounds, without those that another one makes superfluous."""
-    kept: list[Bound] = []
+    """Return the largest or smallest of some bounds, without superfluous ones."""
+    needed: list[Bound] = []
     for bound in map(place.bounded, of):
-        if not any(_covers(other, bound, op, place) for other in kept):
-            kept = [other for other in kept if not _covers(bound, other, op, place)] + [bound]
-    return kept[0] if len(kept) == 1 else MinMax(op, tuple(kept))
+        if any(_covers(other, bound, op, place) for other in needed):
+            continue
+        needed = [other for other in needed if not _covers(bound, other, op, place)]
+        needed.append(bound)
+    if len(needed) == 1:
+        return needed[0]
+    return MinMax(op, tuple(needed))
 
 
 def _covers(one: Bound, two: Bound, op: str, place: Place) -> bool:
     """Whether `one` is at least as strict as `two` wherever the indices are in their ranges."""
+    if one == two:
+        return True
     (low1, high1), (low2, high2) = enclosure(one, place.ranges), enclosure(two, place.ranges)
-    return one == two or (low1 >= high2 if op == "max" else high1 <= low2)
+    if op == "max":
+        return low1 >= high2
+    return high1 <= low2
 
 
 def enclosure(bound: Bound, ranges: Mapping[Index, Range]) -> Range:
-    """Closed bounds of a bound's value."""
+    """Return closed bounds of a bound's value."""
     if isinstance(bound, Affine):
         return bound.interval(ranges)
-    lows, highs = zip(*(enclosure(b, ranges) for b in bound.of))
-    pick = max if bound.op == "max" else min
+    lows, highs = zip(*(enclosure(part, ranges) for part in bound.of))
+    pick = {"max": max, "min": min}[bound.op]
     return pick(lows), pick(highs)
 
 
 def cuts(
     place: Place, index: Index, low: int, high: int, conditions: Iterable[Constraint]
 ) -> list[int]:
-    """Where to cut `[low, high)` so that in each part as many conditions as possible are decided.
+    """Return where to cut `[low, high)` so that in each part many conditions are decided.
 
     Between all values of a short range, where the index stands under `//` or `%`.
     """
-    found: set[int] = set()
+    places: set[int] = set()
     for condition in conditions:
-        form = place.form(condition.form)
-        step = form.coefficient(index)
-        rest = form - affine(index) * step
-        if index in rest.indices:
+        linear = _in_index(place, index, condition)
+        if index in linear.rest.indices:
             if high - low <= PHASES and place.decide(condition) is None:
-                found |= set(range(low, high))
-            continue
-        if not step:
-            continue
-        first, last = rest.interval(place.ranges)
-        if condition.relation == ">=":
-            found |= {_first_true(step, first), _first_true(step, last)}
-        elif first == last and first % step == 0:
-            found |= {-first // step, -first // step + 1}
-    return sorted(c for c in found if low < c < high)
+                places.update(range(low, high))
+        elif linear.step:
+            places.update(_changes(place, condition.relation, linear))
+    return sorted(cut for cut in places if low < cut < high)
+
+
+def _changes(place: Place, relation: str, linear: _LinearCondition) -> tuple[int, ...]:
+    """Return the values of an index at which a condition begins to hold, or no longer holds."""
+    step = linear.step
+    first, last = linear.rest.interval(place.ranges)
+    if relation == ">=":
+        return _first_true(step, first), _first_true(step, last)
+    if first == last and first % step == 0:
+        return -first // step, -first // step + 1
+    return ()
 
 
 def _first_true(step: int, rest: int) -> int:
-    """The index at which `step*index + rest >= 0` begins to hold (step > 0), or no longer holds (step < 0)."""
-    return -(rest // step) if step > 0 else rest // -step + 1
+    """Return the index at which `step*index + rest >= 0` begins to hold, or no longer holds.
+
+    The former where the step is positive.
+    """
+    if step > 0:
+        return -(rest // step)
+    return rest // -step + 1

@@ -1,13 +1,15 @@
-"""Which loops run over a statement's indices: split where `//` and `%` ask for it, merged where neighbours lie in one row.
+"""Which loops run over a statement's indices.
 
-A level is one loop. The indices of the expression are either levels themselves, or fixed to index expressions of levels.
+They are split where `//` and `%` ask for it, and merged where neighbours lie in one row. A level is
+one loop. The indices of the expression are either levels themselves, or fixed to index expressions
+of levels.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from math import gcd, prod
+from math import gcd, inf, prod
 from typing import Any
 
 import sympy
@@ -25,6 +27,9 @@ from einalg.language.ir.scope import Scope
 from einalg.language.ir.tensor import Access, Constant
 from einalg.language.ir.traversal import accesses, reductions
 
+MAX_PERIODS = 7  # of quotients of one index whose common period is looked for
+MAX_MERGED_EXTENT = 64  # elements of a row, from which on it is not merged with those around it
+
 
 @dataclass(frozen=True)
 class LoopLevel:
@@ -37,17 +42,19 @@ class LoopLevel:
 
     @property
     def extent(self) -> int:
-        """The largest number of steps."""
+        """Return the largest number of steps."""
         return self.range[1] - self.range[0]
 
 
 @dataclass
 class LoopPlan:
-    """The loops over the output, outer first; those over each summed index; and what the other indices are fixed to.
+    """The loops over the output, outer first, and over each summed index.
 
-    `conditions` say where a loop is to be cut besides where reads enter and leave their tensors. `merged` are the loops that run
-    on over the ends of rows. The steps of the loops in `written` are written out inside the innermost one. `repeated` is the depth of the
-    first loop on which no reduction depends, though these depend on the innermost one.
+    `fixed` are the expressions to which the other indices are fixed, as in `{i: 4*i_outer +
+    i_inner}`. `conditions` say where a loop is to be cut besides where reads enter and leave their
+    tensors. `merged` are the loops that run on over the ends of rows. The steps of the loops in
+    `written` are written out inside the innermost one. `repeated` is the depth of the first loop on
+    which no reduction depends, though these depend on the innermost one.
     """
 
     output: list[LoopLevel] = field(default_factory=list)
@@ -68,65 +75,113 @@ class LoopPlan:
 
 
 def make_plan(scope: Scope, conditions: Iterable[Constraint], schedule: Schedule) -> LoopPlan:
-    """The loops of a scope with distinct indices; `conditions` are all that decide what is read or written."""
-    reduces = list(reductions(scope.body))
-    plan = LoopPlan(
-        ranges={
-            it.index: (it.low, it.high)
-            for it in (*scope.iterators, *(it for r in reduces for it in r.iterators))
-        }
+    """Return the loops of a scope with distinct indices.
+
+    `conditions` are all that decide what is read or written.
+    """
+    conditions = tuple(conditions)
+    inner = repeating(scope, schedule.hoisted_points)
+    large = bool(inner) or any(
+        points(reduce) > schedule.unroll for reduce in reductions(scope.body)
     )
-    inner = repeating(scope, schedule.again)
-    large = bool(inner) or any(points(reduce) > schedule.unroll for reduce in reduces)
     quotients = _quotients(scope, conditions)
-    last = next((it.index for it in reversed(scope.iterators) if it.extent != 1), None)
-    walked = list(scope.iterators)
-    if inner:
-        walked.sort(key=lambda it: (it.index == last, it.index in inner))
-    for it in walked:
-        phases = PHASES if not (large and it.index == last) else 0
-        if it.index in inner and plan.repeated is None:
-            plan.repeated = len(plan.output)
-        plan.output += _split(plan, it, quotients.get(it.index, []), phases)
-    for it in (it for reduce in reduces for it in reduce.iterators):
+    plan = LoopPlan()
+    for it in (*scope.iterators, *_summed(scope.body)):
+        plan.ranges[it.index] = (it.low, it.high)
+    _add_output_loops(plan, scope, inner, quotients, large)
+    for it in _summed(scope.body):
         if it.index not in plan.summed:
             plan.summed[it.index] = _split(plan, it, quotients.get(it.index, []), 0)
-    if not quotients and not large and not any(True for _ in conditions) and not has_numbers(scope):
-        while merge_last(plan, scope, 64):
+    if large:
+        return plan
+    if not quotients and not conditions and not has_numbers(scope):
+        while merge_last(plan, scope, MAX_MERGED_EXTENT):
             pass
-    if not large:
-        _write_out(plan, scope, schedule.written)
-    if not quotients and not large:
+    _write_out(plan, scope, schedule.constant_terms)
+    if not quotients:
         _tile(plan, scope, schedule.tile)
     return plan
 
 
-def repeating(scope: Scope, least: float) -> frozenset[Index]:
-    """The indices of the output on which no reduction of so many points depends, where these depend on one behind them; but for the last."""
-    reduces = [reduce for reduce in reductions(scope.body) if points(reduce) >= least]
-    read = {index for reduce in reduces for index in reduce.free_symbols}
-    walked = [it.index for it in scope.iterators if it.extent > 1]
-    depends = [index in read for index in walked]
+def _add_output_loops(
+    plan: LoopPlan,
+    scope: Scope,
+    inner: frozenset[Index],
+    quotients: Mapping[Index, Sequence[Quotient]],
+    large: bool,
+) -> None:
+    """Add the loops over the output; those over `inner` stand behind all but the last one."""
+    last = None
+    for it in scope.iterators:
+        if it.extent != 1:
+            last = it.index
+
+    def order(it: LoopIndex) -> tuple[bool, bool]:
+        return it.index == last, it.index in inner
+
+    iterators = list(scope.iterators)
+    if inner:
+        iterators.sort(key=order)
+    for it in iterators:
+        phases = PHASES
+        if large and it.index == last:
+            phases = 0
+        if it.index in inner and plan.repeated is None:
+            plan.repeated = len(plan.output)
+        plan.output += _split(plan, it, quotients.get(it.index, []), phases)
+
+
+def _summed(body: Any) -> list[LoopIndex]:
+    """Return the indices of all reductions of a body."""
+    iterators: list[LoopIndex] = []
+    for reduce in reductions(body):
+        iterators += reduce.iterators
+    return iterators
+
+
+def repeating(scope: Scope, min_points: float) -> frozenset[Index]:
+    """Return the indices of the output on which no large reduction depends; but for the last.
+
+    Empty unless some of these reductions, of so many points at least, depend on an index behind
+    them.
+    """
+    reduces = [reduce for reduce in reductions(scope.body) if points(reduce) >= min_points]
+    read = set[Index]()
+    for reduce in reduces:
+        read.update(reduce.free_symbols)
+    indices = [it.index for it in scope.iterators if it.extent > 1]
+    depends = [index in read for index in indices]
     if not reduces or scope.where or depends == sorted(depends, reverse=True):
         return frozenset()
-    return frozenset(index for index in walked[:-1] if index not in read)
+    return frozenset(index for index in indices[:-1] if index not in read)
 
 
 def points(reduce: Reduce) -> int:
-    """The points of a reduction, with those of the reductions inside it."""
+    """Return the points of a reduction, with those of the reductions inside it."""
     return prod(it.extent for it in reduce.iterators) * prod(
-        it.extent for r in reductions(reduce.body) for it in r.iterators
+        it.extent for it in _summed(reduce.body)
     )
 
 
 # Quotients.
 
 
-def _quotients(
-    scope: Scope, conditions: Iterable[Constraint]
-) -> dict[Index, list[tuple[int, bool, int]]]:
-    """For each index under `//` or `%`: the period, whether it stands there alone with coefficient 1, and the constant beside it."""
-    found: dict[Index, dict[tuple[int, bool, int], None]] = {}
+@dataclass(frozen=True)
+class Quotient:
+    """How an index stands under `//` or `%`.
+
+    The values repeat or step with a period; `alone` says that nothing but a constant stands beside
+    it, without a coefficient.
+    """
+
+    period: int
+    alone: bool
+    constant: int
+
+
+def _quotients(scope: Scope, conditions: Iterable[Constraint]) -> dict[Index, list[Quotient]]:
+    """Return the quotients of each index that stands under `//` or `%`."""
+    results: dict[Index, dict[Quotient, None]] = {}
 
     def see(form: Affine) -> None:
         for atom, _ in form.terms:
@@ -134,35 +189,35 @@ def _quotients(
                 continue
             see(atom.argument)
             for index in sorted(atom.argument.indices, key=str):
-                step = atom.argument.coefficient(index)
-                alone = step == 1 and len(atom.argument.terms) == 1
-                period = atom.divisor // gcd(step, atom.divisor) if step else atom.divisor
-                found.setdefault(index, {})[period, alone, atom.argument.const] = None
+                quotient = _quotient(atom.argument, atom.divisor, index)
+                results.setdefault(index, {})[quotient] = None
 
     for access in accesses(scope.body):
         for form in access.subscripts:
             see(form)
     for condition in conditions:
         see(condition.form)
-    return {index: list(entries) for index, entries in found.items()}
+    return {index: list(entries) for index, entries in results.items()}
+
+
+def _quotient(argument: Affine, divisor: int, index: Index) -> Quotient:
+    step = argument.coefficient(index)
+    period = divisor
+    if step:
+        period = divisor // gcd(step, divisor)
+    return Quotient(period, step == 1 and len(argument.terms) == 1, argument.const)
 
 
 def _split(
-    plan: LoopPlan, it: LoopIndex, quotients: Sequence[tuple[int, bool, int]], phases: int
+    plan: LoopPlan, it: LoopIndex, quotients: Sequence[Quotient], phases: int
 ) -> list[LoopLevel]:
-    """The loops over one index: one, or a loop over blocks and one inside each block."""
+    """Return the loops over one index: one, or a loop over blocks and one inside each block."""
     if it.extent == 1:
         plan.fixed[it.index] = affine(it.low)
         return []
-    periods = {
-        p for p, alone, const in quotients if alone and (it.low + const) % p == 0 and p < it.extent
-    }
-    if phases and quotients and not periods:
-        common = prod({p for p, _, _ in quotients}) if len(quotients) < 8 else phases + 1
-        periods = {common} if common <= min(phases, it.extent - 1) else periods
-    if not periods:
+    period = _block_size(it, quotients, phases)
+    if period is None:
         return [LoopLevel(it.index, affine(it.low), affine(it.high), (it.low, it.high))]
-    period = max(periods)
     outer, inner = plan.fresh(f"{it.index.name}_outer"), plan.fresh(f"{it.index.name}_inner")
     blocks = -(-it.extent // period)
     first = plan.level(outer, affine(0), affine(blocks), (0, blocks))
@@ -175,26 +230,45 @@ def _split(
     return [first, plan.level(inner, affine(0), high, (0, period))]
 
 
+def _block_size(it: LoopIndex, quotients: Sequence[Quotient], phases: int) -> int | None:
+    """Return the elements of a block inside which quotients of an index are simple.
+
+    That is a period that begins with the index, or one of all quotients, of so many phases at most.
+    """
+    periods = []
+    for quotient in quotients:
+        begins = (it.low + quotient.constant) % quotient.period == 0
+        if quotient.alone and begins and quotient.period < it.extent:
+            periods.append(quotient.period)
+    if periods:
+        return max(periods)
+    if not phases or not quotients or len(quotients) > MAX_PERIODS:
+        return None
+    common = prod({quotient.period for quotient in quotients})
+    if common <= min(phases, it.extent - 1):
+        return common
+    return None
+
+
 # Numbers of constants.
 
 
-def _write_out(plan: LoopPlan, scope: Scope, most: int) -> None:
-    """Set the loops apart that say which numbers of constants are read: these are known where their steps are written out.
+def _write_out(plan: LoopPlan, scope: Scope, max_terms: int) -> None:
+    """Mark the loops that choose numbers of constants as written out, where their terms are few.
 
-    Everything else is then read once for all steps, as in the transforms of a bilinear factorisation.
+    These numbers are then in the code. Everything else is read once for all steps, as in the
+    transforms of a bilinear factorisation.
     """
-    constants = [access for access in accesses(scope.body) if isinstance(access.tensor, Constant)]
-    choosing = {
-        i
-        for access in constants
-        for form in access.subscripts
-        for i in form.substitute(plan.fixed).indices
-    }
+    choosing = set[Index]()
+    for access in accesses(scope.body):
+        if isinstance(access.tensor, Constant):
+            for form in access.subscripts:
+                choosing |= form.substitute(plan.fixed).indices
     if not plan.output or plan.output[-1].index in choosing:
         return
     terms = max(1, sum(points(reduce) for reduce in reductions(scope.body)))
     for level in reversed(plan.output):
-        if level.index in choosing and terms * level.extent <= most:
+        if level.index in choosing and terms * level.extent <= max_terms:
             terms *= level.extent
             plan.written.insert(0, level)
     plan.output = [level for level in plan.output if level not in plan.written]
@@ -205,26 +279,25 @@ def _write_out(plan: LoopPlan, scope: Scope, most: int) -> None:
 
 def has_numbers(scope: Scope) -> bool:
     """Whether an index stands in a body as a number."""
-    found = False
-
-    def see(body: Any) -> None:
-        nonlocal found
-        if isinstance(body, Access):
-            return
-        if isinstance(body, Reduce):
-            return see(body.body)
-        if not isinstance(body, sympy.Integer) and index_form(body) is not None:
-            found = True
-        for argument in getattr(body, "args", ()):
-            see(argument)
-
-    see(scope.body)
-    return found
+    return _has_index_number(scope.body)
 
 
-def merge_last(plan: LoopPlan, scope: Scope, longest: float) -> bool:
-    """Make the two innermost loops one, where the inner one is shorter than `longest` and every tensor is walked in one stride."""
-    if len(plan.output) < 2 or plan.output[-1].extent >= longest:
+def _has_index_number(body: Any) -> bool:
+    if isinstance(body, Access):
+        return False
+    if isinstance(body, Reduce):
+        return _has_index_number(body.body)
+    if not isinstance(body, sympy.Integer) and index_form(body) is not None:
+        return True
+    return any(map(_has_index_number, getattr(body, "args", ())))
+
+
+def merge_last(plan: LoopPlan, scope: Scope, max_extent: float = inf) -> bool:
+    """Make the two innermost loops one, where every tensor is walked in one stride.
+
+    Not where the inner one has `max_extent` steps or more. Tells whether they are one now.
+    """
+    if len(plan.output) < 2 or plan.output[-1].extent >= max_extent:
         return False
     one, two = plan.output[-2:]
     for access in accesses(scope.body):
@@ -235,8 +308,8 @@ def merge_last(plan: LoopPlan, scope: Scope, longest: float) -> bool:
     size = one.extent * two.extent
     place = {
         one.index: affine(one.range[0]),
-        two.index: affine(merged) + two.range[0],
-    }  # runs on over the ends of the rows
+        two.index: affine(merged) + two.range[0],  # runs on over the ends of the rows
+    }
     plan.fixed = {**{i: form.substitute(place) for i, form in plan.fixed.items()}, **place}
     plan.output[-2:] = [plan.level(merged, affine(0), affine(size), (0, size))]
     plan.merged.add(merged)
@@ -249,22 +322,19 @@ def _tile(plan: LoopPlan, scope: Scope, edge: int) -> None:
         return
     last = plan.output[-1]
     for access in accesses(scope.body):
-        steps = strides(access, plan.fixed)
-        across = [
-            k
-            for k, level in enumerate(plan.output[:-1])
-            if steps(level.index) == 1 and level.extent >= edge
-        ]
-        if across and abs(steps(last.index) or 0) >= edge:
-            first = plan.output[across[0]]
-            (rows, row), (columns, column) = _tiled(plan, first, edge), _tiled(plan, last, edge)
-            plan.output[across[0]] = rows
-            plan.output[-1:] = [columns, row, column]
-            return
+        stride = strides(access, plan.fixed)
+        for depth, level in enumerate(plan.output[:-1]):
+            if stride(level.index) == 1 and level.extent >= edge:
+                if abs(stride(last.index) or 0) < edge:
+                    break
+                (rows, row), (columns, column) = _tiled(plan, level, edge), _tiled(plan, last, edge)
+                plan.output[depth] = rows
+                plan.output[-1:] = [columns, row, column]
+                return
 
 
 def _tiled(plan: LoopPlan, level: LoopLevel, edge: int) -> tuple[LoopLevel, LoopLevel]:
-    """A loop over tiles, and the loop inside a tile."""
+    """Return a loop over tiles, and the loop inside a tile."""
     low, high = level.range
     tile = plan.fresh(f"{level.index.name}_tile")
     count = -(-level.extent // edge)
@@ -273,36 +343,48 @@ def _tiled(plan: LoopPlan, level: LoopLevel, edge: int) -> tuple[LoopLevel, Loop
     if level.extent % edge:
         plan.conditions.append(Constraint(-begin + (high - edge), ">="))
         end = MinMax("min", (end, affine(high)))
-    return plan.level(tile, affine(0), affine(count), (0, count)), plan.level(
-        level.index, begin, end, level.range
-    )
+    outer = plan.level(tile, affine(0), affine(count), (0, count))
+    return outer, plan.level(level.index, begin, end, level.range)
 
 
 def distinct_indices(scope: Scope) -> Scope:
-    """The scope with different names for indices of different ranges."""
+    """Return the scope with different names for indices of different ranges."""
     known: dict[Index, Range] = dict(scope.ranges)
 
     def rename(node: Any) -> Any:
-        if not isinstance(node, Reduce):
-            return node
-        taken = {*known, *node.free_symbols, *node.indices}
-        names: dict[Index, Affine] = {}
-        iterators = []
-        for index, low, high in node.iterators:
-            own = (
-                index
-                if known.get(index, (low, high)) == (low, high)
-                else fresh_index(index.name, taken)
-            )
-            if own is not index:
-                names[index] = affine(own)
-            taken.add(own)
-            known[own] = (low, high)
-            iterators.append(LoopIndex(own, low, high))
-        inside = rebuild(substitute(node.body, names) if names else node.body, rename)
-        if inside is node.body and not names:
-            return node
-        return Reduce(node.op, iterators, tuple(c.substitute(names) for c in node.where), inside)
+        if isinstance(node, Reduce):
+            return _with_distinct_indices(node, known, rename)
+        return node
 
     body = rebuild(scope.body, rename)
-    return scope if body is scope.body else Scope(scope.iterators, scope.where, body)
+    if body is scope.body:
+        return scope
+    return Scope(scope.iterators, scope.where, body)
+
+
+def _with_distinct_indices(
+    reduce: Reduce, known: dict[Index, Range], rename: Callable[[Any], Any]
+) -> Reduce:
+    """Return a reduction whose indices are not in `known` with other ranges, and add them there.
+
+    `rename` does the same for the reductions inside it.
+    """
+    used = {*known, *reduce.free_symbols, *reduce.indices}
+    names: dict[Index, Affine] = {}
+    iterators = []
+    for old, low, high in reduce.iterators:
+        index = old
+        if known.get(old, (low, high)) != (low, high):
+            index = fresh_index(old.name, used)
+            names[old] = affine(index)
+        used.add(index)
+        known[index] = (low, high)
+        iterators.append(LoopIndex(index, low, high))
+    body = reduce.body
+    if names:
+        body = substitute(body, names)
+    body = rebuild(body, rename)
+    if body is reduce.body and not names:
+        return reduce
+    where = tuple(condition.substitute(names) for condition in reduce.where)
+    return Reduce(reduce.op, iterators, where, body)

@@ -1,9 +1,10 @@
 """A scope as a loop nest (design §10).
 
-The output is walked in the order in which it lies in memory. Loops are cut where a padded read enters or leaves its tensor, so
-that the inner parts need no guards. A small reduction is written out point by point in the innermost loop; a large one sums a row of
-neighbouring outputs, or one output at a time, whichever reads memory in order. A reduction stands outside the loops that it
-does not depend on, and its loops run only where it has something to add.
+The output is walked in the order in which it lies in memory. Loops are cut where a padded read
+enters or leaves its tensor, so that the inner parts need no guards. A small reduction is written
+out point by point in the innermost loop; a large one sums a row of neighbouring outputs, or one
+output at a time, whichever reads memory in order. A reduction stands outside the loops that it does
+not depend on, and its loops run only where it has something to add.
 """
 
 from __future__ import annotations
@@ -18,6 +19,9 @@ from codegen.lowering.block import Block, StatementSource, constant_bound
 from codegen.lowering.guards import PHASES, Place, cuts
 from codegen.lowering.loop_plan import LoopLevel, points
 from codegen.lowering.reductions import (
+    OutputRow,
+    OutputRow,
+    OutputRow,
     add_each,
     add_row,
     contributing,
@@ -27,7 +31,7 @@ from codegen.lowering.reductions import (
     value,
 )
 from codegen.lowering.schedule import DEFAULT, Schedule, prefers_row
-from einalg.language.index.affine import Affine, Index
+from einalg.language.index.affine import Index
 from einalg.language.index.constraint import Constraint
 from einalg.language.index.convert import affine
 from einalg.language.ir.body import Reduce
@@ -36,70 +40,76 @@ from einalg.language.ir.traversal import accesses
 
 
 def lower(
-    name: str, scope: Scope, holes: Mapping[str, Scope] | None = None, schedule: Schedule = DEFAULT
+    name: str,
+    scope: Scope,
+    statements: Mapping[str, Scope] | None = None,
+    schedule: Schedule = DEFAULT,
 ) -> Function:
-    """The loop nest of the statement `name = scope`, whose body reads tensors and earlier statements only.
+    """Return the loop nest of the statement `name = scope`.
 
-    `holes` are the scopes of earlier statements: those with conditions have no value at some points, which a padded read
-    must know. Raises `CodegenError` for a function without code.
+    Its body reads tensors and earlier statements only. `statements` are the scopes of the latter:
+    those with conditions have no value at some points, which a padded read must know. Raises
+    `CodegenError` for a function without code.
 
     >>> import einalg as ea
     >>> f = lower("O", ea.parse("O[i] = A[i] + 1", A=(9,)))
     >>> f.output.shape, f.body[0].extent, f.body[0].kind
     ((9,), 9, 'vec')
     """
-    return _StatementNest(StatementSource(name, scope, holes or {}, schedule)).function()
+    source = StatementSource(name, scope, statements or {}, schedule)
+    place = Place(source.plan.ranges, source.plan.fixed)
+    return _StatementNest(source, place).function()
 
 
 class _StatementNest:
-    """The loops over the output."""
+    """Writes the loops over the output."""
 
-    def __init__(self, source: StatementSource):
-        self.source, self.schedule = source, source.schedule
+    def __init__(self, source: StatementSource, place: Place):
+        self.source, self.schedule, self.place = source, source.schedule, place
         self.levels = [*source.plan.output, *source.plan.written]
         self.last = len(source.plan.output) - 1  # the innermost loop
         self.walked = {level.index for level in self.levels}
         self.conditions = (*source.cutting, *source.plan.conditions)
-        self.threaded = self._threaded_levels()
+        self.threaded = _threaded_levels(source)
+        self.uncut = self._uncut()
 
     def function(self) -> Function:
         source = self.source
-        place = Place(source.plan.ranges, source.plan.fixed)
-        block = Block(place, {source.name, *source.buffers, *(i.name for i in source.plan.ranges)})
-        self.uncut = self._uncut(place)
+        indices = (index.name for index in source.plan.ranges)
+        block = Block(self.place, {source.name, *source.buffers, *indices})
         if prod(source.output.shape):
             self.nest(0, block)
         body = tuple(self._parallel(s, self.threaded) for s in block.statements)
-        return Function(
-            source.name, tuple(source.buffers.values()), source.output, body, str(source.scope)
-        )
+        inputs = tuple(source.buffers.values())
+        return Function(source.name, inputs, source.output, body, str(source.scope))
 
     def nest(self, depth: int, block: Block) -> None:
-        """The loops over the output from `depth` inwards."""
+        """Write the loops over the output from `depth` inwards."""
         pending = block.place.open(self.source.scope.where)
         if pending is None:
-            return self.zeros(depth, block)
+            self.zeros(depth, block)
+            return
         here = [c for c in pending if block.place.is_bound(c)]
         if here:
             inside, outside = block.inner(block.place.given(here)), block.inner()
             self.nest(depth, inside)
             self.zeros(depth, outside)
-            return block.branch(here, inside, outside)
-        if depth == len(self.levels):
-            return block.put(
-                self.source.target(block.place),
-                "=",
-                value(self.source, self.source.scope.body, block),
-            )
-        hoist(self.source, self.source.scope.body, block, bool(pending))
-        self.loop(depth, block)
+            block.branch(here, inside, outside)
+        elif depth == len(self.levels):
+            result = value(self.source, self.source.scope.body, block)
+            block.put(self.source.target(block.place), "=", result)
+        else:
+            hoist(self.source, self.source.scope.body, block, bool(pending))
+            self.loop(depth, block)
 
     def loop(self, depth: int, block: Block) -> None:
+        """Write the loop at a depth, in parts where that spares guards."""
         level = self.levels[depth]
         if depth > self.last:
-            return self.steps(depth, block)
-        if depth == self.source.plan.repeated and self.ahead(depth, block):
-            return None
+            self.steps(depth, block)
+            return
+        if depth == self.source.plan.repeated and self.sum_rows_first(depth, block):
+            return
         parts = self.parts(level, block.place, depth == self.last)
         if depth == self.last:
             for low, high in parts:
@@ -113,102 +123,113 @@ class _StatementNest:
                 self.part(level, low, high, block, depth)
 
     def part(self, level: LoopLevel, low: Bound, high: Bound, block: Block, depth: int) -> None:
-        """One part of a loop, and all that is inside it."""
+        """Write one part of a loop, and all that is inside it."""
         place = _inside(block.place, level, low, high)
         if level.index in place.fixed:
-            return self.nest(depth + 1, block.beside(place))
+            self.nest(depth + 1, block.at(place))
+            return
         inside = block.inner(place)
         self.nest(depth + 1, inside)
         block.loop(level.index, low, high, inside)
 
     def steps(self, depth: int, block: Block) -> None:
-        """The steps of a loop, written out where their number is known."""
+        """Write out the steps of a loop, where their number is known."""
         level = self.levels[depth]
         low, high = block.place.bounded(level.low), block.place.bounded(level.high)
         first, last = constant_bound(low), constant_bound(high)
         if first is None or last is None:
-            return self.part(level, low, high, block, depth)
+            self.part(level, low, high, block, depth)
+            return
         for step in range(first, last):
-            self.nest(depth + 1, block.beside(block.place.fix(level.index, step)))
+            self.nest(depth + 1, block.at(block.place.fix(level.index, step)))
 
     def branches(
         self, index: Index, parts: Sequence[tuple[Bound, Bound]], depth: int, block: Block
     ) -> None:
-        """The parts of a loop that threads share, as one loop with a branch for each part."""
+        """Write the parts of a loop that threads share as one loop with a branch for each part."""
         (low, high), *others = parts
         first, last = constant_bound(low), constant_bound(high)
         assert first is not None and last is not None
         place = block.place.within(index, first, last)
         if not others:
-            return self.nest(depth + 1, block.beside(place))
+            self.nest(depth + 1, block.at(place))
+            return
         inside, outside = block.inner(place), block.inner()
         self.nest(depth + 1, inside)
         self.branches(index, others, depth, outside)
         block.branch((Constraint(affine(last - 1) - affine(index), ">="),), inside, outside)
 
     def parts(self, level: LoopLevel, place: Place, innermost: bool) -> list[tuple[Bound, Bound]]:
-        """Where a loop is cut; an innermost loop of a few steps everywhere, so that the one around it can use vector registers."""
+        """Return where a loop is cut.
+
+        An innermost loop of a few steps is cut everywhere, so that the one around it can use vector
+        registers.
+        """
         low, high = place.bounded(level.low), place.bounded(level.high)
         first, last = constant_bound(low), constant_bound(high)
         if first is None or last is None or level.index in self.uncut:
             return [(low, high)]
         if innermost and last - first <= PHASES:
-            return [(affine(a), affine(a + 1)) for a in range(first, last)]
-        at = [first, *cuts(place, level.index, first, last, self.conditions), last]
-        return [(affine(a), affine(b)) for a, b in pairwise(at)]
+            ends = list(range(first, last + 1))
+        else:
+            ends = [first, *cuts(place, level.index, first, last, self.conditions), last]
+        return [(affine(a), affine(b)) for a, b in pairwise(ends)]
 
     def zeros(self, depth: int, block: Block) -> None:
-        """Points of the output outside the conditions of the scope hold 0."""
+        """Write 0 to points of the output outside the conditions of the scope."""
         if depth == len(self.levels):
-            return block.put(
-                self.source.target(block.place), "=", Number(0, self.source.output.dtype)
-            )
+            zero = Number(0, self.source.output.dtype)
+            block.put(self.source.target(block.place), "=", zero)
+            return
         level = self.levels[depth]
         inside = block.inner(block.place.loop(level.index, *level.range))
         self.zeros(depth + 1, inside)
-        block.loop(
-            level.index, block.place.bounded(level.low), block.place.bounded(level.high), inside
-        )
+        low, high = block.place.bounded(level.low), block.place.bounded(level.high)
+        block.loop(level.index, low, high, inside)
 
     # The innermost loop, over outputs that are neighbours in memory.
 
     def row(self, level: LoopLevel, low: Bound, high: Bound, block: Block) -> None:
+        """Write one part of the innermost loop, in rows of accumulators where that pays."""
         place = _inside(block.place, level, low, high)
         if level.index in place.fixed:
-            return self.nest(self.last + 1, block.beside(place))
+            self.nest(self.last + 1, block.at(place))
+            return
         first, last = constant_bound(low), constant_bound(high)
-        written = {level.index for level in self.levels[self.last + 1 :]}
-        reduces = [
-            r
-            for r in outermost_reductions(self.source.scope.body)
-            if r not in block.results and not written & read_indices(r, place)
-        ]
-        large = [r for r in reduces if contributing(self.source, r, place) is None]
-        if (
-            large
-            and first is not None
-            and last is not None
-            and prefers_row(large, level.index, last - first, place.fixed)
-        ):
-            return self.rows(level.index, first, last, large, block, self.last)
+        large = self.large_reductions(place, block)
+        if large and first is not None and last is not None:
+            if prefers_row(large, level.index, last - first, place.fixed):
+                self.rows(level.index, first, last, large, block, self.last)
+                return
         inside = block.inner(place)
         self.nest(self.last + 1, inside)
         block.loop(level.index, low, high, inside)
 
-    def ahead(self, depth: int, block: Block) -> bool:
-        """Sum rows before the loops on which no reduction depends; whether there are reductions of the innermost loop that can be."""
+    def large_reductions(self, place: Place, block: Block) -> list[Reduce]:
+        """Return the reductions that are summed in loops, and depend on no written-out steps."""
+        written = {level.index for level in self.levels[self.last + 1 :]}
+        large = []
+        for reduce in outermost_reductions(self.source.scope.body):
+            if reduce in block.results or written & read_indices(reduce, place):
+                continue
+            if contributing(self.source, reduce, place) is None:
+                large.append(reduce)
+        return large
+
+    def sum_rows_first(self, depth: int, block: Block) -> bool:
+        """Sum rows before the loops on which no reduction depends.
+
+        Tells whether there are reductions of the innermost loop for which that can be done.
+        """
         index, place = self.levels[self.last].index, block.place
         (first, last), known = self.levels[self.last].range, {*place.bound, index}
-        reads = {
-            reduce: read_indices(reduce, place)
-            for reduce in outermost_reductions(self.source.scope.body)
-            if reduce not in block.results
-        }
-        large = [
-            reduce
-            for reduce, read in reads.items()
-            if index in read and read <= known and self.source.is_large(reduce)
-        ]
+        large = []
+        for reduce in outermost_reductions(self.source.scope.body):
+            if reduce in block.results:
+                continue
+            read = read_indices(reduce, place)
+            if index in read and read <= known and self.source.is_large(reduce):
+                large.append(reduce)
         if large:
             self.rows(index, first, last, large, block, depth)
         return bool(large)
@@ -216,43 +237,40 @@ class _StatementNest:
     def rows(
         self, index: Index, low: int, high: int, large: Sequence[Reduce], block: Block, depth: int
     ) -> None:
-        """The innermost loop in tiles, each with a row of accumulators for every large reduction; the loops from `depth` on are inside them."""
+        """Write the innermost loop in tiles, each with rows of accumulators for large reductions.
+
+        The loops from `depth` on are inside the tiles.
+        """
         size = self.schedule.row
         tiles, rest = divmod(high - low, size)
         if tiles < 2:
-            return self.tile(index, affine(low), high - low, large, block, depth)
+            self.row_tile(OutputRow(index, affine(low), high - low), large, block, depth)
+            return
         tile = self.source.plan.fresh(f"{index.name}_tile")
         self.walked.add(tile)
         inside = block.inner(block.place.loop(tile, 0, tiles))
-        self.tile(index, affine(tile) * size + low, size, large, inside, depth)
+        self.row_tile(OutputRow(index, affine(tile) * size + low, size), large, inside, depth)
         block.loop(tile, affine(0), affine(tiles), inside)
         if rest:
-            self.tile(index, affine(high - rest), rest, large, block, depth)
+            self.row_tile(OutputRow(index, affine(high - rest), rest), large, block, depth)
 
-    def tile(
-        self,
-        index: Index,
-        base: Affine,
-        width: int,
-        large: Sequence[Reduce],
-        block: Block,
-        depth: int,
-    ) -> None:
+    def row_tile(self, row: OutputRow, large: Sequence[Reduce], block: Block, depth: int) -> None:
+        """Sum large reductions for a row of outputs, and write the loops that use them."""
         for reduce in large:
-            add = (
-                add_row
-                if prefers_row([reduce], index, width, block.place.fixed) or depth == self.last
-                else add_each
-            )
-            add(self.source, reduce, index, base, width, block)
-        first, last = base.interval(block.place.ranges)
+            fixed = block.place.fixed
+            if depth == self.last or prefers_row([reduce], row.index, row.width, fixed):
+                add_row(self.source, reduce, row, block)
+            else:
+                add_each(self.source, reduce, row, block)
         if depth == self.last:
-            inside = block.inner(block.place.loop(index, first, last + width))
+            inside = block.inner(row.inside(block.place))
             self.nest(self.last + 1, inside)
-            block.loop(index, base, base + width, inside)
+            row.add_loop(block, inside)
         else:
+            first, last = row.base.interval(block.place.ranges)
             whole = self.levels[self.last]
-            self.levels[self.last] = LoopLevel(index, base, base + width, (first, last + width))
+            values = (first, last + row.width)
+            self.levels[self.last] = LoopLevel(row.index, row.base, row.base + row.width, values)
             self.loop(depth, block)
             self.levels[self.last] = whole
         for reduce in large:
@@ -260,45 +278,30 @@ class _StatementNest:
 
     # Choices.
 
-    def _uncut(self, place: Place) -> set[Index]:
-        """The loops that are not cut: outer ones first where all cuts together would give too many parts."""
+    def _uncut(self) -> set[Index]:
+        """Return the loops that are not cut.
+
+        Outer ones first, where all cuts together would give too many parts.
+        """
         uncut: set[Index] = set()
-        most = max(
-            self.schedule.regions, sum(1 for _ in accesses(self.source.scope.body))
-        )  # the parts of what is joined of many
+        reads = sum(1 for _ in accesses(self.source.scope.body))
+        most_regions = max(self.schedule.regions, reads)  # what is joined of many has many parts
         regions = 1
         for level in reversed(self.source.plan.output):
-            count = len(cuts(place, level.index, *level.range, self.conditions)) + 1
-            if regions * count > most:
+            count = len(cuts(self.place, level.index, *level.range, self.conditions)) + 1
+            if regions * count > most_regions:
                 uncut.add(level.index)
             else:
                 regions *= count
         return uncut
 
-    def _threaded_levels(self) -> int:
-        """How many outer loops threads share."""
-        work = prod(self.source.output.shape) * (
-            1 + sum(points(r) for r in outermost_reductions(self.source.scope.body))
-        )
-        if work < self.schedule.parallel or not self.levels:
-            return 0
-        chunks = 1
-        for depth, level in enumerate(self.source.plan.output):
-            chunks *= level.extent
-            if chunks >= self.schedule.chunks or depth + 1 >= self.last:
-                return depth + 1
-        return self.last + 1
-
     def _parallel(self, statement: Statement, depth: int) -> Statement:
-        """A loop over the output as one that threads share, with the loops directly inside it."""
-        if (
-            not isinstance(statement, For)
-            or statement.index not in self.walked
-            or not depth
-            or not self._writes(statement)
-        ):
+        """Return a loop over the output as one that threads share, with those directly inside."""
+        if not isinstance(statement, For) or statement.index not in self.walked or not depth:
             return statement
         if constant_bound(statement.low) is None or constant_bound(statement.high) is None:
+            return statement
+        if not self._writes(statement):
             return statement
         body = statement.body
         if len(body) == 1:
@@ -306,17 +309,31 @@ class _StatementNest:
         return replace(statement, kind="par", body=body)
 
     def _writes(self, statement: Statement) -> bool:
-        return any(
-            isinstance(node, Store) and node.ref.buf == self.source.output
-            for node in walk(statement)
-        )
+        """Whether a statement writes to the output."""
+        for node in walk(statement):
+            if isinstance(node, Store) and node.ref.buf == self.source.output:
+                return True
+        return False
+
+
+def _threaded_levels(source: StatementSource) -> int:
+    """Return how many outer loops threads share."""
+    levels, schedule = source.plan.output, source.schedule
+    reduces = outermost_reductions(source.scope.body)
+    work = prod(source.output.shape) * (1 + sum(points(reduce) for reduce in reduces))
+    if work < schedule.parallel or not (levels or source.plan.written):
+        return 0
+    chunks = 1
+    for depth, level in enumerate(levels, 1):
+        chunks *= level.extent
+        if chunks >= schedule.chunks or depth >= len(levels) - 1:
+            return depth
+    return len(levels)
 
 
 def _inside(place: Place, level: LoopLevel, low: Bound, high: Bound) -> Place:
-    """Inside one part of a loop."""
+    """Return the place inside one part of a loop."""
     first, last = constant_bound(low), constant_bound(high)
-    return (
-        place.loop(level.index, *level.range)
-        if first is None or last is None
-        else place.within(level.index, first, last)
-    )
+    if first is None or last is None:
+        return place.loop(level.index, *level.range)
+    return place.within(level.index, first, last)

@@ -1,13 +1,13 @@
-"""The values of bodies at a place of a loop nest, with the loops of the reductions in them."""
+"""The values of bodies at a place of a loop nest, with the loops of their reductions."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from itertools import product
 from typing import Any
 
-from codegen.ir.nodes import MinMax, Number, Predicate, Ref, Value
+from codegen.ir.nodes import Bound, MinMax, Number, Predicate, Ref, Value
 from codegen.ir.scalar import apply, cast, computed, element, translate
 from codegen.lowering.block import Block, StatementSource
 from codegen.lowering.guards import PHASES, Place, enclosure, narrowed
@@ -32,113 +32,134 @@ class Values:
         self.source, self.block = source, block
 
     def access(self, access: Access) -> Value:
-        place, dtype = self.block.place, computed(access.tensor.dtype)
+        dtype = computed(access.tensor.dtype)
         load, *fills = self.source.layers(access)
         total: Value = Number(0, dtype)
         for conditions, fill in reversed(fills):
-            total = apply(
-                "select",
-                [self.together(conditions), element(fill, access.tensor.dtype), total],
-                dtype,
-            )
-        inside = self.together(load[0])
+            test, fill_value = self.all_hold(conditions), element(fill, access.tensor.dtype)
+            total = apply("select", [test, fill_value, total], dtype)
+        inside = self.all_hold(load[0])
         if isinstance(inside, Number) and not inside.value:
             return total
-        value = self.number(access) or self.source.read(access, place)
-        return (
-            value if isinstance(inside, Number) else apply("select", [inside, value, total], dtype)
-        )
+        value = self.number(access) or self.source.read(access, self.block.place)
+        if isinstance(inside, Number):
+            return value
+        return apply("select", [inside, value, total], dtype)
 
     def number(self, access: Access) -> Number | None:
-        """The element of a constant, where it is always the same one."""
-        forms = [self.block.place.form(form) for form in access.subscripts]
-        if not isinstance(access.tensor, Constant) or any(form.terms for form in forms):
+        """Return the element of a constant, where it is always the same one."""
+        if not isinstance(access.tensor, Constant):
             return None
-        point = tuple(form.const - low for form, (low, _) in zip(forms, access.tensor.box))
-        return Number(array_of(access.tensor)[point].item(), computed(access.tensor.dtype))
+        point = []
+        for subscript, (low, _) in zip(access.subscripts, access.tensor.box):
+            form = self.block.place.form(subscript)
+            if form.terms:
+                return None
+            point.append(form.const - low)
+        value = array_of(access.tensor)[tuple(point)].item()
+        return Number(value, computed(access.tensor.dtype))
 
-    def together(self, conditions: Sequence[Constraint]) -> Value:
-        """Whether all conditions hold."""
+    def all_hold(self, conditions: Sequence[Constraint]) -> Value:
+        """Return whether all conditions hold."""
         pending = self.block.place.open(conditions)
-        return (
-            Number(False, "bool")
-            if pending is None
-            else Predicate(pending)
-            if pending
-            else Number(True, "bool")
-        )
+        if pending:
+            return Predicate(pending)
+        return Number(pending is not None, "bool")
 
     def reduction(self, reduce: Reduce) -> Value:
         return reduced(self.source, reduce, self.block)
 
     def holds(self, condition: Constraint) -> Value:
-        return self.together((condition,))
+        return self.all_hold((condition,))
 
     def index(self, form: Affine) -> Affine:
         return self.block.place.form(form)
 
 
 def value(source: StatementSource, body: Any, block: Block) -> Value:
-    """The value of a body; the loops of reductions that are not summed yet are added to the block."""
+    """Return the value of a body.
+
+    The loops of reductions that are not summed yet are added to the block.
+    """
     return translate(body, Values(source, block))
 
 
 def reduced(source: StatementSource, reduce: Reduce, block: Block) -> Value:
-    """The value of a reduction: what is summed already, else its points written out, else a loop into an accumulator."""
+    """Return the value of a reduction.
+
+    It is summed already, or its points are written out, or a loop adds them to an accumulator.
+    """
     if reduce in block.results:
-        known = block.results[reduce]
-        return (
-            Ref(known.buf, tuple(map(block.place.form, known.subscripts)))
-            if isinstance(known, Ref)
-            else known
-        )
-    found = contributing(source, reduce, block.place)
-    if found is not None:
-        total = _written_out(source, reduce, found, block)
+        result = block.results[reduce]
+        if isinstance(result, Ref):
+            return Ref(result.buf, tuple(map(block.place.form, result.subscripts)))
+        return result
+    places = contributing(source, reduce, block.place)
+    if places is None:
+        total = _summed_in_loops(source, reduce, block)
     else:
-        ref = Ref(block.local(reduce, (), source.accumulated(reduce)), ())
-        block.put(ref, "=", source.identity(reduce))
-
-        def leaf(inner: Block, pending: tuple[Constraint, ...]) -> None:
-            inner.put(ref, ASSIGN[reduce.op], value(source, reduce.body, inner))
-
-        add_loops(source, reduce, source.skipping(reduce), block, leaf)
-        total = ref
+        total = _written_out(source, reduce, places, block)
     block.results[reduce] = total
     return total
 
 
 def contributing(source: StatementSource, reduce: Reduce, place: Place) -> list[Place] | None:
-    """The points of a reduction that contribute, where they are few and the same ones everywhere at this place; else None."""
+    """Return the points of a reduction that contribute.
+
+    None unless they are few and the same ones everywhere at this place.
+    """
     if source.is_large(reduce):
         return None
     conditions = source.skipping(reduce)
-    found = []
-    for point in product(*(range(it.low, it.high) for it in reduce.iterators)):
-        fixed = {it.index: affine(p) for it, p in zip(reduce.iterators, point)}
-        at = replace(place, fixed={**place.fixed, **fixed})
-        pending = at.open(conditions)
+    places = []
+    for point in _points(reduce, place):
+        pending = point.open(conditions)
         if pending:
             return None
         if pending is not None:
-            found.append(at)
+            places.append(point)
     inner = outermost_reductions(reduce.body)
-    return (
-        None if any(contributing(source, r, at) is None for at in found for r in inner) else found
-    )
+    for point, inner_reduce in product(places, inner):
+        if contributing(source, inner_reduce, point) is None:
+            return None
+    return places
+
+
+def _points(reduce: Reduce, place: Place) -> Iterator[Place]:
+    """Yield every point of a reduction."""
+    for point in product(*(range(it.low, it.high) for it in reduce.iterators)):
+        fixed = {it.index: affine(p) for it, p in zip(reduce.iterators, point)}
+        yield replace(place, fixed={**place.fixed, **fixed})
+
+
+def _summed_in_loops(source: StatementSource, reduce: Reduce, block: Block) -> Ref:
+    total = Ref(block.local(reduce, (), source.accumulated(reduce)), ())
+    block.put(total, "=", source.identity(reduce))
+
+    def leaf(inner: Block, pending: tuple[Constraint, ...]) -> None:
+        inner.put(total, ASSIGN[reduce.op], value(source, reduce.body, inner))
+
+    add_loops(source, reduce, source.skipping(reduce), block, leaf)
+    return total
 
 
 def _written_out(
     source: StatementSource, reduce: Reduce, places: Sequence[Place], block: Block
 ) -> Value:
     dtype, identity = source.accumulated(reduce), source.identity(reduce)
-    values = [cast(value(source, reduce.body, block.beside(at)), dtype) for at in places]
-    values = [v for v in values if v != identity]
-    if len(values) < 2:
-        return values[0] if values else identity
+    terms = []
+    for place in places:
+        term = cast(value(source, reduce.body, block.at(place)), dtype)
+        if term != identity:
+            terms.append(term)
+    if not terms:
+        return identity
+    if len(terms) == 1:
+        return terms[0]
     total = Ref(block.local(reduce, (), dtype), ())
-    for position, term in enumerate(values):
-        block.put(total, ASSIGN[reduce.op] if position else "=", term)
+    block.put(total, "=", terms[0])
+    for term in terms[1:]:
+        block.put(total, ASSIGN[reduce.op], term)
     return total
 
 
@@ -149,115 +170,182 @@ def add_loops(
     block: Block,
     leaf: Leaf,
 ) -> None:
-    """Loops over the points of a reduction that meet the conditions.
+    """Add loops over the points of a reduction that meet the conditions.
 
     Conditions on an index that no loop has opened yet are left to the leaf.
     """
-    levels = [level for it in outer_first(reduce) for level in source.plan.summed[it.index]]
-    _loops(source, reduce, levels, conditions, block, leaf)
+    levels: list[LoopLevel] = []
+    for it in outer_first(reduce):
+        levels += source.plan.summed[it.index]
+    _ReductionLoops(source, reduce, leaf).add(levels, conditions, block)
 
 
-def _loops(
-    source: StatementSource,
-    reduce: Reduce,
-    levels: Sequence[LoopLevel],
-    conditions: Sequence[Constraint],
-    block: Block,
-    leaf: Leaf,
-) -> None:
-    pending = block.place.open(conditions)
-    if pending is None:
-        return
-    here = tuple(c for c in pending if block.place.is_bound(c))
-    if here:
-        inside = block.inner(block.place.given(here))
-        _loops(source, reduce, levels, pending, inside, leaf)
-        return block.branch(here, inside)
-    if not levels:
-        return leaf(block, pending)
-    hoist(source, reduce.body, block, bool(pending))
-    level, *others = levels
-    if level.extent <= PHASES and any(
-        level.index in c.indices and not c.form.coefficient(level.index) for c in pending
-    ):
+@dataclass(frozen=True)
+class _ReductionLoops:
+    """Writes the loops over the points of a reduction, and at each point what `leaf` writes."""
+
+    source: StatementSource
+    reduce: Reduce
+    leaf: Leaf
+
+    def add(
+        self, levels: Sequence[LoopLevel], conditions: Sequence[Constraint], block: Block
+    ) -> None:
+        """Add loops over some levels, as far as the conditions hold."""
+        pending = block.place.open(conditions)
+        if pending is None:
+            return
+        here = tuple(c for c in pending if block.place.is_bound(c))
+        if here:
+            inside = block.inner(block.place.given(here))
+            self.add(levels, pending, inside)
+            block.branch(here, inside)
+        elif not levels:
+            self.leaf(block, pending)
+        else:
+            hoist(self.source, self.reduce.body, block, bool(pending))
+            level, *others = levels
+            if level.extent <= PHASES and _has_remainder(level.index, pending):
+                self.add_steps(level, others, pending, block)
+            else:
+                self.add_loop(level, others, pending, block)
+
+    def add_steps(
+        self,
+        level: LoopLevel,
+        others: Sequence[LoopLevel],
+        pending: Sequence[Constraint],
+        block: Block,
+    ) -> None:
+        """Write out the steps of a loop, so that remainders of its index are known."""
         for step in range(*level.range):
-            at = block.beside(block.place.fix(level.index, step))
-            _loops(source, reduce, others, (*pending, *_steps_at(level, step)), at, leaf)
-        return
-    low, high, left = narrowed(block.place, level.index, level.low, level.high, pending)
-    first, last = enclosure(low, block.place.ranges)[0], enclosure(high, block.place.ranges)[1]
-    if first >= last:
-        return
-    if low == affine(first) and high == affine(last) and last - first == 1:
-        return _loops(
-            source, reduce, others, left, block.beside(block.place.fix(level.index, first)), leaf
-        )
-    inside = block.inner(block.place.loop(level.index, first, last).given(set(pending) - set(left)))
-    _loops(source, reduce, others, left, inside, leaf)
-    block.loop(level.index, low, high, inside)
+            place = block.place.fix(level.index, step)
+            self.add(others, (*pending, *_steps_at(level, step)), block.at(place))
+
+    def add_loop(
+        self,
+        level: LoopLevel,
+        others: Sequence[LoopLevel],
+        pending: Sequence[Constraint],
+        block: Block,
+    ) -> None:
+        """Add a loop over the steps for which conditions hold, as far as its bounds can say so."""
+        place = block.place
+        low, high, left = narrowed(place, level.index, level.low, level.high, pending)
+        first, last = enclosure(low, place.ranges)[0], enclosure(high, place.ranges)[1]
+        if first >= last:
+            return
+        if low == affine(first) and high == affine(last) and last - first == 1:
+            self.add(others, left, block.at(place.fix(level.index, first)))
+            return
+        held = set(pending) - set(left)
+        inside = block.inner(place.loop(level.index, first, last).given(held))
+        self.add(others, left, inside)
+        block.loop(level.index, low, high, inside)
+
+
+def _has_remainder(index: Index, conditions: Sequence[Constraint]) -> bool:
+    """Whether an index stands in some condition under `//` or `%` alone."""
+    for condition in conditions:
+        if index in condition.indices and not condition.form.coefficient(index):
+            return True
+    return False
 
 
 def _steps_at(level: LoopLevel, step: int) -> tuple[Constraint, ...]:
-    """The conditions under which a loop has a step."""
-    highs = level.high.of if isinstance(level.high, MinMax) else (level.high,)
+    """Return the conditions under which a loop has a step."""
+    highs: Sequence[Bound] = (level.high,)
+    if isinstance(level.high, MinMax):
+        highs = level.high.of
     return tuple(Constraint(high - step - 1, ">=") for high in highs if isinstance(high, Affine))
 
 
-def add_row(
-    source: StatementSource, reduce: Reduce, index: Index, base: Affine, width: int, block: Block
-) -> None:
-    """Sum a row of neighbouring outputs, `base <= index < base + width`, side by side."""
-    row = Ref(block.local(reduce, (width,), source.accumulated(reduce)), (affine(index) - base,))
-    first, last = base.interval(block.place.ranges)
-    start = block.inner(block.place.loop(index, first, last + width))
-    start.put(row, "=", source.identity(reduce))
-    block.loop(index, base, base + width, start)
+# Rows of outputs.
+
+
+@dataclass(frozen=True)
+class OutputRow:
+    """Neighbouring outputs: `base <= index < base + width`."""
+
+    index: Index
+    base: Affine
+    width: int
+
+    def inside(self, place: Place) -> Place:
+        """Return the place inside a loop over the row."""
+        first, last = self.base.interval(place.ranges)
+        return place.loop(self.index, first, last + self.width)
+
+    def add_loop(self, block: Block, body: Block) -> None:
+        block.loop(self.index, self.base, self.base + self.width, body)
+
+    def accumulators(self, source: StatementSource, reduce: Reduce, block: Block) -> Ref:
+        """Declare an accumulator for each output of the row, and return that of the index."""
+        buf = block.local(reduce, (self.width,), source.accumulated(reduce))
+        return Ref(buf, (affine(self.index) - self.base,))
+
+
+def add_row(source: StatementSource, reduce: Reduce, row: OutputRow, block: Block) -> None:
+    """Sum a row of neighbouring outputs side by side."""
+    sums = row.accumulators(source, reduce, block)
+    start = block.inner(row.inside(block.place))
+    start.put(sums, "=", source.identity(reduce))
+    row.add_loop(block, start)
+    first, last = row.base.interval(block.place.ranges)
+    stop = row.base + row.width
 
     def leaf(inner: Block, pending: tuple[Constraint, ...]) -> None:
-        low, high, left = narrowed(inner.place, index, base, base + width, pending)
-        step = inner.inner(inner.place.loop(index, first, last + width).given(pending))
-        step.put(row, ASSIGN[reduce.op], value(source, reduce.body, step))
-        guarded = inner.inner(step.place)
+        low, high, left = narrowed(inner.place, row.index, row.base, stop, pending)
+        place = inner.place.loop(row.index, first, last + row.width)
+        step = inner.inner(place.given(pending))
+        step.put(sums, ASSIGN[reduce.op], value(source, reduce.body, step))
+        body = step
         if left:
-            guarded.branch(left, step)
-        inner.loop(index, low, high, guarded if left else step)
+            body = inner.inner(step.place)
+            body.branch(left, step)
+        inner.loop(row.index, low, high, body)
 
     add_loops(source, reduce, (*source.skipping(reduce), *source.scope.where), block, leaf)
-    block.results[reduce] = row
+    block.results[reduce] = sums
 
 
-def add_each(
-    source: StatementSource, reduce: Reduce, index: Index, base: Affine, width: int, block: Block
-) -> None:
-    """Sum a row of neighbouring outputs, `base <= index < base + width`, one by one."""
-    row = Ref(block.local(reduce, (width,), source.accumulated(reduce)), (affine(index) - base,))
-    first, last = base.interval(block.place.ranges)
-    inside = block.inner(block.place.loop(index, first, last + width))
-    inside.put(row, "=", reduced(source, reduce, inside))
-    block.loop(index, base, base + width, inside)
-    block.results[reduce] = row
+def add_each(source: StatementSource, reduce: Reduce, row: OutputRow, block: Block) -> None:
+    """Sum a row of neighbouring outputs one by one."""
+    sums = row.accumulators(source, reduce, block)
+    inside = block.inner(row.inside(block.place))
+    inside.put(sums, "=", reduced(source, reduce, inside))
+    row.add_loop(block, inside)
+    block.results[reduce] = sums
+
+
+# Reductions outside of the loops that they do not depend on.
 
 
 def hoist(source: StatementSource, body: Any, block: Block, conditional: bool) -> None:
-    """Sum here what needs no index of an inner loop; under conditions, only where every read is inside anyway."""
+    """Sum here what needs no index of an inner loop.
+
+    Under conditions, only where every read is inside anyway.
+    """
     for reduce in outermost_reductions(body):
         if reduce in block.results:
             continue
-        if read_indices(reduce, block.place) <= block.place.bound and not (
-            conditional and not reads_inside(reduce, block.place)
-        ):
+        needs_no_inner = read_indices(reduce, block.place) <= block.place.bound
+        if needs_no_inner and (not conditional or reads_inside(reduce, block.place)):
             reduced(source, reduce, block)
         else:
             hoist(source, reduce.body, block, True)
 
 
 def read_indices(reduce: Reduce, place: Place) -> frozenset[Index]:
-    """The indices of loops that the value of a reduction depends on."""
-    return frozenset(i for index in reduce.free_symbols for i in place.form(affine(index)).indices)
+    """Return the indices of loops that the value of a reduction depends on."""
+    indices = set[Index]()
+    for index in reduce.free_symbols:
+        indices |= place.form(affine(index)).indices
+    return frozenset(indices)
 
 
 def reads_inside(reduce: Reduce, place: Place) -> bool:
-    """Whether every read is inside its box for all values of the indices, whatever the conditions say."""
+    """Whether every read is inside its box, whatever the conditions say."""
     for access in accesses(reduce.body):
         for form, (low, high) in zip(access.subscripts, padded_box(access.base)):
             first, last = place.form(form).interval(place.ranges)
@@ -267,15 +355,13 @@ def reads_inside(reduce: Reduce, place: Place) -> bool:
 
 
 def outermost_reductions(body: Any) -> list[Reduce]:
-    """The reductions of a body that are in no other one."""
-    found: dict[Reduce, None] = {}
+    """Return the reductions of a body that are in no other one, each once."""
+    return list(dict.fromkeys(_outermost_reductions(body)))
 
-    def see(node: Any) -> None:
-        if isinstance(node, Reduce):
-            found[node] = None
-        elif not isinstance(node, Access):
-            for argument in getattr(node, "args", ()):
-                see(argument)
 
-    see(body)
-    return list(found)
+def _outermost_reductions(body: Any) -> Iterator[Reduce]:
+    if isinstance(body, Reduce):
+        yield body
+    elif not isinstance(body, Access):
+        for argument in getattr(body, "args", ()):
+            yield from _outermost_reductions(argument)

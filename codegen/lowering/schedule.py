@@ -1,8 +1,8 @@
-"""Choices of a lowering that do not change what a kernel computes: the holes that a tuner fills (design §10)."""
+"""Choices of a lowering that do not change what a kernel computes (design §10)."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from einalg.language.index.affine import Affine, Index
@@ -15,14 +15,16 @@ from einalg.language.ir.traversal import accesses
 
 @dataclass(frozen=True)
 class Schedule:
-    """The numbers of a lowering. `DEFAULT` is for a CPU with vector registers.
+    """The numbers of a lowering, which a tuner may choose.
 
-    `unroll`: most points of a reduction that are written out one by one. `row`: elements of a row of accumulators.
-    `regions`: most parts into which the output is cut so that the inner ones need no guards. `parallel`: scalar operations
+    `DEFAULT` is for a CPU with vector registers. `unroll`: most points of a reduction that are
+    written out one by one. `row`: elements of a row of accumulators. `regions`: most parts into
+    which the output is cut so that the inner ones need no guards. `parallel`: scalar operations
     from which on threads are worth starting. `chunks`: pieces of work that the threads should find.
-    `tile`: edge, in elements, of the tiles in which a transposed read is walked. `written`: most terms with numbers of constants that
-    are written out in one place. `again`: least points of a reduction that is not computed again in loops on which it does not depend;
-    these are inner ones then, behind a row of such reductions.
+    `tile`: edge, in elements, of the tiles in which a transposed read is walked. `constant_terms`:
+    most terms with numbers of constants that are written out in one place. `hoisted_points`: least
+    points of a reduction that is not computed again in loops on which it does not depend; these are
+    inner ones then, behind a row of such reductions.
     """
 
     unroll: int = 64
@@ -31,16 +33,22 @@ class Schedule:
     parallel: int = 1 << 16
     chunks: int = 64
     tile: int = 32
-    written: int = 512
-    again: float = 4
+    constant_terms: int = 512
+    hoisted_points: float = 4
 
 
 DEFAULT = Schedule()
-WIDE = 16  # terms from which on a sum is for vector registers
+MIN_VECTOR_TERMS = 16  # from which on a sum is for vector registers
+MIN_ROW = 8  # neighbouring outputs that are summed side by side
+UNKNOWN_STRIDE = 1 << 62  # elements: longer than every known one
+Stride = Callable[[Index], int | None]
 
 
-def strides(access: Access, fixed: Mapping[Index, Affine]) -> Callable[[Index], int | None]:
-    """How many elements apart an access reads for neighbouring values of an index; None where that varies."""
+def strides(access: Access, fixed: Mapping[Index, Affine]) -> Stride:
+    """Return how many elements apart an access reads for neighbouring values of an index.
+
+    None where that varies.
+    """
     total, size = affine(0), 1
     for form, (low, high) in zip(reversed(access.subscripts), reversed(access.tensor.box)):
         total = total + form.substitute(fixed) * size
@@ -48,47 +56,80 @@ def strides(access: Access, fixed: Mapping[Index, Affine]) -> Callable[[Index], 
 
     def stride(index: Index) -> int | None:
         step = total.coefficient(index)
-        return None if index in (total - affine(index) * step).indices else step
+        if index in (total - affine(index) * step).indices:
+            return None
+        return step
 
     return stride
 
 
 def outer_first(reduce: Reduce) -> list[LoopIndex]:
-    """The indices of a reduction with the one that moves least in memory last."""
-    steps = [strides(access, {}) for access in accesses(reduce.body)]
+    """Return the indices of a reduction with the one that moves least in memory last."""
+    steps = _all_strides([reduce], {})
 
-    def reach(it: LoopIndex) -> int:
-        return max(
-            (1 << 62 if (step := stride(it.index)) is None else abs(step) for stride in steps),
-            default=0,
-        )
+    def longest_step(it: LoopIndex) -> int:
+        longest = 0
+        for stride in steps:
+            step = stride(it.index)
+            if step is None:
+                step = UNKNOWN_STRIDE
+            longest = max(longest, abs(step))
+        return longest
 
-    return sorted(reduce.iterators, key=reach, reverse=True)
+    return sorted(reduce.iterators, key=longest_step, reverse=True)
 
 
 def prefers_row(
     reduces: Sequence[Reduce], last: Index, extent: int, fixed: Mapping[Index, Affine]
 ) -> bool:
-    """Whether neighbouring outputs should be summed side by side, rather than each by itself over its summed index."""
-    if extent < 8:
+    """Whether neighbouring outputs should be summed side by side.
+
+    Rather than each by itself over its summed index.
+    """
+    if extent < MIN_ROW:
         return False
-    steps = [strides(access, fixed) for reduce in reduces for access in accesses(reduce.body)]
-    summed = [strides(access, {}) for reduce in reduces for access in accesses(reduce.body)]
-    inner = [it.index for reduce in reduces for it in reduce.iterators if it.extent >= WIDE]
-    return _smooth(steps, last) >= max((_smooth(summed, index) for index in inner), default=0)
+    along_output = _contiguous_reads(_all_strides(reduces, fixed), last)
+    return along_output >= _most_contiguous_reads(_all_strides(reduces, {}), reduces)
 
 
 def is_across(reduce: Reduce, last: Index | None) -> bool:
-    """Whether the terms of a reduction lie side by side, many of them, where those of neighbouring outputs lie apart."""
-    steps = [strides(access, {}) for access in accesses(reduce.body)]
-    along = max(
-        (_smooth(steps, it.index) for it in reduce.iterators if it.extent >= WIDE), default=0.0
-    )
-    return along > (_smooth(steps, last) if last is not None else 0.0)
+    """Whether the terms of a reduction lie side by side, many of them.
+
+    Where those of neighbouring outputs lie apart.
+    """
+    steps = _all_strides([reduce], {})
+    along_output = 0.0
+    if last is not None:
+        along_output = _contiguous_reads(steps, last)
+    return _most_contiguous_reads(steps, [reduce]) > along_output
 
 
-def _smooth(steps: Sequence[Callable[[Index], int | None]], index: Index) -> float:
-    """How many reads are contiguous in an index; one that does not move counts half."""
-    return sum(
-        {1: 1.0, 0: 0.5}.get(step, 0.0) for stride in steps if (step := stride(index)) is not None
-    )
+def _all_strides(reduces: Iterable[Reduce], fixed: Mapping[Index, Affine]) -> list[Stride]:
+    """Return the strides of everything that some reductions read."""
+    results = []
+    for reduce in reduces:
+        for access in accesses(reduce.body):
+            results.append(strides(access, fixed))
+    return results
+
+
+def _most_contiguous_reads(steps: Sequence[Stride], reduces: Iterable[Reduce]) -> float:
+    """Return how many reads are contiguous in the best summed index with enough terms."""
+    most = 0.0
+    for reduce in reduces:
+        for it in reduce.iterators:
+            if it.extent >= MIN_VECTOR_TERMS:
+                most = max(most, _contiguous_reads(steps, it.index))
+    return most
+
+
+def _contiguous_reads(steps: Sequence[Stride], index: Index) -> float:
+    """Return how many reads are contiguous in an index; one that does not move counts half."""
+    count = 0.0
+    for stride in steps:
+        step = stride(index)
+        if step == 1:
+            count += 1
+        elif step == 0:
+            count += 0.5
+    return count

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import product
+from itertools import pairwise, product
 from operator import sub
 
 from codegen.kernels.epilogue import read_each_result_once
@@ -468,7 +468,7 @@ def _runs_in_equal_steps(phase: int, places: Sequence[_TapPlace]) -> Iterator[Ta
 
 def _run_length(places: Sequence[_TapPlace], step: int, distances: Sequence[int]) -> int:
     """Return how many places follow each other in equal steps of elements and weights."""
-    for count, (before, after) in enumerate(zip(places, places[1:]), 1):
+    for count, (before, after) in enumerate(pairwise(places), 1):
         if after != before.moved(step, distances):
             return count
     return len(places)

@@ -186,7 +186,7 @@ class CudaSchedule(Schedule):
     steps: int = 8
     parts: int = 64
     grid: tuple[int, int, int] = MAX_GRID
-    again: float = inf  # each thread has an output of its own
+    hoisted_points: float = inf  # each thread has an output of its own
 
 
 CUDA_DEFAULT = CudaSchedule()
