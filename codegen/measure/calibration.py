@@ -17,14 +17,14 @@ from codegen.targets.c.compiler import find_compiler
 from codegen.targets.cuda.device.find import find_driver
 from codegen.targets.cuda.device.nvcc import require_nvcc
 from codegen.targets.cuda.lowering.schedule import schedule_for_accuracy
-from codegen.tuning.fingerprint import of_machine
-from einalg import __version__
+from codegen.tuning.fingerprint import device_fingerprint, host_fingerprint
 from einalg.language.analysis.compile_time import is_weight
 from einalg.language.ir.kernel import Kernel
 from einalg.language.ir.program import Program, substitute_tensors
 from einalg.language.ir.scope import Scope
 from einalg.language.ir.tensor import Tensor
 from einalg.language.notation.parser import parse
+from einalg.storage.fingerprint import COST_CODE
 
 SECONDS = 0.02  # that one kernel is repeated for
 LEAST_REPEATS, MOST_REPEATS = 6, 50
@@ -41,12 +41,10 @@ def identity(target: str, accuracy: float | None = None) -> str:
     The `accuracy` that is asked for counts by what it allows a device.
     """
     if target == "cuda":
-        device = find_driver()
-        allowed = ("tf32",) if schedule_for_accuracy(accuracy).tf32 else ()
-        return "\n".join(
-            (target, device.name, str(device.sm), require_nvcc().version, __version__, *allowed)
-        )
-    return "\n".join((target, of_machine(find_compiler()), __version__))
+        precision = "tf32" if schedule_for_accuracy(accuracy).tf32 else "f32"
+        device = device_fingerprint(COST_CODE, find_driver(), require_nvcc())
+        return "\n".join((target, precision, device.text()))
+    return "\n".join((target, host_fingerprint(COST_CODE, find_compiler()).text()))
 
 
 def kernel_timers(

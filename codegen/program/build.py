@@ -26,7 +26,7 @@ from codegen.runtime.protocol import GENERATED, KernelFunction
 from codegen.targets.c.compiler import Compiler
 from codegen.targets.c.object_store import Place, loaded, placed
 from codegen.targets.c.source_file import c_source, own_sources
-from codegen.tuning.fingerprint import of_machine
+from codegen.tuning.fingerprint import host_fingerprint
 from codegen.tuning.kernel_choice import by_library, leaves_time, library_for, rivals
 from codegen.tuning.tile_search import TUNINGS
 from einalg.errors import CodegenError, EinalgError
@@ -35,7 +35,7 @@ from einalg.language.analysis.compile_time import known_ahead
 from einalg.language.ir.kernel import EOP, Kernel
 from einalg.language.ir.program import Program
 from einalg.storage.disk_cache import DiskCache
-from einalg.storage.fingerprint import PACKAGES, code_digest, text_digest
+from einalg.storage.fingerprint import KERNEL_CODE, text_digest
 
 LOG = logging.getLogger("einalg")
 MADE = DiskCache("made", ".json", "generated kernels")
@@ -130,9 +130,8 @@ def _function(row: Any) -> Function:
 
 def state(compiler: Compiler, schedule: Schedule) -> str:
     """What all code depends on besides its statement."""
-    return text_digest(
-        code_digest(*PACKAGES), of_machine(compiler), TUNINGS.entries_digest(), repr(schedule)
-    )
+    fingerprint = host_fingerprint(KERNEL_CODE, compiler)
+    return fingerprint.key(TUNINGS.entries_digest(), repr(schedule))
 
 
 class KernelBuilder:

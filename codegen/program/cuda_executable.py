@@ -23,7 +23,7 @@ from codegen.targets.cuda.device.array import (
     is_on_device,
     is_under_way,
 )
-from codegen.targets.cuda.device.driver import Driver, Memory, KernelStart
+from codegen.targets.cuda.device.driver import Driver, KernelStart, Memory
 from codegen.targets.cuda.device.find import find_driver
 from codegen.targets.cuda.device.graph_cache import GraphCache
 from codegen.targets.cuda.device.memory_pool import acquire, allocate
@@ -31,7 +31,8 @@ from codegen.targets.cuda.device.nvcc import require_nvcc
 from codegen.targets.cuda.device_types import device_dtype, to_device
 from codegen.targets.cuda.lowering.lower import cuda_kernels
 from codegen.targets.cuda.lowering.schedule import CUDA_DEFAULT, CudaSchedule
-from codegen.targets.cuda.text.printer import cuda_source, launch
+from codegen.targets.cuda.text.geometry import launch
+from codegen.targets.cuda.text.printer import cuda_source
 from codegen.tuning.cuda_kernel_choice import chosen, fastest
 from codegen.tuning.kernel_choice import LEAST_POINTS, inputs_for, points
 from einalg.errors import CodegenError

@@ -6,10 +6,11 @@ import logging
 from collections.abc import Callable, Mapping
 
 from codegen.targets.cuda.device.driver import Driver
+from codegen.tuning.fingerprint import CHOICE_CODE
 from codegen.tuning.kernel_choice import Array, Figures, Selection, agreeing, figures, remembered
 from einalg.errors import DeviceError
 from einalg.language.ir.scope import Scope
-from einalg.storage.fingerprint import text_digest
+from einalg.storage.fingerprint import Fingerprint
 
 LOG = logging.getLogger("einalg")
 REPEATS = 7
@@ -27,8 +28,9 @@ def fastest(
     `read` gives what a call has computed. A call that raises or has other values than the first is left out, with a warning. `keys`
     say what the calls depend on besides the device.
     """
+    fingerprint = Fingerprint(CHOICE_CODE, f"{driver.name}\n{driver.sm}")
     return remembered(
-        text_digest("cuda", driver.name, str(driver.sm), *calls, *keys),
+        fingerprint.key("cuda", *calls, *keys),
         calls,
         lambda: measured(driver, calls, read, scope),
     )

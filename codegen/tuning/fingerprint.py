@@ -1,4 +1,4 @@
-"""What code and its times depend on: the processor, the threads, the compiler, and the libraries that take part."""
+"""What generated code and its times depend on here: processor, threads, compiler, libraries."""
 
 from __future__ import annotations
 
@@ -10,18 +10,44 @@ from codegen.hardware.cpu import cpu
 from codegen.libraries import versions
 from codegen.targets.c.compiler import Compiler
 from codegen.targets.c.thread_pool import RUNTIME
+from codegen.targets.cuda.device.driver import Driver
+from codegen.targets.cuda.device.nvcc import Nvcc
 from einalg.runtime.processors import core_count
+from einalg.storage.fingerprint import Fingerprint
 
-THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
+THREAD_VARIABLES = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
+CHOICE_CODE = ("codegen/libraries", "codegen/runtime", "codegen/tuning", "einalg/runtime")
 
 
-def of_machine(compiler: Compiler | None) -> str:
-    """This machine with a compiler, as a text that two machines share only where code and choices of one are those of the other."""
-    tools = (
-        "no compiler"
-        if compiler is None
-        else "\n".join((*compiler.command, compiler.version, *compiler.flags))
-    )
-    threads = "\n".join(f"{name}={os.environ.get(name, '')}" for name in THREADS)
-    parts = (cpu(), str(core_count()), threads, RUNTIME, tools, np.__version__, *versions())
-    return "\n".join(parts)
+def host_fingerprint(code: tuple[str, ...], compiler: Compiler | None) -> Fingerprint:
+    """Return what entries for this machine depend on, where `code` computes them.
+
+    Two machines have the same one only where code and choices of one are those of the other.
+    """
+    tools = "no compiler"
+    if compiler is not None:
+        tools = "\n".join((*compiler.command, compiler.version, *compiler.flags))
+    machine = "\n".join((cpu(), str(core_count()), *thread_settings(), RUNTIME))
+    return Fingerprint(code, machine, tools, library_versions())
+
+
+def device_fingerprint(code: tuple[str, ...], device: Driver, nvcc: Nvcc) -> Fingerprint:
+    """Return what entries for a CUDA device depend on, where `code` computes them."""
+    return Fingerprint(code, f"{device.name}\n{device.sm}", nvcc.version, library_versions())
+
+
+def library_versions() -> tuple[str, ...]:
+    """Return NumPy and the libraries that take part, each with its version.
+
+    >>> library_versions()[0].startswith("numpy ")
+    True
+    """
+    return (f"numpy {np.__version__}", *versions())
+
+
+def thread_settings() -> list[str]:
+    """Return the variables that tell libraries how many threads to use, with their values.
+
+    An example is `"OMP_NUM_THREADS=2"`.
+    """
+    return [f"{name}={os.environ.get(name, '')}" for name in THREAD_VARIABLES]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import logging
-import os
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from functools import partial
@@ -16,7 +15,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from codegen.ir.nodes import Function
-from codegen.libraries import versions, ways
+from codegen.libraries import ways
 from codegen.libraries.fallback import Fallback
 from codegen.libraries.numpy import POOLS
 from codegen.runtime.array_arguments import Array, sample
@@ -26,7 +25,7 @@ from codegen.targets.c.compiler import Compiler
 from codegen.targets.c.object_store import loaded, placed
 from codegen.targets.c.source_file import own_sources
 from codegen.targets.c.thread_pool import RUNTIME
-from codegen.tuning.fingerprint import THREADS
+from codegen.tuning.fingerprint import CHOICE_CODE, library_versions, thread_settings
 from einalg.language.ir.dtypes import numpy_dtype
 from einalg.language.ir.kernel import EOP, Kernel
 from einalg.language.ir.scope import Scope
@@ -36,7 +35,7 @@ from einalg.language.notation.constant import array_of
 from einalg.runtime.processors import thread_count
 from einalg.runtime.timing import MeasuringPolicy, run_times
 from einalg.storage.disk_cache import DiskCache
-from einalg.storage.fingerprint import text_digest
+from einalg.storage.fingerprint import Fingerprint
 
 LOG = logging.getLogger("einalg")
 CHOICES = DiskCache("choices", ".json", "measured choices")
@@ -138,10 +137,9 @@ def fastest(
 
 
 def _key(ways: Collection[str], kernel: Kernel, ahead: Collection[str], *keys: str) -> str:
-    threads = (os.environ.get(name, "") for name in THREADS)
-    return text_digest(
-        *keys, kernel.op, *ways, " ".join(sorted(ahead)), *versions(), np.__version__, *threads
-    )
+    machine = "\n".join(thread_settings())
+    fingerprint = Fingerprint(CHOICE_CODE, machine, libraries=library_versions())
+    return fingerprint.key(*keys, kernel.op, *ways, " ".join(sorted(ahead)))
 
 
 def remembered(key: str, ways: Collection[str], measure: Callable[[], Selection]) -> str:

@@ -15,8 +15,6 @@ from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
 
-from einalg.storage.fingerprint import text_digest
-
 LOG = logging.getLogger("einalg")
 _temporary: list[tempfile.TemporaryDirectory[str]] = []
 
@@ -73,7 +71,8 @@ class DiskCache:
     def entries_digest(self) -> str:
         """Return a digest of all entries, for what depends on any of them."""
         paths = (cache_folder() / self.name).glob(f"*/*{self.suffix}")
-        return text_digest(*sorted(path.name for path in paths))
+        names = "\0".join(sorted(path.name for path in paths))
+        return sha256(names.encode()).hexdigest()
 
     def store(self, key: str, content: bytes) -> Path:
         """Store content under a key, and return its file.

@@ -15,6 +15,7 @@ from codegen.targets.c.compiler import KERNEL_CACHE
 from derive.search.best_first import kernels_of
 from einalg.language.interpreters.numpy import execute
 from einalg.language.ir.program import as_program, in_double
+from einalg.storage import fingerprint
 
 TEXT = "T[i,j] += A[i,k]*W[k,j]\nU[i,j] = Max(T[i,j] + b[j], 0)\nO[j] += U[i,j]*U[i,j]"
 
@@ -148,7 +149,7 @@ def test_kernels_that_vanished_are_compiled_anew(own_cache, monkeypatch):
 def test_einalg_of_another_version_generates_anew(monkeypatch):
     found = program()
     compile_program(found, kernels_of(found))
-    monkeypatch.setattr(build, "code_digest", lambda: "another one")
+    monkeypatch.setattr(fingerprint, "code_digest", lambda *folders: "another one")
     generated = []
     make = build.KernelBuilder._generated
     monkeypatch.setattr(

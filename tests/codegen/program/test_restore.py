@@ -19,6 +19,7 @@ from einalg.language.notation.program_json import (
     lazy_program_from_record,
     program_record_with_heads,
 )
+from einalg.storage import fingerprint
 
 # A product with an epilogue, a statement without values at some points, constants, what depends on weights alone, two outputs.
 TEXT = """
@@ -135,7 +136,7 @@ def test_what_is_no_longer_there_is_compiled(own_cache):
 def test_another_state_of_the_machine_compiles(monkeypatch):
     found = program()
     row = stored(compile_program(found, kernels_of(found)).record())
-    monkeypatch.setattr(build, "code_digest", lambda: "another one")
+    monkeypatch.setattr(fingerprint, "code_digest", lambda *folders: "another one")
     assert known_program(row, found, kernel_of) is None
 
 
@@ -162,6 +163,6 @@ def test_a_damaged_record_is_compiled(damage, caplog):
 def test_without_a_compiler_nothing_is_found(monkeypatch):
     found = program()
     row = stored(compile_program(found, kernels_of(found)).record())
-    monkeypatch.setattr("codegen.program.executable.find_compiler", lambda: None)
+    monkeypatch.setattr("codegen.program.compile.find_compiler", lambda: None)
     assert known_program(row, found, kernel_of) is None
     assert compile_program(found, kernels_of(found)).record() is None

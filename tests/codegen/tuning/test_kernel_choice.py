@@ -189,7 +189,7 @@ def test_what_a_choice_depends_on(next_process: Any, monkeypatch: pytest.MonkeyP
     fastest(both, KERNEL, SCOPE, ("B",), key)
     monkeypatch.setenv("OMP_NUM_THREADS", "7")
     fastest(both, KERNEL, SCOPE, ("B",), key)
-    monkeypatch.setattr(kernel_choice, "versions", lambda: ("numpy 0.0",))
+    monkeypatch.setattr(kernel_choice, "library_versions", lambda: ("numpy 0.0",))
     fastest(both, KERNEL, SCOPE, ("B",), key)
     assert len(asked) == 5
     fastest(both, KERNEL, SCOPE, ("B",), key)

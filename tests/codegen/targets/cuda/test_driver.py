@@ -210,7 +210,7 @@ def test_derivations_need_a_device_to_measure(monkeypatch: pytest.MonkeyPatch) -
     def missing() -> None:
         raise DeviceError("there is none")
 
-    monkeypatch.setattr("codegen.targets.cuda.device.find.find_driver", missing)
+    monkeypatch.setattr("einalg.api.backend.find_driver", missing)
     with pytest.raises(DeviceError, match="there is none"):
         ea.derive(ea.parse(CONV, A=(4, 9), K=(3, 4)), target="cuda", states=30)
 
@@ -218,7 +218,7 @@ def test_derivations_need_a_device_to_measure(monkeypatch: pytest.MonkeyPatch) -
 def test_derivations_are_measured_on_the_device(monkeypatch: pytest.MonkeyPatch) -> None:
     device = FakeDevice()
     rates = {"library": 1e12, "generated": 1e11, "bandwidth": 1e12, "call": 1e-6}
-    monkeypatch.setattr("codegen.targets.cuda.device.find.find_driver", lambda: device)
+    monkeypatch.setattr("einalg.api.backend.find_driver", lambda: device)
     monkeypatch.setattr("codegen.program.cuda_executable.find_driver", lambda: device)
     monkeypatch.setattr("codegen.program.cuda_executable.nvcc_image", assemble)
     monkeypatch.setattr("codegen.measure.calibration.rates", lambda target, accuracy: rates)
