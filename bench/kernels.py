@@ -1,15 +1,18 @@
-"""How fast programs run beside the best of NumPy, torch, torch.compile, ONNX Runtime and OpenVINO, and how near the machine's limits.
+"""How fast do programs run beside NumPy, torch, torch.compile, ONNX Runtime and OpenVINO?
 
-python -m bench.kernels [--target cpu|cuda] [--threads 1,2] [--only WORD] [--derive SECONDS] [--without LIBRARY] [--json PATH]
+python -m bench.kernels [--target cpu|cuda] [--threads 1,2] [--only WORD] [--derive SECONDS]
+    [--without LIBRARY] [--json PATH]
 
-Weights are given ahead to everybody. Runs alternate between all ways in the same minutes, each turn after calls that do not count, and
-medians are compared: of the time that the processor spends for one thread (other work on the machine counts as little as it can), of
-the clock for several. The peak is that of independent multiply-adds in vector registers, the bandwidth that of a copy. `best` is the
-fastest library, `ratio` how many times faster the program is; `error` is the largest deviation from double precision, relative to the
-largest element. What misses a `target` (`bench.targets` has them) is followed by the reason that its figures tell: the ratio that the
-machine's limits allow the program as it is written, or what keeps it from them. A derivation that computes less can be beyond the peak.
-The table of threads tells how many times faster two are than one; that of making, what the first kernel of a case takes to be written and
-to be compiled, and what a new process takes to have the program ready, where all of it is on disk.
+And how near are they to the machine's limits? Weights are constant for all. Runs alternate between
+all implementations in the same minutes, each after calls that do not count, and medians are
+compared: of the processor's time for one thread (other work on the machine counts as little as it
+can), of the clock's for several. The peak is that of independent multiply-adds in vector registers,
+the bandwidth that of a copy. `best` is the fastest library, `ratio` how many times faster the
+program is; `error` is the largest deviation from double precision, relative to the largest element.
+`target` and `missed` are those of `bench.targets`. A derivation that computes less can be beyond
+the peak. The table of threads has how many times faster two are than one; that of making, what the
+first kernel of a case takes to be written and to be compiled, and what a new process takes to have
+the program ready, where all of it is on disk.
 """
 
 from __future__ import annotations
@@ -311,7 +314,7 @@ def row(
         "derived ratio": others[best] / times["derived"] if best and "derived" in times else "",
         "error": errors[ours],
     }
-    shown |= {"search s": told.get("search s", ""), "target": "", "missed because": ""}
+    shown |= {"search s": told.get("search s", ""), "target": "", "missed": ""}
     rest = {
         "derivation": told.get("derivation", ""),
         **{name: told[name] for name in told if name.endswith(" ms")},
@@ -320,7 +323,6 @@ def row(
     return judged(
         {**shown, "more": {**rest, "ms": every, "errors": dict(errors)}},
         case,
-        machine().vector // 4,
     )
 
 

@@ -1,16 +1,20 @@
-"""How fast whole networks run, optimized, beside torch, torch.compile, ONNX Runtime and OpenVINO.
+"""How fast do whole networks run beside torch, torch.compile, ONNX Runtime and OpenVINO?
 
-python -m bench.models [--only NAME ...] [--batch 1,16] [--threads 1,2] [--seconds S] [--small] [--without LIBRARY] [--json PATH]
+python -m bench.models [--only NAME ...] [--batch 1,16] [--threads 1,2] [--seconds S] [--small]
+    [--without LIBRARY] [--json PATH]
 
-Every row is measured in a process of its own, whose libraries are loaded with so many threads: the network is optimized, runs alternate
-between all ways in the same minutes, and medians are compared as in `bench.kernels`. `best` is the fastest library, `ratio` how many
-times faster the optimized network is; `error` is the largest deviation from torch in double precision, relative to the largest
-element; `search s` is the whole of `einalg.optimize`, `peak MB` the most memory until it has run once. A second run takes the layers
-from the cache: `again s` is `search s` in a fresh process that finds all there, not with `--small`; of it, the model is read in `read s`,
-and calls are timed in `timed s`. `target` is the ratio that one thread is to reach (`bench.targets`); a row that misses it
-says how many layers were searched and what share of a call the kernels take; `allowed s` are the seconds that the optimization was given.
-A Longformer layer at full size runs in libraries as tiles. Nothing is kept in results/ unless all was measured, or `--json` names the file:
-rows that it has already, of such a machine and such libraries, stay but for those that are measured anew; a file of others is refused.
+Every row is measured in a process of its own, whose libraries are loaded with so many threads: the
+network is optimized, runs alternate between all implementations in the same minutes, and medians
+are compared as in `bench.kernels`. `best` is the fastest library, `ratio` how many times faster the
+optimized network is; `error` is the largest deviation from torch in double precision, relative to
+the largest element; `search s` is the whole of `einalg.optimize`, `peak MB` the most memory until
+it has run once. A second run takes the layers from the cache: `again s` is `search s` in a fresh
+process that finds all there, not with `--small`; of it, the model is read in `read s`, and calls
+are timed in `timed s`. `target` and `missed` are those of `bench.targets`; `allowed s` are the
+seconds that the optimization may take. A Longformer layer at full size runs in libraries as tiles.
+Nothing is kept in results/ unless all was measured, or `--json` names the file: rows that it has
+already, of such a machine and such libraries, stay but for those that are measured anew; a file of
+others is refused.
 """
 
 from __future__ import annotations
