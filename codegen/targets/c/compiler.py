@@ -1,4 +1,4 @@
-"""The system's C compiler: found, tried out, and run on generated sources (design §10)."""
+"""The system's C compiler: looked for, tried out, and run on generated sources (design §10)."""
 
 from __future__ import annotations
 
@@ -25,20 +25,28 @@ from einalg.storage.fingerprint import text_digest
 
 LOG = logging.getLogger("einalg")
 KERNEL_CACHE = DiskCache("kernels", ".so", "compiled kernels")
-COMPILE_TIMEOUT_SECONDS = 300.0  # seconds for one source
+COMPILE_TIMEOUT_SECONDS = 300.0  # for one source
 PROBE_TIMEOUT_SECONDS = 30.0
+MAX_MESSAGE_LINES = 12  # of a compiler, in an error
 REQUIRED_FLAGS = ("-std=c11", "-O3", "-fPIC", "-shared", "-w")
-# Floating point may be reassociated (design §2), but infinities and NaN keep their meaning: no -ffast-math. Sums stay in the order in
-# which they are written all the same, for gcc would take products and sums apart to shorten chains; only its vectors may reorder them.
+# Floating point may be reassociated (design §2), but infinities and NaN keep their meaning: no
+# -ffast-math. Sums stay in the order in which they are written all the same: gcc would divide them
+# to shorten chains. Only its vectors may reorder them.
 OPTIONAL_FLAGS = (
-    "-fopenmp", "-ffp-contract=fast", "-fno-math-errno", "-fno-trapping-math", "-fno-signed-zeros", "-fassociative-math", "-fno-tree-reassoc",
-)  # fmt: skip
-# What is before and after them on an x86 and elsewhere. Below the stack pointer, gcc places rows that it clears at once out of their
-# alignment, where its own aligned moves fault. Elsewhere it moves reads ahead before it gives out registers: sums were in memory then.
-X86_FLAGS, OTHER_CPU_FLAGS = (
-    ("-march=native", "-mprefer-vector-width=512", "-mno-red-zone"),
-    ("-mcpu=native", "-fno-schedule-insns"),
+    "-fopenmp",
+    "-ffp-contract=fast",
+    "-fno-math-errno",
+    "-fno-trapping-math",
+    "-fno-signed-zeros",
+    "-fassociative-math",
+    "-fno-tree-reassoc",
 )
+# The flags before and after these on an x86. Below the stack pointer, gcc places rows that it
+# clears at once out of their alignment, where its own aligned moves fault: no red zone.
+X86_FLAGS = ("-march=native", "-mprefer-vector-width=512", "-mno-red-zone")
+# On another processor gcc moves reads ahead before it gives out registers, and sums would be in
+# memory: no such scheduling.
+OTHER_CPU_FLAGS = ("-mcpu=native", "-fno-schedule-insns")
 ALTERNATIVE_FLAGS = {
     "-march=native": "-mcpu=native",
     "-mcpu=native": "-march=native",
@@ -81,31 +89,36 @@ class Compiler:
     flags: tuple[str, ...]
 
     def key(self, source: str) -> str:
-        """What a compiled source is stored under: it changes with everything that the machine code depends on."""
+        """Return what a compiled source is stored under.
+
+        It changes with everything that the machine code depends on.
+        """
         return text_digest(source, *self.command, self.version, *self.flags, cpu())
 
     def with_flags(self, *flags: str) -> Compiler:
-        """The same compiler with more flags."""
+        """Return the same compiler with more flags."""
         return replace(self, flags=(*flags, *self.flags))
 
     def compile(self, source: str, timeout: float = COMPILE_TIMEOUT_SECONDS) -> Path:
-        """The shared object of a C source, from the cache or compiled now; `CodegenError` with the compiler's message.
+        """Return the shared object of a C source, from the cache or compiled now.
 
-        `timeout` is in seconds.
+        `timeout` is in seconds. Raises `CodegenError` with the compiler's message.
         """
         key = self.key(source)
-        if (found := KERNEL_CACHE.find(key)) is not None:
-            return found
+        cached = KERNEL_CACHE.find(key)
+        if cached is not None:
+            return cached
         content = self._run(source, timeout)
         try:
             return KERNEL_CACHE.store(key, content)
         except OSError as error:
             raise CodegenError(
-                f"the compiled kernels cannot be written: {error}\n  make room, or set EINALG_CACHE and TMPDIR to other folders"
+                f"the compiled kernels cannot be written: {error}\n"
+                "  make room, or set EINALG_CACHE and TMPDIR to other folders"
             ) from None
 
     def load(self, source: str, timeout: float = COMPILE_TIMEOUT_SECONDS) -> ctypes.CDLL:
-        """The shared object of a C source, loaded into this process."""
+        """Return the shared object of a C source, loaded into this process."""
         return load_library(self.compile(source, timeout))
 
     def _run(self, source: str, timeout: float) -> bytes:
@@ -114,34 +127,36 @@ class Compiler:
         except subprocess.TimeoutExpired:
             raise timeout_error(self.command[0], timeout) from None
         except OSError as error:
-            remedy = (
-                "make room, or set TMPDIR to another folder"
-                if error.errno == errno.ENOSPC
-                else "set CC to a C compiler"
-            )
+            remedy = "set CC to a C compiler"
+            if error.errno == errno.ENOSPC:
+                remedy = "make room, or set TMPDIR to another folder"
             raise CodegenError(f"{self.command[0]} cannot be run: {error}\n  {remedy}") from None
 
 
 @cache
 def load_library(path: Path) -> ctypes.CDLL:
-    """A shared object, loaded into this process once: its name holds the digest of its content."""
+    """Return a shared object, loaded once: its name holds the digest of its content."""
     try:
         return ctypes.CDLL(str(path))
     except OSError as error:
         raise CodegenError(
-            f"the compiled kernels {path} cannot be loaded: {error}\n  remove the file, or set EINALG_CACHE to another folder"
+            f"the compiled kernels {path} cannot be loaded: {error}\n"
+            "  remove the file, or set EINALG_CACHE to another folder"
         ) from None
 
 
 def find_compiler() -> Compiler | None:
-    """The first C compiler that works: `$CC`, else cc, gcc or clang of the PATH; None where there is none."""
+    """Return the first C compiler that works: `$CC`, else cc, gcc or clang of the PATH; or None."""
     return _find(os.environ.get("CC", ""), os.environ.get("PATH", ""))
 
 
 @lru_cache(maxsize=16)
 def _find(chosen: str, path: str) -> Compiler | None:
-    commands = [_words(chosen)] if chosen.strip() else []
-    for command in (*commands, ("cc",), ("gcc",), ("clang",)):
+    commands = [("cc",), ("gcc",), ("clang",)]
+    if chosen.strip():
+        commands.insert(0, _words(chosen))
+    for command in commands:
+        is_chosen = bool(chosen.strip()) and command == commands[0]
         program = shutil.which(command[0], path=path or None)
         reason = f"{command[0]} is not found"
         if program:
@@ -149,7 +164,7 @@ def _find(chosen: str, path: str) -> Compiler | None:
                 return _tried((program, *command[1:]))
             except (CodegenError, OSError, subprocess.TimeoutExpired) as error:
                 reason = str(error)
-        if command in commands or program:
+        if is_chosen or program:
             LOG.warning("einalg: the C compiler %s does not work: %s", " ".join(command), reason)
     return None
 
@@ -162,7 +177,10 @@ def _words(command: str) -> tuple[str, ...]:
 
 
 def _tried(command: tuple[str, ...]) -> Compiler:
-    """The compiler with those flags that a small source compiles with; `CodegenError` where it compiles nothing."""
+    """Return the compiler with those flags that a small source compiles with.
+
+    Raises `CodegenError` where it compiles nothing.
+    """
     version = subprocess.run(
         (*command, "--version"),
         capture_output=True,
@@ -170,22 +188,32 @@ def _tried(command: tuple[str, ...]) -> Compiler:
         timeout=PROBE_TIMEOUT_SECONDS,
         check=False,
     ).stdout
-    first, *last = (
-        X86_FLAGS if platform.machine().lower() in ("x86_64", "amd64") else OTHER_CPU_FLAGS
-    )
-    wanted = (first, *OPTIONAL_FLAGS, *last)
-    best = (*wanted, *VECTOR_MATH[0])
-    if not _accepts(command, (*REQUIRED_FLAGS, *best)):
+    first, *last = OTHER_CPU_FLAGS
+    if platform.machine().lower() in ("x86_64", "amd64"):
+        first, *last = X86_FLAGS
+    optional = (first, *OPTIONAL_FLAGS, *last)
+    flags = (*REQUIRED_FLAGS, *optional, *VECTOR_MATH[0])
+    if not _accepts(command, flags):
         run_compiler((*command, *REQUIRED_FLAGS, "-lm"), PROBE, PROBE_TIMEOUT_SECONDS)
-        best = ()
-        for choices in [*((flag, ALTERNATIVE_FLAGS.get(flag)) for flag in wanted), VECTOR_MATH]:
-            flags = (
-                (choice,) if isinstance(choice, str) else choice for choice in choices if choice
-            )
-            best += next(
-                (more for more in flags if _accepts(command, (*REQUIRED_FLAGS, *best, *more))), ()
-            )
-    return Compiler(command, version, (*REQUIRED_FLAGS, *best, "-lm"))
+        flags = _accepted_flags(command, optional)
+    return Compiler(command, version, (*flags, "-lm"))
+
+
+def _accepted_flags(command: tuple[str, ...], optional: Sequence[str]) -> tuple[str, ...]:
+    """Return the required flags with the optional ones that work, or what stands in their place."""
+    choices: list[tuple[tuple[str, ...], ...]] = []
+    for flag in optional:
+        if flag in ALTERNATIVE_FLAGS:
+            choices.append(((flag,), (ALTERNATIVE_FLAGS[flag],)))
+        else:
+            choices.append(((flag,),))
+    flags = REQUIRED_FLAGS
+    for alternatives in (*choices, VECTOR_MATH):
+        for more in alternatives:
+            if _accepts(command, (*flags, *more)):
+                flags = (*flags, *more)
+                break
+    return flags
 
 
 def _accepts(command: tuple[str, ...], flags: Sequence[str]) -> bool:
@@ -203,9 +231,11 @@ def run_compiler(
     suffixes: tuple[str, str] = (".c", ".so"),
     what: str = "the generated code",
 ) -> tuple[bytes, str]:
-    """The file that a compiler makes of a source, and what it says; `CodegenError` with its message where it refuses `what`.
+    """Return the file that a compiler makes of a source, and what it says.
 
-    Both files are in a folder of their own. Raises `subprocess.TimeoutExpired` and `OSError` where the command does not finish or run.
+    Both files are in a temporary folder. Raises `CodegenError` with the compiler's message where it
+    refuses `what`, `subprocess.TimeoutExpired` where it does not finish, and `OSError` where it
+    cannot be run.
     """
     with tempfile.TemporaryDirectory(prefix="einalg-") as folder:
         text, out = (Path(folder) / f"kernels{suffix}" for suffix in suffixes)
@@ -214,19 +244,25 @@ def run_compiler(
         flags = [flag for flag in command if not flag.startswith("-l")]
         status, said = run_command([*flags, str(text), "-o", str(out), *libraries], timeout)
         if status or not out.exists():
-            message = "\n".join(said.strip().splitlines()[:12]) or f"exit status {status}"
+            lines = said.strip().splitlines()[:MAX_MESSAGE_LINES]
+            message = "\n".join(lines) or f"exit status {status}"
             raise CodegenError(f"{command[0]} refused {what}:\n{message}")
         return out.read_bytes(), said
 
 
 def timeout_error(compiler: str, timeout: float) -> CodegenError:
+    """Return the error of a compiler that was stopped."""
     return CodegenError(
-        f"{compiler} did not finish within {timeout:g} seconds\n  split the program into smaller statements, or allow more time"
+        f"{compiler} did not finish within {timeout:g} seconds\n"
+        "  split the program into smaller statements, or allow more time"
     )
 
 
 def run_command(command: Sequence[str], timeout: float) -> tuple[int, str]:
-    """Exit status and messages of a command; at the timeout it is killed with the processes that it started."""
+    """Return the exit status and messages of a command.
+
+    At the timeout it is killed, with the processes that it started.
+    """
     with subprocess.Popen(
         command,
         stdin=subprocess.DEVNULL,

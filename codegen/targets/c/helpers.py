@@ -1,44 +1,44 @@
-"""Small C functions that generated code calls, and the names that it must not take."""
+"""Small C functions that generated code calls, and the names that it must not use."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 
 C_TYPES = {
-    "bool": "bool", "i8": "int8_t", "i16": "int16_t", "i32": "int32_t", "i64": "int64_t", "u8": "uint8_t", "u16": "uint16_t",
-    "u32": "uint32_t", "u64": "uint64_t", "f16": "half", "bf16": "float", "f32": "float", "f64": "double",
-}  # fmt: skip
-VECTOR_MATH = {
-    **dict.fromkeys(("exp", "log", "pow", "sin", "cos"), 1),
-    **dict.fromkeys(
-        (
-            "acos",
-            "acosh",
-            "asin",
-            "asinh",
-            "atan",
-            "atan2",
-            "atanh",
-            "cosh",
-            "erf",
-            "erfc",
-            "expm1",
-            "log1p",
-            "sinh",
-            "tan",
-            "tanh",
-        ),
-        2,
-    ),
-}  # the functions that glibc has for whole vectors, and since which generation of it
-LATER = {"pow": "defined(__aarch64__)"}  # where a function came with the next generation only
+    "bool": "bool",
+    "i8": "int8_t",
+    "i16": "int16_t",
+    "i32": "int32_t",
+    "i64": "int64_t",
+    "u8": "uint8_t",
+    "u16": "uint16_t",
+    "u32": "uint32_t",
+    "u64": "uint64_t",
+    "f16": "half",
+    "bf16": "float",
+    "f32": "float",
+    "f64": "double",
+}
+# The functions that glibc has for whole vectors, by the generation of its library they came with.
+FIRST_VECTOR_MATH = ("exp", "log", "pow", "sin", "cos")
+SECOND_VECTOR_MATH = (
+    *("acos", "acosh", "asin", "asinh", "atan", "atan2", "atanh", "cosh", "erf", "erfc", "expm1"),
+    *("log1p", "sinh", "tan", "tanh"),
+)
+VECTOR_MATH = {**dict.fromkeys(FIRST_VECTOR_MATH, 1), **dict.fromkeys(SECOND_VECTOR_MATH, 2)}
+# Where a function of the first generation came with the second one.
+ONE_GENERATION_LATER = {"pow": "defined(__aarch64__)"}
+BINARY_VECTOR_MATH = ("pow", "atan2")
 MATH = (*VECTOR_MATH, "tgamma", "lgamma", "floor", "ceil", "sqrt", "fmod", "fabs")
 KEYWORDS = frozenset(
-    """auto break case char const continue default do double else enum extern float for goto if inline int long register restrict
-return short signed sizeof static struct switch typedef union unsigned void volatile while bool true false half main NAN INFINITY
-int8_t int16_t int32_t int64_t uint8_t uint16_t uint32_t uint64_t buffers floor_div floor_mod index_max index_min
-floor_div64 floor_mod64 index_max64 index_min64 arena load_half store_half shuffled places
-signgam y0 y1 yn j0 j1 jn gamma asm typeof""".split()  # noqa: SIM905
+    """
+auto break case char const continue default do double else enum extern float for goto if inline int
+long register restrict return short signed sizeof static struct switch typedef union unsigned void
+volatile while bool true false half main NAN INFINITY int8_t int16_t int32_t int64_t uint8_t
+uint16_t uint32_t uint64_t buffers floor_div floor_mod index_max index_min floor_div64 floor_mod64
+index_max64 index_min64 arena load_half store_half shuffled places
+signgam y0 y1 yn j0 j1 jn gamma asm typeof
+""".split()  # noqa: SIM905
 )
 RESERVED = KEYWORDS.union(MATH, (f"{name}f" for name in MATH))
 
@@ -50,7 +50,8 @@ typedef _Float16 half;
 #else /* the compiler has no half precision: convert the bits */
 typedef uint16_t half;
 static inline float load_half(half h) {
-  const uint32_t sign = (uint32_t)(h & 0x8000) << 16, exponent = (h >> 10) & 31, fraction = h & 0x3ff;
+  const uint32_t sign = (uint32_t)(h & 0x8000) << 16, exponent = (h >> 10) & 31, \
+fraction = h & 0x3ff;
   union { uint32_t bits; float value; } out;
   if (exponent == 0) {
     out.value = (float)fraction * 0x1p-24f;
@@ -77,7 +78,9 @@ static inline half store_half(float x) {
 
 
 def vector_declarations(functions: Iterable[tuple[str, str]]) -> list[str]:
-    """Declarations that let loops call a function of a type for whole vectors, where the compiler's flags say that it exists.
+    """Return declarations that let loops call functions, each with its type, for whole vectors.
+
+    They hold where the compiler's flags say that these exist.
 
     >>> print(*vector_declarations([("exp", "f32")]), sep="\\n")
     #if EINALG_VECTOR_MATH >= 1
@@ -86,60 +89,73 @@ def vector_declarations(functions: Iterable[tuple[str, str]]) -> list[str]:
     """
     lines = []
     for name, dtype in sorted(set(functions)):
-        if name in VECTOR_MATH:
-            c = C_TYPES[dtype]
-            arguments = ", ".join([c] * (2 if name in ("pow", "atan2") else 1))
-            declaration = f'__attribute__((simd("notinbranch"))) {c} {name}{"f" if dtype == "f32" else ""}({arguments});'
-            generation = (
-                f"{VECTOR_MATH[name]} + {LATER[name]}" if name in LATER else f"{VECTOR_MATH[name]}"
-            )
-            lines += [f"#if EINALG_VECTOR_MATH >= {generation}", declaration, "#endif"]
+        if name not in VECTOR_MATH:
+            continue
+        generation = str(VECTOR_MATH[name])
+        if name in ONE_GENERATION_LATER:
+            generation = f"{generation} + {ONE_GENERATION_LATER[name]}"
+        c = arguments = C_TYPES[dtype]
+        if name in BINARY_VECTOR_MATH:
+            arguments = f"{c}, {c}"
+        prototype = f"{c} {name}{_suffix(dtype)}({arguments})"
+        lines += [
+            f"#if EINALG_VECTOR_MATH >= {generation}",
+            f'__attribute__((simd("notinbranch"))) {prototype};',
+            "#endif",
+        ]
     return lines
 
 
+def _suffix(dtype: str) -> str:
+    """Return what ends the names of the library's functions of a type."""
+    if dtype == "f32":
+        return "f"
+    return ""
+
+
 def helper(name: str, dtype: str) -> str:
-    """The text of the function `name_dtype`.
+    """Return the text of the function `name_dtype`.
 
     >>> helper("max", "f32")
     'static inline float max_f32(float a, float b) { return a > b ? a : b; }'
     """
-    c, suffix = C_TYPES[dtype], "f" if dtype == "f32" else ""
+    c, suffix = C_TYPES[dtype], _suffix(dtype)
     if name.startswith("ipow"):
         return _power(int(name.removeprefix("ipow")), c, f"{name}_{dtype}")
+    absolute = "return a < 0 ? -a : a;"
+    if dtype[0] == "f":
+        absolute = f"return fabs{suffix}(a);"
+    # As in Python, a remainder has the sign of the divisor.
+    modulo = f"const {c} r = fmod{suffix}(a, b); return r != 0 && (r < 0) != (b < 0) ? r + b : r;"
     bodies = {
         "max": (f"{c} a, {c} b", "return a > b ? a : b;"),
         "min": (f"{c} a, {c} b", "return a < b ? a : b;"),
-        "abs": (
-            f"{c} a",
-            f"return fabs{suffix}(a);" if dtype[0] == "f" else "return a < 0 ? -a : a;",
-        ),
+        "abs": (f"{c} a", absolute),
         "sign": (f"{c} a", "return (a > 0) - (a < 0);"),
-        "mod": (
-            f"{c} a, {c} b",
-            f"const {c} r = fmod{suffix}(a, b); return r != 0 && (r < 0) != (b < 0) ? r + b : r;",
-        ),
+        "mod": (f"{c} a, {c} b", modulo),
     }
     arguments, body = bodies[name]
     return f"static inline {c} {name}_{dtype}({arguments}) {{ {body} }}"
 
 
 def _power(exponent: int, c: str, name: str) -> str:
-    """`x**exponent` by repeated squaring."""
-    steps, squares, factors = [], "x", []
+    """Return a function for `x**exponent`, by repeated squaring."""
+    steps, square, factors = [], "x", []
     for position, bit in enumerate(reversed(bin(exponent)[2:])):
         if position:
-            steps.append(f"const {c} x{position} = {squares} * {squares};")
-            squares = f"x{position}"
+            steps.append(f"const {c} x{position} = {square} * {square};")
+            square = f"x{position}"
         if bit == "1":
-            factors.append(squares)
+            factors.append(square)
     return f"static inline {c} {name}({c} x) {{ {' '.join(steps)} return {' * '.join(factors)}; }}"
 
 
 def index_helper(name: str, c: str) -> str:
-    """Integer division that rounds down also for negative numbers, and bounds of loops."""
+    """Return a function of indices: a division that rounds down, or a bound of a loop."""
+    # gcc 12 gets `r < 0 ? r + b : r` wrong in vectors of 2.
     body = {
         "floor_div": "return a / b - (a % b < 0);",
-        "floor_mod": f"const {c} r = a % b; return r + (r < 0) * b;",  # gcc 12 gets `r < 0 ? r + b : r` wrong in vectors of 2
+        "floor_mod": f"const {c} r = a % b; return r + (r < 0) * b;",
         "index_max": "return a > b ? a : b;",
         "index_min": "return a < b ? a : b;",
     }[name]
@@ -147,5 +163,7 @@ def index_helper(name: str, c: str) -> str:
 
 
 def index_function(name: str, c: str) -> str:
-    """The name of such a function: functions of both index types may stand in one file."""
-    return name if c == "int" else f"{name}64"
+    """Return the name of such a function: those of both index types may stand in one file."""
+    if c == "int":
+        return name
+    return f"{name}64"

@@ -11,37 +11,73 @@ from einalg.errors import CodegenError
 from einalg.language.ir.dtypes import bounds
 
 LIMITS = {dtype: bounds(dtype) for dtype in ("i32", "i64", "u32", "u64")}
+NAMED_LIMITS = {-(2**31): "INT32_MIN", -(2**63): "INT64_MIN"}  # which C has no literals for
 
 
 def literal(value: Any, dtype: str) -> str:
-    """A constant in C, exactly.
+    """Return a constant in C, exactly.
 
-    >>> literal(0.1, "f32"), literal(float("-inf"), "f64"), literal(float("-inf"), "i32"), literal(float("-inf"), "bool")
-    ('0.1f', '-INFINITY', 'INT32_MIN', 'false')
+    >>> literal(0.1, "f32"), literal(float("-inf"), "f64")
+    ('0.1f', '-INFINITY')
+    >>> literal(float("-inf"), "i32"), literal(float("-inf"), "bool")
+    ('INT32_MIN', 'false')
     """
     if dtype == "bool":
-        return "true" if value and value != -inf else "false"
+        return _truth(value)
     if dtype in LIMITS or dtype == WEAK:
         return _integer(value, dtype)
-    suffix = "f" if dtype == "f32" else ""
+    suffix = ""
+    if dtype == "f32":
+        suffix = "f"
     if isinstance(value, Fraction):
-        return f"({float(value.numerator)!r}{suffix}/{float(value.denominator)!r}{suffix})"
+        numerator, denominator = float(value.numerator), float(value.denominator)
+        return f"({numerator!r}{suffix}/{denominator!r}{suffix})"
+    return _floating(value, suffix)
+
+
+def _truth(value: Any) -> str:
+    if value and value != -inf:
+        return "true"
+    return "false"
+
+
+def _floating(value: Any, suffix: str) -> str:
     if isnan(value):
         return "NAN"
     try:
         number = float(value)
     except OverflowError:
-        number = inf if value > 0 else -inf
-    return f"{'-' if number < 0 else ''}INFINITY" if isinf(number) else f"{number!r}{suffix}"
+        number = inf
+        if value < 0:
+            number = -inf
+    if not isinf(number):
+        return f"{number!r}{suffix}"
+    if number < 0:
+        return "-INFINITY"
+    return "INFINITY"
 
 
 def _integer(value: Any, dtype: str) -> str:
     low, high = LIMITS.get(dtype, LIMITS["i64"])
-    number = (low if value < 0 else high) if isinf(value) else int(value)
+    number = _nearest(value, low, high)
     if not low <= number <= high:
         raise CodegenError(
-            f"the constant {value} does not fit the type {dtype}\n  use a tensor of a wider type, or of floating point"
+            f"the constant {value} does not fit the type {dtype}\n"
+            "  use a tensor of a wider type, or of floating point"
         )
-    if number in (-(2**31), -(2**63)):
-        return "INT32_MIN" if number == -(2**31) else "INT64_MIN"
-    return f"{number}{'ULL' if number >= 2**63 else 'LL' if abs(number) >= 2**31 else ''}"
+    if number in NAMED_LIMITS:
+        return NAMED_LIMITS[number]
+    if number >= 2**63:
+        return f"{number}ULL"
+    if abs(number) >= 2**31:
+        return f"{number}LL"
+    return str(number)
+
+
+def _nearest(value: Any, low: int, high: int) -> int:
+    """Return a whole number; a limit of its type for an infinity."""
+    if not isinf(value):
+        return int(value)
+    if value < 0:
+        return low
+    return high

@@ -1,5 +1,6 @@
-"""Generated kernels as shared objects: each is compiled once, whatever programs it is a part of, and by several compilers at once.
+"""Generated kernels as shared objects.
 
+Each kernel is compiled once, whatever programs it is a part of, and several compilers run at once.
 Programs that a search or an optimizer compares differ in few kernels, and only these are compiled.
 """
 
@@ -25,51 +26,79 @@ Place = tuple[str, int]  # the key of a shared object, and a kernel's position i
 def placed(
     compiler: Compiler, functions: Sequence[Function], sources: Sequence[str], timeout: float
 ) -> list[Place]:
-    """For each kernel where it lies, compiled now where it is nowhere yet; `sources` are their C files. Raises `CodegenError` as a compiler does."""
+    """Return where each kernel lies, compiled now where it is nowhere yet.
+
+    `sources` are the C files of the kernels. Raises `CodegenError` as a compiler does.
+    """
     keys = [compiler.key(REGIONS + source) for source in sources]
-    whole = text_digest(*keys)
-    places = _read(whole)
-    if len(places) != len(functions):
-        places = _found_or_compiled(compiler, functions, sources, keys, timeout)
-        PLACES.replace(whole, json.dumps(places).encode())
+    key_of_all = text_digest(*keys)
+    places = _read(key_of_all)
+    if len(places) == len(functions):
+        return places
+    known = _stored_places(keys)
+    missing = {key: k for k, key in enumerate(keys) if key not in known}
+    sizes = {key: len(sources[k]) for key, k in missing.items()}
+    shares = _balanced(sizes, min(core_count(), len(missing)))
+    files = []
+    for share in shares:
+        files.append(REGIONS + c_source([functions[missing[key]] for key in share]))
+    _compile_at_once(compiler, files, timeout)
+    for share, file in zip(shares, files):
+        for position, key in enumerate(share):
+            known[key] = compiler.key(file), position
+            PLACES.replace(key, json.dumps([known[key]]).encode())
+    places = [known[key] for key in keys]
+    PLACES.replace(key_of_all, json.dumps(places).encode())
     return places
 
 
 def loaded(compiler: Compiler, place: Place, timeout: float) -> ctypes.CDLL | None:
-    """The shared object of a place, in this process; None where it is no longer there."""
+    """Return the shared object of a place, in this process; None where it is no longer there."""
     path = KERNEL_CACHE.find(place[0])
-    return attached(compiler, load_library(path), timeout) if path else None
+    if path is None:
+        return None
+    return attached(compiler, load_library(path), timeout)
 
 
-def _found_or_compiled(
-    compiler: Compiler,
-    functions: Sequence[Function],
-    sources: Sequence[str],
-    keys: Sequence[str],
-    timeout: float,
-) -> list[Place]:
-    found = {key: place for key in dict.fromkeys(keys) for place in _read(key)[:1]}
-    missing = {key: k for k, key in enumerate(keys) if key not in found}
-    shares: list[list[str]] = [[] for _ in range(min(core_count(), len(missing)))]
-    for key in sorted(missing, key=lambda key: -len(sources[missing[key]])):
-        min(shares, key=lambda share: sum(len(sources[missing[k]]) for k in share)).append(key)
-    files = [REGIONS + c_source([functions[missing[key]] for key in share]) for share in shares]
+def _stored_places(keys: Sequence[str]) -> dict[str, Place]:
+    """Return the places of those kernels that have been compiled before, by their keys."""
+    known: dict[str, Place] = {}
+    for key in dict.fromkeys(keys):
+        places = _read(key)
+        if places:
+            known[key] = places[0]
+    return known
+
+
+def _balanced(sizes: dict[str, int], count: int) -> list[list[str]]:
+    """Return keys in `count` shares of about the same size.
+
+    >>> _balanced({"a": 5, "b": 3, "c": 2}, 2)
+    [['a'], ['b', 'c']]
+    """
+    shares: list[list[str]] = [[] for _ in range(count)]
+    totals = [0] * count
+    for key in sorted(sizes, key=lambda key: -sizes[key]):
+        lightest = totals.index(min(totals))
+        shares[lightest].append(key)
+        totals[lightest] += sizes[key]
+    return shares
+
+
+def _compile_at_once(compiler: Compiler, files: Sequence[str], timeout: float) -> None:
     with ThreadPoolExecutor(max(1, len(files))) as pool:
         for _ in pool.map(lambda file: compiler.compile(file, timeout), files):
             pass
-    for share, file in zip(shares, files):
-        for position, key in enumerate(share):
-            found[key] = compiler.key(file), position
-            PLACES.replace(key, json.dumps([found[key]]).encode())
-    return [found[key] for key in keys]
 
 
 def _read(key: str) -> list[Place]:
-    """The places that are kept under a key; none where one of them is no longer there."""
+    """Return the places that are stored under a key; none where one of them is no longer there."""
     try:
         places = [
             (str(name), int(position)) for name, position in json.loads(PLACES.read(key) or b"[]")
         ]
     except (ValueError, TypeError):
         return []
-    return places if all(KERNEL_CACHE.find(name) for name in {name for name, _ in places}) else []
+    if all(KERNEL_CACHE.find(name) for name in {name for name, _ in places}):
+        return places
+    return []

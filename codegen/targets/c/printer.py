@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from math import prod
@@ -15,9 +15,6 @@ from codegen.ir.nodes import (
     For,
     Function,
     If,
-    IndexNumber,
-    Number,
-    Predicate,
     Prefetch,
     Ref,
     Statement,
@@ -27,42 +24,49 @@ from codegen.ir.nodes import (
     Value,
     walk,
 )
-from codegen.ir.scalar import WEAK, WEAK_FLOAT, common, computed
-from codegen.targets.c.helpers import C_TYPES, MATH, helper, index_function, index_helper
-from codegen.targets.c.literals import literal
+from codegen.ir.scalar import computed
+from codegen.targets.c.expressions import ExpressionPrinter
+from codegen.targets.c.helpers import C_TYPES
 from codegen.targets.c.names import Names
-from codegen.targets.c.vector_math import NAMES
 from codegen.targets.c.vectors import Vectors, is_tile, unrolled_bodies, unrolled_nest
-from einalg.language.index.affine import Affine, FloorDiv, Index
+from einalg.language.index.affine import Affine, Index
 from einalg.language.index.constraint import Constraint
 from einalg.language.ir.dtypes import numpy_dtype
 
-SIGNS = {"lt": "<", "le": "<=", "gt": ">", "ge": ">=", "eq": "==", "ne": "!="}
-C_INDEX = {"int": "i32", "int64_t": "i64"}
-CLAUSE = {"+=": "+", "*=": "*", "max": "max", "min": "min"}
-ALIGNED = 64  # bytes
-LARGE = 2048  # elements from which on a local buffer of one axis is not on the stack
-SELECT, LOGIC, COMPARE, SUM, PRODUCT, UNARY, ATOM = range(7)
-Text = tuple[str, int]  # C text and how tightly it binds
+REDUCTION_CLAUSES = {"+=": "+", "*=": "*", "max": "max", "min": "min"}  # of OpenMP
+ARENA_ALIGNMENT_BYTES = 64
+MIN_ARENA_ELEMENTS = 2048  # from which on a local buffer of one axis is not on the stack
+DEFAULT_UNROLLING = 8  # steps of a loop whose extent is not known
+MAX_INT_OFFSET = 2**30  # products of sizes and coefficients below it are offsets of type int
 
 
 def index_type(function: Function, nodes: Sequence[Any] = ()) -> str:
-    """`int` where every offset and index value fits, else `int64_t`; `nodes` are those of the function, where they are known."""
+    """Return `int` where every offset and index value fits, else `int64_t`.
+
+    `nodes` are those of the function, where they have been listed already.
+    """
     nodes = nodes or list(walk(function))
-    largest = max(
-        (prod(max(1, n) for n in b.shape) for b in (*function.inputs, function.output)), default=1
-    )
-    bounds = [abs(v) for node in nodes if isinstance(node, For) for v in node.range]
-    forms = {
-        node.form if isinstance(node, Constraint) else node
-        for node in nodes
-        if isinstance(node, (Affine, Constraint))
-    }
-    numbers = [abs(v) for form in forms for v in _numbers(form)]
-    return "int" if max([largest, *bounds]) * max([1, *numbers]) < 2**30 else "int64_t"
+    largest = 1
+    for buf in (*function.inputs, function.output):
+        largest = max(largest, prod(max(1, n) for n in buf.shape))
+    factor = 1
+    forms: set[Affine] = set()
+    for node in nodes:
+        if isinstance(node, For):
+            largest = max(largest, *map(abs, node.range))
+        elif isinstance(node, Constraint):
+            forms.add(node.form)
+        elif isinstance(node, Affine):
+            forms.add(node)
+    for form in forms:
+        factor = max(factor, *map(abs, _numbers(form)))
+    if largest * factor < MAX_INT_OFFSET:
+        return "int"
+    return "int64_t"
 
 
 def _numbers(form: Affine) -> Iterator[int]:
+    """Yield the constants and coefficients of an index expression."""
     yield form.const
     for atom, coefficient in form.terms:
         yield coefficient
@@ -70,33 +74,23 @@ def _numbers(form: Affine) -> Iterator[int]:
             yield from _numbers(atom.argument)
 
 
-class Printer:
+class Printer(ExpressionPrinter):
     """One kernel as C."""
 
-    types = C_TYPES
-    loads, stores = {"f16": "load_half"}, {"f16": "store_half"}
-    own = frozenset((name, "f32") for name in NAMES)  # functions that are not the library's
-
     def __init__(self, function: Function):
-        self.source = function = replace(function, packs=())
-        every = list(walk(function))
-        self.names = Names()
-        self.helpers: set[str] = set()
-        self.index = index_type(function, every)
-        self.called = {(node.op, node.dtype) for node in every if isinstance(node, Apply)}
-        self.shapes = {b.name: b.shape for b in (*function.inputs, function.output)}
-        nodes = [node for node in every if isinstance(node, Ref) and node.buf.space == "global"]
-        self.flat = {r.buf.name for r in nodes} - {
-            r.buf.name for r in nodes if r.buf.shape == self.shapes[r.buf.name]
-        }
-        self.ranges: dict[Index, tuple[int, int]] = {}
+        function = replace(function, packs=())
+        nodes = list(walk(function))
+        super().__init__(function, index_type(function, nodes), Names())
+        self.called = {(node.op, node.dtype) for node in nodes if isinstance(node, Apply)}
+        self.flat = _flat_buffers(nodes, self.shapes)
         self.lines: list[str] = []
         self.depth = 1
-        self.arena, self.held = 0, dict[Buf, int]()
+        self.arena_bytes = 0
+        self.arena_offsets: dict[Buf, int] = {}
         self.vectors = Vectors(self)
 
     def function(self, position: str) -> str:
-        """The kernel, with its position in a file."""
+        """Return the kernel and its entry, with its position in a file."""
         function = self.source
         buffers = (*function.inputs, function.output)
         arguments = ", ".join(self.argument(b, b is not function.output) for b in buffers)
@@ -104,88 +98,90 @@ class Printer:
             self.statements(function.body)
         name = f"{self.names('buf', function.output.name)}_{position}"
         passed = ", ".join(f"buffers[{k}]" for k in range(len(buffers)))
-        comment = (
-            f"/* {function.output.name} = {function.comment} */\n".replace("*/ */", "*/")
-            if function.comment
-            else ""
-        )
+        comment = ""
+        if function.comment:
+            comment = f"/* {function.output.name} = {function.comment} */\n"
+            comment = comment.replace("*/ */", "*/")
+        body = "".join(f"{line}\n" for line in self.lines)
         entry = f"void kernel_{position}(void *const *buffers) {{\n  {name}({passed});\n}}\n"
-        return (
-            f"{comment}static void {name}({arguments}) {{\n"
-            + "".join(f"{line}\n" for line in self.lines)
-            + "}\n"
-            + entry
-        )
+        return f"{comment}static void {name}({arguments}) {{\n{body}}}\n{entry}"
 
-    def argument(self, buf: Buf, read: bool) -> str:
-        inner = "" if buf.name in self.flat else "".join(f"[{max(1, n)}]" for n in buf.shape[1:])
-        name = self.names("buf", buf.name)
-        target = f"(*restrict {name}){inner}" if inner else f"*restrict {name}"
-        return f"{'const ' if read else ''}{self.types[buf.dtype]} {target}"
-
-    # Statements.
+    def argument(self, buf: Buf, is_read: bool) -> str:
+        """Return the declaration of a buffer that a kernel is given."""
+        inner = ""
+        if buf.name not in self.flat:
+            inner = "".join(f"[{max(1, n)}]" for n in buf.shape[1:])
+        declared = f"*restrict {self.names('buf', buf.name)}"
+        if inner:
+            declared = f"({declared}){inner}"
+        if is_read:
+            return f"const {self.types[buf.dtype]} {declared}"
+        return f"{self.types[buf.dtype]} {declared}"
 
     def line(self, text: str) -> None:
         self.lines.append("  " * self.depth + text)
 
+    def need(self, text: str) -> None:
+        """Have a declaration printed at the head of the file."""
+        self.helpers.add(text)
+
+    # Statements.
+
     def statements(self, body: Sequence[Statement]) -> None:
-        skip = False
-        for statement, after in zip(body, [*body[1:], None]):
-            if skip:
-                skip = False
-            elif (
-                isinstance(statement, Alloc)
-                and isinstance(after, Store)
-                and after.ref.buf == statement.buf
-                and after.op == "="
-            ):
-                name, value = (
-                    self.names("buf", statement.buf.name),
-                    self.operand(after.value, computed(statement.buf.dtype)),
-                )
-                self.line(f"{self.types[statement.buf.dtype]} {name} = {value};")
-                skip = True
-            else:
+        """Print statements; a declaration and the assignment after it are one line."""
+        pairs = iter(zip(body, [*body[1:], None]))
+        for statement, following in pairs:
+            initialised = _initialised(statement, following)
+            if initialised is None:
                 self.statement(statement)
+                continue
+            buf, value = initialised
+            name, text = self.names("buf", buf.name), self.operand(value, computed(buf.dtype))
+            self.line(f"{self.types[buf.dtype]} {name} = {text};")
+            next(pairs)
 
     def statement(self, statement: Statement) -> None:
         if isinstance(statement, For):
-            return self.loop(statement)
-        if isinstance(statement, If):
-            return self.branch(statement, "if")
-        if isinstance(statement, Store):
-            return self.line(self.put(statement))
-        if isinstance(statement, Sync):
-            return  # the threads are steps of a loop, one after the other
-        if isinstance(statement, Transpose):
-            return self.vectors.turn(statement)
-        if isinstance(statement, Prefetch):
-            return self.line(
-                f"__builtin_prefetch(&{self.ref(statement.ref)}, {int(statement.write)}, {4 - statement.level});"
+            self.loop(statement)
+        elif isinstance(statement, If):
+            self.branch(statement, "if")
+        elif isinstance(statement, Store):
+            self.line(self.put(statement))
+        elif isinstance(statement, Transpose):
+            self.vectors.turn(statement)
+        elif isinstance(statement, Prefetch):
+            locality = 4 - statement.level
+            address = f"&{self.ref(statement.ref)}"
+            self.line(f"__builtin_prefetch({address}, {int(statement.write)}, {locality});")
+        elif isinstance(statement, Alloc):
+            self.declare(statement.buf)
+        elif not isinstance(statement, Sync):  # threads are steps of a loop, one after the other
+            raise TypeError(
+                f"{type(statement).__name__} is a step of a warp, which C does not have"
             )
-        if isinstance(statement, Alloc):
-            return self.declare(statement.buf)
-        raise TypeError(f"{type(statement).__name__} is a step of a warp, which C does not have")
 
     def declare(self, buf: Buf) -> None:
-        """A local buffer: in registers, on the stack, or, a large one, in memory that a thread keeps."""
+        """Declare a local buffer: in registers, on the stack, or in memory that a thread keeps."""
         if is_tile(buf):
             return self.vectors.tile(buf)
         c, name = C_TYPES[buf.dtype], self.names("buf", buf.name)
-        if len(buf.shape) != 1 or buf.shape[0] < LARGE:
-            return self.line(f"{c} {name}{''.join(f'[{n}]' for n in buf.shape)};")
-        if buf not in self.held:
-            self.held[buf] = self.arena
-            self.arena += (
-                -(-buf.shape[0] * numpy_dtype(computed(buf.dtype)).itemsize // ALIGNED) * ALIGNED
-            )
-        self.line(f"{c} *const restrict {name} = ({c} *)(arena + {self.held[buf]});")
+        if len(buf.shape) != 1 or buf.shape[0] < MIN_ARENA_ELEMENTS:
+            shape = "".join(f"[{n}]" for n in buf.shape)
+            return self.line(f"{c} {name}{shape};")
+        if buf not in self.arena_offsets:
+            self.arena_offsets[buf] = self.arena_bytes
+            size = buf.shape[0] * numpy_dtype(computed(buf.dtype)).itemsize
+            self.arena_bytes += -(-size // ARENA_ALIGNMENT_BYTES) * ARENA_ALIGNMENT_BYTES
+        address = f"({c} *)(arena + {self.arena_offsets[buf]})"
+        self.line(f"{c} *const restrict {name} = {address};")
 
     def put(self, put: Store) -> str:
+        """Return an assignment."""
         ref, dtype = self.ref(put.ref), computed(put.ref.dtype)
         value = self.operand(put.value, dtype)
         if put.op in ("max", "min"):
-            return f"{ref} = {self.call(put.op, dtype)}({value}, {ref});"  # which keeps the second where the first is NaN
+            # The helper keeps its second argument where the first is NaN.
+            return f"{ref} = {self.call(put.op, dtype)}({value}, {ref});"
         if put.ref.dtype in self.stores:
             value = f"{self.stores[put.ref.dtype]}({value})"
         elif put.ref.dtype == "bool" and put.value.dtype != "bool":
@@ -203,36 +199,50 @@ class Printer:
         self.line("}")
 
     def body(self, body: Sequence[Statement]) -> None:
+        """Print statements one level deeper."""
         self.depth += 1
         self.statements(body)
         self.depth -= 1
 
+    # Loops.
+
     def loop(self, loop: For, inside: bool = False) -> None:
+        """Print a loop; `inside` says that the pragma of the loop around it holds for it too."""
         if loop.kind == "lanes":
-            with self.known(loop):
+            with self.index_range(loop):
                 return self.vectors.loop(loop)
-        if loop.kind == "unroll" and (nest := unrolled_nest(loop)):
+        nest = None
+        if loop.kind == "unroll":
+            nest = unrolled_nest(loop)
+        if nest is not None:
             for body in unrolled_bodies(*nest):
                 self.statements(body)
             return
-        if not inside and (pragma := self.pragma(loop)):
+        pragma = ""
+        if not inside:
+            pragma = self.pragma(loop)
+        if pragma:
             self.line(pragma)
+        self.counting_loop(loop)
+
+    def counting_loop(self, loop: For) -> None:
+        """Print a loop as `for`."""
         low, high = self.bound(loop.low), self.bound(loop.high)
         name = self.names("index", loop.index.name)
         self.line(f"for ({self.index} {name} = {low}; {name} < {high}; ++{name}) {{")
-        with self.known(loop):
-            nested = _shared(loop)
-            if nested is not None:
+        with self.index_range(loop):
+            nested = _collapsed_loop(loop)
+            if nested is None:
+                self.body(loop.body)
+            else:
                 self.depth += 1
                 self.loop(nested, inside=True)
                 self.depth -= 1
-            else:
-                self.body(loop.body)
         self.line("}")
 
     @contextmanager
-    def known(self, loop: For) -> Iterator[None]:
-        """While a loop's body is printed, the range of its index is known."""
+    def index_range(self, loop: For) -> Iterator[None]:
+        """Hold the range of a loop's index while its body is printed."""
         before = self.ranges.get(loop.index)
         self.ranges[loop.index] = loop.range
         yield
@@ -240,221 +250,81 @@ class Printer:
             self.ranges[loop.index] = before
 
     def pragma(self, loop: For) -> str:
+        """Return what tells the compiler how to run a loop, or nothing."""
         if loop.kind == "par":
-            count, inner = 1, _shared(loop)
-            while inner is not None:
-                count, inner = count + 1, _shared(inner)
-            flat = count == 1 and not any(isinstance(n, For) for s in loop.body for n in walk(s))
-            return f"#pragma omp parallel for{' simd' if flat else ''}{f' collapse({count})' if count > 1 else ''} schedule(static)"
+            return _parallel_pragma(loop)
         if loop.kind == "vec":
             return self.vector_pragma(loop)
-        written = {"unroll": loop.extent or 8, "rolled": 1}.get(loop.kind)
-        return f"#pragma GCC unroll {written}" if written else ""
+        if loop.kind == "unroll":
+            return f"#pragma GCC unroll {loop.extent or DEFAULT_UNROLLING}"
+        if loop.kind == "rolled":
+            return "#pragma GCC unroll 1"
+        return ""
 
     def vector_pragma(self, loop: For) -> str:
-        """The pragma of a loop whose steps are independent but for the registers that they reduce into."""
-        nodes = [n for s in loop.body for n in walk(s)]
-        own = {n.buf for n in nodes if isinstance(n, Alloc)}
-        sums = {
-            n.ref.buf: n.op
-            for n in nodes
-            if isinstance(n, Store)
-            and not n.ref.buf.shape
-            and n.ref.buf.space == "reg"
-            and n.ref.buf not in own
-        }
-        if not set(sums.values()) <= set(CLAUSE):
-            return ""
-        return "#pragma omp simd" + "".join(
-            f" reduction({CLAUSE[op]}:{self.names('buf', buf.name)})" for buf, op in sums.items()
-        )
-
-    # Index expressions.
-
-    def bound(self, bound: Any) -> str:
-        if isinstance(bound, Affine):
-            return self.form(bound)
-        first, *others = bound.of
-        text = self.bound(first)
-        for other in others:
-            text = f"{self.index_call(f'index_{bound.op}')}({text}, {self.bound(other)})"
-        return text
-
-    def form(self, form: Affine) -> str:
-        parts = []
-        for atom, coefficient in sorted(form.terms, key=lambda term: -term[1]):
-            text = self.atom(atom)
-            parts.append(
-                (coefficient < 0, text if abs(coefficient) == 1 else f"{abs(coefficient)}*{text}")
-            )
-        if form.const or not parts:
-            parts.append((form.const < 0, str(abs(form.const))))
-        (negative, text), *others = parts
-        return (
-            ("-" if negative else "")
-            + text
-            + "".join(f" {'-' if minus else '+'} {t}" for minus, t in others)
-        )
-
-    def atom(self, atom: Any) -> str:
-        if isinstance(atom, Index):
-            return self.names("index", atom.name)
-        inside = self.form(atom.argument)
-        whole = isinstance(atom, FloorDiv)
-        if atom.argument.interval(self.ranges)[0] >= 0:
-            plain = (
-                f"({inside})"
-                if len(atom.argument.terms) > 1
-                or atom.argument.const
-                or " " in inside
-                or "*" in inside
-                else inside
-            )
-            return f"({plain} {'/' if whole else '%'} {atom.divisor})"
-        if atom.divisor & (atom.divisor - 1) == 0:
-            shift = atom.divisor.bit_length() - 1
-            return f"(({inside}) >> {shift})" if whole else f"(({inside}) & {atom.divisor - 1})"
-        return f"{self.index_call('floor_div' if whole else 'floor_mod')}({inside}, {atom.divisor})"
-
-    def condition(self, condition: Constraint) -> str:
-        left, right = condition.sides()
-        if condition.relation == "==":
-            return f"{self.form(left)} == {self.form(right)}"
-        return (
-            f"{self.form(left)} >= {self.form(right)}"
-            if left.terms
-            else f"{self.form(right)} <= {self.form(left)}"
-        )
-
-    def index_call(self, name: str) -> str:
-        self.helpers.add(index_helper(name, self.index))
-        return index_function(name, self.index)
-
-    # Values.
-
-    def ref(self, ref: Ref) -> str:
-        name = self.names("buf", ref.buf.name)
-        if not ref.buf.shape:
-            return f"{name}[0]" if ref.buf.space == "global" else name
-        if (
-            len(ref.buf.shape) < len(self.shapes.get(ref.buf.name, ()))
-            and ref.buf.name not in self.flat
-        ):
-            read = "" if ref.buf.name == self.source.output.name else "const "
-            name = f"(({read}{self.types[ref.buf.dtype]} *){name})"
-        return name + "".join(f"[{self.form(s)}]" for s in ref.subscripts)
-
-    def expression(self, value: Value) -> str:
-        return self.text(value)[0]
-
-    def operand(self, value: Value, dtype: str, binds: int = SELECT) -> str:
-        """A value in type `dtype`, in brackets where it binds less tightly than `binds`."""
-        if isinstance(value, Number):
-            text = literal(value.value, dtype)
-            return f"({text})" if text.startswith("-") and binds > SUM else text
-        text, own = self.text(value)
-        if isinstance(value, IndexNumber) and dtype == value.dtype != C_INDEX[self.index]:
-            return _bracketed(f"(int64_t){_bracketed(text, own, UNARY)}", UNARY, binds)
-        if value.dtype in self.loads:
-            text, own = f"{self.loads[value.dtype]}({text})", ATOM
-        if computed(value.dtype) != dtype and value.dtype not in (WEAK, WEAK_FLOAT):
-            text, own = f"({self.types[dtype]}){_bracketed(text, own, UNARY)}", UNARY
-        return _bracketed(text, own, binds)
-
-    def text(self, value: Value) -> Text:
-        if isinstance(value, Ref):
-            return self.ref(value), ATOM
-        if isinstance(value, Number):
-            return literal(value.value, value.dtype), ATOM
-        if isinstance(value, IndexNumber):
-            text = self.form(value.form)
-            return text, ATOM if text.isidentifier() else SELECT
-        if isinstance(value, Predicate):
-            return " && ".join(self.condition(c) for c in value.conditions), COMPARE if len(
-                value.conditions
-            ) == 1 else LOGIC
-        return self.apply(value)
-
-    def apply(self, value: Apply) -> Text:
-        op, dtype, arguments = value.op, value.dtype, value.arguments
-        if op == "add":
-            return self.sum(arguments, dtype), SUM
-        if op == "mul":
-            return " * ".join(self.operand(a, dtype, UNARY) for a in arguments), PRODUCT
-        if op == "div":
-            return (
-                f"{self.operand(arguments[0], dtype, PRODUCT)} / {self.operand(arguments[1], dtype, UNARY)}",
-                PRODUCT,
-            )
-        if op == "neg":
-            return f"-{self.operand(arguments[0], dtype, UNARY)}", SUM
-        if op == "select":
-            test, yes, no = arguments
-            return (
-                f"{self.operand(test, 'bool', LOGIC)} ? {self.operand(yes, dtype, LOGIC)} : {self.operand(no, dtype, SELECT)}",
-                SELECT,
-            )
-        if op in SIGNS:
-            shared = common(arguments)
-            return f" {SIGNS[op]} ".join(self.operand(a, shared, SUM) for a in arguments), COMPARE
-        if op in ("and", "or"):
-            return f" {'&&' if op == 'and' else '||'} ".join(
-                self.operand(a, "bool", ATOM) for a in arguments
-            ), LOGIC
-        if op == "not":
-            return f"!{self.operand(arguments[0], 'bool', ATOM)}", UNARY
-        if op == "cast":
-            return self.operand(arguments[0], dtype, UNARY), UNARY
-        return self.function_call(op, arguments, dtype), ATOM
-
-    def sum(self, arguments: Iterable[Value], dtype: str) -> str:
-        parts: list[str] = []
-        for argument in sorted(arguments, key=_is_negative):
-            minus = _is_negative(argument) and bool(parts)
-            value = _negated(argument) if minus else argument
-            parts.append(("- " if minus else "+ ") + self.operand(value, dtype, PRODUCT))
-        return " ".join(parts).removeprefix("+ ")
-
-    def function_call(self, op: str, arguments: Sequence[Value], dtype: str) -> str:
-        if op in ("max", "min"):
-            text = self.operand(arguments[0], dtype)
-            for other in arguments[1:]:
-                text = f"{self.call(op, dtype)}({text}, {self.operand(other, dtype)})"
-            return text
-        if op == "ipow":
-            assert isinstance(arguments[1], Number)
-            return f"{self.call(f'ipow{arguments[1].value}', dtype)}({self.operand(arguments[0], dtype)})"
-        passed = ", ".join(self.operand(a, dtype) for a in arguments)
-        if (op, dtype) in self.own:
-            return f"{op}_{dtype}({passed})"
-        if op in MATH:
-            return f"{op}{'f' if dtype == 'f32' else ''}({passed})"
-        return f"{self.call(op, dtype)}({passed})"
-
-    def need(self, text: str) -> None:
-        """Have a declaration printed at the head of the file."""
-        self.helpers.add(text)
-
-    def call(self, name: str, dtype: str) -> str:
-        self.helpers.add(helper(name, dtype))
-        return f"{name}_{dtype}"
+        """Return the pragma of a loop of steps that share nothing but sums in registers."""
+        nodes = [n for statement in loop.body for n in walk(statement)]
+        private = {n.buf for n in nodes if isinstance(n, Alloc)}
+        pragma = "#pragma omp simd"
+        sums: dict[Buf, str] = {}
+        for node in nodes:
+            if (
+                isinstance(node, Store)
+                and _is_register(node.ref.buf)
+                and node.ref.buf not in private
+            ):
+                sums[node.ref.buf] = node.op
+        for buf, op in sums.items():
+            if op not in REDUCTION_CLAUSES:
+                return ""
+            pragma += f" reduction({REDUCTION_CLAUSES[op]}:{self.names('buf', buf.name)})"
+        return pragma
 
 
-def _shared(loop: For) -> For | None:
-    """The loop directly inside, where threads share both together."""
-    inner = loop.body[0] if loop.kind == "par" and len(loop.body) == 1 else None
-    return inner if isinstance(inner, For) and inner.kind == "par" else None
+def _is_register(buf: Buf) -> bool:
+    return not buf.shape and buf.space == "reg"
 
 
-def _bracketed(text: str, own: int, binds: int) -> str:
-    return f"({text})" if own < binds or own == SELECT else text
+def _flat_buffers(nodes: Sequence[Any], shapes: dict[str, tuple[int, ...]]) -> set[str]:
+    """Return the buffers of a kernel whose every reference sees them as one axis."""
+    flat: set[str] = set()
+    shaped: set[str] = set()
+    for node in nodes:
+        if isinstance(node, Ref) and node.buf.space == "global":
+            flat.add(node.buf.name)
+            if node.buf.shape == shapes[node.buf.name]:
+                shaped.add(node.buf.name)
+    return flat - shaped
 
 
-def _is_negative(value: Value) -> bool:
-    return (isinstance(value, Apply) and value.op == "neg") or (
-        isinstance(value, Number) and value.value < 0
-    )
+def _initialised(statement: Statement, following: Statement | None) -> tuple[Buf, Value] | None:
+    """Return a variable that is declared, and its value, where the statement after sets it."""
+    if not isinstance(statement, Alloc) or not isinstance(following, Store):
+        return None
+    if following.ref.buf != statement.buf or following.op != "=":
+        return None
+    return statement.buf, following.value
 
 
-def _negated(value: Any) -> Value:
-    return value.arguments[0] if isinstance(value, Apply) else Number(-value.value, value.dtype)
+def _collapsed_loop(loop: For) -> For | None:
+    """Return the loop directly inside, where threads share both together."""
+    if loop.kind != "par" or len(loop.body) != 1:
+        return None
+    inner = loop.body[0]
+    if isinstance(inner, For) and inner.kind == "par":
+        return inner
+    return None
+
+
+def _parallel_pragma(loop: For) -> str:
+    """Return the pragma of a loop whose steps threads share, with those of the loops inside it."""
+    count, inner = 1, _collapsed_loop(loop)
+    while inner is not None:
+        count, inner = count + 1, _collapsed_loop(inner)
+    has_loops = any(isinstance(n, For) for statement in loop.body for n in walk(statement))
+    pragma = "#pragma omp parallel for"
+    if not has_loops:
+        pragma += " simd"
+    if count > 1:
+        pragma += f" collapse({count})"
+    return f"{pragma} schedule(static)"

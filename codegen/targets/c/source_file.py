@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from codegen.ir.nodes import Function
 from codegen.targets.c.helpers import HALF, vector_declarations
-from codegen.targets.c.printer import ALIGNED, Printer
+from codegen.targets.c.printer import ARENA_ALIGNMENT_BYTES, Printer
 from codegen.targets.c.vector_math import elementary
 
 SEQUENCE = "kernels"  # the exported function that makes several calls in one
@@ -16,76 +17,88 @@ void {SEQUENCE}(long count, void (*const *kernels)(void *const *), void *const *
     kernels[k](buffers[k]);
 }}
 """
+_MAX_CACHED_SOURCES = 256
+# By identity: comparing functions costs as much as printing them. The function stays alive here.
+_SOURCES: dict[int, tuple[Function, str]] = {}
 
 
 def c_source(functions: Sequence[Function]) -> str:
-    """A C file with one static function for each kernel, and for each an entry `kernel_<position>(void *const *buffers)`.
+    """Return a C file with an entry `kernel_<position>(void *const *buffers)` for each kernel.
 
-    The entry takes the inputs in order, then the output. What a kernel packs ahead has entries of its own. `kernels(count, entries, buffers)`
-    calls several entries in order.
+    An entry takes the inputs in order, then the output. What a kernel packs ahead has entries of
+    its own. `kernels(count, entries, buffers)` calls several entries in order.
     """
-    return _file([_printers(function) for function in functions]) + _SEQUENCE
-
-
-_OWN: dict[
-    int, tuple[Function, str]
-] = {}  # by identity: comparing functions costs as much as printing them
-_MOST_OWN = 256
+    return _file(functions) + _SEQUENCE
 
 
 def own_sources(functions: Sequence[Function]) -> list[str]:
-    """The C file of each kernel by itself."""
-    return [_own(function) for function in functions]
+    """Return the C file of each kernel by itself."""
+    return [_source(function) for function in functions]
 
 
-def _own(function: Function) -> str:
-    found = _OWN.get(id(function))
-    if found is None:
-        if len(_OWN) >= _MOST_OWN:
-            _OWN.clear()
-        found = _OWN[id(function)] = function, _file([_printers(function)])
-    return found[1]
+def _source(function: Function) -> str:
+    cached = _SOURCES.get(id(function))
+    if cached is None:
+        if len(_SOURCES) >= _MAX_CACHED_SOURCES:
+            _SOURCES.clear()
+        cached = _SOURCES[id(function)] = function, _file([function])
+    return cached[1]
 
 
-def _printers(function: Function) -> tuple[Printer, list[Printer]]:
-    return Printer(function), [Printer(pack) for pack in function.packs]
+@dataclass(frozen=True)
+class _Entry:
+    """A printer of a kernel and its position in a file: `2`, or `2_0` for what it packs ahead."""
+
+    printer: Printer
+    position: str
 
 
-def _file(groups: Sequence[tuple[Printer, Sequence[Printer]]]) -> str:
-    """A C file with kernels and what they pack ahead."""
-    packs = [
-        (pack, f"{position}_{n}")
-        for position, (_, packs) in enumerate(groups)
-        for n, pack in enumerate(packs)
-    ]
-    numbered = [*packs, *((printer, str(position)) for position, (printer, _) in enumerate(groups))]
-    texts = [printer.function(position) for printer, position in numbered]
-    helpers = dict.fromkeys(h for printer, _ in numbered for h in sorted(printer.helpers))
-    uses_half = any(
-        b.dtype == "f16"
-        for printer, _ in groups
-        for b in (*printer.source.inputs, printer.source.output)
-    )
-    head = ["#include <math.h>", "#include <stdbool.h>", "#include <stdint.h>"]
-    called = {call for printer, _ in numbered for call in printer.called}
-    head += [
-        *vector_declarations(called - Printer.own),
-        *elementary({name for name, _ in called & Printer.own}),
-    ]
-    arena = max((printer.arena for printer, _ in numbered), default=0)
-    held = (
-        [f"static _Thread_local char arena[{arena}] __attribute__((aligned({ALIGNED})));"]
-        if arena
-        else []
-    )
-    head += [*([HALF.rstrip()] if uses_half else []), *helpers, *held]
+def _file(functions: Sequence[Function]) -> str:
+    """Return a C file with kernels and what they pack ahead."""
+    packs: list[_Entry] = []
+    kernels: list[_Entry] = []
+    for position, function in enumerate(functions):
+        kernels.append(_Entry(Printer(function), str(position)))
+        for number, pack in enumerate(function.packs):
+            packs.append(_Entry(Printer(pack), f"{position}_{number}"))
+    entries = [*packs, *kernels]
+    texts = [entry.printer.function(entry.position) for entry in entries]
+    head = _head([entry.printer for entry in entries], any(map(_has_half, functions)))
     return "\n".join(head) + "\n\n" + "\n".join(texts)
 
 
+def _has_half(function: Function) -> bool:
+    """Return whether a buffer of a kernel holds elements of half precision."""
+    return any(buf.dtype == "f16" for buf in (*function.inputs, function.output))
+
+
+def _head(printers: Sequence[Printer], has_half: bool) -> list[str]:
+    """Return what stands before printed kernels: headers, declarations and helper functions."""
+    head = ["#include <math.h>", "#include <stdbool.h>", "#include <stdint.h>"]
+    called: set[tuple[str, str]] = set()
+    helpers: dict[str, None] = {}  # a set that keeps its order
+    arena_bytes = 0
+    for printer in printers:
+        called |= printer.called
+        helpers |= dict.fromkeys(sorted(printer.helpers))
+        arena_bytes = max(arena_bytes, printer.arena_bytes)
+    head += vector_declarations(called - Printer.generated_functions)
+    head += elementary({name for name, _ in called & Printer.generated_functions})
+    if has_half:
+        head.append(HALF.rstrip())
+    head += helpers
+    if arena_bytes:
+        aligned = f"__attribute__((aligned({ARENA_ALIGNMENT_BYTES})))"
+        head.append(f"static _Thread_local char arena[{arena_bytes}] {aligned};")
+    return head
+
+
 def entry_name(position: int, pack: int | None = None) -> str:
-    """The exported function of the kernel at `position` of a C file, or of what it packs ahead.
+    """Return the exported function of a kernel of a C file, or of what it packs ahead.
 
     >>> entry_name(2), entry_name(2, 0)
     ('kernel_2', 'kernel_2_0')
     """
-    return f"kernel_{position}" if pack is None else f"kernel_{position}_{pack}"
+    if pack is None:
+        return f"kernel_{position}"
+    return f"kernel_{position}_{pack}"

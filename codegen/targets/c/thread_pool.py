@@ -1,9 +1,11 @@
 """The threads of generated code: what each parallel loop is cut into, and who runs it (design §10).
 
-A compiler takes the loops apart (`#pragma omp parallel for`), and asks a runtime to run the parts. The usual one waits until each of its
-threads has run one: where a processor is taken by something else, such as the threads of a library that wait for more work, or asleep, that
-takes milliseconds. Here whoever comes takes the next part, the calling thread among them, which waits for parts that have been begun only. So a
-loop takes no longer than on one thread, whatever else the machine does.
+A compiler takes the loops apart (`#pragma omp parallel for`), and asks a runtime to run the parts.
+The usual one waits until each of its threads has run one: where a processor is busy with something
+else, such as the threads of a library that wait for more work, or asleep, that takes milliseconds.
+Here any thread that is free runs the next part, the calling thread among them, which waits for
+those parts only that have begun. So a loop takes no longer than on one thread, whatever else the
+machine does.
 """
 
 from __future__ import annotations
@@ -15,8 +17,9 @@ from codegen.targets.c.compiler import Compiler
 from einalg.runtime.processors import thread_count
 from einalg.storage.fingerprint import text_digest
 
-PARTS = 4  # of a loop, for each thread
-# Placed before a C file: what the compiler calls for a parallel loop, in the way that gcc does. Other compilers bring a runtime of their own.
+PARTS_PER_THREAD = 4  # of a loop
+# Placed before a C file: what a compiler calls for a parallel loop, in the way that gcc does. Other
+# compilers bring their runtime with them.
 REGIONS = """\
 typedef void einalg_run(void (*)(void *, int), void *, int);
 static einalg_run *einalg_pool;
@@ -31,7 +34,8 @@ static void einalg_part(void *given, int number) {
   region->body(region->data);
   einalg_number = outer_number, einalg_count = outer_count;
 }
-__attribute__((visibility("hidden"))) void GOMP_parallel(void (*body)(void *), void *data, unsigned threads, unsigned flags) {
+__attribute__((visibility("hidden"))) void GOMP_parallel(\
+void (*body)(void *), void *data, unsigned threads, unsigned flags) {
   struct einalg_region region = {body, data, einalg_pool ? einalg_parts : 1};
   if (region.parts > 1) einalg_pool(einalg_part, &region, region.parts);
   else einalg_part(&region, 0);
@@ -57,7 +61,8 @@ POOL = """\
 #endif
 enum { BITS = 20, MASK = (1 << BITS) - 1, SPINS = 1000, MOST = 1024 };
 typedef void task(void *, int);
-// A job: its number, how many parts it has, and how many were asked for, in one word, so that who asks for a part sees all of one job.
+// A job: its number, how many parts it has, and how many were asked for, in one word, so that \
+who asks for a part sees all of one job.
 static _Atomic uint64_t job;
 static _Atomic int done, asleep;
 static task *body;
@@ -69,7 +74,8 @@ static int wanted = 1, helpers;
 static pid_t owner;
 static pthread_t helper[MOST];
 
-// The helpers stay off the processor of the calling thread: a scheduler that places one there would have it wait for the whole loop.
+// The helpers stay off the processor of the calling thread: a scheduler that places one there \
+would have it wait for the whole loop.
 static void stay_away(void) {
 #ifdef __linux__
   static cpu_set_t usable;
@@ -109,7 +115,8 @@ static void *worker(void *unused) {
   }
   return unused;
 }
-static void start(void) {  // at the first job, and again in a process that was forked, which has no threads but its own
+static void start(void) {  // at the first job, and again in a process that was forked,\
+ which has no threads but its own
   sigset_t all, before;
   owner = getpid();
   atomic_store(&asleep, 0);
@@ -123,7 +130,8 @@ static void start(void) {  // at the first job, and again in a process that was 
 }
 void pool_threads(int threads) { wanted = threads; }
 void pool_run(task *f, void *data, int parts) {
-  if (wanted < 2 || parts > MASK / 2 || atomic_flag_test_and_set(&busy)) {  // by another thread of the program, or from within a part
+  if (wanted < 2 || parts > MASK / 2 || atomic_flag_test_and_set(&busy)) {\
+  // by another thread of the program, or from within a part
     for (int number = 0; number < parts; ++number) f(data, number);
     return;
   }
@@ -144,20 +152,20 @@ void pool_run(task *f, void *data, int parts) {
   atomic_flag_clear(&busy);
 }
 """
-
-
-RUNTIME = text_digest(REGIONS, POOL, str(PARTS))  # what a measured time depends on besides the kernel
-_pool: list[
-    Any
-] = []  # the address of what runs the parts of a loop, one in a process; its threads begin with the first loop
+RUNTIME = text_digest(
+    REGIONS, POOL, str(PARTS_PER_THREAD)
+)  # decides measured times, as a kernel does
+# The address of what runs the parts of a loop, one in a process; its threads begin with the first
+# loop.
+_pool: list[Any] = []
 
 
 def attached(compiler: Compiler, library: ctypes.CDLL, timeout: float) -> ctypes.CDLL:
-    """A loaded C file that begins with `REGIONS`, with the threads that all of them share."""
+    """Return a loaded C file that begins with `REGIONS`, with the threads that all files share."""
     if thread_count() > 1:
         if not _pool:
             pool = compiler.load(POOL, timeout)
             pool.pool_threads(thread_count())
             _pool.append(ctypes.cast(pool.pool_run, ctypes.c_void_p))
-        library.einalg_use(_pool[0], PARTS * thread_count())
+        library.einalg_use(_pool[0], PARTS_PER_THREAD * thread_count())
     return library

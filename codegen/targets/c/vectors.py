@@ -1,14 +1,16 @@
-"""Register tiles and vectors as C: `lanes` loops, `vector` buffers, and the unrolled loops that name their rows (design §10).
+"""Register tiles and vectors as C (design §10).
 
-Nothing is left to the compiler's own vectoriser: a register tile is one vector variable for each of its rows, a `lanes` loop one
-vector statement. Vectors are those of the GNU C language, which gcc and clang translate for any machine.
+These are `lanes` loops, `vector` buffers, and the unrolled loops that name the rows of tiles.
+Nothing is left to the compiler's own vectoriser: a register tile is one vector variable for each of
+its rows, a `lanes` loop one vector statement. Vectors are those of the GNU C language, which gcc
+and clang translate for any machine.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import product
 from typing import Any, Protocol
 
@@ -20,8 +22,9 @@ from einalg.language.index.convert import affine
 from einalg.language.ir.dtypes import numpy_dtype
 
 VECTOR_NAME = re.compile(r"[fiu]\d+x\d+u?")
-KEEP_IN_MEMORY = '__asm__("" : "+m"({}));'  # keeps what is addressed in memory from being one with the sums, which then were in memory too
-OPERATORS = {"mul": "*", "add": "+"}
+# Keeps what is addressed in memory from being one with the sums, which would be in memory then too.
+KEEP_IN_MEMORY = '__asm__("" : "+m"({}));'
+# Keeps what is read in its register: each use of it might read memory again otherwise.
 KEEP_IN_REGISTER = """\
 #if defined(__{feature}__)
 #define held_{bytes}(vector) __asm__("" : "+v"(vector))
@@ -29,12 +32,23 @@ KEEP_IN_REGISTER = """\
 #define held_{bytes}(vector) __asm__("" : "+w"(vector))
 #else
 #define held_{bytes}(vector) (void)0
-#endif"""  # what is read stays in its register: else each use of it may read memory again
-X86_FEATURES = {16: "SSE2", 32: "AVX", 64: "AVX512F"}  # bytes, and what an x86 needs for them
+#endif"""
+X86_FEATURES = {
+    16: "SSE2",
+    32: "AVX",
+    64: "AVX512F",
+}  # by the bytes of the registers that they have
+OPERATORS = {"mul": "*", "add": "+"}
+SHUFFLE_MACRO = """\
+#ifdef __clang__
+#define shuffled(a, b, places, ...) __builtin_shufflevector(a, b, __VA_ARGS__)
+#else
+#define shuffled(a, b, places, ...) __builtin_shuffle(a, b, (places){__VA_ARGS__})
+#endif"""
 
 
 class Scalars(Protocol):
-    """What the printer of scalar statements does for this one."""
+    """What vectors need of the printer of scalar statements."""
 
     def names(self, kind: str, name: str) -> str: ...
     def line(self, text: str) -> None: ...
@@ -47,41 +61,58 @@ def is_tile(buf: Buf) -> bool:
     return buf.space == "vector"
 
 
+# Unrolled loops.
+
+
 def unrolled_nest(loop: For) -> tuple[list[For], tuple[Statement, ...]] | None:
-    """Loops around `lanes` loops alone that are to be written out, and what is inside; None where C unrolls them itself."""
+    """Return unrolled loops around nothing but `lanes` loops, and what is inside them.
+
+    None where C unrolls them itself: no index of theirs names a row of a tile.
+    """
     nest, body = [loop], loop.body
     while len(body) == 1 and isinstance(body[0], For) and body[0].kind == "unroll":
         nest.append(body[0])
         body = body[0].body
     if not all(isinstance(s, For) and s.kind == "lanes" for s in body):
         return None
-    named = {
-        index
-        for ref in references(body)
-        if is_tile(ref.buf)
-        for s in ref.subscripts
-        for index in s.indices
-    }
-    return (nest, body) if loop.extent == 1 or any(inner.index in named for inner in nest) else None
+    named = _tile_indices(body)
+    if loop.extent == 1 or any(inner.index in named for inner in nest):
+        return nest, body
+    return None
+
+
+def _tile_indices(body: Sequence[Statement]) -> set[Index]:
+    """Return the indices that name the rows of register tiles."""
+    indices: set[Index] = set()
+    for ref in references(body):
+        if is_tile(ref.buf):
+            indices |= _indices(ref)
+    return indices
+
+
+def _indices(ref: Ref) -> set[Index]:
+    """Return the indices in the subscripts of a reference."""
+    indices: set[Index] = set()
+    for subscript in ref.subscripts:
+        indices |= subscript.indices
+    return indices
 
 
 def unrolled_bodies(
     nest: Sequence[For], body: tuple[Statement, ...]
 ) -> Iterator[tuple[Statement, ...]]:
-    """The body of some loops of constant bounds, once for each step."""
-    for place in product(
-        *(
-            range(loop.low.const, loop.low.const + (loop.extent or 0))
-            for loop in nest
-            if isinstance(loop.low, Affine)
-        )
-    ):
+    """Yield the body of some loops of constant bounds, once for each step."""
+    ranges = []
+    for loop in nest:
+        assert isinstance(loop.low, Affine)
+        ranges.append(range(loop.low.const, loop.low.const + (loop.extent or 0)))
+    for place in product(*ranges):
         values = {loop.index: affine(value) for loop, value in zip(nest, place)}
         yield tuple(substituted(statement, values) for statement in body)
 
 
 def substituted(node: Any, values: Mapping[Index, Affine]) -> Any:
-    """A statement or value with numbers for some indices."""
+    """Return a statement or value with numbers for some indices."""
     if isinstance(node, Ref):
         return Ref(node.buf, tuple(s.substitute(values) for s in node.subscripts))
     if isinstance(node, Apply):
@@ -99,7 +130,7 @@ def substituted(node: Any, values: Mapping[Index, Affine]) -> Any:
 
 
 def references(nodes: Sequence[Any]) -> Iterator[Ref]:
-    """The elements that statements and values of products read and write."""
+    """Yield the elements that statements and values of products read and write."""
     for node in nodes:
         if isinstance(node, Ref):
             yield node
@@ -111,8 +142,16 @@ def references(nodes: Sequence[Any]) -> Iterator[Ref]:
             yield from references(node.body)
 
 
+# The text at the head of a file.
+
+
+def element_size(dtype: str) -> int:
+    """Return the bytes of an element in the type in which it is computed."""
+    return numpy_dtype(computed(dtype)).itemsize
+
+
 def vector_type(dtype: str, width: int) -> str:
-    """The C type of `width` elements side by side.
+    """Return the C type of `width` elements side by side.
 
     >>> vector_type("f32", 16)
     'f32x16'
@@ -121,231 +160,258 @@ def vector_type(dtype: str, width: int) -> str:
 
 
 def vector_declaration(dtype: str, width: int) -> str:
-    """The C types of a vector: in a register, and anywhere in memory."""
-    name, c, size = (
-        vector_type(dtype, width),
-        C_TYPES[computed(dtype)],
-        numpy_dtype(computed(dtype)).itemsize,
-    )
+    """Return the C types of a vector: in a register, and anywhere in memory.
+
+    >>> print(vector_declaration("f32", 4))
+    typedef float f32x4 __attribute__((vector_size(16)));
+    typedef float f32x4u __attribute__((vector_size(16), aligned(4), may_alias));
+    """
+    name, c, size = vector_type(dtype, width), C_TYPES[computed(dtype)], element_size(dtype)
+    whole = f"vector_size({width * size})"
     return (
-        f"typedef {c} {name} __attribute__((vector_size({width * size})));\n"
-        f"typedef {c} {name}u __attribute__((vector_size({width * size}), aligned({size}), may_alias));"
+        f"typedef {c} {name} __attribute__(({whole}));\n"
+        f"typedef {c} {name}u __attribute__(({whole}, aligned({size}), may_alias));"
     )
 
 
 def transpose_function(dtype: str, width: int) -> str:
-    """The C function that transposes a square of `width` x `width` elements: in each step, halves of blocks change places.
+    """Return the C function that transposes a square of `width` × `width` elements.
 
-    >>> [line for line in transpose_function("f32", 2).splitlines() if "shuffled" in line]
-    ['  { const f32x2 a = v0, b = v1; v0 = shuffled(a, b, places, 0, 2); v1 = shuffled(a, b, places, 1, 3); }']
+    In each step, halves of blocks change places.
+
+    >>> lines = transpose_function("f32", 2).splitlines()
+    >>> for part in next(line for line in lines if "shuffled" in line).strip("{ }").split("; "):
+    ...     print(part)
+    const f32x2 a = v0, b = v1
+    v0 = shuffled(a, b, places, 0, 2)
+    v1 = shuffled(a, b, places, 1, 3);
     """
     kind, element = vector_type(dtype, width), C_TYPES[computed(dtype)]
-    mask = f"int{8 * numpy_dtype(computed(dtype)).itemsize}_t"
+    arguments = f"const {element} *from, int64_t step, int rows, {element} *to"
+    attributes = "__attribute__((always_inline))"
+    mask = f"typedef int{8 * element_size(dtype)}_t places"
+    rows = ", ".join(f"v{k} = {{0}}" for k in range(width))
     lines = [
-        f"static inline __attribute__((always_inline)) void turn_{kind}(const {element} *from, int64_t step, int rows, {element} *to) {{",
-        f"  typedef {mask} places __attribute__((vector_size(sizeof({kind}))));",
-        f"  {kind} {', '.join(f'v{k} = {{0}}' for k in range(width))};",
-        *(f"  if (rows > {k}) v{k} = *({kind}u *)&from[{k} * step];" for k in range(width)),
+        f"static inline {attributes} void turn_{kind}({arguments}) {{",
+        f"  {mask} __attribute__((vector_size(sizeof({kind}))));",
+        f"  {kind} {rows};",
     ]
+    for k in range(width):
+        lines.append(f"  if (rows > {k}) v{k} = *({kind}u *)&from[{k} * step];")
     distance = 1
     while distance < width:
-        low = ", ".join(str(k if not k & distance else width + k - distance) for k in range(width))
-        high = ", ".join(str(k + distance if not k & distance else width + k) for k in range(width))
-        for k in (k for k in range(width) if not k & distance):
-            one, two = f"v{k}", f"v{k + distance}"
-            lines.append(
-                f"  {{ const {kind} a = {one}, b = {two}; {one} = shuffled(a, b, places, {low}); {two} = shuffled(a, b, places, {high}); }}"
-            )
+        lines += _exchanges(kind, width, distance)
         distance *= 2
-    return "\n".join(
-        [*lines, *(f"  *({kind}u *)&to[{k * width}] = v{k};" for k in range(width)), "}"]
-    )
+    for k in range(width):
+        lines.append(f"  *({kind}u *)&to[{k * width}] = v{k};")
+    return "\n".join([*lines, "}"])
 
 
-SHUFFLE_MACRO = """\
-#ifdef __clang__
-#define shuffled(a, b, places, ...) __builtin_shufflevector(a, b, __VA_ARGS__)
-#else
-#define shuffled(a, b, places, ...) __builtin_shuffle(a, b, (places){__VA_ARGS__})
-#endif"""
+def _exchanges(kind: str, width: int, distance: int) -> Iterator[str]:
+    """Yield one step of a transposition: rows at a distance exchange blocks of so many elements."""
+    low, high = [], []
+    for k in range(width):
+        if k & distance:
+            low.append(width + k - distance)
+            high.append(width + k)
+        else:
+            low.append(k)
+            high.append(k + distance)
+    firsts, seconds = ", ".join(map(str, low)), ", ".join(map(str, high))
+    for k in range(width):
+        if not k & distance:
+            one, two = f"v{k}", f"v{k + distance}"
+            yield (
+                f"  {{ const {kind} a = {one}, b = {two};"
+                f" {one} = shuffled(a, b, places, {firsts});"
+                f" {two} = shuffled(a, b, places, {seconds}); }}"
+            )
+
+
+# Statements.
 
 
 class Vectors:
-    """Prints the statements of a `lanes` loop, each as one vector statement, with temporaries where memory is not in order."""
+    """Prints the statements of a `lanes` loop, each as one vector statement.
+
+    Where memory is not in order, elements pass through a temporary vector.
+    """
 
     def __init__(self, scalars: Scalars):
         self.scalars = scalars
 
     def tile(self, buf: Buf) -> None:
         """Declare a register tile."""
-        rows = [
-            self.scalars.names("reg", "_".join(map(str, (buf.name, *place))))
-            for place in product(*map(range, buf.shape[:-1]))
-        ]
-        self.scalars.line(f"{self._type(buf.dtype, buf.shape[-1])} {', '.join(rows)};")
+        rows = []
+        for place in product(*map(range, buf.shape[:-1])):
+            rows.append(self.scalars.names("reg", _row_name(buf, place)))
+        self.scalars.line(f"{self.type(buf.dtype, buf.shape[-1])} {', '.join(rows)};")
 
     def turn(self, turn: Transpose) -> None:
         """Transpose a square of elements."""
-        dtype = turn.source.dtype
-        kind = self._type(dtype, turn.size)
-        self.scalars.need(
-            f"{vector_declaration(dtype, turn.size)}\n{SHUFFLE_MACRO}\n{transpose_function(dtype, turn.size)}"
-        )
-        self.scalars.line(
-            f"turn_{kind}(&{self.scalars.ref(turn.source)}, {turn.step}, {turn.rows}, &{self.scalars.ref(turn.target)});"
-        )
+        dtype, size, ref = turn.source.dtype, turn.size, self.scalars.ref
+        declared = vector_declaration(dtype, size)
+        self.scalars.need(f"{declared}\n{SHUFFLE_MACRO}\n{transpose_function(dtype, size)}")
+        source, target = f"&{ref(turn.source)}", f"&{ref(turn.target)}"
+        name = f"turn_{self.type(dtype, size)}"
+        self.scalars.line(f"{name}({source}, {turn.step}, {turn.rows}, {target});")
 
     def loop(self, loop: For) -> None:
+        """Print a `lanes` loop."""
         assert loop.extent is not None and isinstance(loop.low, Affine) and not loop.low.terms
-        tiles = [ref.buf.shape[-1] for ref in references(loop.body) if is_tile(ref.buf)]
-        lanes = _VectorLoop(
-            self,
-            loop.index,
-            loop.extent,
-            tiles[0] if tiles else 1 << (loop.extent - 1).bit_length(),
-        )
+        width = 1 << (loop.extent - 1).bit_length()
+        for ref in references(loop.body):
+            if is_tile(ref.buf):
+                width = ref.buf.shape[-1]
+                break
+        lanes = _VectorLoop(self, self.scalars, loop.index, loop.extent, width)
         for statement in loop.body:
             assert isinstance(statement, Store)
             lanes.put(statement)
 
-    def _type(self, dtype: str, width: int) -> str:
+    def type(self, dtype: str, width: int) -> str:
+        """Return the C type of a vector, which the file then declares."""
         self.scalars.need(vector_declaration(dtype, width))
         return vector_type(dtype, width)
 
 
+def _row_name(buf: Buf, place: Sequence[int]) -> str:
+    """Return the variable of a row of a register tile: `acc_0_3`."""
+    return "_".join([buf.name, *map(str, place)])
+
+
+@dataclass(frozen=True)
 class _VectorLoop:
     """One `lanes` loop: `extent` steps in vectors of `width` elements."""
 
-    def __init__(self, vectors: Vectors, index: Index, extent: int, width: int):
-        self.scalars, self.type = vectors.scalars, vectors._type
-        self.index, self.extent, self.width = index, extent, width
+    vectors: Vectors
+    scalars: Scalars
+    index: Index
+    extent: int
+    width: int
 
     def put(self, put: Store) -> None:
+        """Print an assignment."""
         dtype = computed(put.ref.dtype)
-        if self.is_copy(put):
-            return self.scalars.line(
-                f"__builtin_memcpy(&{self.first(put.ref)}, &{self.first(put.value)}, {self.extent * numpy_dtype(dtype).itemsize});"
-            )
-        before: list[str] = []
-        value = self.value(put.value, dtype, before)
+        if self.is_short_copy(put):
+            target, source = self.first(put.ref), self.first(put.value)
+            return self.scalars.line(f"{self.copied_bytes(target, source, dtype)};")
+        lines: list[str] = []  # temporaries, then the assignment
+        value = self.value(put.value, dtype, lines)
         target = self.place(put.ref)
         if target is not None:
-            lines = [*before, f"{target} {put.op} {value};", *self.holding(put, target)]
+            lines.append(f"{target} {put.op} {value};")
+            lines += self.kept_in_register(put, target)
         else:
             assert put.op == "="
-            lines = [
-                *before,
-                f"{self.type(dtype, self.width)} whole = {value};",
-                KEEP_IN_MEMORY.format("whole"),
-                self.store(put.ref, dtype),
-            ]
-        for line in lines if len(lines) == 1 else ("{", *lines, "}"):
+            lines.append(f"{self.vectors.type(dtype, self.width)} whole = {value};")
+            lines += [KEEP_IN_MEMORY.format("whole"), self.store(put.ref, dtype)]
+        if len(lines) > 1:
+            lines = ["{", *lines, "}"]
+        for line in lines:
             self.scalars.line(line)
 
-    def holding(self, put: Store, target: str) -> list[str]:
-        """What keeps a vector that was read in its register."""
-        size = self.width * numpy_dtype(computed(put.ref.dtype)).itemsize
-        if (
-            not is_tile(put.ref.buf)
-            or not isinstance(put.value, Ref)
-            or put.op != "="
-            or size not in X86_FEATURES
-        ):
+    def copied_bytes(self, target: str, source: str, dtype: str) -> str:
+        """Return the call that copies the elements of the loop."""
+        return f"__builtin_memcpy(&{target}, &{source}, {self.extent * element_size(dtype)})"
+
+    def kept_in_register(self, put: Store, target: str) -> list[str]:
+        """Return the line that keeps a row of a tile in its register after it was read."""
+        size = self.width * element_size(put.ref.dtype)
+        if not isinstance(put.value, Ref) or put.op != "=" or not is_tile(put.ref.buf):
+            return []
+        if size not in X86_FEATURES:
             return []
         self.scalars.need(KEEP_IN_REGISTER.format(feature=X86_FEATURES[size], bytes=size))
         return [f"held_{size}({target});"]
 
-    def is_copy(self, put: Store) -> bool:
-        """Whether some bytes move as they are, and fewer than a vector has."""
-        refs = (put.ref, put.value)
-        moved = [
-            ref
-            for ref in refs
-            if isinstance(ref, Ref)
-            and not is_tile(ref.buf)
-            and self.is_vector(ref)
-            and self.in_order(ref)
-        ]
-        return (
-            len(moved) == 2
-            and put.op == "="
-            and moved[0].dtype == moved[1].dtype
-            and self.extent != self.width
-        )
+    def is_short_copy(self, put: Store) -> bool:
+        """Return whether bytes move as they are, fewer than a vector has."""
+        if put.op != "=" or self.extent == self.width or not isinstance(put.value, Ref):
+            return False
+        if put.ref.dtype != put.value.dtype:
+            return False
+        return self.is_row(put.ref) and self.is_row(put.value)
+
+    def is_row(self, ref: Ref) -> bool:
+        """Return whether the steps of the loop visit neighbours in memory."""
+        return not is_tile(ref.buf) and self.is_vector(ref) and self.in_order(ref)
 
     def value(self, value: Value, dtype: str, before: list[str]) -> str:
-        """The C text of a vector."""
+        """Return the C text of a vector; lines that it needs are added to those `before` it."""
         if not self.is_vector(value):
-            zero = f"({self.type(dtype, self.width)}){{0}}"
-            return (
-                zero
-                if isinstance(value, Number) and value.value == 0
-                else f"{zero} + {self.scalars.operand(value, dtype)}"
-            )
+            zero = f"({self.vectors.type(dtype, self.width)}){{0}}"
+            if isinstance(value, Number) and value.value == 0:
+                return zero
+            return f"{zero} + {self.scalars.operand(value, dtype)}"
         if isinstance(value, Ref):
             return self.place(value) or self.load(value, dtype, before)
         assert isinstance(value, Apply) and value.op in OPERATORS
-        return f" {OPERATORS[value.op]} ".join(self.part(a, dtype, before) for a in value.arguments)
+        operands = [self.operand(a, dtype, before) for a in value.arguments]
+        return f" {OPERATORS[value.op]} ".join(operands)
 
-    def part(self, value: Value, dtype: str, before: list[str]) -> str:
-        text = (
-            self.value(value, dtype, before)
-            if self.is_vector(value)
-            else self.scalars.operand(value, dtype)
-        )
-        return f"({text})" if isinstance(value, Apply) else text
+    def operand(self, value: Value, dtype: str, before: list[str]) -> str:
+        """Return a vector, or a number for all its elements, as an operand of an operator."""
+        if self.is_vector(value):
+            text = self.value(value, dtype, before)
+        else:
+            text = self.scalars.operand(value, dtype)
+        if isinstance(value, Apply):
+            return f"({text})"
+        return text
 
     def is_vector(self, value: Value) -> bool:
-        return any(self.index in s.indices for ref in references((value,)) for s in ref.subscripts)
+        """Return whether a value differs from one step of the loop to the next."""
+        return any(self.index in _indices(ref) for ref in references((value,)))
 
     def place(self, ref: Ref) -> str | None:
-        """A vector variable, or memory that holds a whole vector in order."""
+        """Return a vector variable, or memory that holds a whole vector in order; else None."""
         if is_tile(ref.buf):
-            return self.scalars.names(
-                "reg", "_".join([ref.buf.name, *(str(s.const) for s in ref.subscripts[:-1])])
-            )
+            place = [subscript.const for subscript in ref.subscripts[:-1]]
+            return self.scalars.names("reg", _row_name(ref.buf, place))
         if self.extent != self.width or not self.in_order(ref):
             return None
-        return f"*({self.type(ref.dtype, self.width)}u *)&{self.first(ref)}"
+        return f"*({self.vectors.type(ref.dtype, self.width)}u *)&{self.first(ref)}"
 
     def load(self, ref: Ref, dtype: str, before: list[str]) -> str:
-        """A vector that is put together first."""
+        """Return the name of a vector that lines `before` put together from its elements."""
         name = f"part{len(before)}"
-        kind = self.type(dtype, self.width)
         if self.in_order(ref):
-            size = self.extent * numpy_dtype(dtype).itemsize
-            before.append(
-                f"{kind} {name} = {{0}}; __builtin_memcpy(&{name}, &{self.first(ref)}, {size}); {KEEP_IN_MEMORY.format(name)}"
-            )
+            filled = f"{self.copied_bytes(name, self.first(ref), dtype)};"
         else:
-            before.append(
-                f"{kind} {name} = {{0}}; {self.each(f'{name}[{self.name}] = {self.scalars.operand(ref, dtype)};')} {KEEP_IN_MEMORY.format(name)}"
-            )
+            element = self.scalars.operand(ref, dtype)
+            filled = self.each(f"{name}[{self.name}] = {element};")
+        declared = f"{self.vectors.type(dtype, self.width)} {name} = {{0}};"
+        before.append(f"{declared} {filled} {KEEP_IN_MEMORY.format(name)}")
         return name
 
     def store(self, ref: Ref, dtype: str) -> str:
-        """The elements of the vector `whole`, one after the other or as bytes."""
+        """Return what writes the elements of the vector `whole`, one by one or as bytes."""
         if self.in_order(ref):
-            return f"__builtin_memcpy(&{self.first(ref)}, &whole, {self.extent * numpy_dtype(dtype).itemsize});"
+            return f"{self.copied_bytes(self.first(ref), 'whole', dtype)};"
         element = f"whole[{self.name}]"
-        return self.each(
-            f"{self.scalars.ref(ref)} = {f'store_half({element})' if ref.dtype == 'f16' else element};"
-        )
+        if ref.dtype == "f16":
+            element = f"store_half({element})"
+        return self.each(f"{self.scalars.ref(ref)} = {element};")
 
     def each(self, text: str) -> str:
-        return f"for (int {self.name} = 0; {self.name} < {self.extent}; ++{self.name}) {text}"
+        """Return a loop over the elements."""
+        name = self.name
+        return f"for (int {name} = 0; {name} < {self.extent}; ++{name}) {text}"
 
     @property
     def name(self) -> str:
         return self.scalars.names("index", self.index.name)
 
     def in_order(self, ref: Ref) -> bool:
-        """Whether the elements of a reference are neighbours in memory, in the type in which they are computed."""
+        """Return whether elements are neighbours in memory, in the type they are computed in."""
         *outer, last = ref.subscripts
-        alone = self.index not in (last - affine(self.index)).indices and not any(
-            self.index in s.indices for s in outer
-        )
-        return alone and C_TYPES[ref.dtype] == C_TYPES[computed(ref.dtype)]
+        if self.index in (last - affine(self.index)).indices:
+            return False
+        if any(self.index in subscript.indices for subscript in outer):
+            return False
+        return C_TYPES[ref.dtype] == C_TYPES[computed(ref.dtype)]
 
     def first(self, ref: Value) -> str:
+        """Return the element at the first step of the loop."""
         return self.scalars.ref(substituted(ref, {self.index: affine(0)}))

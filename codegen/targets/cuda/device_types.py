@@ -12,16 +12,18 @@ Array = np.ndarray[Any, Any]
 
 
 def device_dtype(dtype: str) -> np.dtype[Any]:
-    """The NumPy dtype of the same size as an element on a device.
+    """Return the NumPy dtype of the same size as an element on a device.
 
     >>> device_dtype("bf16"), device_dtype("f32")
     (dtype('uint16'), dtype('float32'))
     """
-    return np.dtype(np.uint16) if dtype == "bf16" else numpy_dtype(dtype)
+    if dtype == "bf16":
+        return np.dtype(np.uint16)
+    return numpy_dtype(dtype)
 
 
 def to_device(array: Array, dtype: str) -> Array:
-    """A contiguous array with the bytes that a device has for it, rounded to the nearest.
+    """Return a contiguous array with the bytes that a device has for it, rounded to the nearest.
 
     >>> to_device(np.array([1.0, -2.5]), "bf16").tolist()
     [16256, 49184]
@@ -35,16 +37,18 @@ def to_device(array: Array, dtype: str) -> Array:
 
 
 def from_device(array: Array, dtype: str) -> Array:
-    """The values of an array that comes from a device.
+    """Return the values of an array that comes from a device.
 
     >>> from_device(np.array([16256, 49184], np.uint16), "bf16")
     array([ 1. , -2.5], dtype=float32)
     """
-    return (array.astype(np.uint32) << 16).view(np.float32) if dtype == "bf16" else array
+    if dtype != "bf16":
+        return array
+    return (array.astype(np.uint32) << 16).view(np.float32)
 
 
 def element_size(dtype: str) -> int:
-    """Bytes of an element in the memory of a device.
+    """Return the bytes of an element in the memory of a device.
 
     >>> element_size("bf16"), element_size("f64")
     (2, 8)

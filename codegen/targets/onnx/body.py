@@ -7,7 +7,6 @@ from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
 from functools import cached_property
 from functools import reduce as fold
-from math import prod
 from typing import Any
 
 import numpy as np
@@ -28,11 +27,31 @@ from einalg.language.ir.scope import Scope
 from einalg.language.ir.tensor import Access, Box, Padded, padded_box, unpadded
 
 UNARY = {
-    "neg": "Neg", "sqrt": "Sqrt", "exp": "Exp", "log": "Log", "tanh": "Tanh", "erf": "Erf", "sin": "Sin", "cos": "Cos", "tan": "Tan",
-    "sinh": "Sinh", "cosh": "Cosh", "asin": "Asin", "acos": "Acos", "atan": "Atan", "asinh": "Asinh", "acosh": "Acosh", "atanh": "Atanh",
-    "floor": "Floor", "ceil": "Ceil", "abs": "Abs", "sign": "Sign", "not": "Not",
-}  # fmt: skip
-FOLDED = {
+    "neg": "Neg",
+    "sqrt": "Sqrt",
+    "exp": "Exp",
+    "log": "Log",
+    "tanh": "Tanh",
+    "erf": "Erf",
+    "sin": "Sin",
+    "cos": "Cos",
+    "tan": "Tan",
+    "sinh": "Sinh",
+    "cosh": "Cosh",
+    "asin": "Asin",
+    "acos": "Acos",
+    "atan": "Atan",
+    "asinh": "Asinh",
+    "acosh": "Acosh",
+    "atanh": "Atanh",
+    "floor": "Floor",
+    "ceil": "Ceil",
+    "abs": "Abs",
+    "sign": "Sign",
+    "not": "Not",
+}
+# Operators of any number of arguments, which nodes join two at a time.
+BINARY = {
     "add": "Add",
     "mul": "Mul",
     "div": "Div",
@@ -42,11 +61,7 @@ FOLDED = {
     "max": "Max",
     "min": "Min",
 }
-SPELLED: dict[str, Callable[[Value, str], Apply]] = {
-    "log1p": lambda x, dtype: Apply("log", (Apply("add", (Number(1, dtype), x), dtype),), dtype),
-    "expm1": lambda x, dtype: Apply("add", (Number(-1, dtype), Apply("exp", (x,), dtype)), dtype),
-}  # what ONNX has no operator for
-COMPARED = {
+COMPARISONS = {
     "lt": "Less",
     "le": "LessOrEqual",
     "gt": "Greater",
@@ -54,15 +69,17 @@ COMPARED = {
     "eq": "Equal",
     "ne": "Equal",
 }
-REDUCED = {"Sum": "ReduceSum", "Prod": "ReduceProd", "Max": "ReduceMax", "Min": "ReduceMin"}
-SUMMED = ("f32", "f64", "i32", "i64")  # the types that Einsum has
-Read = Callable[
-    [Any], tuple[Buf, Box, "np.ndarray[Any, Any] | None"]
-]  # of a tensor or scope: its array, and where it has a value
+REDUCTIONS = {"Sum": "ReduceSum", "Prod": "ReduceProd", "Max": "ReduceMax", "Min": "ReduceMin"}
+EINSUM_DTYPES = ("f32", "f64", "i32", "i64")
+# Of a tensor or scope: its array, its box, and where it has values (None: everywhere).
+Read = Callable[[Any], tuple[Buf, Box, "np.ndarray[Any, Any] | None"]]
 
 
 class LoopAxes:
-    """Loops over indices; a value in them is an array with an axis for each index, of extent 1 where it does not vary."""
+    """Loops over indices, in which a value is an array with an axis for each index.
+
+    An axis has extent 1 where the value does not vary.
+    """
 
     def __init__(self, writer: OnnxGraphBuilder, read: Read, ranges: Mapping[Index, Range]):
         self.writer, self._read, self.ranges = writer, read, dict(ranges)
@@ -70,18 +87,31 @@ class LoopAxes:
 
     @cached_property
     def points(self) -> dict[Index, Any]:
+        """Return the values of each index, along its axis."""
         return along_axes(self.ranges)
 
     def value(self, body: Any, dtype: str) -> Buf:
-        """A scalar body at every point. Raises `CodegenError` for a function that ONNX has not."""
+        """Return a scalar body at every point.
+
+        Raises `CodegenError` for a function that ONNX has not.
+        """
         return self.emit(translate(body, self), dtype)
+
+    def statement(self, scope: Scope) -> Buf:
+        """Return the values of a scope over its box, 0 where its condition does not hold."""
+        if 0 in scope.shape:
+            return self.writer.constant(np.zeros(scope.shape), scope.dtype)
+        values = self.value(scope.body, computed(scope.dtype))
+        if scope.where:
+            values = self._where(scope.where, values, 0)
+        return self.writer.cast(self.writer.expand(values, scope.shape), scope.dtype)
 
     # What `translate` asks of the place where a body stands.
 
     def access(self, access: Access) -> Value:
         array, box = self._padded(access.base)
-        found = element(self.writer, array, box, access.subscripts, self.ranges)
-        return Ref(self.writer.cast(found, computed(found.dtype)), ())
+        values = element(self.writer, array, box, access.subscripts, self.ranges)
+        return Ref(self.writer.cast(values, computed(values.dtype)), ())
 
     def holds(self, condition: Constraint) -> Value:
         return Predicate((condition,))
@@ -91,200 +121,232 @@ class LoopAxes:
 
     def reduction(self, reduce: Reduce) -> Value:
         node = flattened(reduce)
-        found = result_dtype(node)
-        dtype = "i32" if found == "bool" else computed(found)
-        nothing = _within(IDENTITY[node.op], found if found == "bool" else dtype)
-        inner = LoopAxes(
-            self.writer,
-            self._read,
-            {**self.ranges, **{it.index: (it.low, it.high) for it in node.iterators}},
-        )
-        if 0 in inner.shape[len(self.shape) :]:
-            return Number(nothing, dtype)
-        total = inner.contraction(node, dtype, len(self.shape)) or inner.folded(
-            node, dtype, len(self.shape), nothing
-        )
-        return Ref(self.writer.cast(total, found) if found == "bool" else total, ())
+        result = result_dtype(node)
+        if result == "bool":  # summed as integers
+            dtype, identity = "i32", _number_of(IDENTITY[node.op], "bool")
+        else:
+            dtype = computed(result)
+            identity = _number_of(IDENTITY[node.op], dtype)
+        summed = {it.index: (it.low, it.high) for it in node.iterators}
+        inner = LoopAxes(self.writer, self._read, {**self.ranges, **summed})
+        rank = len(self.shape)
+        if 0 in inner.shape[rank:]:
+            return Number(identity, dtype)
+        total = inner.contraction(node, dtype, rank)
+        if total is None:
+            total = inner.reduced(node, dtype, rank, identity)
+        if result == "bool":
+            total = self.writer.cast(total, result)
+        return Ref(total, ())
 
-    def folded(self, node: Reduce, dtype: str, outer: int, nothing: Any) -> Buf:
-        """The body at every point (`nothing` where there is none), reduced along the axes behind the first `outer` ones."""
-        found = self.value(node.body, dtype)
+    # Reductions.
+
+    def reduced(self, node: Reduce, dtype: str, outer: int, identity: Any) -> Buf:
+        """Return the body at every point, reduced along the axes behind the first `outer` ones.
+
+        It is `identity` at points that a condition leaves out.
+        """
+        values = self.value(node.body, dtype)
         if node.where:
-            found = self._where(node.where, found, nothing)
+            values = self._where(node.where, values, identity)
         if node.op in ("Sum", "Prod"):
-            found = self.writer.expand(found, [*found.shape[:outer], *self.shape[outer:]])
+            values = self.writer.expand(values, [*values.shape[:outer], *self.shape[outer:]])
         if len(self.shape) == outer:  # without axes, ONNX reduces along all of them
-            return found
+            return values
         axes = self.writer.integers(range(outer, len(self.shape)))
-        return self.writer.add(
-            REDUCED[node.op], [found, axes], found.shape[:outer], dtype, keepdims=0
-        )
+        shape = values.shape[:outer]
+        return self.writer.add(REDUCTIONS[node.op], [values, axes], shape, dtype, keepdims=0)
 
     def contraction(self, node: Reduce, dtype: str, outer: int) -> Buf | None:
-        """A sum of products of arrays as `Einsum`, which does not hold all products."""
+        """Return a sum of products of arrays as `Einsum`, which does not hold all products.
+
+        None where the reduction is none.
+        """
         coefficient, factors = product_of(node.body)
-        rank = len(self.shape)
-        if (
-            node.op != "Sum"
-            or node.where
-            or dtype not in SUMMED
-            or len(factors) < 2
-            or rank > len(string.ascii_letters)
-        ):
-            return None
-        if not is_float(dtype) and not coefficient.is_Integer:
+        if not self._is_contraction(node, dtype, coefficient, factors):
             return None
         arrays = [self.value(factor, dtype) for factor in factors]
-        axes = [[axis for axis in range(rank) if array.shape[axis] > 1] for array in arrays]
-        every = {axis for own in axes for axis in own}
-        kept = [axis for axis in range(outer) if axis in every]
-        letters = ["".join(string.ascii_letters[axis] for axis in own) for own in axes]
-        equation = f"{','.join(letters)}->{''.join(string.ascii_letters[axis] for axis in kept)}"
-        given = [
-            self.writer.reshape(array, [array.shape[axis] for axis in own])
-            for array, own in zip(arrays, axes)
-        ]
-        found = self.writer.add(
-            "Einsum", given, [self.shape[axis] for axis in kept], dtype, equation=equation
-        )
-        found = self.writer.reshape(
-            found, [self.shape[axis] if axis in every else 1 for axis in range(outer)]
-        )
-        times = coefficient * prod(
-            self.shape[axis] for axis in range(outer, rank) if axis not in every
-        )
-        return (
-            found
-            if times == 1
-            else self._joined("Mul", [found, self.writer.constant(float(times), dtype)], dtype)
-        )
+        axes = [_varying_axes(array) for array in arrays]
+        every = set[int]().union(*axes)
+        target = [axis for axis in range(outer) if axis in every]
+        equation = f"{','.join(map(_letters, axes))}->{_letters(target)}"
+        operands = []
+        for array, of_array in zip(arrays, axes):
+            operands.append(self.writer.reshape(array, [array.shape[axis] for axis in of_array]))
+        shape = [self.shape[axis] for axis in target]
+        total = self.writer.add("Einsum", operands, shape, dtype, equation=equation)
+        in_loops = [1] * outer
+        for axis in target:
+            in_loops[axis] = self.shape[axis]
+        total = self.writer.reshape(total, in_loops)
+        for axis in range(outer, len(self.shape)):
+            if axis not in every:  # each of its steps adds the same
+                coefficient *= self.shape[axis]
+        if coefficient == 1:
+            return total
+        factor = self.writer.constant(float(coefficient), dtype)
+        return self._joined("Mul", [total, factor], dtype)
+
+    def _is_contraction(
+        self, node: Reduce, dtype: str, coefficient: Any, factors: Sequence[Any]
+    ) -> bool:
+        """Return whether `Einsum` computes a reduction."""
+        if node.op != "Sum" or node.where or dtype not in EINSUM_DTYPES:
+            return False
+        if len(factors) < 2 or len(self.shape) > len(string.ascii_letters):
+            return False
+        return is_float(dtype) or coefficient.is_Integer
 
     # Values.
 
     def emit(self, value: Value, dtype: str) -> Buf:
-        """A value in an element type."""
+        """Return a value in an element type."""
         if isinstance(value, Number):
             return self._number(value.value, dtype)
         if isinstance(value, IndexNumber):
-            return self.writer.constant(
-                self._over_points(value.form.evaluate(self.points)), dtype, "index"
-            )
+            values = self._over_points(value.form.evaluate(self.points))
+            return self.writer.constant(values, dtype, "index")
         if isinstance(value, Predicate):
             return self.writer.constant(self._mask(value.conditions), dtype, "holds")
-        return self.writer.cast(value.buf if isinstance(value, Ref) else self._apply(value), dtype)
+        if isinstance(value, Ref):
+            return self.writer.cast(value.buf, dtype)
+        return self.writer.cast(self._application(value), dtype)
 
-    def _apply(self, value: Apply) -> Buf:
-        op, arguments, dtype = value.op, value.arguments, value.dtype
+    def _application(self, value: Apply) -> Buf:
+        """Return an operator or a function of some values."""
+        op, dtype = value.op, value.dtype
         if op == "cast":
-            return self.emit(arguments[0], dtype)
+            return self.emit(value.arguments[0], dtype)
         if op == "select":
-            test, *others = (
-                self.emit(arguments[0], "bool"),
-                *(self.emit(a, dtype) for a in arguments[1:]),
-            )
-            return self._joined("Where", [test, *others], dtype)
-        if op in COMPARED:
-            kind = common(arguments)
-            given = [self.emit(a, "i32" if kind == "bool" else kind) for a in arguments]
-            found = self._joined(COMPARED[op], given, "bool")
-            return self.writer.add("Not", [found], found.shape, "bool") if op == "ne" else found
-        if op == "ipow":
-            return self._joined(
-                "Pow", [self.emit(arguments[0], dtype), self.emit(arguments[1], dtype)], dtype
-            )
-        if op in SPELLED:
-            return self._apply(SPELLED[op](arguments[0], dtype))
-        given = [self.emit(a, dtype) for a in arguments]
+            return self._select(value)
+        if op in COMPARISONS:
+            return self._comparison(value)
+        if op in ("log1p", "expm1"):
+            return self._application(_composed(op, value.arguments[0], dtype))
+        operands = [self.emit(a, dtype) for a in value.arguments]
+        return self._operator(op, operands, dtype)
+
+    def _operator(self, op: str, operands: Sequence[Buf], dtype: str) -> Buf:
+        """Return an operator whose operands have the type of its result."""
         if op in UNARY:
-            return self.writer.add(UNARY[op], given, given[0].shape, dtype)
-        if op in FOLDED:
-            return fold(lambda left, right: self._joined(FOLDED[op], [left, right], dtype), given)
+            return self.writer.add(UNARY[op], operands, operands[0].shape, dtype)
+        if op in BINARY:
+            result = operands[0]
+            for other in operands[1:]:
+                result = self._joined(BINARY[op], [result, other], dtype)
+            return result
+        if op == "ipow":
+            return self._joined("Pow", operands, dtype)
         if op == "mod":
-            return self._remainder(*given)
+            return self._remainder(*operands)
         if op == "erfc":
-            erf = self.writer.add("Erf", given, given[0].shape, dtype)
+            erf = self.writer.add("Erf", operands, operands[0].shape, dtype)
             return self._joined("Sub", [self._number(1, dtype), erf], dtype)
         raise CodegenError(f"ONNX has no operator for {op}")
 
+    def _select(self, value: Apply) -> Buf:
+        test, yes, no = value.arguments
+        mask = self.emit(test, "bool")
+        branches = [self.emit(yes, value.dtype), self.emit(no, value.dtype)]
+        return self._joined("Where", [mask, *branches], value.dtype)
+
+    def _comparison(self, value: Apply) -> Buf:
+        dtype = common(value.arguments)
+        if dtype == "bool":
+            dtype = "i32"
+        operands = [self.emit(a, dtype) for a in value.arguments]
+        result = self._joined(COMPARISONS[value.op], operands, "bool")
+        if value.op != "ne":
+            return result
+        return self.writer.add("Not", [result], result.shape, "bool")
+
     def _remainder(self, left: Buf, right: Buf) -> Buf:
-        """With the sign of the divisor: `left - right·⌊left / right⌋`."""
-        quotient = self._joined("Div", [left, right], left.dtype)
-        whole = self.writer.add("Floor", [quotient], quotient.shape, left.dtype)
-        return self._joined(
-            "Sub", [left, self._joined("Mul", [right, whole], left.dtype)], left.dtype
-        )
+        """Return the remainder with the sign of the divisor: `left - right·⌊left / right⌋`."""
+        dtype = left.dtype
+        quotient = self._joined("Div", [left, right], dtype)
+        whole = self.writer.add("Floor", [quotient], quotient.shape, dtype)
+        multiple = self._joined("Mul", [right, whole], dtype)
+        return self._joined("Sub", [left, multiple], dtype)
 
     def _joined(self, operator: str, arrays: Sequence[Buf], dtype: str) -> Buf:
-        return self.writer.add(
-            operator, arrays, np.broadcast_shapes(*(array.shape for array in arrays)), dtype
-        )
+        """Return an element-wise operator of arrays."""
+        shape = np.broadcast_shapes(*(array.shape for array in arrays))
+        return self.writer.add(operator, arrays, shape, dtype)
 
     def _number(self, value: Any, dtype: str) -> Buf:
-        exact = (
-            value
-            if isinstance(value, (int, float))
-            else float(Fraction(int(value.numerator), int(value.denominator)))
-        )
-        return self.writer.constant(
-            np.asarray(exact, numpy_dtype(dtype)).reshape([1] * len(self.shape)), dtype
-        )
+        """Return a number as an array."""
+        if not isinstance(value, (int, float)):
+            value = float(Fraction(int(value.numerator), int(value.denominator)))
+        array = np.asarray(value, numpy_dtype(dtype)).reshape([1] * len(self.shape))
+        return self.writer.constant(array, dtype)
 
     # Conditions, and reads outside.
 
     def _over_points(self, values: Any) -> Any:
+        """Return values with an axis for each index."""
         values = np.asarray(values)
         return values.reshape(values.shape or (1,) * len(self.shape))
 
     def _mask(self, conditions: Sequence[Constraint]) -> Any:
-        return self._over_points(fold(np.logical_and, (c.holds(self.points) for c in conditions)))
+        """Return where all conditions hold."""
+        return self._over_points(_all_hold(conditions, self.points))
 
     def _where(self, conditions: Sequence[Constraint], array: Buf, otherwise: Any) -> Buf:
+        """Return an array where conditions hold, and a number elsewhere."""
         mask = self.writer.constant(self._mask(conditions), "bool", "holds")
-        return self._joined(
-            "Where", [mask, array, self._number(otherwise, array.dtype)], array.dtype
-        )
+        number = self._number(otherwise, array.dtype)
+        return self._joined("Where", [mask, array, number], array.dtype)
 
     def _padded(self, base: Any) -> tuple[Buf, Box]:
-        """What is read, with its padding."""
-        array, box, known = self._read(unpadded(base))
+        """Return what is read, with its padding, and the box of that."""
+        array, box, defined = self._read(unpadded(base))
         if not isinstance(base, Padded):
             return array, box
-        fill = _within(base.fill, array.dtype)
+        fill = _number_of(base.fill, array.dtype)
         if isinstance(base.base, Padded):
             array, _ = self._padded(base.base)
-        elif known is not None and fill:
-            mask, other = (
-                self.writer.constant(known, "bool", "known"),
-                self.writer.constant(fill, array.dtype),
-            )
+        elif defined is not None and fill:
+            mask = self.writer.constant(defined, "bool", "known")
+            other = self.writer.constant(fill, array.dtype)
             array = self.writer.add("Where", [mask, array, other], array.shape, array.dtype)
         return self.writer.pad(array, base.amounts, fill), padded_box(base)
 
-    def statement(self, scope: Scope) -> Buf:
-        """The values of a scope over its box, 0 where its condition does not hold."""
-        if 0 in scope.shape:
-            return self.writer.constant(np.zeros(scope.shape), scope.dtype)
-        found = self.value(scope.body, computed(scope.dtype))
-        if scope.where:
-            found = self._where(scope.where, found, 0)
-        return self.writer.cast(self.writer.expand(found, scope.shape), scope.dtype)
 
-
-def known(scope: Scope) -> Any:
-    """Where a scope has a value, as an array over its box; None where it has one everywhere."""
+def defined_points(scope: Scope) -> Any:
+    """Return where a scope has a value, as an array over its box; None where it has everywhere."""
     if not scope.where:
         return None
     points = along_axes({it.index: (it.low, it.high) for it in scope.iterators})
-    return np.broadcast_to(
-        fold(np.logical_and, (c.holds(points) for c in scope.where)), scope.shape
-    )
+    return np.broadcast_to(_all_hold(scope.where, points), scope.shape)
 
 
-def _within(value: Any, dtype: str) -> Any:
-    """A SymPy number as one of an element type: for an infinity the least or the largest integer."""
+def _all_hold(conditions: Sequence[Constraint], points: Mapping[Index, Any]) -> Any:
+    return fold(np.logical_and, (c.holds(points) for c in conditions))
+
+
+def _composed(op: str, argument: Value, dtype: str) -> Apply:
+    """Return `log(1 + x)` or `exp(x) - 1`, for which ONNX has no operators."""
+    if op == "log1p":
+        return Apply("log", (Apply("add", (Number(1, dtype), argument), dtype),), dtype)
+    return Apply("add", (Number(-1, dtype), Apply("exp", (argument,), dtype)), dtype)
+
+
+def _varying_axes(array: Buf) -> list[int]:
+    return [axis for axis, extent in enumerate(array.shape) if extent > 1]
+
+
+def _letters(axes: Sequence[int]) -> str:
+    """Return the letters of axes in an equation of `Einsum`."""
+    return "".join(string.ascii_letters[axis] for axis in axes)
+
+
+def _number_of(value: Any, dtype: str) -> Any:
+    """Return a SymPy number as one of an element type; a limit of integers for an infinity."""
     if is_float(dtype):
         return float(value)
     if value.is_finite:
         return int(value)
-    least, largest = bounds(dtype)
-    return largest if value > 0 else least
+    smallest, largest = bounds(dtype)
+    if value > 0:
+        return largest
+    return smallest

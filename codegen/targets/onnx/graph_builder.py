@@ -1,4 +1,7 @@
-"""An ONNX graph under construction: arrays are buffers whose names are its values (https://onnx.ai/onnx/operators)."""
+"""An ONNX graph under construction (https://onnx.ai/onnx/operators).
+
+Arrays are buffers whose names are its values.
+"""
 
 from __future__ import annotations
 
@@ -14,27 +17,27 @@ from einalg.frontends.onnx.nodes.model_file import onnx_package
 from einalg.language.ir.dtypes import numpy_dtype
 
 Array = np.ndarray[Any, Any]
-OPSET, IR = 18, 8  # of 2022: what every runtime reads that is in use
+OPSET_VERSION, IR_VERSION = 18, 8  # of 2022: what every runtime reads that is in use
 
 
 class OnnxGraphBuilder:
-    """Adds nodes, each with the shape and element type of its result, and stores equal constants once."""
+    """Adds nodes, each with the shape and type of its result, and stores equal constants once."""
 
-    def __init__(self, taken: Sequence[str] = ()):
+    def __init__(self, used_names: Sequence[str] = ()):
         self.onnx = onnx_package()
         self.nodes: list[Any] = []
         self.stored: list[Any] = []
         self._constants: dict[Any, Buf] = {}
-        self._names = set(taken)
+        self._names = set(used_names)
 
     def name(self, like: str) -> str:
-        """A name like this one that no value has yet."""
-        found = unique_name(like, self._names)
-        self._names.add(found)
-        return found
+        """Return a name like this one that no value has yet."""
+        name = unique_name(like, self._names)
+        self._names.add(name)
+        return name
 
     def constant(self, array: Any, dtype: str, name: str = "constant") -> Buf:
-        """A stored array."""
+        """Return a stored array."""
         values = np.asarray(array, numpy_dtype(dtype), order="C")
         key = values.tobytes(), values.shape, dtype
         if key not in self._constants:
@@ -43,7 +46,7 @@ class OnnxGraphBuilder:
         return self._constants[key]
 
     def integers(self, values: Sequence[int]) -> Buf:
-        """A list of integers, as operators take shapes, axes and bounds."""
+        """Return a list of integers, as operators have shapes, axes and bounds."""
         return self.constant(np.asarray(values, np.int64).reshape(-1), "i64", "integers")
 
     def add(
@@ -55,7 +58,7 @@ class OnnxGraphBuilder:
         name: str = "",
         **attributes: Any,
     ) -> Buf:
-        """A node with one result."""
+        """Add a node with one result, and return that."""
         result = Buf(name or self.name(operator.lower()), tuple(shape), dtype)
         self.nodes.append(
             self.onnx.helper.make_node(
@@ -66,7 +69,7 @@ class OnnxGraphBuilder:
 
     @contextmanager
     def body(self) -> Iterator[list[Any]]:
-        """The nodes that are added inside, as those of a graph in this one, which reads what is around it."""
+        """Collect the nodes that are added inside: a graph in this one, whose values it reads."""
         around, self.nodes = self.nodes, []
         try:
             yield self.nodes
@@ -78,57 +81,54 @@ class OnnxGraphBuilder:
         arrays: Sequence[Buf],
         results: Sequence[Buf],
         body: Sequence[Any],
-        given: Sequence[Buf],
-        made: Sequence[Buf],
+        slices: Sequence[Buf],
+        result_slices: Sequence[Buf],
     ) -> None:
-        """A node that computes each slice of the results, along the first axis, from one of the arrays: `made` from `given`, by `body`."""
-        graph = self.onnx.helper.make_graph(
-            body, "slice", [self.info(buf) for buf in given], [self.info(buf) for buf in made]
-        )
+        """Add a node that computes each slice of the results from one of the arrays.
+
+        Slices are those along the first axis; `body` computes `result_slices` from `slices`.
+        """
+        helper = self.onnx.helper
+        graph = helper.make_graph(body, "slice", self.infos(slices), self.infos(result_slices))
         names = [[buf.name for buf in bufs] for bufs in (arrays, results)]
-        self.nodes.append(
-            self.onnx.helper.make_node("Scan", *names, body=graph, num_scan_inputs=len(arrays))
-        )
+        self.nodes.append(helper.make_node("Scan", *names, body=graph, num_scan_inputs=len(arrays)))
 
     def element_type(self, dtype: str) -> int:
-        """The number by which ONNX knows an element type."""
+        """Return the number by which ONNX knows an element type."""
         return self.onnx.helper.np_dtype_to_tensor_dtype(np.dtype(numpy_dtype(dtype)))
 
-    def info(self, buf: Buf) -> Any:
-        """An input or output of the graph."""
-        return self.onnx.helper.make_tensor_value_info(
-            buf.name, self.element_type(buf.dtype), buf.shape
-        )
+    def infos(self, bufs: Sequence[Buf]) -> list[Any]:
+        """Return inputs or outputs of a graph."""
+        infos = []
+        for buf in bufs:
+            kind = self.element_type(buf.dtype)
+            infos.append(self.onnx.helper.make_tensor_value_info(buf.name, kind, buf.shape))
+        return infos
 
-    # The same elements, elsewhere.
+    # The same elements in another type, shape or order.
 
     def cast(self, array: Buf, dtype: str) -> Buf:
-        """In another element type; bf16 is held as f32, rounded."""
+        """Return an array in another element type; bf16 is held as f32, rounded."""
         if array.dtype == dtype:
             return array
         if dtype == "bf16":
-            half = self.add(
-                "Cast",
-                [self.cast(array, "f32")],
-                array.shape,
-                dtype,
-                to=self.onnx.TensorProto.BFLOAT16,
-            )
-            return self.add("Cast", [half], array.shape, dtype, to=self.onnx.TensorProto.FLOAT)
+            kinds = self.onnx.TensorProto
+            array = self.cast(array, "f32")
+            half = self.add("Cast", [array], array.shape, dtype, to=kinds.BFLOAT16)
+            return self.add("Cast", [half], array.shape, dtype, to=kinds.FLOAT)
         if (array.dtype, dtype) == ("bf16", "f32"):
             return Buf(array.name, array.shape, dtype)
         return self.add("Cast", [array], array.shape, dtype, to=self.element_type(dtype))
 
     def reshape(self, array: Buf, shape: Sequence[int]) -> Buf:
+        """Return the elements in the same order, in another shape."""
         shape = tuple(shape)
-        return (
-            array
-            if array.shape == shape
-            else self.add("Reshape", [array, self.integers(shape)], shape, array.dtype)
-        )
+        if array.shape == shape:
+            return array
+        return self.add("Reshape", [array, self.integers(shape)], shape, array.dtype)
 
     def transpose(self, array: Buf, order: Sequence[int]) -> Buf:
-        """The axes in another order: a reshape where only axes of one element move."""
+        """Return the axes in another order: a reshape where only axes of one element move."""
         shape = tuple(array.shape[axis] for axis in order)
         moved = [axis for axis in order if array.shape[axis] != 1]
         if moved == sorted(moved):
@@ -136,53 +136,48 @@ class OnnxGraphBuilder:
         return self.add("Transpose", [array], shape, array.dtype, perm=list(order))
 
     def expand(self, array: Buf, shape: Sequence[int]) -> Buf:
-        """Repeated along axes of one element."""
+        """Return an array repeated along axes of one element."""
         shape = tuple(shape)
-        return (
-            array
-            if array.shape == shape
-            else self.add("Expand", [array, self.integers(shape)], shape, array.dtype)
-        )
+        if array.shape == shape:
+            return array
+        return self.add("Expand", [array, self.integers(shape)], shape, array.dtype)
 
     def slice(self, array: Buf, axis: int, start: int, steps: int, step: int) -> Buf:
-        """So many elements along an axis, from `start` on."""
-        if (start, steps, step) == (0, array.shape[axis], 1):
+        """Return so many elements along an axis, from `start` on."""
+        extent = array.shape[axis]
+        if (start, steps, step) == (0, extent, 1):
             return array
         end = start + steps * step
-        bounds = map(
-            self.integers, ([start], [end if end >= 0 else -array.shape[axis] - 1], [axis], [step])
-        )
+        if end < 0:  # a slice that goes down to the first element; -1 would mean the last one
+            end = -extent - 1
+        bounds = map(self.integers, ([start], [end], [axis], [step]))
         shape = (*array.shape[:axis], steps, *array.shape[axis + 1 :])
         return self.add("Slice", [array, *bounds], shape, array.dtype)
 
     def pad(self, array: Buf, amounts: Sequence[tuple[int, int]], fill: Any) -> Buf:
-        """Elements `fill` before and after each axis."""
+        """Return an array with elements `fill` before and after each axis."""
         if not any(map(any, amounts)):
             return array
-        shape = [before + extent + after for extent, (before, after) in zip(array.shape, amounts)]
-        around = self.integers(
-            [*(before for before, _ in amounts), *(after for _, after in amounts)]
-        )
+        befores, afters = zip(*amounts)
+        shape = []
+        for extent, before, after in zip(array.shape, befores, afters):
+            shape.append(before + extent + after)
+        around = self.integers([*befores, *afters])
         if array.dtype == "bool":  # which not every runtime pads
             return self.cast(self.pad(self.cast(array, "i32"), amounts, fill), "bool")
-        return self.add(
-            "Pad", [array, around, self.constant(fill, array.dtype)], shape, array.dtype
-        )
+        padding = self.constant(fill, array.dtype)
+        return self.add("Pad", [array, around, padding], shape, array.dtype)
 
     def model(self, inputs: Sequence[Buf], outputs: Sequence[Buf]) -> Any:
-        """The `ModelProto`."""
+        """Return the `ModelProto`."""
         helper = self.onnx.helper
         graph = helper.make_graph(
-            self.nodes,
-            "einalg",
-            [self.info(buf) for buf in inputs],
-            [self.info(buf) for buf in outputs],
-            self.stored,
+            self.nodes, "einalg", self.infos(inputs), self.infos(outputs), self.stored
         )
         model = helper.make_model(
             graph,
-            opset_imports=[helper.make_opsetid("", OPSET)],
-            ir_version=IR,
+            opset_imports=[helper.make_opsetid("", OPSET_VERSION)],
+            ir_version=IR_VERSION,
             producer_name="einalg",
         )
         self.onnx.checker.check_model(model, full_check=True)

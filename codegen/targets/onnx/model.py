@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from codegen.ir.nodes import Buf
-from codegen.targets.onnx.body import LoopAxes, known
+from codegen.targets.onnx.body import LoopAxes, defined_points
 from codegen.targets.onnx.graph_builder import OnnxGraphBuilder
 from codegen.targets.onnx.operators import FLOATS, OPERATORS
 from einalg.frontends.graph import Names, live_statements, unique_name
@@ -32,33 +32,36 @@ def onnx_model(
     outputs: Sequence[str],
     names: Names | None = None,
 ) -> Any:
-    """A `ModelProto` that computes `outputs` from `inputs`, its operators those of the kernels; needs the package onnx.
+    """Return a `ModelProto` that computes `outputs` from `inputs`, with operators for the kernels.
 
-    Each program reads inputs, weights and results of those before it; one of a slice is the body of a `Scan`. What depends on weights alone is
-    computed now. `names` are what the model calls its inputs and outputs, by default as they are called here. Raises `CodegenError` for a
-    function that ONNX has not.
+    Each program reads inputs, weights and results of those before it; one of a slice is the body of
+    a `Scan`. What depends on weights alone is computed now. `names` are what the model calls its
+    inputs and outputs, by default as they are called here. Needs the package onnx. Raises
+    `CodegenError` for a function that ONNX has not.
     """
-    own = [tensor.name for tensor in inputs]
-    input_names, output_names = names or (own, _distinct(outputs, own))
+    if names is None:
+        program_inputs = [tensor.name for tensor in inputs]
+        names = program_inputs, _distinct(outputs, program_inputs)
+    input_names, output_names = names
     writer = OnnxGraphBuilder([*input_names, *output_names])
-    given = {
-        tensor.name: Buf(name, tensor.shape, tensor.dtype)
-        for tensor, name in zip(inputs, input_names)
-    }
-    results: dict[str, Buf] = dict(given)
+    model_inputs = {}
+    for tensor, name in zip(inputs, input_names):
+        model_inputs[tensor.name] = Buf(name, tensor.shape, tensor.dtype)
+    results: dict[str, Buf] = dict(model_inputs)
     for program, kernels, slices in programs:
         if slices is None:
-            results |= _Programs(writer, results, weights).computed(program, kernels)
+            results |= _ProgramWriter(writer, results, weights).outputs(program, kernels)
         else:
             results |= _scanned(writer, results, weights, (program, kernels, slices))
-    found = [
-        results.get(value)
-        or writer.constant(weights[value], dtype_name(weights[value].dtype), f"{value}_values")
-        for value in outputs
-    ]
+    model_outputs = []
+    for value, name in zip(outputs, output_names):
+        result = results.get(value)
+        if result is None:
+            array = weights[value]
+            result = writer.constant(array, dtype_name(array.dtype), f"{value}_values")
+        model_outputs.append((name, result))
     return writer.model(
-        list(given.values()),
-        [_output(writer, name, result) for name, result in zip(output_names, found)],
+        list(model_inputs.values()), [_output(writer, *output) for output in model_outputs]
     )
 
 
@@ -66,113 +69,128 @@ def _scanned(
     writer: OnnxGraphBuilder,
     results: Mapping[str, Buf],
     weights: Mapping[str, Array],
-    one: tuple[Program, Sequence[Kernel], Slices],
+    sliced: tuple[Program, Sequence[Kernel], Slices],
 ) -> dict[str, Buf]:
-    """The outputs of a program that computes a slice, for all slices."""
-    program, kernels, slices = one
-    whole = [(name, results[name]) for name in program.inputs if name in slices.names]
+    """Return the outputs of a program that computes a slice, for all slices."""
+    program, kernels, slices = sliced
+    arrays = {name: results[name] for name in program.inputs if name in slices.names}
     with writer.body() as body:
-        given = [
-            Buf(writer.name(f"{buf.name}_slice"), buf.shape[1:], buf.dtype) for _, buf in whole
-        ]
-        read = {name: writer.reshape(buf, (1, *buf.shape)) for (name, _), buf in zip(whole, given)}
-        found = _Programs(writer, {**results, **read}, weights).computed(program, kernels)
-        made = {name: writer.reshape(buf, buf.shape[1:]) for name, buf in found.items()}
-    all_made = {
-        name: Buf(writer.name(name), (slices.count, *buf.shape), buf.dtype)
-        for name, buf in made.items()
-    }
+        inputs: dict[str, Buf] = {}
+        for name, buf in arrays.items():
+            inputs[name] = Buf(writer.name(f"{buf.name}_slice"), buf.shape[1:], buf.dtype)
+        read = dict(results)
+        for name, buf in inputs.items():
+            read[name] = writer.reshape(buf, (1, *buf.shape))
+        slice_outputs: dict[str, Buf] = {}
+        for name, buf in _ProgramWriter(writer, read, weights).outputs(program, kernels).items():
+            slice_outputs[name] = writer.reshape(buf, buf.shape[1:])
+    outputs: dict[str, Buf] = {}
+    for name, buf in slice_outputs.items():
+        outputs[name] = Buf(writer.name(name), (slices.count, *buf.shape), buf.dtype)
     writer.scan(
-        [buf for _, buf in whole], list(all_made.values()), body, given, list(made.values())
+        list(arrays.values()),
+        list(outputs.values()),
+        body,
+        list(inputs.values()),
+        list(slice_outputs.values()),
     )
-    return all_made
+    return outputs
 
 
-def _distinct(names: Sequence[str], taken: Sequence[str]) -> list[str]:
-    """The names, with others like them, which are not taken, for what is named a second time."""
-    found: list[str] = []
+def _distinct(names: Sequence[str], used_names: Sequence[str]) -> list[str]:
+    """Return the names, with others like them for what is named a second time.
+
+    >>> _distinct(["y", "y", "z"], ["x"])
+    ['y', 'y1', 'z']
+    """
+    distinct: list[str] = []
     for name in names:
-        found.append(unique_name(name, {*found, *names, *taken}) if name in found else name)
-    return found
+        if name in distinct:
+            name = unique_name(name, {*distinct, *names, *used_names})
+        distinct.append(name)
+    return distinct
 
 
-def _output(writer: OnnxGraphBuilder, name: str, found: Buf) -> Buf:
-    """A result under the name that the model has for it."""
-    if found.name == name:  # an input
-        return found
-    return writer.add("Identity", [found], found.shape, found.dtype, name)
+def _output(writer: OnnxGraphBuilder, name: str, result: Buf) -> Buf:
+    """Return a result under the name that the model has for it."""
+    if result.name == name:  # an input
+        return result
+    return writer.add("Identity", [result], result.shape, result.dtype, name)
 
 
-class _Programs:
-    """The statements of one program as nodes."""
+class _ProgramWriter:
+    """Writes the statements of one program as nodes."""
 
     def __init__(
         self, writer: OnnxGraphBuilder, results: Mapping[str, Buf], weights: Mapping[str, Array]
     ):
         self.writer, self.results, self.weights = writer, dict(results), weights
-        self.holes: dict[str, Any] = {}
+        self.defined: dict[str, Any] = {}  # where each statement has values; None: everywhere
         self.scopes: dict[Scope, Buf] = {}
 
-    def computed(self, program: Program, kernels: Sequence[Kernel]) -> dict[str, Buf]:
-        """The outputs of a program."""
-        by_name = {kernel.output: kernel for kernel in kernels}
-        ahead = settled(program, lambda tensor: tensor.name in self.weights)
-        if ahead:
-            known_ahead = Program(live_statements(program.statements, ahead), sorted(ahead))
-            for name, array in execute(
-                known_ahead, {n: self.weights[n] for n in known_ahead.inputs}
-            ).items():
-                self.results[name] = self.writer.constant(array, program[name].dtype, name)
+    def outputs(self, program: Program, kernels: Sequence[Kernel]) -> dict[str, Buf]:
+        """Return the outputs of a program."""
+        kernel_of = {kernel.output: kernel for kernel in kernels}
+        constants = settled(program, lambda tensor: tensor.name in self.weights)
+        if constants:
+            self._compute(program, constants)
         for name, scope in program.statements:
-            self.holes[name] = known(scope)
-            if name not in ahead:
-                self.results[name] = self._statement(scope, by_name.get(name))
+            self.defined[name] = defined_points(scope)
+            if name not in constants:
+                self.results[name] = self._statement(scope, kernel_of.get(name))
         return {name: self.results[name] for name in program.outputs}
 
+    def _compute(self, program: Program, constants: Collection[str]) -> None:
+        """Compute and store the statements that depend on weights alone."""
+        ahead = Program(live_statements(program.statements, constants), sorted(constants))
+        arrays = execute(ahead, {name: self.weights[name] for name in ahead.inputs})
+        for name, array in arrays.items():
+            self.results[name] = self.writer.constant(array, program[name].dtype, name)
+
     def _statement(self, scope: Scope, kernel: Kernel | None) -> Buf:
-        return (self._operator(scope, kernel) if kernel else None) or self._body(scope)
+        result = None
+        if kernel is not None:
+            result = self._operator(scope, kernel)
+        if result is None:
+            result = self._body(scope)
+        return result
 
     def _operator(self, scope: Scope, kernel: Kernel) -> Buf | None:
-        """An operator of ONNX, where the kernel is one."""
+        """Return the result of an operator of ONNX, where the kernel is one."""
         bind = OPERATORS.get(kernel.op)
-        reads = [access.base for access in accesses(scope.body)]
-        if (
-            bind is None
-            or not kernel.views
-            or scope.dtype not in FLOATS
-            or any(isinstance(base, Scope) for base in reads)
-        ):
+        if bind is None or not kernel.views or scope.dtype not in FLOATS:
+            return None
+        if any(isinstance(access.base, Scope) for access in accesses(scope.body)):
             return None
         arrays = [self._tensor(scope.tensors[view.name])[0] for view in kernel.views[:-1]]
-        if any(array.dtype != scope.dtype for array in arrays) or any(
-            self.holes.get(view.name) is not None for view in kernel.views
-        ):
+        if any(array.dtype != scope.dtype for array in arrays):
+            return None
+        if any(self.defined.get(view.name) is not None for view in kernel.views):
             return None
         before = len(self.writer.nodes)
-        found = bind(self.writer, kernel, scope, arrays)
-        if found is None:
+        result = bind(self.writer, kernel, scope, arrays)
+        if result is None:
             del self.writer.nodes[before:]
             return None
-        return self.writer.reshape(found, scope.shape)
+        return self.writer.reshape(result, scope.shape)
 
     def _body(self, scope: Scope) -> Buf:
-        return LoopAxes(
-            self.writer, self._read, {it.index: (it.low, it.high) for it in scope.iterators}
-        ).statement(scope)
+        ranges = {it.index: (it.low, it.high) for it in scope.iterators}
+        return LoopAxes(self.writer, self._read, ranges).statement(scope)
 
     def _read(self, base: Any) -> tuple[Buf, Any, Any]:
-        if isinstance(base, Scope):
-            if base not in self.scopes:
-                self.scopes[base] = self._body(base)
-            return self.scopes[base], base.box, known(base)
-        return self._tensor(base)
+        """Return the array of a scope or tensor, its box, and where it has values."""
+        if not isinstance(base, Scope):
+            return self._tensor(base)
+        if base not in self.scopes:
+            self.scopes[base] = self._body(base)
+        return self.scopes[base], base.box, defined_points(base)
 
     def _tensor(self, tensor: Any) -> tuple[Buf, Any, Any]:
+        name, writer = tensor.name, self.writer
         if isinstance(tensor, Constant):
             values = np.array([float(value) for value in tensor.values]).reshape(tensor.shape)
-            return self.writer.constant(values, tensor.dtype, tensor.name), tensor.box, None
-        if tensor.name not in self.results:
-            self.results[tensor.name] = self.writer.constant(
-                self.weights[tensor.name], tensor.dtype, tensor.name
-            )
-        return self.results[tensor.name], tensor.box, self.holes.get(tensor.name)
+            return writer.constant(values, tensor.dtype, name), tensor.box, None
+        if name not in self.results:
+            self.results[name] = writer.constant(self.weights[name], tensor.dtype, name)
+        return self.results[name], tensor.box, self.defined.get(name)

@@ -1,4 +1,7 @@
-"""What running on a device needs, behind one small interface: nothing of CUDA is imported before a kernel runs (design §10)."""
+"""What running on a device needs, behind one small interface (design §10).
+
+Nothing of CUDA is imported before a kernel runs.
+"""
 
 from __future__ import annotations
 
@@ -11,18 +14,15 @@ from codegen.targets.cuda.device.memory_pool import Memory, MemoryPool
 from codegen.targets.cuda.launch import Launch
 
 Array = np.ndarray[Any, Any]
-
-
-KernelStart = tuple[
-    Any, Launch, Sequence[int]
-]  # a kernel, how it is launched, and the addresses that it is given
+# A kernel, how it is launched, and the addresses of its arguments.
+KernelStart = tuple[Any, Launch, Sequence[int]]
 
 
 class LaunchGraph(Protocol):
-    """Several kernels at fixed addresses, each after the one before."""
+    """Several kernels at constant addresses, each after the one before."""
 
     def launch(self) -> bool:
-        """Start them all; False where the driver refuses, and then none was started."""
+        """Start them all; return False where the driver refuses, and then none was started."""
         ...
 
 
@@ -31,14 +31,14 @@ class Driver(Protocol):
 
     name: str
     sm: int  # the compute capability: 90 is 9.0
-    free: MemoryPool  # what calls have given back
+    free: MemoryPool  # what calls have returned
 
     def load(self, image: bytes, names: Sequence[str]) -> list[Any]:
-        """The kernels of machine code, by their names."""
+        """Return the kernels of machine code, by their names."""
         ...
 
     def allocate(self, size: int) -> Memory:
-        """Memory of some bytes; `DeviceError` where there is no more."""
+        """Return memory of some bytes; `DeviceError` where there is no more."""
         ...
 
     def upload(self, address: int, array: Array) -> None: ...
@@ -48,13 +48,16 @@ class Driver(Protocol):
     def launch(self, kernel: Any, how: Launch, addresses: Sequence[int]) -> None: ...
 
     def graph(self, kernels: Sequence[KernelStart]) -> LaunchGraph | None:
-        """Kernels that are started by one call from now on, in the thread that asks; None where the driver cannot do so."""
+        """Return kernels that one call starts from now on, in the thread that asks.
+
+        None where the driver cannot do so.
+        """
         ...
 
     def wait(self) -> None:
-        """Until all that was started on the device, on whatever stream, is done."""
+        """Return when all that was started on the device, on whatever stream, is done."""
         ...
 
     def elapsed(self, run: Callable[[], None]) -> float:
-        """Seconds that the device takes for what a function starts."""
+        """Return the seconds that the device takes for what a function starts."""
         ...

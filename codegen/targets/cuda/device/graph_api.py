@@ -1,7 +1,8 @@
-"""CUDA graphs through the library of the driver, as PyCUDA has none: kernels in a row that one call starts.
+"""CUDA graphs through the library of the driver, as PyCUDA has none.
 
-A graph is built node by node. Capture would put a stream into a state that a failure leaves behind, and forbid other threads some calls
-meanwhile. Every function here wants the context of its handles to be the current one.
+A graph is kernels in a row that one call starts. It is built node by node. Capture would put a
+stream into a state that a failure leaves behind, and forbid other threads some calls meanwhile.
+Every function here needs the context of its handles to be the current one.
 """
 
 from __future__ import annotations
@@ -54,11 +55,8 @@ SIGNATURES: dict[str, tuple[Any, ...]] = {
     "cuModuleGetFunction": (HANDLE, c_void_p, c_char_p),
     "cuModuleUnload": (c_void_p,),
     "cuGraphCreate": (HANDLE, c_uint),
-    "cuGraphInstantiateWithFlags": (
-        HANDLE,
-        c_void_p,
-        c_ulonglong,
-    ),  # since CUDA 11.4; that without flags has had three signatures
+    # Since CUDA 11.4; that without flags has had three signatures.
+    "cuGraphInstantiateWithFlags": (HANDLE, c_void_p, c_ulonglong),
     "cuGraphLaunch": (c_void_p, c_void_p),
     "cuGraphDestroy": (c_void_p,),
     "cuGraphExecDestroy": (c_void_p,),
@@ -66,26 +64,26 @@ SIGNATURES: dict[str, tuple[Any, ...]] = {
 
 
 class LibCuda:
-    """What graphs need of the driver. Raises `DeviceError` where the driver is too old for them."""
+    """The functions of the driver that graphs call.
+
+    Raises `DeviceError` where the driver is too old for them.
+    """
 
     def __init__(self, library: Any):
-        self._add = (
-            "cuGraphAddKernelNode_v2"
-            if hasattr(library, "cuGraphAddKernelNode_v2")
-            else "cuGraphAddKernelNode"
-        )
-        self._functions = {
-            name: _function(library, name, types)
-            for name, types in {**SIGNATURES, self._add: NODE}.items()
-        }
+        self._add_node = "cuGraphAddKernelNode"
+        if hasattr(library, "cuGraphAddKernelNode_v2"):
+            self._add_node = "cuGraphAddKernelNode_v2"
+        self._functions: dict[str, Any] = {}
+        for name, types in {**SIGNATURES, self._add_node: NODE}.items():
+            self._functions[name] = _function(library, name, types)
 
     def load(self, image: bytes) -> int:
-        """A module, by its machine code."""
-        return self._made("cuModuleLoadData", image)
+        """Return the handle of a module of machine code."""
+        return self._handle("cuModuleLoadData", image)
 
     def function(self, module: int, name: str) -> int:
-        """A kernel of a module."""
-        return self._made("cuModuleGetFunction", module, name.encode())
+        """Return the handle of a kernel of a module."""
+        return self._handle("cuModuleGetFunction", module, name.encode())
 
     def unload(self, module: int) -> None:
         """Forget a module, when no kernel of it runs any more."""
@@ -93,13 +91,13 @@ class LibCuda:
         self._call("cuModuleUnload", module)
 
     def graph(self, kernels: Sequence[tuple[int, Launch, Sequence[int]]]) -> int:
-        """Kernels with their arguments, each waiting for the one before, ready to be launched."""
-        graph = self._made("cuGraphCreate", 0)
+        """Return a graph of kernels with their arguments, each waiting for the one before."""
+        graph = self._handle("cuGraphCreate", 0)
         try:
             before = None
             for function, how, addresses in kernels:
                 before = self._node(graph, before, function, how, addresses)
-            return self._made("cuGraphInstantiateWithFlags", graph, 0)
+            return self._handle("cuGraphInstantiateWithFlags", graph, 0)
         finally:
             self._functions["cuGraphDestroy"](graph)  # what is instantiated lives on
 
@@ -114,23 +112,18 @@ class LibCuda:
     def _node(
         self, graph: int, before: int | None, function: int, how: Launch, addresses: Sequence[int]
     ) -> int:
+        """Add a kernel to a graph, after the node `before`; the driver copies its arguments."""
         values = (c_uint64 * len(addresses))(*addresses)
         begin, step = ctypes.addressof(values), ctypes.sizeof(c_uint64)
         pointers = (c_void_p * len(addresses))(*(begin + step * k for k in range(len(addresses))))
-        node = KernelNode(
-            function, how.grid, how.block, 0, pointers
-        )  # the driver copies all that it points to
-        known = () if before is None else (before,)
-        return self._made(
-            self._add,
-            graph,
-            (c_void_p * len(known))(*known) if known else None,
-            len(known),
-            byref(node),
-        )
+        node = KernelNode(function, how.grid, how.block, 0, pointers)
+        dependencies, count = None, 0
+        if before is not None:
+            dependencies, count = (c_void_p * 1)(before), 1
+        return self._handle(self._add_node, graph, dependencies, count, byref(node))
 
-    def _made(self, name: str, *arguments: Any) -> int:
-        """The handle that a function writes at its first argument."""
+    def _handle(self, name: str, *arguments: Any) -> int:
+        """Call a function and return the handle that it writes at its first argument."""
         handle = c_void_p()
         self._call(name, byref(handle), *arguments)
         return handle.value or 0
@@ -145,7 +138,7 @@ class LibCuda:
 
 @lru_cache(maxsize=1)
 def find_libcuda() -> LibCuda:
-    """The library of this machine's driver, which PyCUDA has loaded; `DeviceError` where it has no graphs."""
+    """Return the library of this machine's driver; `DeviceError` where it has no graphs."""
     try:
         return LibCuda(ctypes.CDLL(LIBRARY_FILE))
     except OSError as error:

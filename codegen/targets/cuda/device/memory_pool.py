@@ -1,4 +1,8 @@
-"""Memory of a device for one call: given back when it is forgotten, and taken by later calls, which so meet the same addresses again."""
+"""Memory of a device for one call.
+
+It returns to a pool when it is forgotten, and later calls get it, which so meet the same addresses
+again.
+"""
 
 from __future__ import annotations
 
@@ -7,9 +11,8 @@ from typing import Any, Protocol
 
 from einalg.errors import DeviceError
 
-MAX_FREE_BYTES = (
-    1 << 28
-)  # bytes that lie ready in all: a call on more is long beside the time that an allocation takes
+# What lies ready in all: a call on more is long beside the time that an allocation takes.
+MAX_FREE_BYTES = 1 << 28
 
 
 class Memory(Protocol):
@@ -33,7 +36,10 @@ class Allocator(Protocol):
 
 
 class PooledBuffer:
-    """Memory of a call, or of a result that a user holds. `shown`: others know its address, and may use it on any stream."""
+    """Memory of a call, or of a result that a user holds.
+
+    `shown` says that others know its address, and may use it on any stream.
+    """
 
     def __init__(self, memory: Memory, size: int, free: MemoryPool):
         self.address, self.shown = memory.address, False
@@ -44,14 +50,18 @@ class PooledBuffer:
 
 
 class MemoryPool:
-    """Blocks that were given back, by their sizes in bytes."""
+    """Blocks that were returned, by their sizes in bytes."""
 
-    def __init__(self, most: int = MAX_FREE_BYTES):
-        self._most, self._lock = most, Lock()
+    def __init__(self, max_bytes: int = MAX_FREE_BYTES):
+        self._max_bytes, self._lock = max_bytes, Lock()
         self._bytes, self._blocks = 0, dict[int, dict[int, tuple[Any, bool]]]()
 
     def take(self, size: int) -> tuple[Any, bool] | None:
-        """A block and whether it was shown, or None. The lowest address first: the same blocks for the same call, whatever their order."""
+        """Return a block and whether it was shown, or None.
+
+        It is that of the lowest address, so that the same call gets the same blocks, whatever the
+        order in which they were returned.
+        """
         with self._lock:
             blocks = self._blocks.get(size)
             if not blocks:
@@ -60,38 +70,43 @@ class MemoryPool:
             return blocks.pop(min(blocks))
 
     def give(self, memory: Any, size: int, shown: bool) -> None:
-        """Take a block back, or let it be freed where there is too much. Never waits, as it may interrupt the holder of the lock."""
+        """Put a block back, or let it be freed where there is too much.
+
+        It never waits, as it may interrupt the holder of the lock.
+        """
         if not self._lock.acquire(blocking=False):
             return
         try:
-            if self._bytes + size <= self._most:
+            if self._bytes + size <= self._max_bytes:
                 self._blocks.setdefault(size, {})[memory.address] = memory, shown
                 self._bytes += size
         finally:
             self._lock.release()
 
     def clear(self) -> bool:
-        """Free all blocks; whether there were any."""
+        """Free all blocks; return whether there were any."""
         with self._lock:
             blocks, self._blocks, self._bytes = self._blocks, {}, 0
         return any(blocks.values())
 
 
 def acquire(driver: Allocator, size: int) -> PooledBuffer:
-    """Memory of some bytes for a call; `DeviceError` where there is no more.
+    """Return memory of some bytes for a call; `DeviceError` where there is no more.
 
-    What runs on the default stream is done with it before what comes after there; what others may do with it is waited for.
+    What runs on the default stream is done with it before what comes after there; what others may
+    do with it is waited for.
     """
-    found = driver.free.take(size)
-    if found is None:
+    pooled = driver.free.take(size)
+    if pooled is None:
         return PooledBuffer(allocate(driver, size), size, driver.free)
-    if found[1]:
+    memory, was_shown = pooled
+    if was_shown:
         driver.wait()
-    return PooledBuffer(found[0], size, driver.free)
+    return PooledBuffer(memory, size, driver.free)
 
 
 def allocate(driver: Allocator, size: int) -> Memory:
-    """New memory of some bytes, if need be in place of what lies ready; `DeviceError` where there is no more."""
+    """Return new memory, if need be in place of what lies ready; `DeviceError` if there is none."""
     try:
         return driver.allocate(size)
     except DeviceError:

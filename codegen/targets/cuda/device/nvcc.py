@@ -1,4 +1,7 @@
-"""nvcc, found where it is and run on generated CUDA; the machine code and what it needs are kept on disk (design §10)."""
+"""nvcc, looked for and run on generated CUDA (design §10).
+
+The machine code, and the registers and memory that it needs, are stored on disk.
+"""
 
 from __future__ import annotations
 
@@ -25,12 +28,15 @@ CUBINS = DiskCache("cubins", ".cubin", "compiled CUDA kernels")
 REPORTS = DiskCache("cubins", ".txt", "reports on compiled CUDA kernels")
 ARCHITECTURES = (80, 90)  # compute capabilities that every kernel must compile for
 FLAGS = ("-cubin", "-O3", "-std=c++17", "-w", "-Xptxas", "-v")
-PLACES = ("/usr/local/cuda/bin", "/opt/cuda/bin")
+TOOLKIT_FOLDERS = ("/usr/local/cuda/bin", "/opt/cuda/bin")
 
 
 @dataclass(frozen=True)
 class Usage:
-    """What a thread of a kernel needs: registers, and bytes that did not fit into them; `shared` is the bytes of a block."""
+    """The registers of a thread of a kernel, and the bytes that did not fit into them.
+
+    `shared` is the bytes of a block.
+    """
 
     registers: int
     spilled: int
@@ -39,7 +45,7 @@ class Usage:
 
 @dataclass(frozen=True)
 class Cubin:
-    """Machine code for one compute capability (90 is 9.0), and what each kernel in it needs."""
+    """Machine code for one compute capability (90 is 9.0), and the usage of each kernel in it."""
 
     image: bytes
     sm: int
@@ -54,9 +60,9 @@ class Nvcc:
     version: str
 
     def compile(self, source: str, sm: int, timeout: float = COMPILE_TIMEOUT_SECONDS) -> Cubin:
-        """The machine code of a CUDA source, from the cache or compiled now; `CodegenError` with the compiler's message.
+        """Return the machine code of a CUDA source, from the cache or compiled now.
 
-        `timeout` is in seconds.
+        `timeout` is in seconds. Raises `CodegenError` with the compiler's message.
         """
         key = text_digest(source, self.program, self.version, *FLAGS, str(sm))
         image, report = CUBINS.read(key), REPORTS.read(key)
@@ -82,27 +88,29 @@ class Nvcc:
 
 
 def usages(report: str) -> dict[str, Usage]:
-    """What ptxas says about each kernel.
+    """Return what ptxas says about each kernel.
 
     >>> usages('''ptxas info    : Compiling entry function 'kernel_0' for 'sm_80'
     ...     0 bytes stack frame, 8 bytes spill stores, 4 bytes spill loads
     ... ptxas info    : Used 32 registers, used 1 barriers, 1024 bytes smem, 376 bytes cmem[0]''')
     {'kernel_0': Usage(registers=32, spilled=12, shared=1024)}
     """
-    found: dict[str, Usage] = {}
+    usage: dict[str, Usage] = {}
     for part in report.split("Compiling entry function ")[1:]:
         name = part.split("'")[1]
-        stored, loaded, registers, shared = (
-            int(match[1]) if (match := re.search(pattern, part)) else 0
-            for pattern in (
-                r"(\d+) bytes spill stores",
-                r"(\d+) bytes spill loads",
-                r"Used (\d+) registers",
-                r"(\d+) bytes smem",
-            )
-        )
-        found[name] = Usage(registers, stored + loaded, shared)
-    return found
+        spilled = _number(r"(\d+) bytes spill stores", part)
+        spilled += _number(r"(\d+) bytes spill loads", part)
+        registers = _number(r"Used (\d+) registers", part)
+        usage[name] = Usage(registers, spilled, _number(r"(\d+) bytes smem", part))
+    return usage
+
+
+def _number(pattern: str, text: str) -> int:
+    """Return the number that a pattern matches in a text, 0 where it matches nothing."""
+    match = re.search(pattern, text)
+    if match is None:
+        return 0
+    return int(match[1])
 
 
 def compile_all(
@@ -110,32 +118,37 @@ def compile_all(
     architectures: Sequence[int] = ARCHITECTURES,
     timeout: float = COMPILE_TIMEOUT_SECONDS,
 ) -> list[Cubin]:
-    """A CUDA source compiled for several compute capabilities; needs no device."""
+    """Return a CUDA source compiled for several compute capabilities; needs no device."""
     nvcc = require_nvcc()
     return [nvcc.compile(source, sm, timeout) for sm in architectures]
 
 
 def require_nvcc() -> Nvcc:
-    """nvcc, or a `DeviceError` that says where it was looked for."""
-    found = find_nvcc()
-    if found is None:
+    """Return nvcc; raise a `DeviceError` that says where it was looked for."""
+    nvcc = find_nvcc()
+    if nvcc is None:
         raise DeviceError(
             "nvcc is not found on the PATH, in CUDA_HOME or in /usr/local/cuda\n"
-            "  install the CUDA toolkit, or set CUDA_HOME to its folder; source('cuda') works without it"
+            "  install the CUDA toolkit, or set CUDA_HOME to its folder; "
+            "source('cuda') works without it"
         )
-    return found
+    return nvcc
 
 
 def find_nvcc() -> Nvcc | None:
-    """nvcc of `$CUDA_HOME` or `$CUDA_PATH`, else of the PATH, else where toolkits are installed; None where there is none."""
+    """Return nvcc of `$CUDA_HOME` or `$CUDA_PATH`, else of the PATH, else of an installed toolkit.
+
+    None where there is none.
+    """
     homes = [os.environ[name] for name in ("CUDA_HOME", "CUDA_PATH") if os.environ.get(name)]
     return _find(tuple(homes), os.environ.get("PATH", ""))
 
 
 @lru_cache(maxsize=16)
 def _find(homes: tuple[str, ...], path: str) -> Nvcc | None:
-    for folder in (*(str(Path(home) / "bin") for home in homes), path, *PLACES):
-        program = shutil.which("nvcc", path=folder) if folder else None
+    folders = [*(str(Path(home) / "bin") for home in homes), path, *TOOLKIT_FOLDERS]
+    for folder in filter(None, folders):
+        program = shutil.which("nvcc", path=folder)
         if not program:
             continue
         try:

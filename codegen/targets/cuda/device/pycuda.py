@@ -1,4 +1,7 @@
-"""The device through PyCUDA, in the context that torch and CuPy use too, so that their arrays pass by address."""
+"""The device through PyCUDA.
+
+It is in the context that torch and CuPy use too, so that their arrays pass by address.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +26,10 @@ WITHOUT = "candidate.source('cuda') and derive(..., measure=False) work without 
 
 
 class PyCuda:
-    """`codegen.targets.cuda.device.driver.Driver` for the first device, or the one that `CUDA_VISIBLE_DEVICES` puts first."""
+    """`codegen.targets.cuda.device.driver.Driver` for the first device.
+
+    `CUDA_VISIBLE_DEVICES` says which one that is.
+    """
 
     def __init__(self) -> None:
         self.cuda = _pycuda()
@@ -32,7 +38,8 @@ class PyCuda:
             count = self.cuda.Device.count()
         except self.cuda.Error as error:
             raise DeviceError(
-                f"the CUDA driver does not start: {error}\n  check that nvidia-smi shows a device; {WITHOUT}"
+                f"the CUDA driver does not start: {error}\n"
+                f"  check that nvidia-smi shows a device; {WITHOUT}"
             ) from None
         if not count:
             raise DeviceError(f"there is no CUDA device here\n  use target='cpu'; {WITHOUT}")
@@ -44,17 +51,19 @@ class PyCuda:
 
     @contextmanager
     def current(self) -> Iterator[Any]:
-        """Work in the shared context, and say in our words what fails there."""
+        """Work in the shared context; what fails there is raised as a `DeviceError`."""
         self.context.push()
         try:
             yield self.cuda
         except self.cuda.MemoryError as error:
             raise DeviceError(
-                f"{self.name} is out of memory: {error}\n  free arrays that are kept on it, or make the program's tensors smaller"
+                f"{self.name} is out of memory: {error}\n"
+                "  free arrays that are kept on it, or make the program's tensors smaller"
             ) from None
         except self.cuda.Error as error:
             raise DeviceError(
-                f"{self.name} failed: {error}\n  restart the process; if it fails again, please report the program"
+                f"{self.name} failed: {error}\n"
+                "  restart the process; if it fails again, please report the program"
             ) from None
         finally:
             self.cuda.Context.pop()
@@ -72,7 +81,8 @@ class PyCuda:
             except cuda.MemoryError:
                 free, total = cuda.mem_get_info()
                 raise DeviceError(
-                    f"{self.name} has no memory for {size} bytes more: {free} of {total} bytes are free\n"
+                    f"{self.name} has no memory for {size} bytes more: "
+                    f"{free} of {total} bytes are free\n"
                     "  free arrays that are kept on it, or make the program's tensors smaller"
                 ) from None
 
@@ -122,14 +132,14 @@ class PyCuda:
 
 
 class _Kernel:
-    """A kernel for PyCUDA, and where to find it once more for graphs: PyCUDA does not show its handle."""
+    """A kernel for PyCUDA, and its code for graphs, as PyCUDA does not show its handle."""
 
     def __init__(self, module: Any, function: Any, name: str, code: _Code):
         self.module, self.function, self.name, self.code = module, function, name, code
 
 
 class _Code:
-    """Machine code as a module of our own, loaded when a graph needs it and unloaded when it is forgotten."""
+    """Machine code as another module, loaded when a graph needs it, unloaded when forgotten."""
 
     def __init__(self, device: PyCuda, image: bytes):
         self._device, self._image, self._lock = device, image, threading.Lock()
@@ -147,19 +157,16 @@ class _Code:
 
 
 class _Graph:
-    """`codegen.targets.cuda.device.driver.LaunchGraph`; the device forgets it when it is forgotten here."""
+    """`codegen.targets.cuda.device.driver.LaunchGraph`; it ends on the device with this object."""
 
     def __init__(self, device: PyCuda, library: LibCuda, kernels: Sequence[KernelStart]):
         self._device, self._library = device, library
-        self._handle = library.graph(
-            [
-                (kernel.code.function(library, kernel.name), how, addresses)
-                for kernel, how, addresses in kernels
-            ]
-        )
-        _finally(
-            self, device, library.destroy, self._handle, *{kernel.code for kernel, _, _ in kernels}
-        )
+        nodes, code = [], set()
+        for kernel, how, addresses in kernels:
+            nodes.append((kernel.code.function(library, kernel.name), how, addresses))
+            code.add(kernel.code)
+        self._handle = library.graph(nodes)
+        _finally(self, device, library.destroy, self._handle, *code)
 
     def launch(self) -> bool:
         if not self._device.has_graphs:
@@ -176,7 +183,10 @@ class _Graph:
 def _finally(
     owner: Any, device: PyCuda, release: Callable[[int], None], handle: int, *alive: Any
 ) -> None:
-    """Release a handle when its owner is forgotten, and keep some things alive until then. At the end of the process the driver does so."""
+    """Release a handle when its owner is forgotten, and keep some things alive until then.
+
+    At the end of the process the driver does so.
+    """
 
     def done(*_: Any) -> None:
         with suppress(DeviceError, device.cuda.Error), device.current():

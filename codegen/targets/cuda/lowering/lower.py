@@ -20,14 +20,13 @@ from codegen.targets.cuda.lowering.contraction import (
     tensor_core_dtype,
 )
 from codegen.targets.cuda.lowering.map import map_kernel
-from codegen.targets.cuda.lowering.reduction import (
+from codegen.targets.cuda.lowering.reduction import partial_kernel, reduction_kernel
+from codegen.targets.cuda.lowering.register_tiles import register_tiles
+from codegen.targets.cuda.lowering.row_reductions import (
     RowReductions,
     choose_part_count,
-    partial_kernel,
-    reduction_kernel,
     shared_reductions,
 )
-from codegen.targets.cuda.lowering.register_tiles import register_tiles
 from codegen.targets.cuda.lowering.schedule import CUDA_DEFAULT, CudaSchedule, TensorTile
 from codegen.targets.cuda.lowering.tensor_cores import tensor_tiles
 from codegen.targets.cuda.lowering.thread_points import CudaSource
@@ -42,12 +41,12 @@ def cuda_kernels(
     scope: Scope,
     holes: Mapping[str, Scope] | None = None,
     schedule: CudaSchedule = CUDA_DEFAULT,
-    taken: Collection[str] = (),
+    used_names: Collection[str] = (),
 ) -> list[Function]:
     """Return the statement `name = scope` as kernels that run one after the other.
 
     Arguments and errors are those of `codegen.lowering.lower.lower`. All kernels but the last one
-    write memory that the last one reads, under names that are not in `taken`.
+    write memory that the last one reads, under names that are not in `used_names`.
 
     >>> import einalg as ea
     >>> [f.output.shape for f in cuda_kernels("O", ea.parse("O[i:1] += A[i+j]", A=(1000000,)))]
@@ -56,9 +55,9 @@ def cuda_kernels(
     plan = _plan(name, scope, holes or {}, schedule)
     if isinstance(plan, _MapPlan) or plan.parts == 1:
         return [plan.kernel()]
-    used_names = {*taken, name, *scope.tensors, *(holes or {})}
+    all_names = {*used_names, name, *scope.tensors, *(holes or {})}
     shape = (plan.parts, prod(scope.shape))
-    partial = Buf(_unused(f"{name}_parts", used_names), shape, plan.source.accumulated(plan.reduce))
+    partial = Buf(_unused(f"{name}_parts", all_names), shape, plan.source.accumulated(plan.reduce))
     summed = _sum_of_parts(plan.source.scope, plan.reduce, partial)
     return [plan.kernel(partial), lower_cuda(name, summed, holes, schedule)]
 

@@ -4,29 +4,26 @@ Each thread sums some terms; the threads of a warp hand each other their sums, a
 each other theirs through shared memory. What a whole row of outputs needs (as the largest element
 and the sum of a softmax) is summed once, for all outputs of the row.
 
-The decisions are frozen values, each made by one function from those before it:
-`shared_reductions` says what is shared, `_divide` by how many threads and blocks,
-`_loop_indices` and `_accumulators` name their loops and variables, and `_RowKernel` writes the
-statements.
+The decisions are frozen values, each made by one function from those before it: `row_reductions`
+says what is shared, and by how many threads and blocks; `_loop_indices` and `_accumulators` name
+their loops and variables, and `_RowKernel` writes the statements.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from codegen.ir.nodes import Alloc, Buf, Function, If, Predicate, Ref, Statement, Store, WarpReduce
 from codegen.lowering.block import LOCAL_NAMES, Block
-from codegen.lowering.guards import Place
 from codegen.lowering.loop_plan import LoopLevel, points
-from codegen.lowering.reductions import ASSIGN, outermost_reductions, reads_inside, value
+from codegen.lowering.reductions import ASSIGN, value
 from codegen.lowering.schedule import outer_first
 from codegen.targets.cuda.device_types import element_size
+from codegen.targets.cuda.lowering.row_reductions import Division, RowReductions, divide
 from codegen.targets.cuda.lowering.thread_points import (
     CudaSource,
     Points,
-    count_points,
     counted_loop,
 )
 from codegen.targets.cuda.text.vectors import walks_rows
@@ -35,145 +32,7 @@ from einalg.language.index.constraint import Constraint
 from einalg.language.index.convert import affine
 from einalg.language.ir.body import Reduce
 
-MAX_SHARED_REDUCTIONS = 8  # of one kernel
-MIN_THREAD_POINTS = 4  # terms, or outputs of a row, that make a thread worth while
 VECTOR_WIDTHS = (16, 8, 4, 2)  # elements that a thread reads or writes at once
-
-
-# What is shared.
-
-
-@dataclass(frozen=True)
-class RowReductions:
-    """Reductions, inner ones first, of which all outputs of a row need the same value.
-
-    A row is the points of `along` at one point of `over`. In a softmax over `j` of `A[i, j]`, a
-    maximum and a sum over 1000 terms are shared, `over` is the loop over `i`, `along` the loop
-    over `j`.
-    """
-
-    reduces: tuple[Reduce, ...]
-    over: tuple[LoopLevel, ...]
-    along: tuple[LoopLevel, ...]
-
-    @property
-    def terms(self) -> int:
-        """Return the number of terms of the longest reduction."""
-        return max(map(points, self.reduces))
-
-
-def shared_reductions(source: CudaSource) -> RowReductions | None:
-    """Return the reductions of a statement that several threads share.
-
-    None where each thread had better compute its outputs by itself.
-    """
-    indices_of = _shareable(source)
-    if not 0 < len(indices_of) <= MAX_SHARED_REDUCTIONS:
-        return None
-    needed = frozenset[Index]().union(*indices_of.values())
-    over = tuple(level for level in source.plan.output if level.index in needed)
-    along = tuple(level for level in source.plan.output if level.index not in needed)
-    rows = RowReductions(tuple(indices_of), over, along)
-    enough_outputs = count_points(over) >= source.numbers.busy
-    if count_points(along) == 1 and (enough_outputs or rows.terms < source.numbers.long):
-        return None
-    return rows
-
-
-def _shareable(source: CudaSource) -> dict[Reduce, frozenset[Index]]:
-    """Return the reductions that can be summed once for a row, inner ones first.
-
-    Each comes with the loops of the output that it depends on: `Max[k](A[i, k])` with `{i}`.
-    """
-    place = source.block(source.plan.output).place
-    indices_of: dict[Reduce, frozenset[Index]] = {}
-
-    def visit(body: Any, conditional: bool) -> None:
-        for reduce in outermost_reductions(body):
-            if reduce in indices_of:
-                continue
-            visit(reduce.body, True)
-            indices = _indices_read(reduce, place)
-            if not indices <= place.bound or points(reduce) < source.numbers.short:
-                continue
-            if not conditional or reads_inside(reduce, place):
-                indices_of[reduce] = indices
-
-    visit(source.scope.body, bool(source.scope.where))
-    return indices_of
-
-
-def _indices_read(reduce: Reduce, place: Place) -> frozenset[Index]:
-    """Return the indices at a place that a reduction depends on."""
-    indices: set[Index] = set()
-    for symbol in reduce.free_symbols:
-        indices |= place.form(affine(symbol)).indices
-    return frozenset(indices)
-
-
-# How many threads and blocks do it.
-
-
-def choose_part_count(source: CudaSource, rows: RowReductions) -> int:
-    """Return how many groups of blocks share one long reduction.
-
-    More than 1 where the outputs alone keep few blocks busy.
-    """
-    numbers = source.numbers
-    lanes = max(numbers.lanes)
-    rows_of_block = max(1, numbers.threads // lanes)
-    blocks = -(-count_points(rows.over) // rows_of_block)
-    if blocks >= numbers.blocks or not _is_one_reduction(source, rows):
-        return 1
-    for_a_full_device = -(-numbers.blocks // blocks)
-    with_enough_terms = rows.terms // (lanes * numbers.steps * MIN_THREAD_POINTS)
-    return max(1, min(for_a_full_device, with_enough_terms, numbers.parts))
-
-
-def _is_one_reduction(source: CudaSource, rows: RowReductions) -> bool:
-    """Return whether the statement reduces once, and every output is a row by itself."""
-    if len(rows.reduces) != 1 or count_points(rows.along) != 1 or source.scope.where:
-        return False
-    return outermost_reductions(source.scope.body) == list(rows.reduces)
-
-
-@dataclass(frozen=True)
-class _Division:
-    """How the rows of a kernel are divided among threads and blocks.
-
-    300 rows of 4096 terms: `parts=1, lanes=256, warp_lanes=32, groups=1, blocks=300, pieces=1`.
-    """
-
-    parts: int  # groups of blocks that share one reduction
-    lanes: int  # threads that share a row
-    warp_lanes: int  # those of them that hand each other values directly
-    groups: int  # rows that a block computes at once
-    blocks: int  # blocks for all rows
-    pieces: int  # blocks that share the outputs of one row, each with all its reductions
-
-    @property
-    def warps(self) -> int:
-        """Return the number of warps that share a row."""
-        return self.lanes // self.warp_lanes
-
-
-def _divide(source: CudaSource, rows: RowReductions, parts: int) -> _Division:
-    """Choose the threads and blocks of a kernel."""
-    numbers, row_count, row_length = (
-        source.numbers,
-        count_points(rows.over),
-        count_points(rows.along),
-    )
-    few, many = numbers.lanes
-    lanes = few
-    if max(rows.terms // parts, row_length) >= MIN_THREAD_POINTS * many:
-        lanes = many
-    groups = max(1, min(numbers.threads // lanes, row_count))
-    blocks = -(-row_count // groups)
-    worth_while = row_length // max(rows.terms, MIN_THREAD_POINTS * lanes)
-    for_a_full_device = -(-numbers.blocks // blocks)
-    pieces = max(1, min(worth_while, for_a_full_device))
-    return _Division(parts, lanes, min(numbers.shuffled, lanes), groups, blocks, pieces)
 
 
 # The names of its loops and variables.
@@ -193,7 +52,7 @@ class _LoopIndices:
     piece: Index
 
 
-def _loop_indices(source: CudaSource, rows: RowReductions, division: _Division) -> _LoopIndices:
+def _loop_indices(source: CudaSource, rows: RowReductions, division: Division) -> _LoopIndices:
     return _LoopIndices(
         over=Points.of(source, "point", rows.over),
         along=Points.of(source, "other", rows.along),
@@ -218,7 +77,7 @@ class _Accumulators:
     names: frozenset[str]
 
 
-def _accumulators(source: CudaSource, rows: RowReductions, division: _Division) -> _Accumulators:
+def _accumulators(source: CudaSource, rows: RowReductions, division: Division) -> _Accumulators:
     names = set(source.block(source.plan.output).names)
     totals, of_warps = dict[Reduce, Buf](), dict[Reduce, Buf]()
     for reduce in rows.reduces:
@@ -262,7 +121,7 @@ def _row_kernel(source: CudaSource, rows: RowReductions, partial: Buf | None) ->
     parts = 1
     if partial is not None:
         parts = partial.shape[0]
-    division = _divide(source, rows, parts)
+    division = divide(source, rows, parts)
     loops = _loop_indices(source, rows, division)
     return _RowKernel(source, rows, partial, division, loops, _accumulators(source, rows, division))
 
@@ -274,7 +133,7 @@ class _RowKernel:
     source: CudaSource
     rows: RowReductions
     partial: Buf | None
-    division: _Division
+    division: Division
     loops: _LoopIndices
     sums: _Accumulators
 
@@ -409,7 +268,7 @@ class _RowKernel:
     # The outputs.
 
     def written_rows(self) -> tuple[Statement, ...]:
-        """Return what writes the outputs of a row: all threads, or the first one a single output."""
+        """Return what writes the outputs of a row, by all its threads or the first one."""
         if self.partial is None and self.loops.along.count > 1:
             return self.at_row([self.written_row()])
         block = self.block_in_row(self.rows.reduces, self.rows.along)

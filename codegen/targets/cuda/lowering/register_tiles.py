@@ -28,7 +28,7 @@ def register_tiles(
 
 
 class _RegisterTiles(TiledProduct):
-    """A tile of sums for each thread: groups of neighbours, between which other threads have theirs.
+    """A tile of sums for each thread: groups of neighbours, with other threads' between them.
 
     So neighbouring threads read neighbours. Of 128 rows, the first thread has 0 to 3 and 64 to 67.
     """

@@ -1,8 +1,8 @@
-"""What the threads of a warp do together, written out as loops for a printer that knows no threads."""
+"""What the threads of a warp do together, as loops for a printer that knows no threads."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 
 from codegen.ir.nodes import (
@@ -32,108 +32,115 @@ PRIVATE = ("reg", "local", *FRAGMENTS)  # to a thread, or to a warp
 def without_warp_operations(
     body: Sequence[Statement], extents: Mapping[Buf, tuple[int, ...]]
 ) -> tuple[Statement, ...]:
-    """Statements without `WarpReduce` and fragments; `extents` are those of the threads that have each private buffer."""
-    taken = {
-        node.index: node.range
-        for statement in body
-        for node in walk(statement)
-        if isinstance(node, For)
-    }
-    return tuple(part for statement in body for part in _Plain(taken, extents).statement(statement))
+    """Return statements in which `WarpReduce` and fragments are written out.
+
+    `extents` are those of the threads that have each private buffer.
+    """
+    used_indices: set[Index] = set()
+    for statement in body:
+        used_indices |= {node.index for node in walk(statement) if isinstance(node, For)}
+    return _Rewriter(used_indices, extents).body(body)
 
 
-class _Plain:
-    def __init__(
-        self, taken: Mapping[Index, tuple[int, int]], extents: Mapping[Buf, tuple[int, ...]]
-    ):
+class _Rewriter:
+    """Writes out statements, in loops over indices that no other loop has."""
+
+    def __init__(self, used_indices: Collection[Index], extents: Mapping[Buf, tuple[int, ...]]):
         self.extents = extents
-        self.indices = [fresh_index(name, taken) for name in ("row", "column", "depth", "other")]
+        self.row = fresh_index("row", used_indices)
+        self.column = fresh_index("column", used_indices)
+        self.depth = fresh_index("depth", used_indices)
 
-    def statement(self, statement: Statement) -> list[Statement]:
+    def body(self, body: Sequence[Statement]) -> tuple[Statement, ...]:
+        statements: list[Statement] = []
+        for statement in body:
+            statements.append(self.statement(statement))
+        return tuple(statements)
+
+    def statement(self, statement: Statement) -> Statement:
         if isinstance(statement, For):
-            return [replace(statement, body=self.body(statement.body))]
+            return replace(statement, body=self.body(statement.body))
         if isinstance(statement, If):
-            return [
-                replace(
-                    statement, then=self.body(statement.then), orelse=self.body(statement.orelse)
-                )
-            ]
+            then, orelse = self.body(statement.then), self.body(statement.orelse)
+            return replace(statement, then=then, orelse=orelse)
         if isinstance(statement, WarpReduce):
-            return self.combined(statement)
+            return self.reduced(statement)
+        if isinstance(statement, FragmentMma):
+            return self.multiplied(statement)
+        return self.moved(statement)
+
+    def moved(self, statement: Statement) -> Statement:
+        """Return a loop over the elements of a fragment that a statement sets, reads or writes."""
         if isinstance(statement, FragmentFill):
-            return self.over(
-                statement.fragment.buf.shape[-2:],
-                lambda i, j: Store(_at(statement.fragment, i, j), "=", statement.value),
-            )
+            fragment, number = statement.fragment, statement.value
+            return self.over(fragment, lambda i, j: Store(_at(fragment, i, j), "=", number))
         if isinstance(statement, FragmentLoad):
-            target, source = statement.fragment, statement.source
-            return self.over(
-                target.buf.shape[-2:],
-                lambda i, j: Store(
-                    _at(target, i, j),
-                    "=",
-                    _beyond(source, *((j, i) if statement.turned else (i, j))),
-                ),
-            )
+            return self.loaded(statement.fragment, statement.source, statement.turned)
         if isinstance(statement, FragmentStore):
             target, source = statement.target, statement.fragment
             return self.over(
-                source.buf.shape[-2:],
-                lambda i, j: Store(_beyond(target, i, j), "=", _at(source, i, j)),
+                source, lambda i, j: Store(_beyond(target, i, j), "=", _at(source, i, j))
             )
-        return self.multiplied(statement) if isinstance(statement, FragmentMma) else [statement]
+        return statement
 
-    def body(self, body: Sequence[Statement]) -> tuple[Statement, ...]:
-        return tuple(part for statement in body for part in self.statement(statement))
+    def loaded(self, fragment: Ref, source: Ref, is_transposed: bool) -> Statement:
+        def element(i: Affine, j: Affine) -> Statement:
+            row, column = i, j
+            if is_transposed:
+                row, column = j, i
+            return Store(_at(fragment, i, j), "=", _beyond(source, row, column))
 
-    def over(
-        self, shape: Sequence[int], make: Callable[[Affine, Affine], Statement]
-    ) -> list[Statement]:
-        i, j = self.indices[:2]
-        return [_loop(i, shape[0], [_loop(j, shape[1], [make(affine(i), affine(j))])])]
+        return self.over(fragment, element)
 
-    def multiplied(self, statement: FragmentMma) -> list[Statement]:
-        i, j, k = self.indices[:3]
+    def over(self, fragment: Ref, make: Callable[[Affine, Affine], Statement]) -> Statement:
+        """Return the loops over the rows and columns of a fragment."""
+        rows, columns = fragment.buf.shape[-2:]
+        inside = make(affine(self.row), affine(self.column))
+        return _loop(self.row, rows, [_loop(self.column, columns, [inside])])
+
+    def multiplied(self, statement: FragmentMma) -> Statement:
+        """Return the loops of a product of two fragments."""
+        i, j, k = affine(self.row), affine(self.column), affine(self.depth)
         dtype = computed(statement.sums.dtype)
-        factors = (
-            _at(statement.left, affine(i), affine(k)),
-            _at(statement.right, affine(k), affine(j)),
-        )
-        product = Apply("mul", tuple(cast(factor, dtype) for factor in factors), dtype)
-        add = Store(_at(statement.sums, affine(i), affine(j)), "+=", product)
+        left, right = _at(statement.left, i, k), _at(statement.right, k, j)
+        product = Apply("mul", (cast(left, dtype), cast(right, dtype)), dtype)
+        add = Store(_at(statement.sums, i, j), "+=", product)
         rows, depth = statement.left.buf.shape[-2:]
-        return [_loop(i, rows, [_loop(j, statement.right.buf.shape[-1], [_loop(k, depth, [add])])])]
+        columns = statement.right.buf.shape[-1]
+        inside = _loop(self.column, columns, [_loop(self.depth, depth, [add])])
+        return _loop(self.row, rows, [inside])
 
-    def combined(self, statement: WarpReduce) -> list[Statement]:
-        """The first of each group of threads gathers the values of the others, and gives them the result."""
+    def reduced(self, statement: WarpReduce) -> Statement:
+        """Return loops in which the first thread of each group combines the values of all.
+
+        Then it gives them the result.
+        """
         ref, lanes = statement.ref, statement.lanes
         *outer, last = self.extents[ref.buf]
-        above = [Index(f"{self.indices[0].name}{k}") for k in range(len(outer))]
-        group, lane = self.indices[1:3]
+        above = [Index(f"{self.row.name}{k}") for k in range(len(outer))]
+        group, lane = self.column, self.depth
 
         def element(lane: Affine) -> Ref:
-            return Ref(
-                ref.buf, (*map(affine, above), affine(group) * lanes + lane, *ref.subscripts)
-            )
+            threads = (*map(affine, above), affine(group) * lanes + lane)
+            return Ref(ref.buf, (*threads, *ref.subscripts))
 
         first, other = element(affine(0)), element(affine(lane))
-        gather = For(
-            lane, affine(1), affine(lanes), (1, lanes), (Store(first, statement.op, other),)
-        )
-        give = For(lane, affine(1), affine(lanes), (1, lanes), (Store(other, "=", first),))
-        found: Statement = _loop(group, last // lanes, [gather, give])
+        others = For(lane, affine(1), affine(lanes), (1, lanes), ())
+        gather = replace(others, body=(Store(first, statement.op, other),))
+        give = replace(others, body=(Store(other, "=", first),))
+        loop = _loop(group, last // lanes, [gather, give])
         for index, extent in reversed(list(zip(above, outer))):
-            found = _loop(index, extent, [found])
-        return [found]
+            loop = _loop(index, extent, [loop])
+        return loop
 
 
 def _at(fragment: Ref, row: Affine, column: Affine) -> Ref:
-    """An element of a fragment."""
+    """Return an element of a fragment."""
     return replace(fragment, subscripts=(*fragment.subscripts, row, column))
 
 
 def _beyond(ref: Ref, row: Affine, column: Affine) -> Ref:
-    """The element so many rows and columns after another one."""
+    """Return the element so many rows and columns after another one."""
     *outer, first, second = ref.subscripts
     return replace(ref, subscripts=(*outer, first + row, second + column))
 
@@ -143,5 +150,5 @@ def _loop(index: Index, extent: int, body: Sequence[Statement]) -> For:
 
 
 def is_fragment(buf: Buf) -> bool:
-    """Whether a buffer is in the registers of a warp, for its tensor cores."""
+    """Return whether a buffer is in the registers of a warp, for its tensor cores."""
     return buf.space in FRAGMENTS

@@ -1,4 +1,7 @@
-"""Fragments of tensor cores as CUDA: the matrices that the threads of a warp hold, read, multiply and write together."""
+"""Fragments of tensor cores as CUDA.
+
+They are the matrices that the threads of a warp hold, read, multiply and write together.
+"""
 
 from __future__ import annotations
 
@@ -17,17 +20,19 @@ from codegen.ir.nodes import (
 )
 from codegen.ir.scalar import computed
 
-MATRIX_ALIGNMENT_BYTES = 32  # bytes, of the first element of a matrix in memory
+MATRIX_ALIGNMENT_BYTES = 32  # of the first element of a matrix in memory
+# Rows, columns and depth, by the types of factors and sums.
 FRAGMENT_SIZES = {
     ("f16", "f32"): (16, 16, 16),
     ("bf16", "f32"): (16, 16, 16),
     ("f32", "f32"): (16, 16, 8),
-}  # rows, columns, depth
+}
 FRAGMENT_STATEMENTS = (FragmentFill, FragmentLoad, FragmentMma, FragmentStore)
 NAMESPACE = "nvcuda::wmma"
 
 
 def uses_tensor_cores(function: Function) -> bool:
+    """Return whether a kernel multiplies fragments."""
     return any(isinstance(node, FragmentMma) for node in walk(function))
 
 
@@ -55,65 +60,76 @@ class FragmentPrinter(Protocol):
 
 
 class Fragments:
-    """The part of a printer that knows fragments. Products of f32 are those of tf32, which has 10 bits of each factor."""
+    """The part of a printer that knows fragments.
+
+    Products of f32 are those of tf32, which has 10 bits of each factor.
+    """
 
     def __init__(self, printer: FragmentPrinter):
         self.printer = printer
-        nodes = list(walk(printer.source))
-        products = [node for node in nodes if isinstance(node, FragmentMma)]
-        self.size = (
-            (*products[0].sums.buf.shape[-2:], products[0].left.buf.shape[-1]) if products else ()
-        )
-        self.turned = {
-            node.fragment.buf.name: node.turned for node in nodes if isinstance(node, FragmentLoad)
-        }
+        self.size: tuple[int, ...] = ()  # rows, columns and depth of all fragments
+        self.transposed: dict[str, bool] = {}  # by the names of the fragments of factors
+        for node in walk(printer.source):
+            if isinstance(node, FragmentMma) and not self.size:
+                self.size = (*node.sums.buf.shape[-2:], node.left.buf.shape[-1])
+            elif isinstance(node, FragmentLoad):
+                self.transposed[node.fragment.buf.name] = node.turned
 
     def declaration(self, buf: Buf) -> str:
-        size = ", ".join(map(str, self.size))
-        kind = (
-            f"{NAMESPACE}::precision::tf32"
-            if self.is_reduced(buf)
-            else self.printer.types[buf.dtype]
-        )
-        layout = (
-            ""
-            if buf.space == "accumulator"
-            else f", {NAMESPACE}::{'col' if self.turned[buf.name] else 'row'}_major"
-        )
+        """Return the declaration of a buffer of fragments."""
+        parameters = [f"{NAMESPACE}::{buf.space}", *map(str, self.size), self.element_type(buf)]
+        if buf.space != "accumulator":
+            parameters.append(f"{NAMESPACE}::{self.layout(buf)}")
         count = "".join(f"[{n}]" for n in buf.shape[:-2])
-        return f"{NAMESPACE}::fragment<{NAMESPACE}::{buf.space}, {size}, {kind}{layout}> {self.printer.names('buf', buf.name)}{count};"
+        name = self.printer.names("buf", buf.name)
+        return f"{NAMESPACE}::fragment<{', '.join(parameters)}> {name}{count};"
+
+    def element_type(self, buf: Buf) -> str:
+        if self.is_reduced(buf):
+            return f"{NAMESPACE}::precision::tf32"
+        return self.printer.types[buf.dtype]
+
+    def layout(self, buf: Buf) -> str:
+        """Return the order in which a factor lies in memory."""
+        if self.transposed[buf.name]:
+            return "col_major"
+        return "row_major"
 
     def is_reduced(self, buf: Buf) -> bool:
-        """Whether the elements of a fragment have less precision than memory."""
+        """Return whether the elements of a fragment have less precision than memory."""
         return buf.dtype == "f32" and buf.space != "accumulator"
 
     def statement(self, statement: Any) -> None:
-        ref, line = self.printer.ref, self.printer.line
+        """Print a statement about fragments."""
+        ref = self.printer.ref
         if isinstance(statement, FragmentFill):
-            line(
-                f"{NAMESPACE}::fill_fragment({ref(statement.fragment)}, {self.printer.operand(statement.value, computed(statement.fragment.dtype))});"
-            )
+            fragment = statement.fragment
+            number = self.printer.operand(statement.value, computed(fragment.dtype))
+            self.call("fill_fragment", ref(fragment), number)
         elif isinstance(statement, FragmentMma):
             sums = ref(statement.sums)
-            line(
-                f"{NAMESPACE}::mma_sync({sums}, {ref(statement.left)}, {ref(statement.right)}, {sums});"
-            )
+            self.call("mma_sync", sums, ref(statement.left), ref(statement.right), sums)
         elif isinstance(statement, FragmentStore):
-            target = statement.target
-            line(
-                f"{NAMESPACE}::store_matrix_sync(&{ref(target)}, {ref(statement.fragment)}, {target.buf.shape[-1]}, {NAMESPACE}::mem_row_major);"
+            target, step = statement.target, statement.target.buf.shape[-1]
+            layout = f"{NAMESPACE}::mem_row_major"
+            self.call(
+                "store_matrix_sync", f"&{ref(target)}", ref(statement.fragment), str(step), layout
             )
         else:
             self.load(statement.fragment, statement.source)
 
     def load(self, fragment: Ref, source: Ref) -> None:
-        target, line = self.printer.ref(fragment), self.printer.line
-        line(
-            f"{NAMESPACE}::load_matrix_sync({target}, &{self.printer.ref(source)}, {source.buf.shape[-1]});"
-        )
+        """Print what reads a fragment, and rounds its elements where it has less precision."""
+        target, step = self.printer.ref(fragment), source.buf.shape[-1]
+        self.call("load_matrix_sync", target, f"&{self.printer.ref(source)}", str(step))
         if self.is_reduced(fragment.buf):
             name = self.printer.names("index", "element")
             element = f"{target}.x[{name}]"
-            line(
-                f"for (int {name} = 0; {name} < {target}.num_elements; ++{name}) {element} = {NAMESPACE}::__float_to_tf32({element});"
+            self.printer.line(
+                f"for (int {name} = 0; {name} < {target}.num_elements; ++{name}) "
+                f"{element} = {NAMESPACE}::__float_to_tf32({element});"
             )
+
+    def call(self, function: str, *arguments: str) -> None:
+        """Print a call of the library of fragments."""
+        self.printer.line(f"{NAMESPACE}::{function}({', '.join(arguments)});")

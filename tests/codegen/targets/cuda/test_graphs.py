@@ -123,7 +123,7 @@ def test_memory_of_arrays_is_not_kept_by_graphs_and_not_used_without_them() -> N
 
 def test_the_least_recently_used_graph_is_forgotten() -> None:
     device = FakeDevice()
-    graphs, kernel = GraphCache(device, room=2), Counted()
+    graphs, kernel = GraphCache(device, max_graphs=2), Counted()
 
     def start(address: int) -> None:
         graphs.start(
@@ -286,7 +286,7 @@ def compile_again(device: FakeDevice) -> CudaCompiled:
 
 def test_free_memory_is_bounded_and_the_lowest_address_is_first() -> None:
     device = FakeDevice()
-    device.free = MemoryPool(most=250)
+    device.free = MemoryPool(max_bytes=250)
     blocks = [acquire(device, 100) for _ in range(3)]
     lowest, middle, _ = sorted(blocks, key=lambda block: block.address)
     wanted = [lowest.address, middle.address]

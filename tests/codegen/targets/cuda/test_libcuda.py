@@ -114,7 +114,7 @@ def test_nothing_is_left_of_a_graph_that_fails(what: str) -> None:
 
 
 def test_no_library(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(graph_api, "FILE", "libnothing.so.0")
+    monkeypatch.setattr(graph_api, "LIBRARY_FILE", "libnothing.so.0")
     graph_api.find_libcuda.cache_clear()
     with pytest.raises(DeviceError, match="cannot be loaded by itself"):
         graph_api.find_libcuda()

@@ -21,7 +21,7 @@ def device(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> FakeDevice:
     found = FakeDevice()
     rates = {"library": 1e12, "generated": 1e11, "bandwidth": 1e12, "call": 1e-6}
     monkeypatch.setenv("EINALG_CACHE", str(tmp_path / "cache"))
-    monkeypatch.setattr("codegen.targets.cuda.device.find.find_driver", lambda: found)
+    monkeypatch.setattr("einalg.api.backend.find_driver", lambda: found)
     monkeypatch.setattr("codegen.program.cuda_executable.find_driver", lambda: found)
     monkeypatch.setattr("codegen.program.cuda_executable.nvcc_image", assemble)
     monkeypatch.setattr("codegen.measure.calibration.rates", lambda target, accuracy: rates)
@@ -108,7 +108,7 @@ def test_a_saved_network_where_there_is_no_device(
         raise DeviceError("there is no CUDA device here")
 
     ea.optimize(program(), given(), target="cuda", seconds=0).save(tmp_path / "model")
-    monkeypatch.setattr("codegen.targets.cuda.device.find.find_driver", missing)
+    monkeypatch.setattr("einalg.api.backend.find_driver", missing)
     with pytest.raises(DeviceError, match="no CUDA device"):
         ea.Optimized.load(tmp_path / "model", "cuda")
     (tmp_path / "model" / "model.json").write_text("{}")

@@ -91,6 +91,16 @@ def test_several_blocks_share_a_sum() -> None:
     run(scopes, SHARING, (2, 2, 2))
 
 
+def test_several_blocks_share_the_sums_of_a_batch() -> None:
+    """A loop over the batch and the parts, with the loops over the tiles directly inside it."""
+    a, b = ea.tensor("A", (3, 9, 300), "i64"), ea.tensor("B", (3, 300, 10), "i64")
+    scope = ea.L[m, i, j](ea.Sum[k](a[m, i, k] * b[m, k, j]))
+    kernels = cuda_kernels("O", scope, schedule=SHARING)
+    assert [kernel.output.shape for kernel in kernels] == [(4, 270), (3, 9, 10)]
+    run([scope], SHARING)
+    run([scope], SHARING, (2, 2, 2))
+
+
 def test_one_block_is_enough_for_what_is_short() -> None:
     assert len(cuda_kernels("O", ea.parse("O[i] += A[i,j]", A=(3, 200)))) == 1
     assert len(cuda_kernels("O", ea.parse("O[i] += A[i,j]", A=(5000, 20000)))) == 1, (
@@ -101,7 +111,7 @@ def test_one_block_is_enough_for_what_is_short() -> None:
 
 def test_names_of_what_is_between_two_kernels() -> None:
     scope = ea.parse("O[i:1] += A[i+j]", A=(1 << 20,))
-    assert cuda_kernels("O", scope, taken={"O_parts"})[0].output.name not in ("O_parts", "O", "A")
+    assert cuda_kernels("O", scope, used_names={"O_parts"})[0].output.name not in ("O_parts", "O", "A")
 
 
 def test_a_persistent_grid() -> None:

@@ -1,0 +1,319 @@
+"""Values and index expressions of the loop IR as C (design §10)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import Any, NamedTuple
+
+from codegen.ir.nodes import Apply, Function, IndexNumber, Number, Predicate, Ref, Value
+from codegen.ir.scalar import WEAK, WEAK_FLOAT, common, computed
+from codegen.targets.c.helpers import C_TYPES, MATH, helper, index_function, index_helper
+from codegen.targets.c.literals import literal
+from codegen.targets.c.names import Names
+from codegen.targets.c.vector_math import NAMES
+from einalg.language.index.affine import Affine, FloorDiv, Index
+from einalg.language.index.constraint import Constraint
+
+INDEX_DTYPES = {"int": "i32", "int64_t": "i64"}
+
+
+class Binding(IntEnum):
+    """How tightly the operators of C bind, the loosest first."""
+
+    SELECT = 0
+    LOGIC = 1
+    COMPARE = 2
+    SUM = 3
+    PRODUCT = 4
+    UNARY = 5
+    ATOM = 6
+
+
+class Text(NamedTuple):
+    """C text, and how tightly its outermost operator binds: `a + b` with `Binding.SUM`."""
+
+    text: str
+    binding: Binding
+
+    def bracketed(self, binding: Binding) -> str:
+        """Return the text as an operand of an operator that binds so tightly."""
+        if self.binding < binding or self.binding == Binding.SELECT:
+            return f"({self.text})"
+        return self.text
+
+
+@dataclass(frozen=True)
+class Operator:
+    """An operator of C between its operands, or before its only one.
+
+    `dtype` is that of the operands: as the result where it is empty, their common one where None.
+    """
+
+    sign: str
+    binding: Binding
+    operands: Binding
+    dtype: str | None = ""
+
+
+INFIX = {
+    "mul": Operator("*", Binding.PRODUCT, Binding.UNARY),
+    "lt": Operator("<", Binding.COMPARE, Binding.SUM, None),
+    "le": Operator("<=", Binding.COMPARE, Binding.SUM, None),
+    "gt": Operator(">", Binding.COMPARE, Binding.SUM, None),
+    "ge": Operator(">=", Binding.COMPARE, Binding.SUM, None),
+    "eq": Operator("==", Binding.COMPARE, Binding.SUM, None),
+    "ne": Operator("!=", Binding.COMPARE, Binding.SUM, None),
+    "and": Operator("&&", Binding.LOGIC, Binding.ATOM, "bool"),
+    "or": Operator("||", Binding.LOGIC, Binding.ATOM, "bool"),
+}
+PREFIX = {
+    "neg": Operator("-", Binding.SUM, Binding.UNARY),
+    "not": Operator("!", Binding.UNARY, Binding.ATOM, "bool"),
+    "cast": Operator("", Binding.UNARY, Binding.UNARY),
+}
+
+
+class ExpressionPrinter:
+    """The values of one kernel as C, with the helper functions that they call.
+
+    `types` are those of C by element type; `loads` and `stores` convert elements that C does not
+    compute with; `generated_functions` are those that stand in the file itself.
+    """
+
+    types = C_TYPES
+    loads, stores = {"f16": "load_half"}, {"f16": "store_half"}
+    generated_functions = frozenset((name, "f32") for name in NAMES)
+
+    def __init__(self, function: Function, index: str, names: Names):
+        self.source, self.index, self.names = function, index, names
+        self.helpers: set[str] = set()
+        self.ranges: dict[Index, tuple[int, int]] = {}
+        self.shapes = {b.name: b.shape for b in (*function.inputs, function.output)}
+        self.flat: set[str] = set()  # the buffers that are read and written as one axis
+
+    # Index expressions.
+
+    def bound(self, bound: Any) -> str:
+        """Return a bound of a loop."""
+        if isinstance(bound, Affine):
+            return self.form(bound)
+        first, *others = bound.of
+        text = self.bound(first)
+        for other in others:
+            text = f"{self.index_call(f'index_{bound.op}')}({text}, {self.bound(other)})"
+        return text
+
+    def form(self, form: Affine) -> str:
+        """Return an index expression, its positive terms first."""
+        terms: list[tuple[bool, str]] = []  # whether it is negative, and its absolute value
+        for atom, coefficient in sorted(form.terms, key=lambda term: -term[1]):
+            text = self.atom(atom)
+            if abs(coefficient) != 1:
+                text = f"{abs(coefficient)}*{text}"
+            terms.append((coefficient < 0, text))
+        if form.const or not terms:
+            terms.append((form.const < 0, str(abs(form.const))))
+        (is_negative, text), *others = terms
+        if is_negative:
+            text = f"-{text}"
+        for is_negative, other in others:
+            text = f"{text} {_sign(is_negative)} {other}"
+        return text
+
+    def atom(self, atom: Any) -> str:
+        """Return an index, or a quotient or remainder that rounds down."""
+        if isinstance(atom, Index):
+            return self.names("index", atom.name)
+        inside, is_quotient = self.form(atom.argument), isinstance(atom, FloorDiv)
+        if atom.argument.interval(self.ranges)[0] >= 0:
+            sign = "%"
+            if is_quotient:
+                sign = "/"
+            return f"({_factor(atom.argument, inside)} {sign} {atom.divisor})"
+        if atom.divisor & (atom.divisor - 1) == 0:
+            if is_quotient:
+                return f"(({inside}) >> {atom.divisor.bit_length() - 1})"
+            return f"(({inside}) & {atom.divisor - 1})"
+        if is_quotient:
+            return f"{self.index_call('floor_div')}({inside}, {atom.divisor})"
+        return f"{self.index_call('floor_mod')}({inside}, {atom.divisor})"
+
+    def condition(self, condition: Constraint) -> str:
+        left, right = condition.sides()
+        if condition.relation == "==":
+            return f"{self.form(left)} == {self.form(right)}"
+        if not left.terms:
+            return f"{self.form(right)} <= {self.form(left)}"
+        return f"{self.form(left)} >= {self.form(right)}"
+
+    def index_call(self, name: str) -> str:
+        """Return the name of a helper function of indices, which the file then has."""
+        self.helpers.add(index_helper(name, self.index))
+        return index_function(name, self.index)
+
+    # Values.
+
+    def ref(self, ref: Ref) -> str:
+        """Return an element of a buffer."""
+        buf, name = ref.buf, self.names("buf", ref.buf.name)
+        if not buf.shape:
+            if buf.space == "global":
+                return f"{name}[0]"
+            return name
+        rank = len(self.shapes.get(buf.name, ()))
+        if len(buf.shape) < rank and buf.name not in self.flat:
+            qualifier = "const "
+            if buf.name == self.source.output.name:
+                qualifier = ""
+            name = f"(({qualifier}{self.types[buf.dtype]} *){name})"
+        return name + "".join(f"[{self.form(s)}]" for s in ref.subscripts)
+
+    def expression(self, value: Value) -> str:
+        return self.text(value).text
+
+    def operand(self, value: Value, dtype: str, binding: Binding = Binding.SELECT) -> str:
+        """Return a value in type `dtype` as an operand of an operator that binds so tightly."""
+        if not isinstance(value, Number):
+            return self._converted(value, dtype).bracketed(binding)
+        text = literal(value.value, dtype)
+        if text.startswith("-") and binding > Binding.SUM:
+            return f"({text})"
+        return text
+
+    def _converted(self, value: Value, dtype: str) -> Text:
+        """Return a value in type `dtype`."""
+        text = self.text(value)
+        if isinstance(value, IndexNumber) and dtype == value.dtype != INDEX_DTYPES[self.index]:
+            return Text(f"(int64_t){text.bracketed(Binding.UNARY)}", Binding.UNARY)
+        if value.dtype in self.loads:
+            text = Text(f"{self.loads[value.dtype]}({text.text})", Binding.ATOM)
+        if computed(value.dtype) != dtype and value.dtype not in (WEAK, WEAK_FLOAT):
+            inside = text.bracketed(Binding.UNARY)
+            return Text(f"({self.types[dtype]}){inside}", Binding.UNARY)
+        return text
+
+    def text(self, value: Value) -> Text:
+        """Return a value in its own type."""
+        if isinstance(value, Ref):
+            return Text(self.ref(value), Binding.ATOM)
+        if isinstance(value, Number):
+            return Text(literal(value.value, value.dtype), Binding.ATOM)
+        if isinstance(value, IndexNumber):
+            text = self.form(value.form)
+            if text.isidentifier():
+                return Text(text, Binding.ATOM)
+            return Text(text, Binding.SELECT)
+        if isinstance(value, Predicate):
+            return self._predicate(value)
+        return self._application(value)
+
+    def _predicate(self, value: Predicate) -> Text:
+        text = " && ".join(self.condition(c) for c in value.conditions)
+        if len(value.conditions) == 1:
+            return Text(text, Binding.COMPARE)
+        return Text(text, Binding.LOGIC)
+
+    def _application(self, value: Apply) -> Text:
+        """Return an operator or a function of some values."""
+        if value.op in INFIX:
+            return self._infix(INFIX[value.op], value)
+        if value.op in PREFIX:
+            return self._prefix(PREFIX[value.op], value)
+        if value.op == "add":
+            return Text(self._sum(value.arguments, value.dtype), Binding.SUM)
+        if value.op == "div":
+            return self._quotient(value)
+        if value.op == "select":
+            return self._select(value)
+        return Text(self.function_call(value.op, value.arguments, value.dtype), Binding.ATOM)
+
+    def _infix(self, operator: Operator, value: Apply) -> Text:
+        dtype = operator.dtype
+        if dtype is None:
+            dtype = common(value.arguments)
+        operands = [
+            self.operand(a, dtype or value.dtype, operator.operands) for a in value.arguments
+        ]
+        return Text(f" {operator.sign} ".join(operands), operator.binding)
+
+    def _prefix(self, operator: Operator, value: Apply) -> Text:
+        operand = self.operand(value.arguments[0], operator.dtype or value.dtype, operator.operands)
+        return Text(operator.sign + operand, operator.binding)
+
+    def _quotient(self, value: Apply) -> Text:
+        left, right = value.arguments
+        numerator = self.operand(left, value.dtype, Binding.PRODUCT)
+        return Text(
+            f"{numerator} / {self.operand(right, value.dtype, Binding.UNARY)}", Binding.PRODUCT
+        )
+
+    def _select(self, value: Apply) -> Text:
+        test, yes, no = value.arguments
+        condition = self.operand(test, "bool", Binding.LOGIC)
+        first = self.operand(yes, value.dtype, Binding.LOGIC)
+        second = self.operand(no, value.dtype, Binding.SELECT)
+        return Text(f"{condition} ? {first} : {second}", Binding.SELECT)
+
+    def _sum(self, arguments: Iterable[Value], dtype: str) -> str:
+        """Return a sum, its negative terms last and subtracted."""
+        text = ""
+        for argument in sorted(arguments, key=_is_negative):
+            if not text:
+                text = self.operand(argument, dtype, Binding.PRODUCT)
+            elif _is_negative(argument):
+                text = f"{text} - {self.operand(_negated(argument), dtype, Binding.PRODUCT)}"
+            else:
+                text = f"{text} + {self.operand(argument, dtype, Binding.PRODUCT)}"
+        return text
+
+    def function_call(self, op: str, arguments: Sequence[Value], dtype: str) -> str:
+        """Return the call of a function: of the library, of this file, or of a helper."""
+        if op in ("max", "min"):
+            text = self.operand(arguments[0], dtype)
+            for other in arguments[1:]:
+                text = f"{self.call(op, dtype)}({text}, {self.operand(other, dtype)})"
+            return text
+        if op == "ipow":
+            assert isinstance(arguments[1], Number)
+            power = self.call(f"ipow{arguments[1].value}", dtype)
+            return f"{power}({self.operand(arguments[0], dtype)})"
+        operands = ", ".join(self.operand(a, dtype) for a in arguments)
+        if (op, dtype) in self.generated_functions:
+            return f"{op}_{dtype}({operands})"
+        if op not in MATH:
+            return f"{self.call(op, dtype)}({operands})"
+        if dtype == "f32":
+            return f"{op}f({operands})"
+        return f"{op}({operands})"
+
+    def call(self, name: str, dtype: str) -> str:
+        """Return the name of a helper function of a type, which the file then has."""
+        self.helpers.add(helper(name, dtype))
+        return f"{name}_{dtype}"
+
+
+def _sign(is_negative: bool) -> str:
+    if is_negative:
+        return "-"
+    return "+"
+
+
+def _factor(form: Affine, text: str) -> str:
+    """Return the text of an index expression as a factor of a product."""
+    if len(form.terms) > 1 or form.const or " " in text or "*" in text:
+        return f"({text})"
+    return text
+
+
+def _is_negative(value: Value) -> bool:
+    if isinstance(value, Apply):
+        return value.op == "neg"
+    return isinstance(value, Number) and value.value < 0
+
+
+def _negated(value: Any) -> Value:
+    if isinstance(value, Apply):
+        return value.arguments[0]
+    return Number(-value.value, value.dtype)
