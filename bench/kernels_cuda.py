@@ -33,7 +33,8 @@ from codegen.targets.cuda.device.driver import Driver
 from codegen.targets.cuda.device.find import find_driver
 from codegen.targets.cuda.device.nvcc import ARCHITECTURES, Cubin, compile_all, find_nvcc
 from codegen.targets.cuda.lowering.lower import cuda_kernels
-from codegen.targets.cuda.text.printer import cuda_source, launch
+from codegen.targets.cuda.text.geometry import launch
+from codegen.targets.cuda.text.printer import cuda_source
 from derive.cost.model import arithmetic
 from derive.rules.inter.lifting_nesting import lifted
 from derive.search.best_first import kernels_of
