@@ -59,7 +59,9 @@ class Index(IndexArithmetic, Symbol):
     def __eq__(self, other: object) -> Any:
         if self is other:
             return True
-        return other.name == self.name if type(other) is Index else NotImplemented
+        if type(other) is Index:
+            return other.name == self.name
+        return NotImplemented
 
     def __ne__(self, other: object) -> bool:
         return not self == other
@@ -104,9 +106,9 @@ class Quotient(IndexArithmetic, Expr):
     def __eq__(self, other: object) -> Any:
         if self is other:
             return True
-        return (
-            self.sort_tuple == other.sort_tuple if isinstance(other, Quotient) else NotImplemented
-        )  # an `Affine` compares itself
+        if isinstance(other, Quotient):
+            return self.sort_tuple == other.sort_tuple
+        return NotImplemented  # an `Affine` compares itself
 
     def __ne__(self, other: object) -> bool:
         return not self == other
@@ -227,11 +229,17 @@ class Affine(IndexArithmetic, Expr):
 
     def __hash__(self) -> int:
         if self._mhash is None:
-            simple = (
-                self.const if not self.terms else self.as_atom()
-            )  # equal to an int or an atom, so hashed like one
-            self._mhash = hash((self.terms, self.const) if simple is None else simple)
+            self._mhash = self._hash()
         return self._mhash
+
+    def _hash(self) -> int:
+        """Return the hash of the int or atom to which the form is equal, else one of its own."""
+        if not self.terms:
+            return hash(self.const)
+        atom = self.as_atom()
+        if atom is not None:
+            return hash(atom)
+        return hash((self.terms, self.const))
 
     def __eq__(self, other: object) -> bool:
         if self is other:
@@ -253,19 +261,21 @@ class Affine(IndexArithmetic, Expr):
     def indices(self) -> frozenset[Index]:
         """The indices that occur, also inside `//` and `%`."""
         if self._indices is None:
-            found: set[Index] = set()
+            indices: set[Index] = set()
             for atom, _ in self.terms:
-                found |= {atom} if isinstance(atom, Index) else atom.argument.indices
-            self._indices = frozenset(found)
+                if isinstance(atom, Index):
+                    indices.add(atom)
+                else:
+                    indices |= atom.argument.indices
+            self._indices = frozenset(indices)
         return self._indices
 
     def as_atom(self) -> Atom | None:
         """The single atom with coefficient 1 that this form is, or None."""
-        return (
-            self.terms[0][0]
-            if not self.const and len(self.terms) == 1 and self.terms[0][1] == 1
-            else None
-        )
+        if self.const or len(self.terms) != 1:
+            return None
+        ((atom, coefficient),) = self.terms
+        return atom if coefficient == 1 else None
 
     def as_index(self) -> Index | None:
         """The bare index that this form is, or None."""
@@ -277,7 +287,10 @@ class Affine(IndexArithmetic, Expr):
         return all(isinstance(atom, Index) for atom, _ in self.terms)
 
     def coefficient(self, atom: Atom) -> int:
-        return next((c for a, c in self.terms if a == atom), 0)
+        for other, coefficient in self.terms:
+            if other == atom:
+                return coefficient
+        return 0
 
     def as_affine(self) -> Affine:
         return self
@@ -295,9 +308,10 @@ class Affine(IndexArithmetic, Expr):
     def scaled(self, factor: int) -> Affine:
         if factor == 1:
             return self
-        return Affine.from_normal_form(
-            tuple((a, c * factor) for a, c in self.terms) if factor else (), self.const * factor
-        )
+        if factor == 0:
+            return Affine.from_normal_form((), 0)
+        terms = tuple([(atom, coefficient * factor) for atom, coefficient in self.terms])
+        return Affine.from_normal_form(terms, self.const * factor)
 
     def plus(self, other: Affine, factor: int = 1) -> Affine:
         """Return `self + factor*other`, without reading `other` as an index form first.
@@ -306,11 +320,9 @@ class Affine(IndexArithmetic, Expr):
         h - 2*r
         """
         if not other.terms:
-            return (
-                self
-                if not other.const
-                else Affine.from_normal_form(self.terms, self.const + factor * other.const)
-            )
+            if not other.const:
+                return self
+            return Affine.from_normal_form(self.terms, self.const + factor * other.const)
         row = dict(self.terms)
         for atom, coefficient in other.terms:
             row[atom] = row.get(atom, 0) + factor * coefficient
@@ -323,12 +335,11 @@ class Affine(IndexArithmetic, Expr):
         row: dict[Atom, int] = {}
         const = self.const
         for atom, coefficient in self.terms:
-            value = (
-                mapping.get(atom)
-                if isinstance(atom, Index)
-                else atom.divide(atom.argument.substitute(mapping), atom.divisor)
-            )
-            if value is None:
+            if not isinstance(atom, Index):
+                value = atom.divide(atom.argument.substitute(mapping), atom.divisor)
+            elif atom in mapping:
+                value = mapping[atom]
+            else:
                 row[atom] = row.get(atom, 0) + coefficient
                 continue
             const += coefficient * value.const
@@ -373,10 +384,12 @@ def _from_row(row: dict[Atom, int], const: int) -> Affine:
 
 
 def _join_quotients(row: dict[Atom, int], const: int) -> tuple[list[tuple[Atom, int]], int]:
-    """`c·k·(e//k) + c·(e%k)` is `c·e`."""
-    for atom in [a for a in row if isinstance(a, Modulo)]:
+    """Return a row with `c·e` for `c·k·(e//k) + c·(e%k)`."""
+    for atom in list(row):
         coefficient = row.get(atom, 0)
-        if not coefficient or coefficient * atom.divisor not in row.values():
+        if not coefficient or not isinstance(atom, Modulo):
+            continue
+        if coefficient * atom.divisor not in row.values():
             continue
         quotient = floordiv(atom.argument, atom.divisor).as_atom()
         if quotient is not None and row.get(quotient) == coefficient * atom.divisor:
@@ -388,53 +401,58 @@ def _join_quotients(row: dict[Atom, int], const: int) -> tuple[list[tuple[Atom, 
 
 
 def _split_multiples(form: Affine, divisor: int) -> tuple[Affine, Affine]:
-    """`form == divisor·quotient + rest`, with whole multiples in the quotient."""
-    out = tuple((a, c // divisor) for a, c in form.terms if c % divisor == 0)
-    rest = tuple((a, c) for a, c in form.terms if c % divisor)
-    return Affine.from_normal_form(out, form.const // divisor), Affine.from_normal_form(
-        rest, form.const % divisor
-    )
+    """Return `form == divisor·quotient + rest`, with whole multiples in the quotient."""
+    multiples, rest = [], []
+    for atom, coefficient in form.terms:
+        if coefficient % divisor:
+            rest.append((atom, coefficient))
+        else:
+            multiples.append((atom, coefficient // divisor))
+    quotient = Affine.from_normal_form(tuple(multiples), form.const // divisor)
+    return quotient, Affine.from_normal_form(tuple(rest), form.const % divisor)
+
+
+def _divided(form: Affine, divisor: int) -> Affine:
+    """Return a form whose coefficients `divisor` divides over it, the constant rounded down."""
+    terms = tuple((atom, coefficient // divisor) for atom, coefficient in form.terms)
+    return Affine.from_normal_form(terms, form.const // divisor)
 
 
 def floordiv(form: Affine, divisor: int) -> Affine:
-    """`form // divisor` in normal form; `divisor` > 0."""
+    """Return `form // divisor` in normal form; `divisor` > 0."""
     quotient, rest = _split_multiples(form, divisor)
     if not rest.terms:
         return quotient
     common = gcd(divisor, *(c for _, c in rest.terms))
     if common > 1:
-        reduced = Affine.from_normal_form(
-            tuple((a, c // common) for a, c in rest.terms), rest.const // common
-        )
-        return quotient.plus(floordiv(reduced, divisor // common), 1)
-    if (
-        len(rest.terms) == 1
-        and rest.terms[0][1] == 1
-        and isinstance(inner := rest.terms[0][0], FloorDiv)
-    ):
-        nested = inner.argument.plus(Affine.from_normal_form((), rest.const * inner.divisor), 1)
-        return quotient.plus(floordiv(nested, divisor * inner.divisor), 1)
-    return quotient.plus(as_form(FloorDiv.from_normal_form(rest, divisor)), 1)
+        return quotient.plus(floordiv(_divided(rest, common), divisor // common))
+    inner, coefficient = rest.terms[0]
+    if len(rest.terms) == 1 and coefficient == 1 and isinstance(inner, FloorDiv):
+        nested = inner.argument.plus(Affine.constant(rest.const * inner.divisor))
+        return quotient.plus(floordiv(nested, divisor * inner.divisor))
+    return quotient.plus(as_form(FloorDiv.from_normal_form(rest, divisor)))
 
 
 def modulo(form: Affine, divisor: int) -> Affine:
-    """`form % divisor` in normal form; `divisor` > 0."""
+    """Return `form % divisor` in normal form; `divisor` > 0."""
     rest = _split_multiples(form, divisor)[1]
     if not rest.terms:
         return as_form(rest.const)
-    redundant = [
-        (a, c) for a, c in rest.terms if isinstance(a, Modulo) and (c * a.divisor) % divisor == 0
-    ]
-    if redundant:
-        for a, c in redundant:
-            rest = rest.plus(as_form(a), -c).plus(a.argument, c)
-        return modulo(rest, divisor)
+    plain = _without_inner_remainders(rest, divisor)
+    if plain is not rest:
+        return modulo(plain, divisor)
     common = gcd(divisor, *(c for _, c in rest.terms))
     if common > 1:
-        reduced = Affine.from_normal_form(
-            tuple((a, c // common) for a, c in rest.terms), rest.const // common
-        )
-        return (
-            modulo(reduced, divisor // common).scaled(common).plus(as_form(rest.const % common), 1)
-        )
+        inner = modulo(_divided(rest, common), divisor // common)
+        return inner.scaled(common).plus(as_form(rest.const % common))
     return as_form(Modulo.from_normal_form(rest, divisor))
+
+
+def _without_inner_remainders(form: Affine, divisor: int) -> Affine:
+    """Return a form that is the same modulo `divisor`: `c·e` for `c·(e % k)` where `divisor`
+    divides `c·k`.
+    """
+    for atom, coefficient in form.terms:
+        if isinstance(atom, Modulo) and (coefficient * atom.divisor) % divisor == 0:
+            form = form.plus(as_form(atom), -coefficient).plus(atom.argument, coefficient)
+    return form

@@ -29,11 +29,10 @@ class Constraint(Node, Basic):
 
     def __new__(cls, form: Any, relation: Any) -> Constraint:
         form, relation = affine(form), str(relation)
-        common = gcd(*(c for _, c in form.terms)) if form.terms else 1
+        common = gcd(*(c for _, c in form.terms))
         if common > 1 and (relation == ">=" or form.const % common == 0):
-            form = Affine.from_normal_form(
-                tuple((a, c // common) for a, c in form.terms), form.const // common
-            )
+            terms = tuple((a, c // common) for a, c in form.terms)
+            form = Affine.from_normal_form(terms, form.const // common)
         if relation == "==" and form.terms and form.terms[0][1] < 0:
             form = form.scaled(-1)
         return cls._build(form, relation)
@@ -47,47 +46,59 @@ class Constraint(Node, Basic):
         """True or False where the condition is constant, else None."""
         if self.form.terms:
             return None
-        return self.form.const >= 0 if self.relation == ">=" else self.form.const == 0
+        if self.relation == ">=":
+            return self.form.const >= 0
+        return self.form.const == 0
 
     def holds(self, env: Any) -> Any:
+        """Whether the condition holds where every index has the value `env[index]`."""
         value = self.form.evaluate(env)
-        return value >= 0 if self.relation == ">=" else value == 0
+        if self.relation == ">=":
+            return value >= 0
+        return value == 0
 
     def substitute(self, mapping: Any) -> Constraint:
         form = self.form.substitute(mapping)
-        return self if form is self.form else Constraint(form, self.relation)
+        if form is self.form:
+            return self
+        return Constraint(form, self.relation)
 
     def sides(self) -> tuple[Affine, Affine]:
-        """The condition with every coefficient positive: `left relation right`."""
+        """Return the condition with every coefficient positive: `left relation right`."""
         form = self.form
-        left = Affine.from_normal_form(tuple(t for t in form.terms if t[1] > 0), max(form.const, 0))
+        positive = tuple(term for term in form.terms if term[1] > 0)
+        left = Affine.from_normal_form(positive, max(form.const, 0))
         return left, left.plus(form, -1)
 
     def _sympystr(self, printer: Any) -> str:
         left, right = self.sides()
         if self.relation == "==":
             return f"Eq({left}, {right})"
-        return f"{left} >= {right}" if left.terms else f"{right} <= {left}"
+        if left.terms:
+            return f"{left} >= {right}"
+        return f"{right} <= {left}"
 
     def _latex(self, printer: Any) -> str:
         left, right = self.sides()
         if self.relation == "==":
             return rf"{printer._print(left)} = {printer._print(right)}"
-        return (
-            rf"{printer._print(left)} \ge {printer._print(right)}"
-            if left.terms
-            else rf"{printer._print(right)} \le {printer._print(left)}"
-        )
+        if left.terms:
+            return rf"{printer._print(left)} \ge {printer._print(right)}"
+        return rf"{printer._print(right)} \le {printer._print(left)}"
 
 
 def constraints(condition: Any) -> tuple[Constraint, ...]:
     """Read `where=`: a comparison of indices, several joined by `&`, or a tuple of them."""
-    found: dict[Constraint, None] = {}
+    distinct: set[Constraint] = set()
     for part in _conjuncts(condition):
-        for constraint in _from_relational(part):
-            if constraint.truth is not True:
-                found[constraint] = None
-    return tuple(sorted(found, key=lambda c: (c.form.sort_tuple, c.relation)))
+        constraint = _from_relational(part)
+        if constraint.truth is not True:
+            distinct.add(constraint)
+    return tuple(sorted(distinct, key=_sort_key))
+
+
+def _sort_key(constraint: Constraint) -> tuple[Any, ...]:
+    return constraint.form.sort_tuple, constraint.relation
 
 
 def _conjuncts(condition: Any) -> Iterator[Any]:
@@ -103,28 +114,29 @@ def _conjuncts(condition: Any) -> Iterator[Any]:
         yield condition
 
 
-def _from_relational(part: Any) -> list[Constraint]:
+def _from_relational(part: Any) -> Constraint:
     if isinstance(part, Constraint):
-        return [part]
+        return part
     if isinstance(part, bool):
         raise NotationError(
             f"where= takes comparisons of indices, not {part}\n"
             "  `==` compares structure: write sympy.Eq(i, j)"
         )
     if part is sympy.false:
-        return [Constraint(-1, ">=")]
+        return Constraint(-1, ">=")
     if isinstance(part, Relational):
         left, right = _side(part, part.lhs), _side(part, part.rhs)
         if isinstance(part, sympy.Eq):
-            return [Constraint(left - right, "==")]
+            return Constraint(left - right, "==")
         if isinstance(part, (sympy.GreaterThan, sympy.StrictGreaterThan)):
             left, right = right, left
         if not isinstance(part, sympy.Ne):
-            strict = isinstance(part, (sympy.StrictLessThan, sympy.StrictGreaterThan))
-            return [Constraint(right - left - (1 if strict else 0), ">=")]
+            is_strict = isinstance(part, (sympy.StrictLessThan, sympy.StrictGreaterThan))
+            return Constraint(right - left - int(is_strict), ">=")
     raise NotationError(
         f"where= takes comparisons of indices joined by &, not {part}\n"
-        "  for a union of domains, write a sum of two padded scopes; for `!=`, split into `<` and `>`"
+        "  for a union of domains, write a sum of two padded scopes; "
+        "for `!=`, split into `<` and `>`"
     )
 
 

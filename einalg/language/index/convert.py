@@ -23,7 +23,7 @@ from einalg.language.index.remainder import Mod, remainder_of_form
 
 
 def affine(value: IndexLike) -> Affine:
-    """`value` as an `Affine`: an int, an index, a quotient, or an ordinary SymPy expression.
+    """Return `value` as an `Affine`: an int, an index, a quotient, or an ordinary SymPy expression.
 
     >>> affine(3), affine(Index("h"))
     (3, h)
@@ -40,7 +40,7 @@ def affine(value: IndexLike) -> Affine:
 
 
 def to_sympy(form: Affine) -> Expr:
-    """The same value as an ordinary SymPy expression."""
+    """Return the same value as an ordinary SymPy expression."""
     return sympy.Add(form.const, *(sympy.Mul(c, _atom_to_sympy(a)) for a, c in form.terms))
 
 
@@ -76,7 +76,8 @@ def from_sympy(value: Any) -> Affine:
             return remainder_of_form(affine(inner), int(divisor))
     raise NotationError(
         f"{value} is not quasi-affine, so it cannot stand in a subscript\n"
-        "  a subscript is made of indices and integers with +, -, multiplication by integers, and // and % by positive integers"
+        "  a subscript is made of indices and integers with +, -, multiplication by integers, "
+        "and // and % by positive integers"
     )
 
 

@@ -1,4 +1,4 @@
-"""Which words may name an index or a tensor: those that the text of the notation can read back."""
+"""Identifiers: the words that may name an index or a tensor, which the notation can read back."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ CONSTANT_NAMES = ("inf", "oo", "pi", "E")
 
 
 def tensor_name(name: str) -> str:
-    """`name`, or NotationError where no tensor can be called that."""
+    """Return `name`, or raise NotationError where no tensor can be called that."""
     return _word(name, "a tensor", "use a word: 'A', 'weight_1'")
 
 
 def index_name(name: str) -> str:
-    """`name`, or NotationError where no index can be called that; constants of the notation are
-    taken.
+    """Return `name`, or raise NotationError where no index can be called that, as the constants of
+    the notation.
     """
     if name in CONSTANT_NAMES:
         raise NotationError(
@@ -35,9 +35,10 @@ def _word(name: str, what: str, remedy: str) -> str:
 
 
 def with_article(noun: str) -> str:
-    """The name of an operator in a sentence.
+    """Return the name of an operator in a sentence.
 
     >>> with_article("avg_pool2d"), with_article("conv2d")
     ('an avg_pool2d', 'a conv2d')
     """
-    return f"{'an' if noun[:1] in 'aeiou' else 'a'} {noun}"
+    article = "an" if noun[:1] in "aeiou" else "a"
+    return f"{article} {noun}"

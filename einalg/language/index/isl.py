@@ -5,28 +5,27 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import lru_cache
-from math import prod
 from threading import RLock
 
 import islpy as isl
 
 from einalg.errors import RuleError
-from einalg.language.index.affine import Affine, FloorDiv, Index, floordiv, modulo
+from einalg.language.index.affine import Affine, Atom, FloorDiv, Index, floordiv, modulo
 from einalg.language.index.constraint import Constraint
 from einalg.language.index.convert import affine as to_affine
 from einalg.language.index.iterator import LoopIndex
 
-OPERATIONS = 2_000_000  # about a second of isl's time
-_ASKING = RLock()  # the count of operations belongs to isl's context, which all threads share
+MAX_OPERATIONS = 2_000_000  # about a second of isl's time
+_CONTEXT_LOCK = RLock()  # the count of operations belongs to isl's context, which all threads share
 
 
 @contextmanager
-def bounded(operations: int = OPERATIONS) -> Iterator[None]:
+def bounded(operations: int = MAX_OPERATIONS) -> Iterator[None]:
     """Give up with `isl.Error` after that many isl operations, so that no question can blow up. One
     thread at a time asks.
     """
     context = isl.DEFAULT_CONTEXT
-    with _ASKING:
+    with _CONTEXT_LOCK:
         before = context.get_max_operations()
         context.reset_operations()
         context.set_max_operations(operations)
@@ -38,23 +37,26 @@ def bounded(operations: int = OPERATIONS) -> Iterator[None]:
 
 
 def number_of_points(iterators: Sequence[LoopIndex], where: Sequence[Constraint]) -> int | None:
-    """How many integer points of these ranges meet some conditions; None where that would take long
-    to count.
+    """Return how many integer points of these ranges meet some conditions; None where that would
+    take long to count.
 
     >>> i, j = Index("i"), Index("j")
     >>> number_of_points([LoopIndex(i, 0, 4), LoopIndex(j, 0, 4)], [Constraint(i - j, ">=")])
     10
     """
-    of_conditions = {index for condition in where for index in condition.indices}
-    free = prod(it.extent for it in iterators if it.index not in of_conditions)
-    bound = [it for it in iterators if it.index in of_conditions]
-    if not bound:
-        return free if all(condition.truth for condition in where) else 0
+    in_conditions = set().union(*(condition.indices for condition in where))
+    free_points, conditioned = 1, []
+    for it in iterators:
+        if it.index in in_conditions:
+            conditioned.append(it)
+        else:
+            free_points *= it.extent
+    if not conditioned:
+        return free_points if all(condition.truth for condition in where) else 0
     try:
         with bounded():
-            return (
-                free * Space([it.index for it in bound]).set(bound, where).count_val().get_num_si()
-            )
+            points = Space([it.index for it in conditioned]).set(conditioned, where)
+            return free_points * points.count_val().get_num_si()
     except isl.Error:
         return None
 
@@ -66,48 +68,51 @@ class Space:
 
     def __init__(self, indices: Sequence[Index]):
         self.indices = tuple(indices)
-        self.space = isl.Space.create_from_names(
-            isl.DEFAULT_CONTEXT, set=[i.name for i in self.indices]
-        )
+        names = [index.name for index in self.indices]
+        self.space = isl.Space.create_from_names(isl.DEFAULT_CONTEXT, set=names)
         self._local = isl.LocalSpace.from_space(self.space)
-        self._variables = {
-            i: isl.Aff.var_on_domain(self._local, isl.dim_type.set, k)
-            for k, i in enumerate(self.indices)
-        }
+        self._variables: dict[Index, isl.Aff] = {}
+        for position, index in enumerate(self.indices):
+            variable = isl.Aff.var_on_domain(self._local, isl.dim_type.set, position)
+            self._variables[index] = variable
 
     def aff(self, form: Affine) -> isl.Aff:
-        """A quasi-affine form as an isl affine expression over this space."""
+        """Return a quasi-affine form as an isl affine expression over this space."""
         total = isl.Aff.val_on_domain_space(self.space, isl.Val(form.const))
         for atom, coefficient in form.terms:
-            if isinstance(atom, Index):
-                value = self._variables[atom]
-            else:
-                inner = self.aff(atom.argument)
-                divisor = isl.Val(atom.divisor)
-                value = (
-                    inner.scale_down_val(divisor).floor()
-                    if isinstance(atom, FloorDiv)
-                    else inner.mod_val(divisor)
-                )
-            total = total.add(value if coefficient == 1 else value.scale_val(isl.Val(coefficient)))
+            value = self._atom(atom)
+            if coefficient != 1:
+                value = value.scale_val(isl.Val(coefficient))
+            total = total.add(value)
         return total
+
+    def _atom(self, atom: Atom) -> isl.Aff:
+        if isinstance(atom, Index):
+            return self._variables[atom]
+        inner, divisor = self.aff(atom.argument), isl.Val(atom.divisor)
+        if isinstance(atom, FloorDiv):
+            return inner.scale_down_val(divisor).floor()
+        return inner.mod_val(divisor)
 
     def universe(self) -> isl.Set:
         return isl.Set.universe(self.space)
 
     def where(self, constraint: Constraint) -> isl.Set:
+        """Return the points at which a condition holds."""
         aff = self.aff(constraint.form)
         zero = isl.Aff.zero_on_domain(self._local)
-        return aff.ge_set(zero) if constraint.relation == ">=" else aff.eq_set(zero)
+        if constraint.relation == ">=":
+            return aff.ge_set(zero)
+        return aff.eq_set(zero)
 
     def between(self, form: Affine, low: int, high: int) -> isl.Set:
-        """The points at which `low <= form < high`."""
+        """Return the points at which `low <= form < high`."""
         return self.where(Constraint(form - low, ">=")).intersect(
             self.where(Constraint(-form + (high - 1), ">="))
         )
 
     def set(self, iterators: Sequence[LoopIndex], where: Sequence[Constraint] = ()) -> isl.Set:
-        """The box of `iterators`, cut by `where`."""
+        """Return the box of `iterators`, cut by `where`."""
         return _points(self.indices, tuple(iterators), tuple(where))
 
     def _box(self, iterators: Sequence[LoopIndex]) -> isl.Set:
@@ -120,7 +125,7 @@ class Space:
         return points
 
     def map(self, forms: Sequence[Affine]) -> isl.Map:
-        """The map from a point to the values of `forms`."""
+        """Return the map from a point to the values of `forms`."""
         result = isl.Map.from_domain_and_range(
             self.universe(), isl.Set.universe(isl.Space.set_alloc(isl.DEFAULT_CONTEXT, 0, 0))
         )
@@ -141,7 +146,7 @@ def _points(
 
 
 def domain_set(iterators: Sequence[LoopIndex], where: Sequence[Constraint] = ()) -> isl.Set:
-    """The integer points of a domain."""
+    """Return the integer points of a domain."""
     return Space([it.index for it in iterators]).set(iterators, where)
 
 
@@ -153,7 +158,7 @@ def access_relation(indices: Iterable[Index], subscripts: Sequence[Affine]) -> i
 
 
 def box_set(box: Sequence[tuple[int, int]]) -> isl.Set:
-    """The integer points of a box, without names."""
+    """Return the integer points of a box, without names."""
     iterators = [LoopIndex(Index(f"d{k}"), low, high) for k, (low, high) in enumerate(box)]
     points = domain_set(iterators)
     for k in range(len(box)):
@@ -180,7 +185,7 @@ def affine_of(aff: isl.Aff, indices: Sequence[Index]) -> Affine:
 
 
 def _read_div(div: isl.Aff, indices: Sequence[Index]) -> Affine:
-    """A div is the floor of a rational affine expression."""
+    """Read a div of isl, the floor of a rational affine expression."""
     denominator = _integer(_denominator(div))
     return floordiv(affine_of(div.scale_val(isl.Val(denominator)), indices), denominator)
 

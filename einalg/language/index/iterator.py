@@ -10,6 +10,7 @@ from einalg.language.index.affine import Index
 
 
 def iterators_text(iterators: tuple[LoopIndex, ...]) -> str:
+    """Return loop indices as they stand between brackets, e.g. `i:4, j:-1:5`."""
     return ", ".join(map(str, iterators)) or "()"
 
 
@@ -29,9 +30,9 @@ class LoopIndex(NamedTuple):
     def __str__(self) -> str:
         if self.high is None:
             return str(self.index)
-        return (
-            f"{self.index}:{self.high}" if self.low == 0 else f"{self.index}:{self.low}:{self.high}"
-        )
+        if self.low == 0:
+            return f"{self.index}:{self.high}"
+        return f"{self.index}:{self.low}:{self.high}"
 
 
 class BoundTwice(NamedTuple):
@@ -46,8 +47,17 @@ class BoundTwice(NamedTuple):
 
 
 def loop_index(index: Index, low: Any = None, high: Any = None) -> LoopIndex:
-    return LoopIndex(index, None if low is None else int(low), None if high is None else int(high))
+    """Return a loop index with bounds as Python's integers, or without a range."""
+    if low is not None:
+        low = int(low)
+    if high is not None:
+        high = int(high)
+    return LoopIndex(index, low, high)
 
 
 def loop_indices(entries: Iterable[Any]) -> tuple[LoopIndex, ...]:
-    return tuple(e if isinstance(e, LoopIndex) else loop_index(*e) for e in entries)
+    """Return loop indices from such, or from tuples `(index, low, high)` or `(index,)`."""
+    iterators = []
+    for entry in entries:
+        iterators.append(entry if isinstance(entry, LoopIndex) else loop_index(*entry))
+    return tuple(iterators)

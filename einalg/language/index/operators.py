@@ -18,8 +18,8 @@ from einalg.errors import NotationError
 
 
 def whole_number(value: Any) -> int | None:
-    """`value` as an int where it is a whole number of Python, NumPy or SymPy, and no truth value;
-    else None.
+    """Return `value` as an int where it is a whole number of Python, NumPy or SymPy, and no truth
+    value; else None.
     """
     if isinstance(value, bool):
         return None
@@ -37,36 +37,47 @@ class IndexArithmetic:
     __slots__ = ()
     __array_ufunc__ = None
     is_commutative = True
-    is_extended_real = (
-        True  # and no more: told that it is an integer, SymPy evaluates by laws of its own
-    )
+    # And no more: of an integer, SymPy would evaluate by laws of its own.
+    is_extended_real = True
 
     if TYPE_CHECKING:
         as_affine: Callable[[], Any]
 
     def __add__(self, other: Any) -> Any:
         left, right = _both_forms(self, other)
-        return Expr.__add__(self, other) if right is None else left.plus(right)  # pyright: ignore
+        if right is None:
+            return Expr.__add__(self, other)  # pyright: ignore
+        return left.plus(right)
 
     def __radd__(self, other: Any) -> Any:
         right, left = _both_forms(self, other)
-        return Expr.__radd__(self, other) if left is None else left.plus(right)  # pyright: ignore
+        if left is None:
+            return Expr.__radd__(self, other)  # pyright: ignore
+        return left.plus(right)
 
     def __sub__(self, other: Any) -> Any:
         left, right = _both_forms(self, other)
-        return Expr.__sub__(self, other) if right is None else left.plus(right, -1)  # pyright: ignore
+        if right is None:
+            return Expr.__sub__(self, other)  # pyright: ignore
+        return left.plus(right, -1)
 
     def __rsub__(self, other: Any) -> Any:
         right, left = _both_forms(self, other)
-        return Expr.__rsub__(self, other) if left is None else left.plus(right, -1)  # pyright: ignore
+        if left is None:
+            return Expr.__rsub__(self, other)  # pyright: ignore
+        return left.plus(right, -1)
 
     def __mul__(self, other: Any) -> Any:
         product = _product(*_both_forms(self, other))
-        return Expr.__mul__(self, other) if product is None else product  # pyright: ignore
+        if product is None:
+            return Expr.__mul__(self, other)  # pyright: ignore
+        return product
 
     def __rmul__(self, other: Any) -> Any:
         product = _product(*_both_forms(self, other))
-        return Expr.__rmul__(self, other) if product is None else product  # pyright: ignore
+        if product is None:
+            return Expr.__rmul__(self, other)  # pyright: ignore
+        return product
 
     def __neg__(self) -> Any:
         return self.as_affine().scaled(-1)
@@ -99,22 +110,26 @@ def _comparable(value: Any) -> Any:
         ) from None
 
 
-def _both_forms(own: IndexArithmetic, other: Any) -> tuple[Any, Any]:
-    """Both operands as affine forms; the second is None where it is not an integer."""
-    form = own.as_affine()
+def _both_forms(operand: IndexArithmetic, other: Any) -> tuple[Any, Any]:
+    """Return both operands as affine forms; the second is None where it is not an integer."""
+    form = operand.as_affine()
     if isinstance(other, IndexArithmetic):
         return form, other.as_affine()
     number = whole_number(other)
-    return form, None if number is None else form.constant(number)
+    if number is None:
+        return form, None
+    return form, form.constant(number)
 
 
 def _product(left: Any, right: Any) -> Any:
-    """The product where one side is a constant."""
+    """Return the product where one side is a constant, else None."""
     if right is None:
         return None
     if not right.terms:
         return left.scaled(right.const)
-    return right.scaled(left.const) if not left.terms else None
+    if not left.terms:
+        return right.scaled(left.const)
+    return None
 
 
 def _divisor(value: Any, sign: str) -> int:

@@ -1,4 +1,5 @@
-"""Remainders and whole parts in a body, evaluated by einalg and never by SymPy (design §2).
+"""Remainders and whole parts in a body, which are evaluated by einalg and never by SymPy (design
+§2).
 
 SymPy joins a remainder with what stands around it, and does so wrongly where numbers are whole: its
 `Mod(4*Mod(i, 3), 6)` is `4*Mod(i, 3)`, which is 8 at `i = 2` (sympy issues 28744 and 29757). A
@@ -52,6 +53,7 @@ def remainder(dividend: Any, modulus: Any) -> Any:
     """Return `dividend % modulus`; numbers of Python and index arithmetic have an operator of their
     own.
 
+    >>> from einalg.language.index.affine import Index
     >>> remainder(-7, 3), remainder(Index("i"), 3), remainder(sympy.Rational(-1, 2), 3)
     (2, i%3, 5/2)
     """
@@ -75,7 +77,9 @@ def remainder_of_numbers(dividend: Any, modulus: Any) -> Any:
 
 def remainder_of_form(form: Affine, modulus: int) -> Affine:
     """Return a row modulo a whole number that is not 0; `e % -k` is `-((-e) % k)`."""
-    return modulo(form, modulus) if modulus > 0 else modulo(form.scaled(-1), -modulus).scaled(-1)
+    if modulus > 0:
+        return modulo(form, modulus)
+    return modulo(form.scaled(-1), -modulus).scaled(-1)
 
 
 def rounded(function: Any, value: Any) -> Any:
@@ -84,11 +88,14 @@ def rounded(function: Any, value: Any) -> Any:
 
     SymPy takes whole numbers out of a sum, and rounds numbers; both hold for all real numbers.
 
+    >>> from einalg.language.index.affine import Index
     >>> i = Index("i")
     >>> rounded(sympy.floor, (i + 5)/3), rounded(sympy.ceiling, sympy.Mul(2, i))
     (floor((i + 5)/3), 2*i)
     """
-    return value if index_form(value) is not None else function(value)
+    if index_form(value) is not None:
+        return value
+    return function(value)
 
 
 ROUNDING = (sympy.Mod, Mod, sympy.floor, sympy.ceiling)
@@ -107,13 +114,16 @@ def index_form(value: Any) -> Affine | None:
     """Return the row that a part of a body is, where it is a sum of whole multiples of indices,
     quotients and remainders.
 
+    >>> from einalg.language.index.affine import Index
     >>> i, j = Index("i"), Index("j")
     >>> index_form(sympy.Add(sympy.Mul(2, i), j % 3, 1)), index_form(i * j), index_form(i / 2)
     (2*i + j%3 + 1, None, None)
     """
     total = as_form(0)
     for term in sympy.Add.make_args(value):
-        coefficient, atom = (term, Integer(1)) if term.is_Rational else term.as_coeff_Mul()
+        coefficient, atom = term, Integer(1)
+        if not term.is_Rational:
+            coefficient, atom = term.as_coeff_Mul()
         if not coefficient.is_Integer or not isinstance(atom, (IndexArithmetic, Integer)):
             return None
         total = total.plus(as_form(atom), int(coefficient))

@@ -1,6 +1,4 @@
-"""How index arithmetic is written: as text that both doors of the notation read, and as LaTeX
-(design §4).
-"""
+"""Texts of index arithmetic: as both doors of the notation read it, and as LaTeX (design §4)."""
 
 from __future__ import annotations
 
@@ -12,66 +10,90 @@ from einalg.language.index.protocols import DividedForm, LinearForm
 
 
 def form_precedence(form: LinearForm) -> int:
+    """Return SymPy's precedence of a form, by which printers set brackets."""
     if len(form.terms) + bool(form.const) > 1 or form.const < 0:
         return PRECEDENCE["Add"]
-    return (
-        PRECEDENCE["Atom"] if form.as_index() is not None or not form.terms else PRECEDENCE["Mul"]
-    )
+    if form.as_index() is not None or not form.terms:
+        return PRECEDENCE["Atom"]
+    return PRECEDENCE["Mul"]
 
 
 def form_text(form: LinearForm) -> str:
-    """Positive terms first: `r - h`, not `-h + r`."""
-    ordered = sorted(form.terms, key=lambda term: term[1] < 0)
-    parts = [_term_text(a, abs(c)) for a, c in ordered] + (
-        [str(abs(form.const))] if form.const or not ordered else []
-    )
-    signs = [c < 0 for _, c in ordered] + [form.const < 0]
-    first = f"-{_operand(*ordered[0], parts[0]) if ordered else parts[0]}" if signs[0] else parts[0]
-    return first + "".join(
-        (" - " if negative else " + ") + part for negative, part in zip(signs[1:], parts[1:])
-    )
+    """Return a form with positive terms first: `r - h`, not `-h + r`."""
+    text = ""
+    for atom, coefficient in sorted(form.terms, key=_is_negative):
+        term = _term_text(atom, abs(coefficient))
+        if text:
+            text += _joined(term, coefficient < 0)
+        elif coefficient < 0:
+            text = f"-{_after_minus(atom, coefficient, term)}"
+        else:
+            text = term
+    if not text:
+        return str(form.const)
+    if form.const:
+        text += _joined(str(abs(form.const)), form.const < 0)
+    return text
+
+
+def _is_negative(term: tuple[Any, int]) -> bool:
+    return term[1] < 0
+
+
+def _joined(term: str, negative: bool) -> str:
+    if negative:
+        return f" - {term}"
+    return f" + {term}"
 
 
 def form_latex(form: LinearForm, printer: Any) -> str:
     text = ""
-    for atom, c in sorted(form.terms, key=lambda term: term[1] < 0):
+    for atom, coefficient in sorted(form.terms, key=_is_negative):
         term = printer._print(atom)
         if "bmod" in term and form.as_atom() is None:
             term = rf"\left({term}\right)"
-        text += (
-            ("-" if c < 0 else "+" if text else "") + ("" if abs(c) == 1 else str(abs(c))) + term
-        )
-    if form.const or not text:
-        text += f"{form.const:+d}" if text else str(form.const)
+        if coefficient < 0:
+            text += "-"
+        elif text:
+            text += "+"
+        if abs(coefficient) != 1:
+            text += str(abs(coefficient))
+        text += term
+    if not text:
+        return str(form.const)
+    if form.const:
+        text += f"{form.const:+d}"
     return text
 
 
 def quotient_text(node: DividedForm) -> str:
     operand = form_text(node.argument)
-    return f"{operand if node.argument.as_index() is not None else f'({operand})'}{node.sign}{node.divisor}"
+    if node.argument.as_index() is None:
+        operand = f"({operand})"
+    return f"{operand}{node.sign}{node.divisor}"
 
 
 def quotient_latex(node: DividedForm, printer: Any) -> str:
     form = node.argument
-    operand = (
-        printer._print(form)
-        if len(form.terms) + bool(form.const) == 1
-        else f"({printer._print(form)})"
-    )
-    return (
-        rf"\lfloor {operand} / {node.divisor} \rfloor"
-        if node.sign == "//"
-        else rf"{operand} \bmod {node.divisor}"
-    )
+    operand = printer._print(form)
+    if len(form.terms) + bool(form.const) != 1:
+        operand = f"({operand})"
+    if node.sign == "//":
+        return rf"\lfloor {operand} / {node.divisor} \rfloor"
+    return rf"{operand} \bmod {node.divisor}"
 
 
-def _operand(atom: Any, coefficient: int, term: str) -> str:
-    """What may follow a minus sign: `-(i//2)`, for `-i//2` is `(-i)//2`."""
-    return term if atom.is_Symbol or coefficient != -1 else f"({term})"
+def _after_minus(atom: Any, coefficient: int, term: str) -> str:
+    """Return what may follow a minus sign: `-(i//2)`, for `-i//2` is `(-i)//2`."""
+    if atom.is_Symbol or coefficient != -1:
+        return term
+    return f"({term})"
 
 
 def _term_text(atom: Any, coefficient: int) -> str:
     text = atom.name if atom.is_Symbol else quotient_text(atom)
     if coefficient == 1:
         return text
-    return f"{coefficient}*{text}" if atom.is_Symbol else f"{coefficient}*({text})"
+    if atom.is_Symbol:
+        return f"{coefficient}*{text}"
+    return f"{coefficient}*({text})"

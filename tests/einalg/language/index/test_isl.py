@@ -117,7 +117,7 @@ def test_relations_of_accesses_and_domains_of_scopes(scope: Any) -> None:
 
 def test_relation_of_a_constant_access() -> None:
     access = ea.tensor("A", (3, 4))[2, 1]
-    assert str(access_relation(access)) == "{ [] -> [2, 1] }"
+    assert str(access_relation(access.free_symbols, access.subscripts)) == "{ [] -> [2, 1] }"
 
 
 def test_a_domain_without_indices_is_one_point() -> None:
