@@ -31,7 +31,7 @@ class MappingTable:
         self.rows = [_row(index, normalized) for index in normalized.extents]
 
     def __str__(self) -> str:
-        lines = [self.head]
+        lines: list[tuple[str, ...]] = [self.head]
         for index, values, *cells in self.rows:
             lines.append((index, values, *(cell or "–" for cell in cells)))
         return aligned(lines)

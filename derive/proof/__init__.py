@@ -1,4 +1,9 @@
-"""Proof that two programs are equal, or exactly where they differ (design §9)."""
+"""Proof that two programs are equal, or exactly where they differ (design §9).
+
+Import `prove` and `Proof` from here. `exact` compares access relations and decides wherever an
+expression is a sum of products; `random` evaluates at random inputs elsewhere; `outcome` is what
+both return. Imports `einalg.language`, not the rest of `derive`.
+"""
 
 from __future__ import annotations
 
@@ -18,13 +23,15 @@ EXACT = "access relations"
 
 @of_expressions
 def prove(a: Any, b: Any, *, rounds: int = 3, seed: int = 0) -> Proof:
-    """Decide whether two scopes or programs have the same value at every output point for all inputs, over the reals.
+    """Decide whether two scopes or programs have the same value at every output point for all
+    inputs, over the reals.
 
-    Exact where both are sums of products of elements, once nested scopes are inlined: their access relations are compared
-    with multiplicity, and where they differ the region is exact. Functions, quotients and maxima are equal where their
-    arguments are. Elsewhere both are evaluated at `rounds` random inputs that `seed` draws, over a prime field, and the
-    verdict is `"tested"`. Outputs are compared in order, their points counted from 0 on every axis; a point at which a scope
-    has no value is 0. Raises `NotationError` for anything but a scope or a program.
+    Exact where both are sums of products of elements, once nested scopes are inlined: their access
+    relations are compared with multiplicity, and where they differ the region is exact. Functions,
+    quotients and maxima are equal where their arguments are. Elsewhere both are evaluated at
+    `rounds` random inputs that `seed` draws, over a prime field, and the verdict is `"tested"`.
+    Outputs are compared in order, their points counted from 0 on every axis; a point at which a
+    scope has no value is 0. Raises `NotationError` for anything but a scope or a program.
 
     >>> import einalg as ea
     >>> a = ea.parse("O[i] += A[i,j]*x[j]", A=(4, 5), x=(5,))
@@ -48,32 +55,31 @@ def prove(a: Any, b: Any, *, rounds: int = 3, seed: int = 0) -> Proof:
 
 
 def _output(one: Scope, two: Scope, rounds: int, seed: int) -> Proof:
-    outcome = compare_exactly(one, two)
-    if outcome.equal is None:
+    comparison = compare_exactly(one, two)
+    if comparison.equal is None:
         return compare(one, two, rounds, seed)
-    return (
-        Proof(PROVED, None, EXACT, 0.0)
-        if outcome.equal
-        else Proof(DIFFERENT, outcome.region, EXACT, 0.0)
-    )
+    if comparison.equal:
+        return Proof(PROVED, None, EXACT, 0.0)
+    return Proof(DIFFERENT, comparison.region, EXACT, 0.0)
 
 
 def _weakest(proofs: list[Proof]) -> Proof:
-    """What is known of all outputs: the verdict of the least certain one, and a bound for all together."""
-    tested = [p for p in proofs if p.verdict == TESTED]
+    """Return what is known of all outputs: the verdict of the least certain one, and a bound for
+    all together.
+    """
+    tested = [proof for proof in proofs if proof.verdict == TESTED]
     if not tested:
         return replace(proofs[0], output=None)
-    bounds = [p.error_probability for p in tested]
-    unknown = next((p for p in tested if p.error_probability is None), None)
-    if unknown is not None:
-        return replace(unknown, output=None)
-    return replace(
-        tested[0], output=None, error_probability=min(1.0, sum(b for b in bounds if b is not None))
-    )
+    total = 0.0
+    for proof in tested:
+        if proof.error_probability is None:
+            return replace(proof, output=None)
+        total += proof.error_probability
+    return replace(tested[0], output=None, error_probability=min(1.0, total))
 
 
 def _mismatch(one: Program, two: Program) -> str | None:
-    """Why the two cannot be equal at a glance."""
+    """Say why the two cannot be equal at a glance; None where they can."""
     if len(one.outputs) != len(two.outputs):
         return f"one has {len(one.outputs)} outputs, the other {len(two.outputs)}"
     for a, b in zip(one.outputs, two.outputs):

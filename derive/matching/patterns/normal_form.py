@@ -181,15 +181,11 @@ def skeleton(body: Any, names: Mapping[Access, str] | None = None) -> Any:
     ('Sum', ('Mul', ('read', 'read')))
     """
     if isinstance(body, Access):
-        if names:
-            return names[body]
-        return "read"
+        return names[body] if names else "read"
     if isinstance(body, Reduce):
         return body.op, skeleton(body.body, names)
     if not body.args:
-        if body.is_number:
-            return "number"
-        return "index"
+        return "number" if body.is_number else "index"
     parts = [skeleton(part, names) for part in body.args]
     if isinstance(body, sympy.Pow) and body.exp == 2:
         return "Mul", (parts[0], parts[0])

@@ -16,7 +16,7 @@ import numpy as np
 
 from derive.proof.exact.guards import Conjunction, Ranges, needed
 from derive.proof.exact.point_sets import conjunctions_of
-from derive.proof.exact.polynomial import Factor, Known, Polynomial, Term, summed
+from derive.proof.exact.polynomial import Factor, ConstantElements, Polynomial, Term, summed
 from einalg.language.index.affine import Affine, Index
 from einalg.language.index.constraint import Constraint
 
@@ -29,7 +29,7 @@ Weights = list[tuple[Fraction, Conjunction]]
 
 def evaluated(term: Term, ranges: Ranges, most: int = MOST_PARTS) -> Polynomial:
     """The term as a sum of terms without constants; those whose tables are too large or too irregular stay."""
-    if not any(isinstance(f.head, Known) for f in term.factors):
+    if not any(isinstance(f.head, ConstantElements) for f in term.factors):
         return (term,)
     for group in _groups(term):
         found = _weights(group, term, ranges, most)
@@ -64,7 +64,7 @@ def _groups(term: Term) -> list[list[Factor]]:
     own = _own_indices(term)
     groups: list[tuple[set[Index], list[Factor]]] = []
     for factor in term.factors:
-        if isinstance(factor.head, Known):
+        if isinstance(factor.head, ConstantElements):
             shared = own & {i for s in factor.subscripts for i in s.indices}
             joined = [g for g in groups if g[0] & shared]
             groups = [g for g in groups if not any(g is j for j in joined)]
@@ -79,11 +79,11 @@ def _groups(term: Term) -> list[list[Factor]]:
 
 def _own_indices(term: Term) -> set[Index]:
     """Summed indices that occur in constants only, and there apart from all others."""
-    known = [f for f in term.factors if isinstance(f.head, Known)]
+    known = [f for f in term.factors if isinstance(f.head, ConstantElements)]
     others = {
         i
         for f in term.factors
-        if not isinstance(f.head, Known)
+        if not isinstance(f.head, ConstantElements)
         for s in f.subscripts
         for i in s.indices
     }

@@ -29,7 +29,7 @@ from derive.proof.exact.polynomial import (
     Factor,
     FunctionFactor,
     IndexValue,
-    Known,
+    ConstantElements,
     OutsideFragment,
     Polynomial,
     constant,
@@ -266,8 +266,8 @@ class Inliner:
 
 
 @lru_cache(maxsize=256)
-def _known(tensor: ConstantTensor) -> Known:
-    return Known(tensor.shape, tuple(Fraction(int(v.p), int(v.q)) for v in tensor.values))
+def _known(tensor: ConstantTensor) -> ConstantElements:
+    return ConstantElements(tensor.shape, tuple(Fraction(int(v.p), int(v.q)) for v in tensor.values))
 
 
 def _factor_of(opaque: FunctionFactor) -> Factor:
@@ -294,7 +294,7 @@ def _met(element: Polynomial, op: str) -> Polynomial:
         if len(parts) > 1:
             return tuple(term for part in parts for term in _met(part, op))
     factor = single_factor(element)
-    if factor is None or isinstance(factor.head, Known):
+    if factor is None or isinstance(factor.head, ConstantElements):
         return of_factor(_factor_of(FunctionFactor("value", (element,))))
     if isinstance(factor.head, FunctionFactor) and factor.head.function == _reduction_name(op):
         return factor.head.arguments[0]

@@ -32,7 +32,7 @@ class ElementFactor:
 
 
 @dataclass(frozen=True)
-class Known:
+class ConstantElements:
     """The elements of a constant tensor: exact values in row-major order."""
 
     shape: tuple[int, ...]
@@ -76,7 +76,7 @@ class FunctionFactor:
         return tuple(sorted(found, key=lambda i: (i.name[0] != "x", len(i.name), i.name)))
 
 
-Head = ElementFactor | Known | ConstantFactor | IndexValue | FunctionFactor
+Head = ElementFactor | ConstantElements | ConstantFactor | IndexValue | FunctionFactor
 
 
 @dataclass(frozen=True)

@@ -1,8 +1,10 @@
 """Equality outside the exact fragment: evaluation at random inputs (design §9).
 
-First over a large prime field, where functions are random but equal on equal arguments: what is equal there is equal. What is
-not may still obey a law of the functions, and is decided by exact rational numbers where those suffice, else in double
-precision: at fractions and at large numbers too, of both signs. Where evaluating an output as a whole takes too long, blocks of it are evaluated.
+First over a large prime field, where functions are random but equal on equal arguments: what is
+equal there is equal. What is not may still obey a law of the functions, and is decided by exact
+rational numbers where those suffice, else in double precision: at fractions and at large numbers
+too, of both signs. Where evaluating an output as a whole takes too long, blocks of it are
+evaluated.
 """
 
 from __future__ import annotations
@@ -18,7 +20,14 @@ import numpy as np
 from derive.proof.exact.products import union
 from derive.proof.outcome.regions import from_mask
 from derive.proof.outcome.verdict import DIFFERENT, PROVED, TESTED, Proof
-from derive.proof.random.blocks import OutputBlock, block_extents, cut, origins, values_for, work
+from derive.proof.random.blocks import (
+    OutputBlock,
+    block_extents,
+    cut_block,
+    evaluation_steps,
+    origins,
+    values_for,
+)
 from derive.proof.random.laws import Laws, laws, miss_probability
 from derive.proof.random.rounding import in_double, rounding
 from einalg.language.index.affine import IndexArithmetic
@@ -30,23 +39,28 @@ from einalg.language.ir.dtypes import is_float
 from einalg.language.ir.scope import Scope
 from einalg.language.ir.tensor import Access, Tensor
 
-MOST_WORK = 5_000_000  # bodies evaluated at once by the executor
-MOST_EXACT_WORK = 10_000  # by the reference evaluator
+MAX_STEPS = 5_000_000  # bodies evaluated at once by the executor
+MAX_EXACT_STEPS = 10_000  # and by the reference evaluator
 EXACT_ROUNDS = 6  # for every round: few numbers meet few of the cases that an order distinguishes
 EXACTLY = "exact evaluation at random rational numbers"
+IN_FIELD = f"evaluation modulo {MERSENNE}"
+IN_DOUBLE = "evaluation in double precision"
 DIVISORS = (1, 1, 2, 3, 8)  # of the fractions that are drawn
-BESIDE = (Fraction(0), *(Fraction(side, below) for below in (1, 2, 8, 1000) for side in (-1, 1)))
-FEW, MOST_ROUNDS = 200, 50  # elements of all rounds, where there are fewer
-MOST_REACH, MOST_MARK = (
-    10**12,
-    20,
-)  # of a number beside which is drawn; exp and its kin leave nothing to see of larger ones
+NEIGHBOURS = (  # of a number that is compared with: itself, and what is near it on both sides
+    Fraction(0),
+    *(Fraction(side, below) for below in (1, 2, 8, 1000) for side in (-1, 1)),
+)
+MIN_ELEMENTS = 200  # of all rounds in double precision, where an output has fewer
+MAX_ROUNDS = 50
+MAX_MARK = 10**12  # a number of an expression near which inputs are drawn
+MAX_DOUBLE_MARK = 20  # the same in double precision: exp and its kin hide what is near larger ones
 TOLERANCE = 1e-11  # of functions in double precision, relative to an element, beside its rounding
 Array = np.ndarray[Any, Any]
-Comparison = Callable[
-    [OutputBlock, np.random.Generator], Array
-]  # where the sides differ at inputs that are drawn
-Found = dict[tuple[int, ...], Array]
+Draw = Callable[[np.random.Generator, Any], Array]
+# Where the sides of a block differ: at inputs that are drawn, or at these arrays.
+Comparison = Callable[[OutputBlock, np.random.Generator], Array]
+ArrayComparison = Callable[[OutputBlock, Mapping[str, Array]], Array]
+Differences = dict[tuple[int, ...], Array]  # by the origin of the block, where both sides differ
 
 
 @dataclass(frozen=True)
@@ -58,166 +72,206 @@ class _Tests:
     rounds: int
     seed: int
 
-    def blocks(self, number: int, limit: int) -> Iterator[tuple[OutputBlock, np.random.Generator]]:
-        """What is evaluated in a round: the whole output where it is small, else the first and the last corner in turn, and some block."""
+    def blocks(
+        self, number: int, max_steps: int
+    ) -> Iterator[tuple[OutputBlock, np.random.Generator]]:
+        """Yield what is evaluated in a round: the whole output where it is small, else the first
+        and the last corner in turn, and some block.
+        """
         rng = np.random.default_rng([self.seed, number])
         scopes = [self.one, self.two]
-        extents = block_extents(scopes, limit)
+        extents = block_extents(scopes, max_steps)
         for origin in origins(self.one.shape, extents, number, rng):
-            yield cut(scopes, origin, extents), rng
+            yield cut_block(scopes, origin, extents), rng
 
-    def is_whole(self, limit: int) -> bool:
-        return work([self.one, self.two]) <= limit
+    def is_whole(self, max_steps: int) -> bool:
+        """Return whether the output is evaluated as a whole."""
+        return evaluation_steps([self.one, self.two]) <= max_steps
 
-    def region(self, found: Found) -> Any:
-        """The union of what differed in all rounds."""
-        parts = [
-            from_mask(mask, [i.name for i in self.one.indices], origin)
-            for origin, mask in found.items()
-        ]
+    def region(self, differences: Differences) -> Any:
+        """Return the union of what differed in all rounds."""
+        names = [index.name for index in self.one.indices]
+        parts = [from_mask(mask, names, origin) for origin, mask in differences.items()]
         return union(parts).coalesce()
 
     def proof(
-        self, verdict: str, method: str, limit: int, region: Any = None, error: float | None = None
+        self,
+        verdict: str,
+        method: str,
+        max_steps: int,
+        region: Any = None,
+        error: float | None = None,
     ) -> Proof:
-        where = "" if self.is_whole(limit) else ", on blocks of the output"
-        return Proof(verdict, region, f"{method}{where}", error)
+        if not self.is_whole(max_steps):
+            method = f"{method}, on blocks of the output"
+        return Proof(verdict, region, method, error)
 
 
 def compare(one: Scope, two: Scope, rounds: int, seed: int) -> Proof:
-    """Compare two scopes of one shape by evaluation, `rounds` times with inputs that `seed` draws."""
+    """Compare two scopes of one shape by evaluation, `rounds` times with inputs that `seed`
+    draws.
+    """
     tests = _Tests(one, two, max(1, rounds), seed)
     if not prod(one.shape):
         return Proof(PROVED, None, "there is no output point", 0.0)
-    found = _differing(tests, MOST_WORK, _unequal_in_field, confirm=True)
+    differences = _differences(tests, MAX_STEPS, _unequal_in_field, confirm=True)
     kind = max(laws(one), laws(two))
-    if found and kind is Laws.RATIONAL:
-        return tests.proof(
-            DIFFERENT, f"evaluation modulo {MERSENNE}", MOST_WORK, tests.region(found), 0.0
-        )
-    equal = None if found else _equal_in_field(tests)
-    if equal is not None and (equal.error_probability is not None or kind is Laws.RATIONAL):
+    if differences:
+        if kind is Laws.RATIONAL:
+            return tests.proof(DIFFERENT, IN_FIELD, MAX_STEPS, tests.region(differences), 0.0)
+        return _over_reals(tests, kind)
+    equal = _equal_in_field(tests)
+    if equal.error_probability is not None or kind is Laws.RATIONAL:
         return equal
-    decided = _in_rationals(tests) if kind is Laws.ORDERED else None
-    if decided is None:
-        decided = _in_floats(tests)
-    return (
-        decided
-        if equal is None or decided.verdict == DIFFERENT
-        else replace(equal, method=f"{equal.method}; {decided.method}")
-    )
+    decided = _over_reals(tests, kind)
+    if decided.verdict == DIFFERENT:
+        return decided
+    return replace(equal, method=f"{equal.method}; {decided.method}")
+
+
+def _over_reals(tests: _Tests, kind: Laws) -> Proof:
+    """Compare by rational numbers where these suffice, else in double precision."""
+    if kind is Laws.ORDERED:
+        decided = _in_rationals(tests)
+        if decided is not None:
+            return decided
+    return _in_floats(tests)
 
 
 def _equal_in_field(tests: _Tests) -> Proof:
-    whole = tests.is_whole(MOST_WORK)
-    chance = miss_probability([tests.one, tests.two], MERSENNE) if whole else None
-    times = f"{tests.rounds} random input{'s' if tests.rounds > 1 else ''}"
-    return tests.proof(
-        TESTED,
-        f"evaluation modulo {MERSENNE} at {times}",
-        MOST_WORK,
-        error=None if chance is None else chance**tests.rounds,
-    )
+    """Return that no difference was seen in the field, with the bound of the error."""
+    chance = None
+    if tests.is_whole(MAX_STEPS):
+        chance = miss_probability([tests.one, tests.two], MERSENNE)
+    error = None if chance is None else chance**tests.rounds
+    plural = "s" if tests.rounds > 1 else ""
+    method = f"{IN_FIELD} at {tests.rounds} random input{plural}"
+    return tests.proof(TESTED, method, MAX_STEPS, error=error)
 
 
-def _differing(tests: _Tests, limit: int, differs: Comparison, confirm: bool = False) -> Found:
-    """Where the sides differ, by the blocks' origins; `confirm` asks for a second input on which they do."""
-    found: Found = {}
+def _differences(
+    tests: _Tests, max_steps: int, differs: Comparison, confirm: bool = False
+) -> Differences:
+    """Return where the sides differ, by the blocks' origins; `confirm` asks for a second input on
+    which they do.
+    """
+    differences: Differences = {}
     for number in range(tests.rounds):
-        for block, rng in tests.blocks(number, limit):
+        for block, rng in tests.blocks(number, max_steps):
             mask = differs(block, rng)
             if confirm and mask.any():
                 mask = mask & differs(block, rng)
             if mask.any():
-                found[block.origin] = found.get(block.origin, False) | mask
+                differences[block.origin] = differences.get(block.origin, False) | mask
                 if mask.shape != tests.one.shape:
-                    return found
-    return found
+                    return differences
+    return differences
 
 
 def _unequal_in_field(block: OutputBlock, rng: np.random.Generator) -> Array:
-    """Both sides over the prime field; the functions that it lacks are drawn anew every time."""
+    """Compare both sides over the prime field; the functions that it lacks are drawn anew every
+    time.
+    """
     field = PrimeField(MERSENNE, seed=int(rng.integers(2**31)))
-    arrays = {
-        name: values_for(t, lambda shape: rng.integers(0, MERSENNE, shape))
-        for name, t in block.tensors.items()
-    }
-    one, two = (
-        next(iter(execute(scope, arrays, arithmetic=field).values())) for scope in block.scopes
-    )
+    arrays = {}
+    for name, tensor in block.tensors.items():
+        arrays[name] = values_for(tensor, lambda shape: rng.integers(0, MERSENNE, shape))
+    one, two = [_only_value(execute(s, arrays, arithmetic=field)) for s in block.scopes]
     return np.asarray(one != two)
 
 
+def _only_value(results: Mapping[str, Array]) -> Array:
+    (value,) = results.values()
+    return value
+
+
 def _in_rationals(tests: _Tests) -> Proof | None:
-    """Exact, on rational numbers, among which ties are common; None where a division by zero spoils it."""
+    """Compare exactly, on rational numbers, among which ties are common; None where a division by
+    zero spoils it.
+    """
+    more = replace(tests, rounds=EXACT_ROUNDS * tests.rounds)
     try:
-        found = _differing(
-            replace(tests, rounds=EXACT_ROUNDS * tests.rounds),
-            MOST_EXACT_WORK,
-            _unequal_exactly(_marks(tests)),
-        )
+        differences = _differences(more, MAX_EXACT_STEPS, _unequal_exactly(_marks(tests)))
     except (ZeroDivisionError, OverflowError, TypeError):
         return None
-    if not found:
-        return tests.proof(TESTED, EXACTLY, MOST_EXACT_WORK)
-    return tests.proof(DIFFERENT, EXACTLY, MOST_EXACT_WORK, tests.region(found), 0.0)
+    if not differences:
+        return tests.proof(TESTED, EXACTLY, MAX_EXACT_STEPS)
+    return tests.proof(DIFFERENT, EXACTLY, MAX_EXACT_STEPS, tests.region(differences), 0.0)
 
 
 def _marks(tests: _Tests) -> list[Fraction]:
-    """The numbers of both sides: inputs must lie on either side of what they are compared with."""
-    numbers = {abs(number) for scope in (tests.one, tests.two) for number in _numbers(scope.body)}
-    return sorted({Fraction(0), *numbers, *(-number for number in numbers)})
+    """Return the numbers of both sides, of both signs, and 0: inputs must lie on either side of
+    what they are compared with.
+    """
+    marks = {Fraction(0)}
+    for scope in (tests.one, tests.two):
+        for number in _numbers(scope.body):
+            marks.update((number, -number))
+    return sorted(marks)
 
 
 def _numbers(body: Any) -> Iterator[Fraction]:
-    """Those of a body that are not too large."""
-    if isinstance(body, (Access, IndexArithmetic)):
+    """Yield the numbers of a body that are not too large."""
+    if isinstance(body, Reduce):
+        yield from _numbers(body.body)
+    elif isinstance(body, (Access, IndexArithmetic)):
         return
-    if body.is_Number:
-        if body.is_finite and abs(body) <= MOST_REACH:
-            yield Fraction(int(body.p), int(body.q)) if body.is_Rational else Fraction(float(body))
-        return
-    for part in [body.body] if isinstance(body, Reduce) else body.args:
-        yield from _numbers(part)
+    elif body.is_Number:
+        if body.is_finite and abs(body) <= MAX_MARK:
+            yield _fraction_of(body)
+    else:
+        for part in body.args:
+            yield from _numbers(part)
+
+
+def _fraction_of(number: Any) -> Fraction:
+    if number.is_Rational:
+        return Fraction(int(number.p), int(number.q))
+    return Fraction(float(number))
 
 
 def _unequal_exactly(marks: Sequence[Fraction]) -> Comparison:
-    top = 2 * int(marks[-1]) + 2
+    """Return the comparison at rational numbers, some of them near these marks."""
+    most = 2 * int(marks[-1]) + 2
+    ranges = [(-3, 3), (-1000, 1000), (1, 9), (-9, -1), (-most, most)]
 
     def differs(block: OutputBlock, rng: np.random.Generator) -> Array:
-        low, high = map(int, rng.choice([(-3, 3), (-1000, 1000), (1, 9), (-9, -1), (-top, top)]))
-        arrays = {
-            name: values_for(t, _rationals(t, rng, low, high, marks))
-            for name, t in block.tensors.items()
-        }
-        one, two = (
-            evaluate(scope, **{name: arrays[name] for name in scope.tensors if name in arrays})
-            for scope in block.scopes
-        )
+        low, high = map(int, rng.choice(ranges))
+        arrays = {}
+        for name, tensor in block.tensors.items():
+            arrays[name] = values_for(tensor, _rationals(tensor, rng, low, high, marks))
+        one, two = [evaluate(scope, **_arrays_of(scope, arrays)) for scope in block.scopes]
         return np.asarray(one != two)
 
     return differs
 
 
+def _arrays_of(scope: Scope, arrays: Mapping[str, Array]) -> dict[str, Array]:
+    return {name: arrays[name] for name in scope.tensors if name in arrays}
+
+
 def _rationals(
     tensor: Tensor, rng: np.random.Generator, low: int, high: int, marks: Sequence[Fraction]
 ) -> Callable[[Any], Array]:
-    """Draws integers, for a tensor of floats fractions too, and every third near one of some marks."""
-    whole = not is_float(tensor.dtype)
+    """Return a function that draws integers, for a tensor of floats fractions too, and every third
+    near one of some marks.
+    """
 
-    def draw(shape: Any) -> Array:
-        divisors = np.ones(shape, np.int64) if whole else rng.choice(DIVISORS, shape)
-        drawn = np.asarray(_fraction(rng.integers(low * divisors, high * divisors + 1), divisors))
-        near = np.asarray(
-            _sum(
-                rng.choice(np.array(marks, object), shape),
-                rng.choice(np.array(BESIDE, object), shape),
-            )
-        )
-        chosen = np.where(rng.random(shape) < 1 / 3, near, drawn)
-        return np.asarray(_integer(chosen)).astype(np.int64) if whole else chosen
+    def drawn(shape: Any, divisors: Array) -> Array:
+        numerators = rng.integers(low * divisors, high * divisors + 1)
+        anywhere = np.asarray(_fraction(numerators, divisors))
+        mark = rng.choice(np.array(marks, object), shape)
+        neighbour = rng.choice(np.array(NEIGHBOURS, object), shape)
+        near = np.asarray(_sum(mark, neighbour))
+        return np.where(rng.random(shape) < 1 / 3, near, anywhere)
 
-    return draw
+    def fractions(shape: Any) -> Array:
+        return drawn(shape, rng.choice(DIVISORS, shape))
+
+    def integers(shape: Any) -> Array:
+        return np.asarray(_integer(drawn(shape, np.ones(shape, np.int64)))).astype(np.int64)
+
+    return fractions if is_float(tensor.dtype) else integers
 
 
 _fraction = np.frompyfunc(lambda above, below: Fraction(int(above), int(below)), 2, 1)
@@ -226,66 +280,75 @@ _integer = np.frompyfunc(round, 1, 1)
 
 
 def _in_floats(tests: _Tests) -> Proof:
-    """Double precision: inputs of both signs, and positive ones, where more is defined. What one side alone has a value for differs."""
-    method, found = "evaluation in double precision", Found()
-    marks = [float(mark) for mark in _marks(tests) if abs(mark) < MOST_MARK]
+    """Compare in double precision: inputs of both signs, and positive ones, where more is defined.
+    Where one side alone has a value, they differ.
+    """
+    rounds = max(tests.rounds, min(MAX_ROUNDS, MIN_ELEMENTS // prod(tests.one.shape)))
+    tests = replace(tests, rounds=rounds)
+    for draw in (_near_marks(tests), _positive):
+        for differs in (_unequal_values, _unequal_domains):
+            differences = _differences(tests, MAX_STEPS, _in_double(draw, differs))
+            if differences:
+                return tests.proof(DIFFERENT, IN_DOUBLE, MAX_STEPS, tests.region(differences))
+    return tests.proof(TESTED, IN_DOUBLE, MAX_STEPS)
 
-    def either(rng: np.random.Generator, shape: Any) -> Array:
+
+def _near_marks(tests: _Tests) -> Draw:
+    """Return a function that draws numbers of both signs, every third near a number that stands in
+    a side.
+    """
+    marks = [float(mark) for mark in _marks(tests) if abs(mark) < MAX_DOUBLE_MARK]
+
+    def draw(rng: np.random.Generator, shape: Any) -> Array:
         near = rng.choice(marks, shape) + rng.normal(size=shape)
-        return np.where(
-            rng.random(shape) < 1 / 3,
-            near,
-            rng.normal(size=shape) * rng.choice([1, 1 + marks[-1]], shape),
-        )
+        is_near = rng.random(shape) < 1 / 3
+        anywhere = rng.normal(size=shape) * rng.choice([1, 1 + marks[-1]], shape)
+        return np.where(is_near, near, anywhere)
 
-    tests = replace(tests, rounds=max(tests.rounds, min(MOST_ROUNDS, FEW // prod(tests.one.shape))))
-    for draw in (either, lambda rng, shape: rng.uniform(0.25, 1.75, shape)):
-        found = (
-            found
-            or _differing(tests, MOST_WORK, _in_double(draw, _apart))
-            or _differing(tests, MOST_WORK, _in_double(draw, _undefined))
-        )
-    if found:
-        return tests.proof(DIFFERENT, method, MOST_WORK, tests.region(found))
-    return tests.proof(TESTED, method, MOST_WORK)
+    return draw
 
 
-def _in_double(
-    draw: Callable[[np.random.Generator, Any], Array],
-    differs: Callable[[OutputBlock, Mapping[str, Array]], Array],
-) -> Comparison:
+def _positive(rng: np.random.Generator, shape: Any) -> Array:
+    return rng.uniform(0.25, 1.75, shape)
+
+
+def _in_double(draw: Draw, differs: ArrayComparison) -> Comparison:
+    """Return the comparison at arrays that are drawn, integers for tensors of integers."""
+
     def differs_at(block: OutputBlock, rng: np.random.Generator) -> Array:
-        return differs(
-            block,
-            {
-                name: values_for(t, lambda shape, t=t: _of_type(draw(rng, shape), t))
-                for name, t in block.tensors.items()
-            },
-        )
+        arrays = {}
+        for name, tensor in block.tensors.items():
+            arrays[name] = _double_values(tensor, draw, rng)
+        return differs(block, arrays)
 
     return differs_at
 
 
-def _of_type(drawn: Any, tensor: Tensor) -> Any:
-    return drawn if is_float(tensor.dtype) else np.rint(4 * np.asarray(drawn))
+def _double_values(tensor: Tensor, draw: Draw, rng: np.random.Generator) -> Array:
+    def of_type(shape: Any) -> Array:
+        drawn = draw(rng, shape)
+        if is_float(tensor.dtype):
+            return drawn
+        return np.rint(4 * np.asarray(drawn))
+
+    return values_for(tensor, of_type)
 
 
-def _undefined(block: OutputBlock, arrays: Mapping[str, Array]) -> Array:
-    one, two = (in_double(scope, arrays) for scope in block.scopes)
+def _unequal_domains(block: OutputBlock, arrays: Mapping[str, Array]) -> Array:
+    """Return where one side alone has a value."""
+    one, two = [in_double(scope, arrays) for scope in block.scopes]
     return np.isfinite(one) != np.isfinite(two)
 
 
-def _apart(block: OutputBlock, arrays: Mapping[str, Array]) -> Array:
-    """Where the sides differ by more than a small part of the element itself, and by more than they are rounded there."""
-    one, two = (in_double(scope, arrays) for scope in block.scopes)
+def _unequal_values(block: OutputBlock, arrays: Mapping[str, Array]) -> Array:
+    """Return where the sides differ by more than a small part of the element itself, and by more
+    than they are rounded there.
+    """
+    one, two = [in_double(scope, arrays) for scope in block.scopes]
     with np.errstate(invalid="ignore", over="ignore"):
-        far = (
-            np.isfinite(one)
-            & np.isfinite(two)
-            & (np.abs(one - two) > TOLERANCE * np.maximum(np.abs(one), np.abs(two)))
-        )
-        return (
-            far & (np.abs(one - two) > sum(rounding(scope, arrays) for scope in block.scopes))
-            if far.any()
-            else far
-        )
+        distance = np.abs(one - two)
+        larger = np.maximum(np.abs(one), np.abs(two))
+        far = np.isfinite(one) & np.isfinite(two) & (distance > TOLERANCE * larger)
+        if not far.any():
+            return far
+        return far & (distance > sum(rounding(scope, arrays) for scope in block.scopes))

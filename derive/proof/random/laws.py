@@ -1,4 +1,6 @@
-"""Which laws an expression obeys besides those of a field, and how large its degree is: what an evaluation can tell (design §9)."""
+"""Which laws an expression obeys besides those of a field, and how large its degree is: what an
+evaluation can tell (design §9).
+"""
 
 from __future__ import annotations
 
@@ -18,6 +20,7 @@ from einalg.language.ir.scope import Scope, all_scopes
 from einalg.language.ir.tensor import Access, Constant, Padded
 from einalg.language.ir.traversal import accesses
 
+FIELD_REDUCTIONS = "Sum", "Prod"
 ORDERED_FUNCTIONS = (
     sympy.Max,
     sympy.Min,
@@ -32,7 +35,9 @@ ORDERED_FUNCTIONS = (
 
 
 class Laws(IntEnum):
-    """`RATIONAL`: a difference in a field is a difference. `ORDERED`: exact on rational numbers. `REAL`: everything else."""
+    """`RATIONAL`: a difference in a field is a difference. `ORDERED`: exact on rational numbers.
+    `REAL`: everything else.
+    """
 
     RATIONAL = 0
     ORDERED = 1
@@ -40,26 +45,34 @@ class Laws(IntEnum):
 
 
 def laws(scope: Scope) -> Laws:
-    """What the functions of an expression, and of what it reads, obey."""
+    """Return what the functions of an expression, and of what it reads, obey."""
     return max((_laws(node.body) for node in all_scopes(scope)), default=Laws.RATIONAL)
 
 
 def _laws(body: Any) -> Laws:
-    if isinstance(body, Access):
-        return max(_laws(fill) for fill in (sympy.S.Zero, *_fills(body.base)))
     if isinstance(body, IndexArithmetic):
         return Laws.RATIONAL
+    if isinstance(body, Access):
+        return _weakest(*map(_laws, _fills(body.base)))
     if isinstance(body, Reduce):
-        return max(_laws(body.body), Laws.RATIONAL if body.op in ("Sum", "Prod") else Laws.ORDERED)
+        return _weakest(_laws(body.body), _reduction_laws(body))
     if not body.args:
         return _constant_laws(body)
-    return max(_function_laws(body), *(_laws(a) for a in body.args))
+    return _weakest(_function_laws(body), *map(_laws, body.args))
+
+
+def _weakest(*several: Laws) -> Laws:
+    return max(several, default=Laws.RATIONAL)
 
 
 def _fills(view: Any) -> Iterable[Any]:
     while isinstance(view, Padded):
         yield view.fill
         view = view.base
+
+
+def _reduction_laws(node: Reduce) -> Laws:
+    return Laws.RATIONAL if node.op in FIELD_REDUCTIONS else Laws.ORDERED
 
 
 def _constant_laws(value: Any) -> Laws:
@@ -72,23 +85,23 @@ def _function_laws(body: Any) -> Laws:
     if isinstance(body, (sympy.Add, sympy.Mul, sympy.Piecewise, ExprCondPair)):
         return Laws.RATIONAL
     if isinstance(body, sympy.Pow):
-        return (
-            Laws.RATIONAL
-            if body.exp.is_Integer
-            or (isinstance(body.exp, IndexArithmetic) and body.base.is_Rational)
-            else Laws.REAL
-        )
+        return Laws.RATIONAL if _is_rational_power(body) else Laws.REAL
     if isinstance(body, ORDERED_FUNCTIONS):
-        return (
-            Laws.RATIONAL
-            if next(accesses(body), None) is None and _is_whole(body)
-            else Laws.ORDERED
-        )
+        reads_nothing = next(accesses(body), None) is None
+        return Laws.RATIONAL if reads_nothing and _is_whole(body) else Laws.ORDERED
     return Laws.REAL
 
 
+def _is_rational_power(body: Any) -> bool:
+    if body.exp.is_Integer:
+        return True
+    return isinstance(body.exp, IndexArithmetic) and body.base.is_Rational
+
+
 def _is_whole(body: Any) -> bool:
-    """Return whether a function of indices divides nothing: fields evaluate it with floats, which are exact then."""
+    """Return whether a function of indices divides nothing: fields evaluate it with floats, which
+    are exact then.
+    """
     if isinstance(body, (IndexArithmetic, sympy.Integer)):
         return True
     if isinstance(body, sympy.Pow) and not (body.exp.is_Integer and body.exp >= 0):
@@ -98,18 +111,34 @@ def _is_whole(body: Any) -> bool:
 
 @dataclass(frozen=True)
 class Degree:
-    """Of an element as a rational function of the inputs and of the values of functions, of which there are `applications`."""
+    """The degree of an element as a rational function of the inputs and of the values of functions,
+    of which there are `applications`.
 
-    above: int = 0
-    below: int = 0
+    For `exp(A[i]**2)/B[i]` the numerator has degree 1, the denominator 1, and exp, applied once, an
+    argument of degree 2.
+    """
+
+    numerator: int = 0
+    denominator: int = 0
     applications: int = 0
-    argument: int = 0  # the largest above + below of an argument of a function
+    argument: int = 0  # the largest sum of both degrees of an argument of a function
+
+    @property
+    def both(self) -> int:
+        return self.numerator + self.denominator
 
     def times(self, count: int) -> Degree:
-        """The product of `count` such elements."""
+        """Return the degree of the product of `count` such elements."""
         return Degree(
-            self.above * count, self.below * count, self.applications * count, self.argument
+            self.numerator * count,
+            self.denominator * count,
+            self.applications * count,
+            self.argument,
         )
+
+    @property
+    def inverse(self) -> Degree:
+        return Degree(self.denominator, self.numerator, self.applications, self.argument)
 
 
 class Unbounded(Exception):
@@ -117,72 +146,88 @@ class Unbounded(Exception):
 
 
 def miss_probability(scopes: Iterable[Scope], modulus: int) -> float | None:
-    """A bound of the probability that elements that differ are equal at one random point of a field; None where none is known.
+    """Return a bound of the probability that elements that differ are equal at one random point of
+    a field; None where none is known.
 
-    Schwartz and Zippel: degree / modulus. A function such as exp is as good as random where it is applied, so that besides no
-    two of its different arguments may meet.
+    Schwartz and Zippel: degree / modulus. A function such as exp is as good as random where it is
+    applied, so that besides no two of its different arguments may meet.
     """
     try:
         degrees = [_degree(scope.body, {}) for scope in scopes]
     except Unbounded:
         return None
-    applications = sum(d.applications for d in degrees)
-    meetings = (
-        applications * (applications - 1) // 2 * 2 * max((d.argument for d in degrees), default=0)
-    )
-    return min(1.0, (sum(d.above + d.below for d in degrees) + meetings) / modulus)
+    applications = sum(degree.applications for degree in degrees)
+    pairs = applications * (applications - 1) // 2
+    meetings = pairs * 2 * _largest_argument(degrees)
+    return min(1.0, (sum(degree.both for degree in degrees) + meetings) / modulus)
+
+
+def _largest_argument(degrees: Iterable[Degree]) -> int:
+    return max((degree.argument for degree in degrees), default=0)
 
 
 def _degree(body: Any, known: dict[int, Degree]) -> Degree:
+    """Return the degree of a body; `known` are those of scopes by identity."""
     if isinstance(body, Access):
-        if isinstance(body.tensor, Constant):
-            return Degree()
-        return _degree_of_scope(body.tensor, known) if isinstance(body.tensor, Scope) else Degree(1)
+        return _degree_of_read(body.tensor, known)
     if isinstance(body, Reduce):
-        if body.op not in ("Sum", "Prod"):
-            raise Unbounded
-        inner, count = _degree(body.body, known), prod(it.extent for it in body.iterators)
-        return inner.times(count) if body.op == "Prod" else _sum([inner] * min(count, 1), count)
+        return _degree_of_reduction(body, known)
     if isinstance(body, IndexArithmetic) or next(accesses(body), None) is None:
         return Degree()
-    parts = [_degree(a, known) for a in body.args]
+    parts = [_degree(part, known) for part in body.args]
     if isinstance(body, sympy.Add):
-        return _sum(parts, 1)
+        return _degree_of_sum(parts, 1)
     if isinstance(body, sympy.Mul):
-        above, below, applications = (
-            sum(numbers) for numbers in zip(*((p.above, p.below, p.applications) for p in parts))
-        )
-        return Degree(above, below, applications, max(p.argument for p in parts))
+        return _degree_of_product(parts)
     return _degree_of_function(body, parts)
 
 
-def _degree_of_scope(scope: Scope, known: dict[int, Degree]) -> Degree:
-    if id(scope) not in known:
-        known[id(scope)] = _degree(scope.body, known)
-    return known[id(scope)]
+def _degree_of_read(tensor: Any, known: dict[int, Degree]) -> Degree:
+    if isinstance(tensor, Constant):
+        return Degree()
+    if not isinstance(tensor, Scope):
+        return Degree(1)
+    if id(tensor) not in known:
+        known[id(tensor)] = _degree(tensor.body, known)
+    return known[id(tensor)]
 
 
-def _sum(parts: list[Degree], count: int) -> Degree:
-    """`count` times the sum of elements of these degrees, all denominators different."""
-    below = sum(p.below for p in parts) * count
-    above = max((p.above - p.below for p in parts), default=0) + below
+def _degree_of_reduction(node: Reduce, known: dict[int, Degree]) -> Degree:
+    if node.op not in FIELD_REDUCTIONS:
+        raise Unbounded
+    element = _degree(node.body, known)
+    count = prod(it.extent for it in node.iterators)
+    if node.op == "Prod":
+        return element.times(count)
+    return _degree_of_sum([element] * min(count, 1), count)
+
+
+def _degree_of_sum(parts: list[Degree], count: int) -> Degree:
+    """Return the degree of `count` times the sum of such elements, all denominators different."""
+    denominator = sum(part.denominator for part in parts) * count
+    excess = max((part.numerator - part.denominator for part in parts), default=0)
     return Degree(
-        max(0, above),
-        below,
-        sum(p.applications for p in parts) * count,
-        max((p.argument for p in parts), default=0),
+        max(0, excess + denominator),
+        denominator,
+        sum(part.applications for part in parts) * count,
+        _largest_argument(parts),
     )
+
+
+def _degree_of_product(parts: list[Degree]) -> Degree:
+    numerator = denominator = applications = 0
+    for part in parts:
+        numerator += part.numerator
+        denominator += part.denominator
+        applications += part.applications
+    return Degree(numerator, denominator, applications, _largest_argument(parts))
 
 
 def _degree_of_function(body: Any, parts: list[Degree]) -> Degree:
     if isinstance(body, sympy.Pow) and body.exp.is_Integer:
         power = parts[0].times(abs(int(body.exp)))
-        return (
-            power
-            if body.exp > 0
-            else Degree(power.below, power.above, power.applications, power.argument)
-        )
+        return power if body.exp > 0 else power.inverse
     if isinstance(body, (sympy.Pow, sympy.Piecewise, *ORDERED_FUNCTIONS)):
         raise Unbounded
-    argument = max([p.argument for p in parts] + [sum(p.above + p.below for p in parts)])
-    return Degree(1, 0, sum(p.applications for p in parts) + 1, argument)
+    argument = max(_largest_argument(parts), sum(part.both for part in parts))
+    return Degree(1, 0, sum(part.applications for part in parts) + 1, argument)
