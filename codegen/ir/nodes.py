@@ -1,7 +1,8 @@
-"""The loop IR: a small immutable tree that every printer reads and every schedule writes (design §10).
+"""The loop IR: a small immutable tree that schedules write and printers read (design §10).
 
-Index arithmetic is `einalg.language.index.affine` itself; loop variables are its indices. Subscripts count from 0. Scalar values carry the
-type in which they are computed. A node says nothing about a target: `kind` and `space` are names that a printer maps.
+Index arithmetic is `einalg.language.index.affine` itself; loop variables are its indices.
+Subscripts count from 0. Scalar values carry the type in which they are computed. A node says
+nothing about a target: `kind` and `space` are names that a printer maps.
 """
 
 from __future__ import annotations
@@ -21,11 +22,12 @@ from einalg.language.index.constraint import Constraint
 class Buf:
     """An array of `shape` elements of `dtype` in row-major order.
 
-    `space` says where it lives: `global`, `shared` (by the threads of a block), `local` (an array of one thread), `reg`, or
-    `vector`: a register for each row of the last axis, whose other subscripts are constants once `unroll` loops are written out.
-    `matrix_a`, `matrix_b` and `accumulator` are the fragments of a tensor core, which a warp holds together: the last two axes are
-    those of one matrix.
-    A buffer of one axis with the name of another one is the flat view of its memory.
+    `space` says where it lives: `global`, `shared` (by the threads of a block), `local` (an array
+    of one thread), `reg`, or `vector`: a register for each row of the last axis, whose other
+    subscripts are constants once `unroll` loops are written out. `matrix_a`, `matrix_b` and
+    `accumulator` are the fragments of a tensor core, which a warp holds together: the last two axes
+    are those of one matrix. A buffer of one axis with the name of another one is the flat view of
+    its memory.
     """
 
     name: str
@@ -72,7 +74,10 @@ class Predicate:
 
 @dataclass(frozen=True, slots=True)
 class Apply:
-    """A scalar function: `add mul div neg max min select lt eq and not cast exp …`, computed in `dtype`."""
+    """A scalar function, computed in `dtype`.
+
+    As in `add mul div neg max min select lt eq and not cast exp …`.
+    """
 
     op: str
     arguments: tuple[Value, ...]
@@ -111,11 +116,13 @@ class Store:
 
 @dataclass(frozen=True, slots=True)
 class For:
-    """Run `body` for `low <= index < high`. `range` encloses all values that the index takes in any run of the loop.
+    """Run `body` for `low <= index < high`.
 
-    `kind` says how: `seq`, `unroll`, `rolled` (never written out: what steps share is read again, not kept in registers), `vec` (steps
-    side by side in vector registers), `par` (shared by threads), `block`, `thread`, `warp` (the threads of a warp take each step
-    together), or `lanes`: from 0 to a constant, the steps of every statement in one vector register, or as many of its elements.
+    `range` encloses all values that the index takes in any run of the loop. `kind` says how it
+    runs: `seq`, `unroll`, `rolled` (never written out: what steps share is read again, not kept in
+    registers), `vec` (steps side by side in vector registers), `par` (shared by threads), `block`,
+    `thread`, `warp` (the threads of a warp take each step together), or `lanes`: from 0 to a
+    constant, the steps of every statement in one vector register, or as many of its elements.
     """
 
     index: Index
@@ -127,10 +134,11 @@ class For:
 
     @property
     def extent(self) -> int | None:
-        """The number of steps, where it does not depend on outer loops."""
+        """Return the number of steps; None where it depends on outer loops."""
         if isinstance(self.low, Affine) and isinstance(self.high, Affine):
             steps = self.high - self.low
-            return max(0, steps.const) if not steps.terms else None
+            if not steps.terms:
+                return max(0, steps.const)
         return None
 
 
@@ -145,7 +153,10 @@ class If:
 
 @dataclass(frozen=True, slots=True)
 class Sync:
-    """Wait for the other threads of the `block`, or of the `warp`. Schedules write none: `codegen.targets.cuda.text.barriers` infers them."""
+    """Wait for the other threads of the `block`, or of the `warp`.
+
+    Schedules write none: `codegen.targets.cuda.text.barriers` infers them.
+    """
 
     scope: str = "block"
 
@@ -164,9 +175,10 @@ class Prefetch:
 
 @dataclass(frozen=True, slots=True)
 class Transpose:
-    """Transpose a square of `size` x `size` elements, of which `rows` rows are read from `source` on, `step` elements apart.
+    """Transpose a square of `size` x `size` elements.
 
-    At `target` its columns follow one another, filled up with zeros.
+    `rows` rows of it are read from `source` on, `step` elements apart. At `target` its columns
+    follow one another, filled up with zeros.
     """
 
     source: Ref
@@ -178,9 +190,10 @@ class Transpose:
 
 @dataclass(frozen=True, slots=True)
 class WarpReduce:
-    """Each of `lanes` neighbouring threads of a block gets the values of all of them, combined by `+= *= max min`.
+    """Combine the values of `lanes` neighbouring threads of a block by `+= *= max min`.
 
-    `ref` is private to a thread. `lanes` is a power of 2, at most a warp.
+    Each of them gets the result. `ref` is private to a thread. `lanes` is a power of 2, at most a
+    warp.
     """
 
     ref: Ref
@@ -198,7 +211,10 @@ class FragmentFill:
 
 @dataclass(frozen=True, slots=True)
 class FragmentLoad:
-    """Read a fragment from the matrix that begins at `source`, row after row of its buffer, or column after column where `turned`."""
+    """Read a fragment from the matrix that begins at `source`.
+
+    It is read row after row of its buffer, or column after column where `turned`.
+    """
 
     fragment: Ref
     source: Ref
@@ -240,9 +256,10 @@ Statement = (
 
 @dataclass(frozen=True, slots=True)
 class Function:
-    """One kernel: it reads `inputs` and writes every element of `output`, which overlaps none of them.
+    """One kernel: it reads `inputs` and writes every element of `output`.
 
-    `packs` compute some of the inputs from what is known before a run.
+    The output overlaps none of the inputs. `packs` compute some of these from compile-time
+    constants.
     """
 
     name: str
@@ -254,17 +271,22 @@ class Function:
 
 
 def children(node: Any) -> Iterator[Any]:
-    """The IR nodes and index expressions directly below a node."""
+    """Yield the IR nodes and index expressions directly below a node."""
     for name in _names(type(node)):
         value = getattr(node, name)
-        for part in value if isinstance(value, tuple) else (value,):
+        parts = (value,)
+        if isinstance(value, tuple):
+            parts = value
+        for part in parts:
             if _is_part(type(part)):
                 yield part
 
 
 @cache
 def _names(kind: type) -> tuple[str, ...]:
-    return tuple(field.name for field in fields(kind)) if is_dataclass(kind) else ()
+    if is_dataclass(kind):
+        return tuple(field.name for field in fields(kind))
+    return ()
 
 
 @cache
@@ -273,7 +295,7 @@ def _is_part(kind: type) -> bool:
 
 
 def walk(node: Any) -> Iterator[Any]:
-    """A node and everything below it, outer before inner."""
+    """Yield a node and everything below it, outer before inner."""
     waiting = [node]
     while waiting:
         node = waiting.pop()
@@ -282,20 +304,21 @@ def walk(node: Any) -> Iterator[Any]:
 
 
 def text(node: Any) -> str:
-    """A node spelled out in full, equal exactly for equal nodes.
+    """Return a node spelled out in full, equal exactly for equal nodes.
 
     >>> text(Store(Ref(Buf("O", (4,), "f32"), (Affine(2),)), "=", Number(1, "f32")))
-    "Put(Ref(Buf('O', (4,), 'f32', 'global'), (2,)), '=', Number(1, 'f32'))"
+    "Store(Ref(Buf('O', (4,), 'f32', 'global'), (2,)), '=', Number(1, 'f32'))"
     """
     if isinstance(node, tuple):
-        return "(" + "".join(f"{text(v)}," for v in node) + ")"
+        return "(" + "".join(f"{text(part)}," for part in node) + ")"
     if is_dataclass(node):
-        return (
-            f"{type(node).__name__}({', '.join(text(getattr(node, f.name)) for f in fields(node))})"
-        )
-    return str(node) if isinstance(node, (Affine, Constraint, Index)) else repr(node)
+        parts = [text(getattr(node, name)) for name in _names(type(node))]
+        return f"{type(node).__name__}({', '.join(parts)})"
+    if isinstance(node, (Affine, Constraint, Index)):
+        return str(node)
+    return repr(node)
 
 
 def content_hash(node: Any) -> str:
-    """The key of a node in every cache: 64 hexadecimal digits."""
+    """Return the key of a node in every cache: 64 hexadecimal digits."""
     return sha256(text(node).encode()).hexdigest()

@@ -11,7 +11,7 @@ Names = Mapping[str, str]
 
 
 def renamed(function: Function, names: Names) -> Function:
-    """A function whose inputs and output have other names, to be called with; its body is as it was."""
+    """Return a function whose inputs and output have other names; its body is as it was."""
     return replace(
         function,
         inputs=tuple(_named(b, names) for b in function.inputs),

@@ -1,13 +1,15 @@
-"""Scalar bodies as IR values: the types in which they are computed, and constants folded (design §2).
+"""Scalar bodies as IR values (design §2).
 
-Element types narrower than a machine word are computed in a wider one (f16 in f32, i8 in i32) and rounded where they are stored.
+The types in which they are computed are chosen, and constants folded. Element types narrower than a
+machine word are computed in a wider one (f16 in f32, i8 in i32) and rounded where they are stored.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from fractions import Fraction
-from math import lcm
+from math import inf, lcm
 from typing import Any, Protocol
 
 import sympy
@@ -28,26 +30,49 @@ from einalg.language.ir.tensor import Access
 
 WEAK, WEAK_FLOAT = "weak", "weak float"  # the types of constants: those of what they meet
 FLOAT_FUNCTIONS: dict[Any, str] = {
-    sympy.exp: "exp", sympy.log: "log", sympy.tanh: "tanh", sympy.erf: "erf", sympy.erfc: "erfc", sympy.sin: "sin", sympy.cos: "cos",
-    sympy.tan: "tan", sympy.sinh: "sinh", sympy.cosh: "cosh", sympy.asin: "asin", sympy.acos: "acos", sympy.atan: "atan",
-    sympy.atan2: "atan2", sympy.asinh: "asinh", sympy.acosh: "acosh", sympy.atanh: "atanh", sympy.gamma: "tgamma",
-    sympy.loggamma: "lgamma", sympy.floor: "floor", sympy.ceiling: "ceil", Mod: "mod",
-}  # fmt: skip
-KEEPING_FUNCTIONS: dict[Any, str] = {
+    sympy.exp: "exp",
+    sympy.log: "log",
+    sympy.tanh: "tanh",
+    sympy.erf: "erf",
+    sympy.erfc: "erfc",
+    sympy.sin: "sin",
+    sympy.cos: "cos",
+    sympy.tan: "tan",
+    sympy.sinh: "sinh",
+    sympy.cosh: "cosh",
+    sympy.asin: "asin",
+    sympy.acos: "acos",
+    sympy.atan: "atan",
+    sympy.atan2: "atan2",
+    sympy.asinh: "asinh",
+    sympy.acosh: "acosh",
+    sympy.atanh: "atanh",
+    sympy.gamma: "tgamma",
+    sympy.loggamma: "lgamma",
+    sympy.floor: "floor",
+    sympy.ceiling: "ceil",
+    Mod: "mod",
+}
+SAME_TYPE_FUNCTIONS: dict[Any, str] = {
     sympy.Abs: "abs",
     sympy.sign: "sign",
     sympy.Max: "max",
     sympy.Min: "min",
 }
 COMPARISONS: dict[Any, str] = {
-    sympy.StrictLessThan: "lt", sympy.LessThan: "le", sympy.StrictGreaterThan: "gt", sympy.GreaterThan: "ge", sympy.Eq: "eq", sympy.Ne: "ne",
-}  # fmt: skip
+    sympy.StrictLessThan: "lt",
+    sympy.LessThan: "le",
+    sympy.StrictGreaterThan: "gt",
+    sympy.GreaterThan: "ge",
+    sympy.Eq: "eq",
+    sympy.Ne: "ne",
+}
 LOGIC: dict[Any, str] = {sympy.And: "and", sympy.Or: "or", sympy.Xor: "ne", sympy.Not: "not"}
 COMPUTED = {"bf16": "f32", "f16": "f32", "i8": "i32", "i16": "i32", "u8": "i32", "u16": "i32"}
 
 
 class Leaves(Protocol):
-    """What the values of the parts that depend on the place in the loop nest are."""
+    """The values of the parts of a body that depend on the place in the loop nest."""
 
     def access(self, access: Access) -> Value: ...
     def reduction(self, reduce: Reduce) -> Value: ...
@@ -55,8 +80,11 @@ class Leaves(Protocol):
     def index(self, form: Affine) -> Affine: ...
 
 
+# Constants and types.
+
+
 def computed(dtype: str) -> str:
-    """The type in which elements of `dtype` are computed.
+    """Return the type in which elements of `dtype` are computed.
 
     >>> computed("f16"), computed("u8"), computed("f64")
     ('f32', 'i32', 'f64')
@@ -64,8 +92,15 @@ def computed(dtype: str) -> str:
     return COMPUTED.get(dtype, dtype)
 
 
+def computed_float(dtype: str) -> str:
+    """Return the type in which a function with real values is computed of values of a type."""
+    if is_float(dtype):
+        return dtype
+    return "f32"
+
+
 def constant(value: Any) -> Number:
-    """A SymPy number, exactly where it is rational.
+    """Return a SymPy number, exactly where it is rational.
 
     >>> import sympy
     >>> constant(sympy.Rational(1, 3))
@@ -81,7 +116,9 @@ def constant(value: Any) -> Number:
 
 
 def element(value: Any, dtype: str) -> Number:
-    """A SymPy number as an element of a type; an infinity is the least or the largest integer, whatever wider type it is computed in.
+    """Return a SymPy number as an element of a type.
+
+    An infinity is the least or the largest integer, whatever wider type it is computed in.
 
     >>> import sympy
     >>> element(-sympy.oo, "i8"), element(sympy.oo, "f16")
@@ -90,18 +127,60 @@ def element(value: Any, dtype: str) -> Number:
     if is_float(dtype) or value.is_finite:
         return Number(constant(value).value, computed(dtype))
     least, largest = bounds(dtype)
-    return Number(largest if value > 0 else least, computed(dtype))
+    if value > 0:
+        return Number(largest, computed(dtype))
+    return Number(least, computed(dtype))
+
+
+def common(values: Sequence[Value]) -> str:
+    """Return the type in which a function of some values is computed; constants widen nothing."""
+    has_float_constant = any(value.dtype == WEAK_FLOAT for value in values)
+    dtypes = [computed(v.dtype) for v in values if v.dtype not in (WEAK, WEAK_FLOAT)]
+    if dtypes:
+        dtype = promote(*dtypes)
+        if has_float_constant:
+            return computed_float(dtype)
+        return dtype
+    if has_float_constant:
+        return "f32"
+    if all(isinstance(value, Number) and value.value in (0, 1) for value in values):
+        return "bool"
+    return "i64"
+
+
+def computed_in(scope: Scope) -> str:
+    """Return the type in which the products of a scope are summed.
+
+    Half precision is summed in single precision, truth values in integers; BLAS has neither.
+    """
+    factors = map(result_dtype, _factors(scope.body))
+    return computed(promote(scope.dtype, *factors))
+
+
+def _factors(body: Any) -> list[Access]:
+    """Return the two reads of which a body is the product, or a sum of products; else none."""
+    if isinstance(body, Reduce):
+        body = body.body
+    factors: Sequence[Any] = sympy.Mul.make_args(body)
+    if isinstance(body, sympy.Pow) and body.exp == 2:
+        factors = (body.base, body.base)
+    reads = [factor for factor in factors if isinstance(factor, Access)]
+    if len(reads) == len(factors) == 2:
+        return reads
+    return []
+
+
+# Bodies.
 
 
 def translate(body: Any, leaves: Leaves) -> Value:
-    """The value of a scalar body; `CodegenError` for a function that no printer has."""
+    """Return the value of a scalar body; `CodegenError` for a function that no printer has."""
     if isinstance(body, Access):
         return leaves.access(body)
     if isinstance(body, Reduce):
         return leaves.reduction(body)
     if not isinstance(body, sympy.Integer) and (arithmetic := index_form(body)) is not None:
-        form = leaves.index(arithmetic)
-        return IndexNumber(form) if form.terms else Number(form.const, "i64")
+        return _index_number(leaves.index(arithmetic))
     if isinstance(body, sympy.Piecewise):
         return _piecewise(body, leaves)
     if isinstance(body, Relational):
@@ -110,21 +189,34 @@ def translate(body: Any, leaves: Leaves) -> Value:
         return constant(body)
     if isinstance(body, (sympy.Mul, sympy.Pow)):
         return _product(body, leaves)
-    if (found := _near_zero(body, leaves)) is not None:
-        return found
-    if (
-        isinstance(body, (sympy.floor, sympy.ceiling))
-        and (fraction := _index_fraction(body.args[0])) is not None
-    ):
-        return _function(body, [_of_float("div", [translate(part, leaves) for part in fraction])])
-    arguments = [translate(a, leaves) for a in body.args]
+    return _sum_or_function(body, leaves)
+
+
+def _index_number(form: Affine) -> Value:
+    if form.terms:
+        return IndexNumber(form)
+    return Number(form.const, "i64")
+
+
+def _sum_or_function(body: Any, leaves: Leaves) -> Value:
+    accurate = _near_zero(body, leaves)
+    if accurate is not None:
+        return accurate
+    if isinstance(body, (sympy.floor, sympy.ceiling)):
+        fraction = _index_fraction(body.args[0])
+        if fraction is not None:
+            parts = [translate(part, leaves) for part in fraction]
+            return _function(body, [_of_float("div", parts)])
+    arguments = [translate(argument, leaves) for argument in body.args]
     if isinstance(body, sympy.Add):
         return apply("add", arguments)
     return _function(body, arguments)
 
 
 def _index_fraction(body: Any) -> tuple[Any, Any] | None:
-    """Return the sum of fractions of indices that a body is as one fraction: thirds that are rounded need not add up to 1.
+    """Return a sum of fractions of indices as one fraction; None where a body is no such sum.
+
+    Thirds that are rounded need not add up to 1.
 
     >>> i, j = sympy.symbols("i j")
     >>> _index_fraction(i*j/3 + i**2/2 + 1)
@@ -132,56 +224,78 @@ def _index_fraction(body: Any) -> tuple[Any, Any] | None:
     """
     if not isinstance(body, sympy.Add) or body.atoms(Access, Reduce):
         return None
-    coefficients = [term.as_coeff_Mul()[0] for term in body.args]
+    coefficients: list[Any] = [term.as_coeff_Mul()[0] for term in body.args]
     if not all(coefficient.is_Rational for coefficient in coefficients):
         return None
     divisor = sympy.Integer(lcm(*(int(coefficient.q) for coefficient in coefficients)))
-    return None if divisor == 1 else (sympy.Add(*(divisor * term for term in body.args)), divisor)
+    if divisor == 1:
+        return None
+    return sympy.Add(*(divisor * term for term in body.args)), divisor
 
 
 def _near_zero(body: Any, leaves: Leaves) -> Value | None:
-    """A sum or a logarithm by the function that keeps the digits of small numbers, where there is one."""
-    if (inner := log_of_one_more(body)) is not None:
+    """Return a sum or a logarithm by the function that keeps the digits of small numbers.
+
+    None where there is none.
+    """
+    inner = log_of_one_more(body)
+    if inner is not None:
         return _of_float("log1p", [translate(inner, leaves)])
-    if (parts := exp_less_one(body)) is None:
+    parts = exp_less_one(body)
+    if parts is None:
         return None
     times, inner, rest = parts
-    found = _of_float("expm1", [translate(inner, leaves)])
-    scaled = found if times == 1 else apply("mul", [constant(times), found])
-    return apply("add", [scaled, *(translate(a, leaves) for a in rest)]) if rest else scaled
+    value: Value = _of_float("expm1", [translate(inner, leaves)])
+    if times != 1:
+        value = apply("mul", [constant(times), value])
+    if not rest:
+        return value
+    return apply("add", [value, *(translate(term, leaves) for term in rest)])
 
 
 def _of_float(op: str, arguments: list[Value]) -> Value:
-    dtype = common(arguments)
-    return Apply(op, tuple(arguments), dtype if is_float(dtype) else "f32")
+    return Apply(op, tuple(arguments), computed_float(common(arguments)))
 
 
 def _function(body: Any, arguments: list[Value]) -> Value:
     kind = type(body)
-    if kind in KEEPING_FUNCTIONS:
-        return apply(KEEPING_FUNCTIONS[kind], arguments)
+    if kind in SAME_TYPE_FUNCTIONS:
+        return apply(SAME_TYPE_FUNCTIONS[kind], arguments)
     if kind in LOGIC:
         return apply(LOGIC[kind], arguments, "bool")
     if kind in FLOAT_FUNCTIONS:
         return _of_float(FLOAT_FUNCTIONS[kind], arguments)
     raise CodegenError(
-        f"no code can be generated for the function {kind.__name__}\n  write it with exp, log, tanh, erf, sqrt, powers and Piecewise"
+        f"no code can be generated for the function {kind.__name__}\n"
+        "  write it with exp, log, tanh, erf, sqrt, powers and Piecewise"
     )
 
 
+# Products.
+
+
+@dataclass(frozen=True)
+class _Factor:
+    """A factor of a product, and how often it is one."""
+
+    value: Value
+    times: int = 1
+
+
 def _product(body: Any, leaves: Leaves) -> Value:
-    """A product with its negative powers as one division."""
-    above, below = (
-        list[tuple[Value, int]](),
-        list[tuple[Value, int]](),
-    )  # with how often each is a factor
+    """Return a product with its negative powers as one division."""
+    above: list[_Factor] = []
+    below: list[_Factor] = []
     for factor in sympy.Mul.make_args(body):
-        base, exponent = factor.as_base_exp() if factor.is_Pow else (factor, sympy.S.One)
         if isinstance(factor, sympy.Rational) and not factor.is_Integer and factor.is_finite:
-            above.append((Number(int(factor.p), WEAK), 1))
-            below.append((Number(int(factor.q), WEAK), 1))
-        elif factor.is_number:
-            above.append((constant(factor), 1))
+            above.append(_Factor(Number(int(factor.p), WEAK)))
+            below.append(_Factor(Number(int(factor.q), WEAK)))
+            continue
+        base, exponent = factor, sympy.S.One
+        if factor.is_Pow:
+            base, exponent = factor.as_base_exp()
+        if factor.is_number:
+            above.append(_Factor(constant(factor)))
         elif exponent.is_Number and exponent.is_negative:
             below.append(_power(translate(base, leaves), -exponent, leaves))
         else:
@@ -190,36 +304,41 @@ def _product(body: Any, leaves: Leaves) -> Value:
     if not below:
         return top
     bottom = _multiplied(below)
-    dtype = common([top, bottom])
-    return apply("div", [top, bottom], dtype if is_float(dtype) else "f32")
+    return apply("div", [top, bottom], computed_float(common([top, bottom])))
 
 
-def _multiplied(factors: Sequence[tuple[Value, int]]) -> Value:
-    """The product of values, each as often as is said: all of it is computed in one type."""
-    dtype = common([value for value, _ in factors])
-    return apply(
-        "mul",
-        [
-            value if times == 1 else apply("ipow", [value, Number(times, WEAK)], dtype)
-            for value, times in factors
-        ],
-    )
+def _multiplied(factors: Sequence[_Factor]) -> Value:
+    """Return the product of some factors, all of which is computed in one type."""
+    dtype = common([factor.value for factor in factors])
+    values = []
+    for factor in factors:
+        value = factor.value
+        if factor.times != 1:
+            value = apply("ipow", [value, Number(factor.times, WEAK)], dtype)
+        values.append(value)
+    return apply("mul", values)
 
 
-def _power(base: Value, exponent: Any, leaves: Leaves) -> tuple[Value, int]:
-    """A power as a value, and how often this is a factor of it."""
+def _power(base: Value, exponent: Any, leaves: Leaves) -> _Factor:
     if exponent.is_Integer and not exponent.is_negative:
-        return base, int(exponent)
-    arguments = [base] if exponent == sympy.S.Half else [base, translate(exponent, leaves)]
-    return _of_float("sqrt" if len(arguments) == 1 else "pow", arguments), 1
+        return _Factor(base, int(exponent))
+    if exponent == sympy.S.Half:
+        return _Factor(_of_float("sqrt", [base]))
+    return _Factor(_of_float("pow", [base, translate(exponent, leaves)]))
+
+
+# Conditions.
 
 
 def _piecewise(body: Any, leaves: Leaves) -> Value:
-    pieces = [
-        (translate(condition, leaves), translate(value, leaves)) for value, condition in body.args
-    ]
+    pieces = []
+    for value, condition in body.args:
+        test = translate(condition, leaves)
+        pieces.append((test, translate(value, leaves)))
     dtype = common([value for _, value in pieces])
-    total: Value = Number(float("nan") if is_float(dtype) else 0, dtype)
+    total: Value = Number(0, dtype)
+    if is_float(dtype):
+        total = Number(float("nan"), dtype)
     for test, value in reversed(pieces):
         total = apply("select", [test, value, total], dtype)
     return total
@@ -227,16 +346,20 @@ def _piecewise(body: Any, leaves: Leaves) -> Value:
 
 def _comparison(body: Any, leaves: Leaves) -> Value:
     condition = index_condition(body)
-    if isinstance(condition, Constraint):
-        test = leaves.holds(condition)
-        return apply("not", [test], "bool") if isinstance(body, sympy.Ne) else test
-    return Apply(
-        COMPARISONS[type(body)], (translate(body.lhs, leaves), translate(body.rhs, leaves)), "bool"
-    )
+    if condition is None:
+        sides = translate(body.lhs, leaves), translate(body.rhs, leaves)
+        return Apply(COMPARISONS[type(body)], sides, "bool")
+    test = leaves.holds(condition)
+    if isinstance(body, sympy.Ne):
+        return apply("not", [test], "bool")
+    return test
 
 
 def index_condition(body: Any) -> Constraint | None:
-    """A comparison of index expressions as a condition (of `!=`, the opposite); None for any other comparison."""
+    """Return a comparison of index expressions as a condition; of `!=`, the opposite.
+
+    None for any other comparison.
+    """
     left, right = index_form(body.lhs), index_form(body.rhs)
     if left is None or right is None:
         return None
@@ -244,16 +367,14 @@ def index_condition(body: Any) -> Constraint | None:
         return Constraint(left - right, "==")
     if isinstance(body, (sympy.GreaterThan, sympy.StrictGreaterThan)):
         left, right = right, left
-    return Constraint(
-        right
-        - left
-        - (1 if isinstance(body, (sympy.StrictLessThan, sympy.StrictGreaterThan)) else 0),
-        ">=",
-    )
+    difference = right - left
+    if isinstance(body, (sympy.StrictLessThan, sympy.StrictGreaterThan)):
+        difference = difference - 1
+    return Constraint(difference, ">=")
 
 
 def index_form(body: Any) -> Affine | None:
-    """A part of a body that is made of indices and integers alone, as index arithmetic."""
+    """Return a part of a body that is made of indices and integers alone, as index arithmetic."""
     if isinstance(body, (IndexArithmetic, sympy.Integer)):
         return affine(body)
     if not isinstance(body, (sympy.Add, sympy.Mul, *ROUNDING)) or body.atoms(Access, Reduce):
@@ -264,33 +385,22 @@ def index_form(body: Any) -> Affine | None:
         return None
 
 
-def common(values: Sequence[Value]) -> str:
-    """The type in which a function of these values is computed; constants widen nothing."""
-    dtypes = [computed(v.dtype) for v in values if v.dtype not in (WEAK, WEAK_FLOAT)]
-    whole = not any(v.dtype == WEAK_FLOAT for v in values)
-    if dtypes:
-        dtype = promote(*dtypes)
-        return dtype if whole or is_float(dtype) else "f32"
-    return (
-        "f32"
-        if not whole
-        else "bool"
-        if all(isinstance(v, Number) and v.value in (0, 1) for v in values)
-        else "i64"
-    )
+# Functions of constants.
 
 
 def apply(op: str, arguments: list[Value], dtype: str = "") -> Value:
-    """`op` of some values, simplified where they are constants."""
+    """Return `op` of some values, simplified where they are constants."""
     dtype = dtype or common(arguments)
     if dtype == "bool" and op in ("add", "mul", "ipow"):
         dtype = "i64"
     fold = _FOLD.get(op)
-    return fold(arguments, dtype) if fold else Apply(op, tuple(arguments), dtype)
+    if fold is None:
+        return Apply(op, tuple(arguments), dtype)
+    return fold(arguments, dtype)
 
 
 def cast(value: Value, dtype: str) -> Value:
-    """A value in another type."""
+    """Return a value in another type."""
     if value.dtype == dtype:
         return value
     if isinstance(value, Number):
@@ -302,122 +412,150 @@ def _is(value: Value, number: float) -> bool:
     return isinstance(value, Number) and value.value == number
 
 
+def _any_is(values: Sequence[Value], number: float) -> bool:
+    return any(_is(value, number) for value in values)
+
+
+def _without(values: Sequence[Value], number: float) -> list[Value]:
+    return [value for value in values if not _is(value, number)]
+
+
 def _flat(op: str, arguments: list[Value], dtype: str) -> list[Value]:
-    """Arguments of an associative function, those of the same function and type opened."""
-    return [
-        b
-        for a in arguments
-        for b in (a.arguments if isinstance(a, Apply) and (a.op, a.dtype) == (op, dtype) else (a,))
-    ]
+    """Return arguments of an associative function, those of the same function and type opened."""
+    results: list[Value] = []
+    for argument in arguments:
+        if isinstance(argument, Apply) and (argument.op, argument.dtype) == (op, dtype):
+            results += argument.arguments
+        else:
+            results.append(argument)
+    return results
+
+
+def _associative(op: str, arguments: Sequence[Value], dtype: str, identity: float) -> Value:
+    """Return a function of some arguments; one as it is, none as the identity."""
+    if not arguments:
+        return Number(identity, dtype)
+    if len(arguments) == 1:
+        return cast(arguments[0], dtype)
+    return Apply(op, tuple(arguments), dtype)
 
 
 def _add(arguments: list[Value], dtype: str) -> Value:
-    kept = [a for a in _flat("add", arguments, dtype) if not _is(a, 0)]
-    if len(kept) < 2:
-        return cast(kept[0], dtype) if kept else Number(0, dtype)
-    return Apply("add", tuple(kept), dtype)
+    return _associative("add", _without(_flat("add", arguments, dtype), 0), dtype, 0)
 
 
 def _mul(arguments: list[Value], dtype: str) -> Value:
     flat = _flat("mul", arguments, dtype)
-    if any(_is(a, 0) for a in flat):
+    if _any_is(flat, 0):
         return Number(0, dtype)
-    kept = [a for a in flat if not _is(a, 1)]
-    if any(_is(a, -1) for a in kept) and len(kept) > 1:
-        kept.remove(next(a for a in kept if _is(a, -1)))
-        return Apply("neg", (_mul(kept, dtype),), dtype)
-    if len(kept) < 2:
-        return cast(kept[0], dtype) if kept else Number(1, dtype)
-    return Apply("mul", tuple(kept), dtype)
+    factors = _without(flat, 1)
+    if len(factors) > 1:
+        for position, factor in enumerate(factors):
+            if _is(factor, -1):
+                others = factors[:position] + factors[position + 1 :]
+                return Apply("neg", (_mul(others, dtype),), dtype)
+    return _associative("mul", factors, dtype, 1)
 
 
 def _div(arguments: list[Value], dtype: str) -> Value:
     top, bottom = arguments
     if _is(top, 0) and dtype and not isinstance(bottom, Number):
         return Number(0, dtype)
-    return cast(top, dtype) if _is(bottom, 1) else Apply("div", (top, bottom), dtype)
+    if _is(bottom, 1):
+        return cast(top, dtype)
+    return Apply("div", (top, bottom), dtype)
 
 
 def _ipow(arguments: list[Value], dtype: str) -> Value:
-    return Number(1, dtype) if _is(arguments[1], 0) else Apply("ipow", tuple(arguments), dtype)
+    if _is(arguments[1], 0):
+        return Number(1, dtype)
+    return Apply("ipow", tuple(arguments), dtype)
 
 
-def _extreme(op: str, identity: float) -> Any:
-    def fold(arguments: list[Value], dtype: str) -> Value:
-        kept = list(dict.fromkeys(a for a in _flat(op, arguments, dtype) if not _is(a, identity)))
-        if len(kept) < 2:
-            return cast(kept[0], dtype) if kept else Number(identity, dtype)
-        kept.sort(
-            key=lambda a: not isinstance(a, Number)
-        )  # a NaN in the second place is kept by the comparison
-        return Apply(op, tuple(kept), dtype)
+def _max(arguments: list[Value], dtype: str) -> Value:
+    return _extreme("max", -inf, arguments, dtype)
 
-    return fold
+
+def _min(arguments: list[Value], dtype: str) -> Value:
+    return _extreme("min", inf, arguments, dtype)
+
+
+def _extreme(op: str, identity: float, arguments: list[Value], dtype: str) -> Value:
+    """Return a maximum or minimum, a constant in the first place.
+
+    The comparison keeps a NaN in the second place.
+    """
+    constants: list[Value] = []
+    others: list[Value] = []
+    for value in dict.fromkeys(_without(_flat(op, arguments, dtype), identity)):
+        if isinstance(value, Number):
+            constants.append(value)
+        else:
+            others.append(value)
+    return _associative(op, [*constants, *others], dtype, identity)
 
 
 def _select(arguments: list[Value], dtype: str) -> Value:
     test, yes, no = arguments
     if isinstance(test, Number):
-        return cast(yes if test.value else no, dtype)
-    return cast(yes, dtype) if yes == no else Apply("select", (test, yes, no), dtype)
+        if test.value:
+            return cast(yes, dtype)
+        return cast(no, dtype)
+    if yes == no:
+        return cast(yes, dtype)
+    return Apply("select", (test, yes, no), dtype)
 
 
 def _and(arguments: list[Value], dtype: str) -> Value:
-    if any(_is(a, 0) for a in arguments):
+    """Return whether all arguments hold; conditions on indices together, and first."""
+    if _any_is(arguments, 0):
         return Number(False, "bool")
-    kept = [a for a in arguments if not isinstance(a, Number)]
-    conditions = tuple(
-        dict.fromkeys(c for a in kept if isinstance(a, Predicate) for c in a.conditions)
-    )
-    rest = [a for a in kept if not isinstance(a, Predicate)]
-    parts = ([Predicate(conditions)] if conditions else []) + rest
-    return (
-        Number(True, "bool")
-        if not parts
-        else parts[0]
-        if len(parts) == 1
-        else Apply("and", tuple(parts), "bool")
-    )
+    conditions: dict[Constraint, None] = {}
+    parts: list[Value] = []
+    for argument in arguments:
+        if isinstance(argument, Predicate):
+            conditions.update(dict.fromkeys(argument.conditions))
+        elif not isinstance(argument, Number):
+            parts.append(argument)
+    if conditions:
+        parts.insert(0, Predicate(tuple(conditions)))
+    return _logical("and", parts, True)
 
 
 def _or(arguments: list[Value], dtype: str) -> Value:
-    if any(isinstance(a, Number) and a.value for a in arguments):
-        return Number(True, "bool")
-    kept = [a for a in arguments if not isinstance(a, Number)]
-    return (
-        Number(False, "bool")
-        if not kept
-        else kept[0]
-        if len(kept) == 1
-        else Apply("or", tuple(kept), "bool")
-    )
+    parts = []
+    for argument in arguments:
+        if not isinstance(argument, Number):
+            parts.append(argument)
+        elif argument.value:
+            return Number(True, "bool")
+    return _logical("or", parts, False)
+
+
+def _logical(op: str, parts: Sequence[Value], identity: bool) -> Value:
+    if not parts:
+        return Number(identity, "bool")
+    if len(parts) == 1:
+        return parts[0]
+    return Apply(op, tuple(parts), "bool")
 
 
 def _not(arguments: list[Value], dtype: str) -> Value:
     (test,) = arguments
-    return (
-        Number(not test.value, "bool")
-        if isinstance(test, Number)
-        else Apply("not", (test,), "bool")
-    )
+    if isinstance(test, Number):
+        return Number(not test.value, "bool")
+    return Apply("not", (test,), "bool")
 
 
-_FOLD: dict[str, Any] = {
-    "add": _add, "mul": _mul, "div": _div, "ipow": _ipow, "max": _extreme("max", -float("inf")), "min": _extreme("min", float("inf")),
-    "select": _select, "and": _and, "or": _or, "not": _not,
-}  # fmt: skip
-
-
-def computed_in(scope: Scope) -> str:
-    """Half precision is summed in single precision, truth values in integers; BLAS has neither."""
-    return computed(promote(scope.dtype, *(result_dtype(f) for f in _factors(scope.body))))
-
-
-def _factors(body: Any) -> list[Access]:
-    """The two reads of which the body is the product or the sum of products; none where it is neither."""
-    factors_of = body.body if isinstance(body, Reduce) else body
-    factors: Sequence[Any] = sympy.Mul.make_args(factors_of)
-    if isinstance(factors_of, sympy.Pow) and factors_of.exp == 2:
-        factors = (factors_of.base, factors_of.base)
-    found = [f for f in factors if isinstance(f, Access)]
-    return found if len(found) == len(factors) == 2 else []
+_FOLD: dict[str, Callable[[list[Value], str], Value]] = {
+    "add": _add,
+    "mul": _mul,
+    "div": _div,
+    "ipow": _ipow,
+    "max": _max,
+    "min": _min,
+    "select": _select,
+    "and": _and,
+    "or": _or,
+    "not": _not,
+}

@@ -1,4 +1,7 @@
-"""What libraries ask of an operator with windows: its taps, steps and zeros, an entry for each spatial axis (design §10)."""
+"""Windows of operators, as libraries ask for them: taps, steps and zeros (design §10).
+
+All have an entry for each spatial axis.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +21,7 @@ SPACE, TAPS = "dhw", "qrs"
 
 @dataclass(frozen=True)
 class SpatialAxes:
-    """The spatial axes of an operator, `rank` at least: axes that it does not have are of size 1."""
+    """The spatial axes of an operator, some of which may be added: these are of size 1."""
 
     space: str
     taps: str
@@ -31,9 +34,9 @@ class SpatialAxes:
         return prod(self.sizes)
 
 
-def window(kernel: Kernel, least: int = 1) -> SpatialAxes:
-    """The window of a kernel `conv2d`, `max_pool1d`, …: of so many axes at least."""
-    rank = max(least, int(kernel.op[-2]))
+def window(kernel: Kernel, min_rank: int = 1) -> SpatialAxes:
+    """Return the window of a kernel `conv2d`, `max_pool1d`, …: of so many axes at least."""
+    rank = max(min_rank, int(kernel.op[-2]))
     space, taps = SPACE[3 - rank :], TAPS[3 - rank :]
     return SpatialAxes(
         space,
@@ -45,22 +48,32 @@ def window(kernel: Kernel, least: int = 1) -> SpatialAxes:
 
 
 def setting(
-    kernel: Kernel, name: str, space: Sequence[str], least: int, side: str = ""
+    kernel: Kernel, name: str, space: Sequence[str], default: int, side: str = ""
 ) -> tuple[int, ...]:
-    """A parameter for each spatial axis."""
-    return tuple(
-        kernel.sizes.get("_".join(filter(None, (name, letter, side))), least) for letter in space
-    )
+    """Return a parameter for each spatial axis, as `stride_h` or `padding_h_before`."""
+    values = []
+    for letter in space:
+        key = f"{name}_{letter}"
+        if side:
+            key = f"{key}_{side}"
+        values.append(kernel.sizes.get(key, default))
+    return tuple(values)
 
 
 def reduction(scope: Scope) -> tuple[str, float] | None:
-    """What reduces the elements that a scope reads, and by what it is multiplied then: a mean is a sum and one over its count.
+    """Return what reduces the elements that a scope reads, and by what it is multiplied then.
+
+    A mean is a sum and one over its count. None where a scope is nothing like that.
 
     >>> import einalg as ea
-    >>> reduction(ea.ops.mean(ea.tensor("x", (2, 4)), 1)), reduction(ea.parse("O[i] = A[i]", A=(3,)))
-    (('Sum', 0.25), None)
+    >>> reduction(ea.ops.mean(ea.tensor("x", (2, 4)), 1))
+    ('Sum', 0.25)
+    >>> reduction(ea.parse("O[i] = A[i]", A=(3,))) is None
+    True
     """
     scale, body = 1.0, scope.body
     if isinstance(body, sympy.Mul) and len(body.args) == 2 and body.args[0].is_Number:
         scale, body = float(body.args[0]), body.args[1]
-    return (body.op, scale) if isinstance(body, Reduce) and isinstance(body.body, Access) else None
+    if isinstance(body, Reduce) and isinstance(body.body, Access):
+        return body.op, scale
+    return None

@@ -20,8 +20,6 @@ from codegen.lowering.guards import PHASES, Place, cuts
 from codegen.lowering.loop_plan import LoopLevel, points
 from codegen.lowering.reductions import (
     OutputRow,
-    OutputRow,
-    OutputRow,
     add_each,
     add_row,
     contributing,
@@ -196,9 +194,9 @@ class _StatementNest:
             self.nest(self.last + 1, block.at(place))
             return
         first, last = constant_bound(low), constant_bound(high)
-        large = self.large_reductions(place, block)
-        if large and first is not None and last is not None:
-            if prefers_row(large, level.index, last - first, place.fixed):
+        if first is not None and last is not None:
+            large = self.large_reductions(place, block)
+            if large and prefers_row(large, level.index, last - first, place.fixed):
                 self.rows(level.index, first, last, large, block, self.last)
                 return
         inside = block.inner(place)
