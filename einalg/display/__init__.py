@@ -1,6 +1,7 @@
-"""Derivation in notebooks: mathematics in the browser, the widget of a session, and pictures
-(design §1, §4).
+"""What a notebook shows, as HTML, SVG, MathML and pictures of Matplotlib.
 
-Importing it needs no notebook package; what needs one imports it when it is used
-(`einalg[notebook]`).
+`html` has the style sheet, tables and badges that all share; `mathml`, `tree_svg`, `cost_bars` and
+`footprint` draw one kind of thing each, and `results` the values that `derive` returns. It may
+import the language, `einalg.text` and the result types of `derive`. Importing it needs no notebook
+package; what needs one imports it when it is used (`einalg[notebook]`).
 """

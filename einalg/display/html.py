@@ -32,13 +32,15 @@ def fresh_id() -> str:
 def table(head: Iterable[str], rows: Iterable[Iterable[str]], caption: str = "") -> str:
     """A table whose cells are HTML; the first cell of a row is its heading."""
     top = "".join(f'<th scope="col">{cell}</th>' for cell in head)
-    body = "".join(_row(list(cells)) for cells in rows)
+    body = "".join(map(_row, rows))
     title = f"<caption>{caption}</caption>" if caption else ""
     return f"<table>{title}<thead><tr>{top}</tr></thead><tbody>{body}</tbody></table>"
 
 
-def _row(cells: list[str]) -> str:
-    return f'<tr><th scope="row">{cells[0]}</th>{"".join(f"<td>{cell}</td>" for cell in cells[1:])}</tr>'
+def _row(cells: Iterable[str]) -> str:
+    heading, *others = cells
+    values = "".join(f"<td>{cell}</td>" for cell in others)
+    return f'<tr><th scope="row">{heading}</th>{values}</tr>'
 
 
 def code(text: str) -> str:

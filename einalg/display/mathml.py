@@ -1,12 +1,11 @@
-"""Expressions as MathML, which browsers show without help, and what a rewriting changed in them
-(design §4).
-"""
+"""Expressions as MathML, which browsers show without help, and what a rewriting changed in them."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from difflib import SequenceMatcher
 from html import escape, unescape
+from itertools import groupby
 from xml.etree.ElementTree import Element, tostring
 
 from einalg.language.ir.printing.latex import latex
@@ -38,13 +37,8 @@ def changed(
 ) -> tuple[str, str]:
     """Both as HTML, with the symbols marked that only one of them has."""
     old, new = _lines(before), _lines(after)
-    one, other = (
-        [leaf for line in old for leaf in _leaves(line)],
-        [leaf for line in new for leaf in _leaves(line)],
-    )
-    matcher = SequenceMatcher(
-        None, [leaf.text for leaf in one], [leaf.text for leaf in other], autojunk=False
-    )
+    one, other = _all_leaves(old), _all_leaves(new)
+    matcher = SequenceMatcher(None, _texts(one), _texts(other), autojunk=False)
     for kind, a, b, c, d in matcher.get_opcodes():
         if kind != "equal":
             for leaf in (*one[a:b], *other[c:d]):
@@ -54,19 +48,21 @@ def changed(
     return _block(old), _block(new)
 
 
-def _statements(of: Program | Scope | Statements) -> Statements:
-    return [("", of)] if isinstance(of, Scope) else list(of)
+def _texts(leaves: Sequence[Element]) -> list[str | None]:
+    return [leaf.text for leaf in leaves]
 
 
 def _lines(of: Program | Scope | Statements) -> list[Element]:
-    return [_line(name, scope) for name, scope in _statements(of)]
+    if isinstance(of, Scope):
+        return [_line("", of)]
+    return [_line(name, scope) for name, scope in of]
 
 
 def _line(name: str, scope: Scope) -> Element:
-    left = rf"{latex(statement_tensor(name, scope))} = " if name else ""
-    return _mathml(left + latex(scope)) or _plain(
-        f"{name} = {text(scope)}" if name else text(scope)
-    )
+    if not name:
+        return _mathml(latex(scope)) or _plain(text(scope))
+    left = latex(statement_tensor(name, scope))
+    return _mathml(f"{left} = {latex(scope)}") or _plain(f"{name} = {text(scope)}")
 
 
 def _mathml(source: str) -> Element | None:
@@ -107,8 +103,10 @@ def _tokens(shown: str) -> Iterable[str]:
 
 
 def _tidy(row: Element) -> None:
-    """Characters instead of entities, an operator's name as a leaf with its indices below, upright
-    letters of a word as one identifier.
+    """Make a row of latex2mathml what browsers show well.
+
+    Entities become characters, an operator's name a leaf with its indices below, and the upright
+    letters of a word one identifier.
     """
     row.text = unescape(row.text or "") or None
     if row.tag == "msub" and row[0].tag == "mo":
@@ -118,21 +116,23 @@ def _tidy(row: Element) -> None:
         row[:] = []
     previous: Element | None = None
     for child in list(row):
-        upright = child.tag == "mi" and child.get("mathvariant") == "normal"
-        if upright and previous is not None:
+        if child.tag != "mi" or child.get("mathvariant") != "normal":
+            previous = None
+        elif previous is None:
+            previous = child
+        else:
             previous.text = (previous.text or "") + (child.text or "")
             row.remove(child)
-        else:
-            previous = child if upright else None
 
 
 def _gather(row: Element) -> bool:
-    """Whether all symbols of a row are marked; then the mark is on the row, and else on each run of
-    its parts, without gaps.
+    """Put the marks of symbols on the rows around them; say whether the whole row is marked.
+
+    Where only some parts of it are, the mark is on each run of them, without gaps.
     """
     if row.tag in LEAVES:
         return row.get("class") == CHANGED or not (row.text or "").strip()
-    marked = [_gather(child) for child in row]
+    marked = list(map(_gather, row))
     if all(marked) and row.tag != "math":
         for node in row.iter():
             node.attrib.pop("class", None)
@@ -143,26 +143,29 @@ def _gather(row: Element) -> bool:
 
 
 def _join_runs(row: Element, marked: list[bool]) -> None:
-    parts = [(marked[0], [row[0]])] if len(row) else []
-    for child, mark in list(zip(row, marked))[1:]:
-        if mark == parts[-1][0]:
-            parts[-1][1].append(child)
-        else:
-            parts.append((mark, [child]))
+    """Put the children of a row that are marked one after the other into a row of their own."""
+    pairs = list(zip(row, marked))
     row[:] = []
-    for mark, children in parts:
-        if mark and len(children) > 1 and any(_leaves(child) for child in children):
-            run = Element("mrow", {"class": CHANGED})
-            run.extend(children)
-            for node in list(run.iter())[1:]:
-                node.attrib.pop("class", None)
-            row.append(run)
-        else:
+    for mark, group in groupby(pairs, key=lambda pair: pair[1]):
+        children = [child for child, _ in group]
+        if not mark or len(children) < 2 or not _all_leaves(children):
             row.extend(children)
+            continue
+        run = Element("mrow", {"class": CHANGED})
+        run.extend(children)
+        for node in list(run.iter())[1:]:
+            node.attrib.pop("class", None)
+        row.append(run)
 
 
-def _leaves(line: Element) -> list[Element]:
-    return [node for node in line.iter() if node.tag in LEAVES and (node.text or "").strip()]
+def _all_leaves(lines: Sequence[Element]) -> list[Element]:
+    """Return the symbols of some lines, in order."""
+    leaves = []
+    for line in lines:
+        for node in line.iter():
+            if node.tag in LEAVES and (node.text or "").strip():
+                leaves.append(node)
+    return leaves
 
 
 def _block(lines: Iterable[Element]) -> str:
@@ -173,12 +176,10 @@ def _block(lines: Iterable[Element]) -> str:
 def _serialised(line: Element) -> str:
     if line.tag != "code":
         return tostring(line, encoding="unicode")
-    marks = ((leaf.text or "", leaf.get("class")) for leaf in line)
-    return (
-        "<code>"
-        + "".join(
-            f'<mark class="{CHANGED}">{escape(t)}</mark>' if mark else escape(t)
-            for t, mark in marks
-        )
-        + "</code>"
-    )
+    parts = []
+    for leaf in line:
+        shown = escape(leaf.text or "")
+        if leaf.get("class"):
+            shown = f'<mark class="{CHANGED}">{shown}</mark>'
+        parts.append(shown)
+    return f"<code>{''.join(parts)}</code>"

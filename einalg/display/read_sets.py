@@ -21,7 +21,7 @@ from einalg.language.ir.body import Reduce
 from einalg.language.ir.scope import Scope
 from einalg.language.ir.tensor import Access, Tensor, padded_box
 
-MOST_CELLS = 1 << 18  # of a picture
+MAX_PICTURE_CELLS = 1 << 18
 
 
 @dataclass(frozen=True)
@@ -73,11 +73,28 @@ class Grid:
     @staticmethod
     def empty(title: str, labels: Sequence[str], box: Sequence[tuple[int, int]]) -> Grid:
         shape = tuple(high - low for low, high in box)
-        if np.prod(shape, dtype=float) > MOST_CELLS:
+        if np.prod(shape, dtype=float) > MAX_PICTURE_CELLS:
+            cells = " × ".join(map(str, shape))
             raise UseError(
-                f"{title} has {' × '.join(map(str, shape))} cells, too many for a picture\n  give the same expression smaller shapes"
+                f"{title} has {cells} cells, too many for a picture\n"
+                "  give the same expression smaller shapes"
             )
         return Grid(title, tuple(labels), tuple(box), np.zeros(shape, dtype=np.uint8))
+
+    @property
+    def columns(self) -> int:
+        """How many cells there are from left to right."""
+        return self.cells.shape[-1]
+
+    @property
+    def rows(self) -> int:
+        """How many cells there are from top to bottom: one where there is one axis."""
+        return self.cells.shape[0] if self.cells.ndim == 2 else 1
+
+    def transposed(self) -> Grid:
+        """Return the grid with its axes exchanged."""
+        marked = [mask.T for mask in self.marked]
+        return Grid(self.title, self.labels[::-1], self.box[::-1], self.cells.T, marked)
 
     def fill(self, points: isl.Set, value: int) -> None:
         """Give all cells of a set a number."""
@@ -118,7 +135,7 @@ def at(read: BoundRead, point: Mapping[Index, int]) -> isl.Set:
 
 
 def padded_points(scope: Scope, found: Sequence[BoundRead]) -> isl.Set:
-    """The points of a scope that read padding somewhere: its border; the others are its interior."""
+    """Return the points of a scope that read padding somewhere: its border."""
     own = len(scope.iterators)
     parts = []
     for read in found:

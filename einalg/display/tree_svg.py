@@ -13,8 +13,17 @@ from einalg.text.wording import counted, shortened
 
 COLUMN, LINE = 250, 44  # pixels from a node to its children, and to the next line
 WIDTH, HEIGHT = 190, 36  # of a node
-LONGEST, LEAST = 30, 20  # letters of a line of a label, of which there are two
+MARGIN = 10  # pixels around the picture
+MAX_LINE_LETTERS, MIN_LINE_LETTERS = 30, 20  # of a label, which has two lines
 BASELINES = {1: (22,), 2: (15, 28)}  # of the lines of a label, in pixels from the top
+ROUND_CORNER, SHARP_CORNER = 11, 3  # radius in pixels: of a node, and of a framed one
+BUTTONS = (
+    ("in", "+", "zoom in"),
+    ("out", "−", "zoom out"),
+    ("fit", "fit", "show all"),
+    ("one", "1:1", "natural size"),
+)
+HINT = "Point at a state, or walk with the arrow keys, to see its expression."
 
 
 @dataclass(frozen=True)
@@ -36,98 +45,124 @@ class TreeNode:
 
 
 def tree_html(nodes: Sequence[TreeNode], hidden: int = 0) -> str:
-    """Nodes, each after its parent, with the root on the left; `hidden` says how many more there
-    are.
+    """Return nodes, each after its parent, as a picture with the root on the left.
+
+    `hidden` says how many more there are.
     """
     if not nodes:
         return page("<p>nothing was explored</p>", "einalg-tree")
-    places = layout(nodes)
-    width = max(x for x, _ in places.values()) + WIDTH + 20
-    height = max(y for _, y in places.values()) + HEIGHT + 20
-    edges = "".join(
-        _edge(places[node.parent], places[node.number], node.bold)
-        for node in nodes
-        if node.parent in places
-    )
-    labels = shortened((node.label for node in nodes), LONGEST + LEAST)
-    boxes = "".join(_box(node, labels[node.label], *places[node.number]) for node in nodes)
-    more = f"<small>not shown, farther away: {counted(hidden, 'state')}.</small>" if hidden else ""
     name = fresh_id()
-    bar = "".join(
-        f'<button type="button" data-zoom="{key}" title="{title}" aria-label="{title}">{sign}</button>'
-        for key, sign, title in (
-            ("in", "+", "zoom in"),
-            ("out", "−", "zoom out"),
-            ("fit", "fit", "show all"),
-            ("one", "1:1", "natural size"),
-        )
-    )
-    legend = '<span class="einalg-legend">near an operator<i></i>far</span>'
-    states = counted(len(nodes), "state")
-    svg = (
-        f'<svg viewBox="0 0 {width} {height}" width="{width}" height="{height}" tabindex="0" role="img" '
-        f'aria-label="tree of {states}; the arrow keys walk in it">{edges}{boxes}</svg>'
-    )
-    content = (
-        f'<div class="einalg-bar">{bar}{legend}{more}</div><div class="einalg-canvas">{svg}</div>'
-        '<div class="einalg-chosen" aria-live="polite">Point at a state, or walk with the arrow keys, to see its expression.</div>'
-    )
-    script = f"<script>(() => {{ {asset('tree.js')}\n enliven(document.getElementById('{name}')); }})();</script>"
-    return page(f'<div id="{name}">{content}</div>{script}', "einalg-tree")
+    parts = [
+        f'<div class="einalg-bar">{_bar(hidden)}</div>',
+        f'<div class="einalg-canvas">{_svg(nodes)}</div>',
+        f'<div class="einalg-chosen" aria-live="polite">{HINT}</div>',
+    ]
+    start = f"enliven(document.getElementById('{name}'));"
+    script = f"<script>(() => {{ {asset('tree.js')}\n {start} }})();</script>"
+    return page(f'<div id="{name}">{"".join(parts)}</div>{script}', "einalg-tree")
+
+
+def _bar(hidden: int) -> str:
+    """Return the buttons above the picture, and the legend."""
+    parts = []
+    for key, sign, title in BUTTONS:
+        attributes = f'data-zoom="{key}" title="{title}" aria-label="{title}"'
+        parts.append(f'<button type="button" {attributes}>{sign}</button>')
+    parts.append('<span class="einalg-legend">near an operator<i></i>far</span>')
+    if hidden:
+        parts.append(f"<small>not shown, farther away: {counted(hidden, 'state')}.</small>")
+    return "".join(parts)
+
+
+def _svg(nodes: Sequence[TreeNode]) -> str:
+    places = layout(nodes)
+    width = max(x for x, _ in places.values()) + WIDTH + 2 * MARGIN
+    height = max(y for _, y in places.values()) + HEIGHT + 2 * MARGIN
+    edges, boxes = [], []
+    labels = shortened((node.label for node in nodes), MAX_LINE_LETTERS + MIN_LINE_LETTERS)
+    for node in nodes:
+        place = places[node.number]
+        if node.parent in places:
+            edges.append(_edge(places[node.parent], place, node.bold))
+        boxes.append(_box(node, labels[node.label], *place))
+    size = f'viewBox="0 0 {width} {height}" width="{width}" height="{height}"'
+    label = f"tree of {counted(len(nodes), 'state')}; the arrow keys walk in it"
+    content = "".join([*edges, *boxes])
+    return f'<svg {size} tabindex="0" role="img" aria-label="{label}">{content}</svg>'
 
 
 def layout(nodes: Sequence[TreeNode]) -> dict[int, tuple[int, int]]:
-    """Left upper corners: a column for each depth, a line for each leaf, and a parent beside the
-    first of its children.
+    """Return left upper corners: a column for each depth, a line for each leaf.
+
+    A parent is beside the first of its children.
     """
-    known = {node.number for node in nodes}
-    children: dict[int | None, list[TreeNode]] = {}
-    for node in nodes:
-        parent = node.parent if node.parent in known and node.parent != node.number else None
-        children.setdefault(parent, []).append(node)
+    children = _children(nodes)
     places: dict[int, tuple[int, int]] = {}
     line = 0
     todo = [(node, 0, False) for node in reversed(children.get(None, []))]
     while todo:
-        node, depth, follows = todo.pop()
-        line += 0 if follows else 1
-        places[node.number] = (10 + depth * COLUMN, 10 + (line - 1) * LINE)
-        below = children.get(node.number, [])
-        todo += [
-            (child, depth + 1, position == 0)
-            for position, child in reversed(list(enumerate(below)))
-        ]
+        node, depth, is_on_parents_line = todo.pop()
+        if not is_on_parents_line:
+            line += 1
+        places[node.number] = (MARGIN + depth * COLUMN, MARGIN + (line - 1) * LINE)
+        below = list(enumerate(children.get(node.number, [])))
+        for position, child in reversed(below):
+            todo.append((child, depth + 1, position == 0))
     return places
+
+
+def _children(nodes: Sequence[TreeNode]) -> dict[int | None, list[TreeNode]]:
+    """Return the nodes by their parents; those of an unknown one, or of themselves, by None."""
+    known = {node.number for node in nodes}
+    children: dict[int | None, list[TreeNode]] = {}
+    for node in nodes:
+        is_root = node.parent not in known or node.parent == node.number
+        children.setdefault(None if is_root else node.parent, []).append(node)
+    return children
 
 
 def _edge(parent: tuple[int, int], child: tuple[int, int], bold: bool) -> str:
     x, y = parent[0] + WIDTH, parent[1] + HEIGHT // 2
-    to, down = child[0], child[1] + HEIGHT // 2
-    middle = (x + to) // 2
-    return f'<path class="{"bold" if bold else ""}" d="M{x} {y} C{middle} {y} {middle} {down} {to} {down}"/>'
+    end, down = child[0], child[1] + HEIGHT // 2
+    middle = (x + end) // 2
+    kind = "bold" if bold else ""
+    curve = f"M{x} {y} C{middle} {y} {middle} {down} {end} {down}"
+    return f'<path class="{kind}" d="{curve}"/>'
 
 
 def _lines(label: str) -> list[str]:
-    """A label in one line or two, broken at a space where there is one near the end of the first."""
-    if len(label) <= LONGEST:
+    """Break a label into one line or two, at a space where one is near the end of the first."""
+    if len(label) <= MAX_LINE_LETTERS:
         return [label]
-    space = label.rfind(" ", LEAST, LONGEST + 1)
-    end = space if space > 0 else LONGEST
+    end = label.rfind(" ", MIN_LINE_LETTERS, MAX_LINE_LETTERS + 1)
+    if end <= 0:
+        end = MAX_LINE_LETTERS
     return [label[:end], label[end:].strip()]
 
 
 def _box(node: TreeNode, label: str, x: int, y: int) -> str:
     lines = _lines(label)
-    texts = "".join(
-        f'<text x="{x + WIDTH // 2}" y="{y + down}">{escape(line)}</text>'
-        for line, down in zip(lines, BASELINES[len(lines)])
-    )
-    classes = " ".join(word for word, has in (("bold", node.bold), ("framed", node.framed)) if has)
+    texts = []
+    for line, down in zip(lines, BASELINES[len(lines)]):
+        texts.append(f'<text x="{x + WIDTH // 2}" y="{y + down}">{escape(line)}</text>')
+    corner = SHARP_CORNER if node.framed else ROUND_CORNER
+    size = f'width="{WIDTH}" height="{HEIGHT}" rx="{corner}"'
+    rectangle = f'<rect x="{x}" y="{y}" {size} fill="{node.colour}"/>'
     title = "\n".join(part for part in (node.label, node.note, node.text) if part)
-    parent = "" if node.parent is None else f' data-parent="{node.parent}"'
-    return (
-        f'<g class="{classes}" data-number="{node.number}"{parent} data-label="{escape(node.label)}" data-note="{escape(node.note)}" '
-        f'data-text="{escape(node.text)}"><title>{escape(title)}</title>'
-        f'<rect x="{x}" y="{y}" width="{WIDTH}" height="{HEIGHT}" rx="{3 if node.framed else 11}" fill="{node.colour}"/>'
-        f"{texts}</g>"
-    )
+    content = f"<title>{escape(title)}</title>{rectangle}{''.join(texts)}"
+    return f"<g {_attributes(node)}>{content}</g>"
+
+
+def _attributes(node: TreeNode) -> str:
+    """Return what the script reads of a node."""
+    classes = []
+    if node.bold:
+        classes.append("bold")
+    if node.framed:
+        classes.append("framed")
+    attributes = [f'class="{" ".join(classes)}"', f'data-number="{node.number}"']
+    if node.parent is not None:
+        attributes.append(f'data-parent="{node.parent}"')
+    for name, text in (("label", node.label), ("note", node.note), ("text", node.text)):
+        attributes.append(f'data-{name}="{escape(text)}"')
+    return " ".join(attributes)
