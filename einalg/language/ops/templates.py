@@ -15,16 +15,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
+from itertools import chain, product, starmap
 from typing import Any
 
 from einalg.language import ops
 from einalg.language.ir.scope import Scope
 from einalg.language.ir.tensor import Tensor
 
-Setting = tuple[
-    str, str, str
-]  # a parameter, the letter of its axis ("" for all), and "before" or "after" of a pair
+# A parameter, the letter of its axis ("" for all), and "before" or "after" of a pair.
+Setting = tuple[str, str, str]
 
 
 @dataclass(frozen=True)
@@ -39,18 +39,18 @@ class Free:
     least: int = 1
 
     def settings(self) -> list[Setting]:
-        return [
-            (self.name, axis, side)
-            for axis in self.axes or [""]
-            for side in (("before", "after") if self.pair else ("",))
-        ]
+        """Return every integer to solve for, e.g. `("padding", "h", "before")`."""
+        sides = ("before", "after") if self.pair else ("",)
+        return [(self.name, axis, side) for axis, side in product(self.axes or [""], sides)]
 
     def argument(self, values: Mapping[Setting, int]) -> Any:
-        """The values as the definition takes them."""
-        flat = [values[setting] for setting in self.settings()]
+        """Return the values as the definition expects them."""
+        entries: list[Any] = [values[setting] for setting in self.settings()]
         if self.pair:
-            flat = list(zip(flat[::2], flat[1::2]))  # type: ignore[assignment]
-        return tuple(flat) if self.axes else flat[0]
+            entries = list(zip(entries[::2], entries[1::2]))
+        if not self.axes:
+            return entries[0]
+        return tuple(entries)
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,7 +75,7 @@ class Template:
 
     @cached_property
     def identity(self) -> tuple[Any, ...]:
-        """What tells it from other templates."""
+        """The fields that differ between templates."""
         return (
             self.name,
             self.definition,
@@ -95,8 +95,11 @@ class Template:
         return hash(self.identity)
 
     def settings(self) -> dict[Setting, int]:
-        """Every integer to solve for, with its least value."""
-        return {setting: free.least for free in self.free for setting in free.settings()}
+        """Return every integer to solve for, with its least value."""
+        least: dict[Setting, int] = {}
+        for free in self.free:
+            least.update(dict.fromkeys(free.settings(), free.least))
+        return least
 
     def build(
         self,
@@ -105,15 +108,16 @@ class Template:
         numbers: Mapping[str, Any] | None = None,
         dtypes: Mapping[str, str] | None = None,
     ) -> Scope:
-        """The definition for operands of these shapes; raises `ShapeError` where it has no
+        """Return the definition for operands of these shapes; raises `ShapeError` where it has no
         meaning.
         """
-        operands = {
-            name: Tensor(name, shapes[name], (dtypes or {}).get(name, "f32"))
-            for name in self.operands
-        }
-        solved = {free.name: free.argument(values) for free in self.free}
-        return getattr(ops, self.definition)(**operands, **solved, **self.fixed, **(numbers or {}))
+        arguments: dict[str, Any] = {**self.fixed, **(numbers or {})}
+        for name in self.operands:
+            dtype = (dtypes or {}).get(name, "f32")
+            arguments[name] = Tensor(name, shapes[name], dtype)
+        for free in self.free:
+            arguments[free.name] = free.argument(values)
+        return getattr(ops, self.definition)(**arguments)
 
 
 @dataclass(frozen=True, eq=False)
@@ -137,14 +141,15 @@ class ArrayTemplate:
     plain: bool = True
 
     def build(self, operands: Sequence[Any], arguments: Mapping[str, Any]) -> Scope:
-        """The definition for these operands and parameters; raises `ShapeError` where it has no
-        meaning.
+        """Return the definition for these operands and parameters; raises `ShapeError` where it has
+        no meaning.
         """
-        (name, *_) = self.operands
-        given = (
-            {name: list(operands)} if self.many else dict(zip(self.operands, operands, strict=True))
-        )
-        return getattr(ops, self.definition)(**given, **arguments, **self.fixed)
+        if self.many:
+            (name,) = self.operands
+            named: dict[str, Any] = {name: list(operands)}
+        else:
+            named = dict(zip(self.operands, operands, strict=True))
+        return getattr(ops, self.definition)(**named, **arguments, **self.fixed)
 
 
 AnyTemplate = Template | ArrayTemplate
@@ -196,14 +201,15 @@ def _reduction(definition: str) -> Template:
 
 TEMPLATES: tuple[Template, ...] = (
     Template("matmul", "matmul", {"A": "bmk", "B": "bkn"}),
-    *(_convolution(rank) for rank in (1, 2, 3)),
-    *(_transposed_convolution(rank) for rank in (1, 2, 3)),
+    *map(_convolution, (1, 2, 3)),
+    *map(_transposed_convolution, (1, 2, 3)),
     Template(
         "g2bmm", "g2bmm", {"Q": "bik", "K": "bik"}, (Free("width", least=0), Free("dilation"))
     ),
     Template("gbmm", "gbmm", {"P": "biw", "V": "bik"}, (Free("dilation"),)),
-    *(_reduction(definition) for definition in ("sum", "mean", "max", "min", "prod")),
-    *(_pooling(kind, rank) for kind in ("max", "avg") for rank in (1, 2, 3)),
+    *map(_reduction, ("sum", "mean", "max", "min", "prod")),
+    *map(partial(_pooling, "max"), (1, 2, 3)),
+    *map(partial(_pooling, "avg"), (1, 2, 3)),
 )
 
 
@@ -211,41 +217,39 @@ TEMPLATES: tuple[Template, ...] = (
 
 
 def _each(name: str, *numbers: str, **fixed: Any) -> Template:
-    """A function of one element; `numbers` are its parameters."""
+    """Return the template of a function of one element; `numbers` are its parameters."""
     return Template(name, name, {"x": "i"}, fixed=fixed, numbers=numbers, plain=True)
 
 
 def _pair(name: str, numbers: bool = True) -> list[Template]:
-    """A function of two elements: of equal axes, broadcast, or with a number in the place of
-    one.
+    """Return the templates of a function of two elements: of equal axes, broadcast, or with a
+    number in the place of one.
     """
-    equal, spread = {"a": "i", "b": "i"}, {"a": "ij1", "b": "i1k"}
-    one = [
-        Template(name, name, {given: "i"}, numbers=(number,), plain=True)
-        for given, number in ("ab", "ba")
-        if numbers
+    templates = [
+        Template(name, name, {"a": "i", "b": "i"}, plain=True),
+        Template(name, name, {"a": "ij1", "b": "i1k"}, plain=True),
     ]
-    return [*(Template(name, name, operands, plain=True) for operands in (equal, spread)), *one]
+    if numbers:
+        templates.append(Template(name, name, {"a": "i"}, numbers=("b",), plain=True))
+        templates.append(Template(name, name, {"b": "i"}, numbers=("a",), plain=True))
+    return templates
 
 
 def _choice() -> list[Template]:
-    """A choice between elements by a third one; either may be a number."""
+    """Return the templates of a choice between elements by a third one; either may be a number."""
     equal = {"condition": "i", "a": "i", "b": "i"}
     spread = {"condition": "ijk1m11", "a": "ij1l1n1", "b": "i1kl11o"}
-    one = [
-        Template(
-            "where", "where", {"condition": "ij1", given: "i1k"}, numbers=(number,), plain=True
-        )
-        for given, number in ("ab", "ba")
-    ]
+    first, second = {"condition": "ij1", "a": "i1k"}, {"condition": "ij1", "b": "i1k"}
     return [
-        *(Template("where", "where", operands, plain=True) for operands in (equal, spread)),
-        *one,
+        Template("where", "where", equal, plain=True),
+        Template("where", "where", spread, plain=True),
+        Template("where", "where", first, numbers=("b",), plain=True),
+        Template("where", "where", second, numbers=("a",), plain=True),
     ]
 
 
 def _along(name: str, *vectors: str, numbers: tuple[str, ...] = (), **fixed: Any) -> Template:
-    """A function of an element and of what vectors hold for one axis."""
+    """Return the template of a function of an element and of what vectors hold for one axis."""
     return Template(
         name,
         name,
@@ -287,12 +291,15 @@ PAIRS = (
     *("add", "mul", "sub", "div", "maximum", "minimum", "pow"),
     *("equal", "not_equal", "less", "less_equal", "greater", "greater_equal"),
 )
-SCALED = ((), ("weight",), ("bias",), ("weight", "bias"))  # what may follow a normalisation
+# The vectors that may scale and shift a normalisation.
+SCALED = ((), ("weight",), ("bias",), ("weight", "bias"))
 
 
 def _absent(vectors: Sequence[str]) -> dict[str, None]:
-    """What is left out before something that is there."""
-    return {"weight": None} if "bias" in vectors and "weight" not in vectors else {}
+    """Return the weight as None where a bias follows it and it is absent itself."""
+    if "bias" in vectors and "weight" not in vectors:
+        return {"weight": None}
+    return {}
 
 
 # Arrays of any rank.
@@ -303,15 +310,19 @@ def _movement(name: str, example: Mapping[str, Any], **sources: str) -> ArrayTem
 
 
 def _rows(name: str) -> ArrayTemplate:
-    """An operator on the rows of an array along one axis."""
+    """Return the template of an operator on the rows of an array along one axis."""
     return ArrayTemplate(name, name, {"x": "ij"}, {"axis": "reduced axis"}, {"axis": 1}, views=True)
 
 
 def _normalisation(name: str, *vectors: str) -> ArrayTemplate:
-    """A normalisation of the elements along some axes."""
+    """Return the template of a normalisation of the elements along some axes."""
     operands = {"x": "ij", **dict.fromkeys(vectors, "j")}
     sources, example = {"axes": "reduced axes", "eps": "number"}, {"axes": (1,), "eps": 3}
     return ArrayTemplate(name, name, operands, sources, example, _absent(vectors), views=True)
+
+
+def _batch_normalisation(*vectors: str) -> Template:
+    return _along("batch_norm", "mean", "variance", *vectors, numbers=("eps",), **_absent(vectors))
 
 
 PLAIN: tuple[AnyTemplate, ...] = (
@@ -340,22 +351,17 @@ PLAIN: tuple[AnyTemplate, ...] = (
     ),
     _rows("softmax"),
     _rows("log_softmax"),
-    *(_normalisation("layer_norm", *vectors) for vectors in SCALED),
-    *(_normalisation("rms_norm", *vectors) for vectors in SCALED if "bias" not in vectors),
-    *(
-        _along("batch_norm", "mean", "variance", *vectors, numbers=("eps",), **_absent(vectors))
-        for vectors in SCALED
-    ),
-    *(_each(name) for name in FUNCTIONS),
+    *starmap(partial(_normalisation, "layer_norm"), SCALED),
+    _normalisation("rms_norm"),
+    _normalisation("rms_norm", "weight"),
+    *starmap(_batch_normalisation, SCALED),
+    *map(_each, FUNCTIONS),
     _each("gelu", approximate="tanh"),
-    *(_each(*row) for row in PARAMETERS),
+    *starmap(_each, PARAMETERS),
     _along("bias_add", "bias"),
-    *(template for name in PAIRS for template in _pair(name)),
-    *(
-        template
-        for name in ("logical_and", "logical_or")
-        for template in _pair(name, numbers=False)
-    ),
+    *chain.from_iterable(map(_pair, PAIRS)),
+    *_pair("logical_and", numbers=False),
+    *_pair("logical_or", numbers=False),
     *_choice(),
 )
 

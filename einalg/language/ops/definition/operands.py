@@ -43,18 +43,20 @@ class ArrayView:
         return self.value.dtype
 
     def __getitem__(self, subscripts: Any) -> Access:
-        given = subscripts if isinstance(subscripts, tuple) else (subscripts,)
-        return self.value[tuple(s + low for s, (low, _) in zip(given, self.box, strict=True))]
+        if not isinstance(subscripts, tuple):
+            subscripts = (subscripts,)
+        places = []
+        for subscript, (low, _) in zip(subscripts, self.box, strict=True):
+            places.append(subscript + low)
+        return self.value[tuple(places)]
 
     def padded(self, amounts: Sequence[Pair], fill: Any = 0) -> ArrayView:
-        """The operand, which may also be read `(before, after)` elements outside, where it holds
-        `fill`.
+        """Return the operand so that it may also be read `(before, after)` elements outside, where
+        it holds `fill`.
         """
-        return (
-            ArrayView(self.value.pad(*amounts, fill=fill), self.name, self.box)
-            if any(map(any, amounts))
-            else self
-        )
+        if not any(map(any, amounts)):
+            return self
+        return ArrayView(self.value.pad(*amounts, fill=fill), self.name, self.box)
 
 
 def operand(
@@ -68,68 +70,72 @@ def operand(
             f"{name} must be a tensor or a scope, not {type(value).__name__}\n"
             f"  make one: ea.tensor({name!r}, shape)"
         )
-    view: Any = value
     if isinstance(value, Scope) and value.where:
-        view = value.pad(
-            *(0,) * value.rank
-        )  # outside `where` it reads as 0, its value as an output
-    found = ArrayView(view, name, padded_box(view))
-    wanted = f"{rank}" if rank is not None else f"at least {least}"
-    if found.rank != rank if rank is not None else found.rank < least:
-        remedy = f"add or merge axes with a scope: ea.L[i, ...]({name}[...])"
+        # Outside `where` it reads as 0, its value as an output.
+        value = value.pad(*(0,) * value.rank)
+    view = ArrayView(value, name, padded_box(value))
+    _check_rank(view, rank, least)
+    if dtype == "float" and not is_float(view.dtype):
         raise ShapeError(
-            f"{name} has {found.rank} axes, of sizes {found.shape}; it must have {wanted}\n"
-            f"  {remedy}"
+            f"{name} has dtype {view.dtype}; it must be a float\n"
+            f"  declare it so: ea.tensor({name!r}, {view.shape}, 'f32')"
         )
-    if dtype == "float" and not is_float(found.dtype):
-        raise ShapeError(
-            f"{name} has dtype {found.dtype}; it must be a float\n"
-            f"  declare it so: ea.tensor({name!r}, {found.shape}, 'f32')"
-        )
-    if dtype == "number" and found.dtype == "bool":
+    if dtype == "number" and view.dtype == "bool":
         raise ShapeError(
             f"{name} has dtype bool, which has no sum\n"
-            f"  declare it as a number: ea.tensor({name!r}, {found.shape}, 'i8')"
+            f"  declare it as a number: ea.tensor({name!r}, {view.shape}, 'i8')"
         )
-    return found
+    return view
+
+
+def _check_rank(view: ArrayView, rank: int | None, least: int) -> None:
+    if rank is None:
+        fits, wanted = view.rank >= least, f"at least {least}"
+    else:
+        fits, wanted = view.rank == rank, str(rank)
+    if not fits:
+        raise ShapeError(
+            f"{view.name} has {view.rank} axes, of sizes {view.shape}; it must have {wanted}\n"
+            f"  add or merge axes with a scope: ea.L[i, ...]({view.name}[...])"
+        )
 
 
 def optional_operand(value: Any, name: str, shape: tuple[int, ...], why: str) -> ArrayView | None:
-    """An argument that may be None, else of exactly this shape."""
+    """Check an argument that may be None, else of exactly this shape."""
     if value is None:
         return None
-    found = operand(value, name, len(shape))
-    expect_shape(found, shape, why)
-    return found
+    view = operand(value, name, len(shape))
+    expect_shape(view, shape, why)
+    return view
 
 
-def expect_shape(found: ArrayView, shape: tuple[int, ...], why: str) -> None:
+def expect_shape(view: ArrayView, shape: tuple[int, ...], why: str) -> None:
     """Require a shape; `why` says in a few words where it comes from."""
-    if found.shape != shape:
+    if view.shape != shape:
         raise ShapeError(
-            f"{found.name} has shape {found.shape}; it must be {shape} ({why})\n"
-            f"  declare {found.name} with shape {shape}"
+            f"{view.name} has shape {view.shape}; it must be {shape} ({why})\n"
+            f"  declare {view.name} with shape {shape}"
         )
 
 
-def same(sizes: Iterable[tuple[str, int]]) -> int:
-    """One size that several axes share, each given as (description, size)."""
-    entries = list(sizes)
-    for what, size in entries[1:]:
-        if size != entries[0][1]:
+def equal_size(sizes: Iterable[tuple[str, int]]) -> int:
+    """Return the one size that several axes share, each given as (description, size)."""
+    (first, common), *others = sizes
+    for what, size in others:
+        if size != common:
             raise ShapeError(
-                f"{what} has size {size}, but {entries[0][0]} has size {entries[0][1]}\n"
-                "  make the two equal"
+                f"{what} has size {size}, but {first} has size {common}\n  make the two equal"
             )
-    return entries[0][1]
+    return common
 
 
 def is_whole(value: Any) -> bool:
+    """Whether `value` is an integer of Python or NumPy, and no truth value."""
     return hasattr(value, "__index__") and not isinstance(value, bool)
 
 
 def whole(value: Any, name: str, least: int) -> int:
-    """An integer of at least `least`."""
+    """Return an integer of at least `least`."""
     if not is_whole(value) or int(value) < least:
         raise ShapeError(
             f"{name} must be an integer of at least {least}, not {value!r}\n"
@@ -139,7 +145,7 @@ def whole(value: Any, name: str, least: int) -> int:
 
 
 def per_axis(value: Any, name: str, axes: Sequence[str], least: int) -> tuple[int, ...]:
-    """An integer for every axis, given as one for all or as one for each."""
+    """Return an integer for every axis, given as one for all or as one for each."""
     if is_whole(value):
         return (whole(value, name, least),) * len(axes)
     _one_entry_an_axis(value, name, axes, f"{name}={max(least, 1)}")
@@ -147,8 +153,8 @@ def per_axis(value: Any, name: str, axes: Sequence[str], least: int) -> tuple[in
 
 
 def pair_per_axis(value: Any, name: str, axes: Sequence[str]) -> tuple[Pair, ...]:
-    """`(before, after)` for every axis, given as one number, or for each axis as a number or a
-    pair.
+    """Return `(before, after)` for every axis, given as one number, or for each axis as a number or
+    a pair.
     """
     if is_whole(value):
         return (_pair(value, name),) * len(axes)
@@ -176,5 +182,8 @@ def _pair(entry: Any, name: str) -> Pair:
 
 
 def spans(indices: Iterable[Index], sizes: Iterable[int]) -> tuple[slice, ...]:
-    """Ranges from 0 for the brackets of `L` and `Sum`."""
-    return tuple(slice(index, size) for index, size in zip(indices, sizes, strict=True))
+    """Return ranges from 0 for the brackets of `L` and `Sum`."""
+    ranges = []
+    for index, size in zip(indices, sizes, strict=True):
+        ranges.append(slice(index, size))
+    return tuple(ranges)

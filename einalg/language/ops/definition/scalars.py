@@ -19,43 +19,39 @@ def is_number(value: Any) -> bool:
     """
     if isinstance(value, sympy.Expr):
         return bool(value.is_number and value.is_extended_real)
-    return (
-        isinstance(value, (bool, int, float))
-        or getattr(value, "shape", None) == ()
-        and hasattr(value, "item")
-    )
+    if isinstance(value, (bool, int, float)):
+        return True
+    return getattr(value, "shape", None) == () and hasattr(value, "item")
 
 
 def number(value: Any, name: str, infinite: bool = False) -> Any:
-    """A real number as SymPy has it; NaN is refused, and so is an infinite one unless it has a
-    meaning there.
+    """Return a real number as SymPy has it; NaN is refused, and so is an infinite one unless it has
+    a meaning there.
     """
     if not is_number(value):
         raise ShapeError(f"{name} must be a number, not {value!r}\n  e.g. {name}=1")
-    plain = (
-        value
-        if isinstance(value, sympy.Expr)
-        else value.item()
-        if hasattr(value, "item")
-        else value
-    )
-    found = sympy.sympify(int(plain) if isinstance(plain, bool) else plain)
-    if found is sympy.nan or not (infinite or found.is_finite):
+    plain = value
+    if hasattr(value, "item") and not isinstance(value, sympy.Expr):
+        plain = value.item()
+    if isinstance(plain, bool):
+        plain = int(plain)
+    exact = sympy.sympify(plain)
+    if exact is sympy.nan or not (infinite or exact.is_finite):
         raise ShapeError(f"{name} is {value}, which is not a finite number\n  e.g. {name}=1")
-    return found
+    return exact
 
 
 def positive(value: Any, name: str) -> Any:
-    """A finite number above 0."""
-    found = number(value, name)
-    if not found > 0:
+    """Return a finite number above 0."""
+    exact = number(value, name)
+    if not exact > 0:
         raise ShapeError(f"{name} must be above 0, not {value}\n  e.g. {name}=1")
-    return found
+    return exact
 
 
 def epsilon(value: Any) -> Any:
-    """The small number that a normalization adds to a variance: finite, not negative."""
-    found = number(value, "eps")
-    if found < 0:
+    """Return the small number that a normalization adds to a variance: finite, not negative."""
+    exact = number(value, "eps")
+    if exact < 0:
         raise ShapeError(f"eps must not be negative, but is {value}\n  e.g. eps=1e-05")
-    return found
+    return exact

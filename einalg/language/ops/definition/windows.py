@@ -46,26 +46,26 @@ class WindowAxis:
 
     @property
     def padding(self) -> Pair:
-        """What must surround the axis, so that every window can be read."""
+        """The elements that must surround the axis so that every window can be read."""
         return self.before, max(self.after, self.last_read + 1 - self.size)
 
     def element(self, point: Index, tap: Index) -> Affine:
-        """The element that a tap of the window at `point` reads."""
+        """Return the element that a tap of the window at `point` reads."""
         return point * self.stride + tap * self.dilation - self.before
 
     def counts(self, low: int, high: int) -> set[int]:
-        """How many taps of a window lie in `[low, high)`: the numbers that occur."""
+        """Return how many taps of a window lie in `[low, high)`: the numbers that occur."""
+        # The windows [begin, end) lie inside.
         begin = min(max(-(-(low + self.before) // self.stride), 0), self.out)
-        end = max(
-            min((high - self.extent + self.before) // self.stride + 1, self.out), begin
-        )  # windows [begin, end) lie inside
+        end = max(min((high - self.extent + self.before) // self.stride + 1, self.out), begin)
         points = np.concatenate([np.arange(begin), np.arange(end, self.out)])
-        elements = (
-            points[:, None] * self.stride + np.arange(self.kernel) * self.dilation - self.before
-        )
-        return set(np.unique(((elements >= low) & (elements < high)).sum(1)).tolist()) | (
-            {self.kernel} if begin < end else set()
-        )
+        firsts = points * self.stride - self.before
+        elements = firsts[:, None] + np.arange(self.kernel) * self.dilation
+        inside = (elements >= low) & (elements < high)
+        counts = set(np.unique(inside.sum(1)).tolist())
+        if begin < end:
+            counts.add(self.kernel)
+        return counts
 
 
 Windows = dict[str, WindowAxis]
@@ -80,32 +80,32 @@ def windows(
     dilation: Any,
     ceil_mode: bool = False,
 ) -> Windows:
-    """The windows along each axis.
+    """Return the windows along each axis.
 
     `padding` is an integer, or for each axis an integer or `(before, after)`, or `"valid"` (none),
     or `"same"`: so much that there are `ceil(size / stride)` points, the odd element after.
     `ceil_mode` keeps a last window that is not full, if it begins before the padding after the
     axis. Raises `ShapeError` where no window fits.
     """
-    strides, dilations = (
-        per_axis(stride, "stride", axes, 1),
-        per_axis(dilation, "dilation", axes, 1),
-    )
+    strides = per_axis(stride, "stride", axes, 1)
+    dilations = per_axis(dilation, "dilation", axes, 1)
     extents = [(taps - 1) * step + 1 for taps, step in zip(kernel, dilations)]
-    pads = _padding(padding, axes, sizes, extents, strides)
-    found: Windows = {}
-    for axis, size, taps, step, extent, between, (before, after) in zip(
-        axes, sizes, kernel, strides, extents, dilations, pads
-    ):
+    paddings = _padding(padding, axes, sizes, extents, strides)
+    by_axis: Windows = {}
+    for position, axis in enumerate(axes):
+        size, taps = sizes[position], kernel[position]
+        step, between = strides[position], dilations[position]
+        extent, (before, after) = extents[position], paddings[position]
         out = _points(size + before + after - extent, step, size + before, ceil_mode)
         check_taps(axis, taps)
         if out < 1:
             raise ShapeError(
-                f"a window of {extent} elements (kernel {taps}, dilation {between}) does not fit axis {axis}, which has {size} and padding "
-                f"({before}, {after})\n  use a smaller kernel or dilation, or more padding"
+                f"a window of {extent} elements (kernel {taps}, dilation {between}) does not fit "
+                f"axis {axis}, which has {size} and padding ({before}, {after})\n"
+                "  use a smaller kernel or dilation, or more padding"
             )
-        found[axis] = WindowAxis(size, taps, step, between, before, after, out)
-    return found
+        by_axis[axis] = WindowAxis(size, taps, step, between, before, after, out)
+    return by_axis
 
 
 def check_taps(axis: str, taps: int) -> None:
@@ -117,8 +117,16 @@ def check_taps(axis: str, taps: int) -> None:
 def _points(room: int, stride: int, beginning_of_padding: int, ceil_mode: bool) -> int:
     if not ceil_mode:
         return room // stride + 1
-    out = -(-room // stride) + 1
-    return out - 1 if (out - 1) * stride >= beginning_of_padding else out
+    last = -(-room // stride)
+    if last * stride >= beginning_of_padding:
+        return last
+    return last + 1
+
+
+def _same_padding(size: int, extent: int, stride: int) -> Pair:
+    """Return the padding with which there are `ceil(size / stride)` points."""
+    total = max((-(-size // stride) - 1) * stride + extent - size, 0)
+    return total // 2, total - total // 2
 
 
 def _padding(
@@ -127,11 +135,7 @@ def _padding(
     if padding == "valid":
         return ((0, 0),) * len(axes)
     if padding == "same":
-        needed = [
-            max((-(-size // stride) - 1) * stride + extent - size, 0)
-            for size, extent, stride in zip(sizes, extents, strides)
-        ]
-        return tuple((total // 2, total - total // 2) for total in needed)
+        return tuple(map(_same_padding, sizes, extents, strides))
     if isinstance(padding, str):
         raise ShapeError(
             f"padding must be 'same', 'valid' or numbers, not {padding!r}\n  e.g. padding='same'"

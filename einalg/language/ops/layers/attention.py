@@ -14,9 +14,9 @@ from einalg.language.notation.builders import L, Max, Sum, indices
 from einalg.language.ops.definition.axes import aligned
 from einalg.language.ops.definition.operands import (
     ArrayView,
+    equal_size,
     expect_shape,
     operand,
-    same,
     spans,
     whole,
 )
@@ -46,11 +46,14 @@ def attention(
     (2, 8, 100, 64)
     """
     queries, keys, values = _operands(Q, K, V)
-    same([("the number of rows of K", keys.shape[-2]), ("that of V", values.shape[-2])])
+    equal_size([("the number of rows of K", keys.shape[-2]), ("that of V", values.shape[-2])])
     rows, columns, depth = queries.shape[-2], keys.shape[-2], queries.shape[-1]
     _not_empty(columns, "K", "row")
     shift = None if mask is None else operand(mask, "mask", least=2, dtype="float")
-    batch, sizes = leading_axes(*((o, o.rank - 2) for o in (queries, keys, shift) if o is not None))
+    operands = [queries, keys]
+    if shift is not None:
+        operands.append(shift)
+    batch, sizes = leading_axes(*((view, view.rank - 2) for view in operands))
     product = (
         queries[(*broadcast(queries, batch, sizes, 2), i, k)]
         * keys[(*broadcast(keys, batch, sizes, 2), j, k)]
@@ -84,7 +87,7 @@ def banded_attention(
     """
     queries, keys, values = _operands(Q, K, V)
     rows, depth, band = queries.shape[-2], queries.shape[-1], 2 * whole(width, "width", 0) + 1
-    same(
+    equal_size(
         [
             ("the number of rows of Q", rows),
             ("that of K", keys.shape[-2]),
@@ -109,11 +112,10 @@ def banded_attention(
 
 
 def _operands(Q: Any, K: Any, V: Any) -> tuple[ArrayView, ArrayView, ArrayView]:
-    queries, keys, values = (
-        operand(value, name, least=2, dtype="float")
-        for name, value in (("Q", Q), ("K", K), ("V", V))
-    )
-    same([("the last axis of Q", queries.shape[-1]), ("that of K", keys.shape[-1])])
+    queries = operand(Q, "Q", least=2, dtype="float")
+    keys = operand(K, "K", least=2, dtype="float")
+    values = operand(V, "V", least=2, dtype="float")
+    equal_size([("the last axis of Q", queries.shape[-1]), ("that of K", keys.shape[-1])])
     _not_empty(queries.shape[-1], "Q", "feature")
     return queries, keys, values
 
@@ -126,11 +128,13 @@ def _not_empty(size: int, name: str, what: str) -> None:
 
 
 def _scale(scale: Any, depth: int) -> Any:
-    return 1 / sympy.sqrt(depth) if scale is None else number(scale, "scale")
+    if scale is None:
+        return 1 / sympy.sqrt(depth)
+    return number(scale, "scale")
 
 
 def _masked(mask: ArrayView, point: tuple[Index, ...], shape: tuple[int, ...]) -> Access:
-    """The element of the mask that broadcasting puts at a score."""
+    """Return the element of the mask that broadcasting puts at a score."""
     if any(size not in (1, full) for size, full in zip(mask.shape[-2:], shape[-2:])):
         expect_shape(mask, shape, "that of the scores, or 1")
     return aligned(mask, point, shape)
@@ -139,7 +143,9 @@ def _masked(mask: ArrayView, point: tuple[Index, ...], shape: tuple[int, ...]) -
 def _exponentials(
     scores: Scope, row: tuple[Index, ...], column: Index, where: Any
 ) -> tuple[Scope, Scope]:
-    """`exp(score - the row's largest)` at the columns that are seen, and the sum of every row."""
+    """Return `exp(score - the row's largest)` at the columns that are seen, and the sum of every
+    row.
+    """
     rows, columns = spans(row, scores.shape[:-1]), slice(column, scores.shape[-1])
     largest = L[rows](Max[columns](scores[(*row, column)], where=where))
     weights = L[(*rows, columns)](sympy.exp(scores[(*row, column)] - largest[row]), where=where)
@@ -149,13 +155,11 @@ def _exponentials(
 def _weighted(
     weights: Scope, total: Scope, values: ArrayView, column: Index, value_row: Any, where: Any
 ) -> Scope:
-    """The mean of the rows of `values` that the columns stand for, weighted."""
-    own, whole_row = (
-        ArrayView(weights, "the scores", weights.box),
-        ArrayView(total, "the scores", total.box),
-    )
-    batch, sizes = leading_axes((own, own.rank - 2), (values, values.rank - 2))
-    row = (*broadcast(own, batch, sizes, 2), i)
+    """Return the mean of the rows of `values` that the columns stand for, weighted."""
+    scores = ArrayView(weights, "the scores", weights.box)
+    sums = ArrayView(total, "the scores", total.box)
+    batch, sizes = leading_axes((scores, scores.rank - 2), (values, values.rank - 2))
+    row = (*broadcast(scores, batch, sizes, 2), i)
     product = weights[(*row, column)] * values[(*broadcast(values, batch, sizes, 2), value_row, e)]
-    body = Sum[slice(column, weights.shape[-1])](product, where=where) / whole_row[row]
+    body = Sum[slice(column, weights.shape[-1])](product, where=where) / sums[row]
     return L[spans((*batch, i, e), (*sizes, weights.shape[-2], values.shape[-1]))](body)

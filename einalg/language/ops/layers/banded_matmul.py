@@ -9,7 +9,7 @@ from typing import Any
 from einalg.errors import ShapeError
 from einalg.language.ir.scope import Scope
 from einalg.language.notation.builders import L, Sum, indices
-from einalg.language.ops.definition.operands import expect_shape, operand, same, whole
+from einalg.language.ops.definition.operands import equal_size, expect_shape, operand, whole
 from einalg.language.ops.definition.registry import operator
 
 b, i, w, k = indices("b i w k")
@@ -61,9 +61,9 @@ def gbmm(P: Any, V: Any, width: int | None = None, dilation: int = 1) -> Scope:
     width = whole(band.shape[2] // 2 if width is None else width, "width", 0)
     dilation = whole(dilation, "dilation", 1)
     batch, rows, depth = values.shape
-    same([("axis 0 of V", batch), ("axis 0 of P", band.shape[0])])
-    same([("axis 1 of V", rows), ("axis 1 of P", band.shape[1])])
-    same([("the band, 2*width + 1,", 2 * width + 1), ("axis 2 of P", band.shape[2])])
+    equal_size([("axis 0 of V", batch), ("axis 0 of P", band.shape[0])])
+    equal_size([("axis 1 of V", rows), ("axis 1 of P", band.shape[1])])
+    equal_size([("the band, 2*width + 1,", 2 * width + 1), ("axis 2 of P", band.shape[2])])
     around = values.padded(((0, 0), (dilation * width, dilation * width), (0, 0)))
     return L[b:batch, i:rows, k:depth](
         Sum[w : 2 * width + 1](band[b, i, w] * around[b, i + dilation * (w - width), k])

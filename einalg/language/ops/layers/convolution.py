@@ -8,8 +8,8 @@ from typing import Any
 from einalg.errors import ShapeError
 from einalg.language.ir.scope import Scope
 from einalg.language.notation.builders import L, Sum
-from einalg.language.ops.definition.layouts import Axes, axis_order, ranges, with_axes
-from einalg.language.ops.definition.operands import operand, optional_operand, same, whole
+from einalg.language.ops.definition.layouts import LabelledArray, axis_order, ranges, with_axes
+from einalg.language.ops.definition.operands import equal_size, operand, optional_operand, whole
 from einalg.language.ops.definition.registry import operator
 from einalg.language.ops.definition.windows import POINT, SPATIAL, TAP, Windows, c, f, windows
 
@@ -141,7 +141,8 @@ def depthwise_conv2d(
     `ShapeError` where layouts, ranks or channels do not fit.
 
     >>> import einalg as ea
-    >>> depthwise_conv2d(ea.tensor("A", (1, 8, 9, 9)), ea.tensor("K", (16, 3, 3)), padding=1, weight_layout="OHW").shape
+    >>> A, K = ea.tensor("A", (1, 8, 9, 9)), ea.tensor("K", (16, 3, 3))
+    >>> depthwise_conv2d(A, K, padding=1, weight_layout="OHW").shape
     (1, 16, 9, 9)
     """
     return _depthwise(
@@ -185,20 +186,21 @@ def _convolution(
     weight_layout: str,
     out_layout: str | None,
 ) -> Scope:
-    """The definition of a convolution over any number of spatial axes."""
+    """Return the definition of a convolution over any number of spatial axes."""
     data = with_axes(operand(A, "A"), layout, "layout", "C" + spatial, "N")
     kernel = with_axes(operand(K, "K"), weight_layout, "weight_layout", "OI" + spatial)
     features, depth = kernel.size("O"), kernel.size("I")
     outputs, inputs = channels_of_groups(
         groups, (("K, axis O", features), ("A, axis C", data.size("C")))
     )
-    same([("axis C of A, divided by groups,", inputs), ("axis I of K", depth)])
-    view = windows(spatial, data.sizes(spatial), kernel.sizes(spatial), stride, padding, dilation)
+    equal_size([("axis C of A, divided by groups,", inputs), ("axis I of K", depth)])
+    window_axes = windows(
+        spatial, data.sizes(spatial), kernel.sizes(spatial), stride, padding, dilation
+    )
     channel = c if groups == 1 else f // max(outputs, 1) * depth + c
-    taps = {axis: TAP[axis] for axis in spatial}
-    product = read_windows(data, view, channel) * kernel.read({"O": f, "I": c, **taps})
-    total = Sum[(slice(c, depth), *ranges(spatial, TAP, _taps(view)))](product)
-    return _result(total, bias, features, data, view, out_layout)
+    product = read_windows(data, window_axes, channel) * kernel.read({"O": f, "I": c, **TAP})
+    total = Sum[(slice(c, depth), *ranges(spatial, TAP, _taps(window_axes)))](product)
+    return _result(total, bias, features, data, window_axes, out_layout)
 
 
 def _depthwise(
@@ -213,7 +215,7 @@ def _depthwise(
     weight_layout: str,
     out_layout: str | None,
 ) -> Scope:
-    """The definition of a convolution in which every channel stands alone."""
+    """Return the definition of a convolution in which every channel stands alone."""
     data = with_axes(operand(A, "A"), layout, "layout", "C" + spatial, "N")
     kernel = with_axes(operand(K, "K"), weight_layout, "weight_layout", "O" + spatial, "I")
     if "I" in kernel.layout and kernel.size("I") != 1:
@@ -225,23 +227,35 @@ def _depthwise(
     multiplier, _ = channels_of_groups(
         data.size("C"), (("K, axis O", features), ("A, axis C", data.size("C")))
     )
-    view = windows(spatial, data.sizes(spatial), kernel.sizes(spatial), stride, padding, dilation)
-    taps = {axis: TAP[axis] for axis in spatial}
-    product = read_windows(data, view, f // multiplier) * kernel.read({"O": f, "I": 0, **taps})
+    window_axes = windows(
+        spatial, data.sizes(spatial), kernel.sizes(spatial), stride, padding, dilation
+    )
+    weight = kernel.read({"O": f, "I": 0, **TAP})
+    product = read_windows(data, window_axes, f // multiplier) * weight
     return _result(
-        Sum[ranges(spatial, TAP, _taps(view))](product), bias, features, data, view, out_layout
+        Sum[ranges(spatial, TAP, _taps(window_axes))](product),
+        bias,
+        features,
+        data,
+        window_axes,
+        out_layout,
     )
 
 
-def read_windows(data: Axes, view: Windows, channel: Any, fill: Any = 0) -> Any:
-    """The element of a channel that each tap of each window reads; `fill` outside."""
-    elements = {axis: window.element(POINT[axis], TAP[axis]) for axis, window in view.items()}
-    padded = data.padded({axis: window.padding for axis, window in view.items()}, fill)
-    return padded.read({"N": POINT["N"], "C": channel, **elements})
+def read_windows(data: LabelledArray, window_axes: Windows, channel: Any, fill: Any = 0) -> Any:
+    """Return the element of a channel that each tap of each window reads; `fill` outside."""
+    subscripts: dict[str, Any] = {"N": POINT["N"], "C": channel}
+    padding = {}
+    for axis, window in window_axes.items():
+        subscripts[axis] = window.element(POINT[axis], TAP[axis])
+        padding[axis] = window.padding
+    return data.padded(padding, fill).read(subscripts)
 
 
 def channels_of_groups(groups: Any, channels: tuple[tuple[str, int], ...]) -> tuple[int, ...]:
-    """Channels of one group, for every number of channels that the groups must divide."""
+    """Return the channels of one group, for every number of channels that the groups must
+    divide.
+    """
     count = whole(groups, "groups", 1)
     common = gcd(*(number for _, number in channels))
     for what, number in channels:
@@ -254,27 +268,32 @@ def channels_of_groups(groups: Any, channels: tuple[tuple[str, int], ...]) -> tu
     return tuple(number // count for _, number in channels)
 
 
-def _taps(view: Windows) -> dict[str, int]:
-    return {axis: window.kernel for axis, window in view.items()}
+def _taps(window_axes: Windows) -> dict[str, int]:
+    return {axis: window.kernel for axis, window in window_axes.items()}
 
 
 def _result(
-    total: Any, bias: Any, features: int, data: Axes, view: Windows, out_layout: str | None
+    total: Any,
+    bias: Any,
+    features: int,
+    data: LabelledArray,
+    window_axes: Windows,
+    out_layout: str | None,
 ) -> Scope:
-    return scope_of_points(
-        total,
-        bias,
-        data,
-        out_layout,
-        {"C": features, **{axis: window.out for axis, window in view.items()}},
-    )
+    sizes = {axis: window.out for axis, window in window_axes.items()}
+    return scope_of_points(total, bias, data, out_layout, {"C": features, **sizes})
 
 
 def scope_of_points(
-    total: Any, bias: Any, data: Axes, out_layout: str | None, sizes: dict[str, int]
+    total: Any, bias: Any, data: LabelledArray, out_layout: str | None, sizes: dict[str, int]
 ) -> Scope:
-    """The sum and the bias at every output point, in the layout of the result."""
-    order = data.layout if out_layout is None else axis_order(out_layout, "out_layout", data.layout)
+    """Return the sum and the bias at every output point, in the layout of the result."""
+    order = data.layout
+    if out_layout is not None:
+        order = axis_order(out_layout, "out_layout", data.layout)
     shift = optional_operand(bias, "bias", (sizes["C"],), "an element for each output channel")
-    everywhere = {**sizes, "N": data.size("N")} if "N" in data.layout else sizes
-    return L[ranges(order, POINT, everywhere)](total if shift is None else total + shift[f])
+    if shift is not None:
+        total = total + shift[f]
+    if "N" in data.layout:
+        sizes = {**sizes, "N": data.size("N")}
+    return L[ranges(order, POINT, sizes)](total)

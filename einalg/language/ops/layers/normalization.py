@@ -11,7 +11,12 @@ from einalg.errors import ShapeError
 from einalg.language.index.affine import Index
 from einalg.language.ir.scope import Scope
 from einalg.language.notation.builders import L, Max, Sum, indices
-from einalg.language.ops.definition.axes import axis_number, kept, spatial
+from einalg.language.ops.definition.axes import (
+    axis_number,
+    result_indices,
+    spatial_indices,
+    without_entries,
+)
 from einalg.language.ops.definition.operands import (
     ArrayView,
     expect_shape,
@@ -28,17 +33,17 @@ n, c, g = indices("n c g")
 
 
 def _shifted(x: Any, axis: int) -> tuple[ArrayView, tuple[Index, ...], Any, Any]:
-    """The operand, its indices, an element less the largest of its row, and the sum of the
+    """Return the operand, its indices, an element less the largest of its row, and the sum of the
     exponentials of these in its row.
     """
-    found = operand(x, "x", least=1)
-    position = axis_number(axis, "axis", found.rank)
+    view = operand(x, "x", least=1)
+    position = axis_number(axis, "axis", view.rank)
     r = reduce_axes(x, position)
     largest = r.result(r.over(Max, r.element))
     total = r.result(r.over(Sum, sympy.exp(r.element - largest[r.rest])))
-    at = kept(found.rank)
+    at = result_indices(view.rank)
     rest = at[:position] + at[position + 1 :]
-    return found, at, found[at] - largest[rest], total[rest]
+    return view, at, view[at] - largest[rest], total[rest]
 
 
 @operator
@@ -76,8 +81,8 @@ def softmax(x: Any, axis: int = -1) -> Scope:
                   Max[r:3]
                     x[i, r]
     """
-    found, at, element, total = _shifted(x, axis)
-    return L[spans(at, found.shape)](sympy.exp(element) / total)
+    view, at, element, total = _shifted(x, axis)
+    return L[spans(at, view.shape)](sympy.exp(element) / total)
 
 
 @operator
@@ -91,14 +96,17 @@ def log_softmax(x: Any, axis: int = -1) -> Scope:
     >>> log_softmax(ea.tensor("x", (2, 3))).shape
     (2, 3)
     """
-    found, at, element, total = _shifted(x, axis)
-    return L[spans(at, found.shape)](element - sympy.log(total))
+    view, at, element, total = _shifted(x, axis)
+    return L[spans(at, view.shape)](element - sympy.log(total))
 
 
 def _scaled(value: Any, weight: ArrayView | None, bias: ArrayView | None, at: Any) -> Any:
-    """`value·weight[at] + bias[at]`, of which either may be absent."""
-    value = value if weight is None else value * weight[at]
-    return value if bias is None else value + bias[at]
+    """Return `value·weight[at] + bias[at]`, of which either may be absent."""
+    if weight is not None:
+        value = value * weight[at]
+    if bias is not None:
+        value = value + bias[at]
+    return value
 
 
 def _mean_square(r: Reduced, body: Any) -> Scope:
@@ -108,13 +116,12 @@ def _mean_square(r: Reduced, body: Any) -> Scope:
 def _over_axes(
     x: Any, axes: Any
 ) -> tuple[Reduced, tuple[Index, ...], tuple[Index, ...], tuple[int, ...]]:
-    """A reduction, the indices of a result like `x`, those of them that remain, and the sizes of
-    the others.
+    """Return a reduction, the indices of a result like `x`, those of them that remain, and the
+    sizes of the others.
     """
     r = reduce_axes(x, axes, nonempty="mean")
-    at = kept(r.found.rank)
-    rest = tuple(i for position, i in enumerate(at) if position not in r.axes)
-    return r, at, rest, tuple(r.found.shape[a] for a in r.axes)
+    at = result_indices(r.view.rank)
+    return r, at, without_entries(at, r.axes), tuple(r.view.shape[axis] for axis in r.axes)
 
 
 @operator
@@ -138,9 +145,9 @@ def layer_norm(
     shift = optional_operand(bias, "bias", sizes, "the sizes of axes of x")
     mean = means(r)
     variance = _mean_square(r, r.element - mean[r.rest])
-    own = tuple(at[a] for a in r.axes)
-    normal = (r.found[at] - mean[rest]) / sympy.sqrt(variance[rest] + small)
-    return L[spans(at, r.found.shape)](_scaled(normal, scale, shift, own))
+    normalized = tuple(at[axis] for axis in r.axes)
+    normal = (r.view[at] - mean[rest]) / sympy.sqrt(variance[rest] + small)
+    return L[spans(at, r.view.shape)](_scaled(normal, scale, shift, normalized))
 
 
 @operator
@@ -158,8 +165,8 @@ def rms_norm(x: Any, weight: Any = None, axes: Any = -1, eps: Any = 1e-6) -> Sco
     small = epsilon(eps)
     r, at, rest, sizes = _over_axes(x, axes)
     scale = optional_operand(weight, "weight", sizes, "the sizes of axes of x")
-    normal = r.found[at] / sympy.sqrt(_mean_square(r, r.element)[rest] + small)
-    return L[spans(at, r.found.shape)](_scaled(normal, scale, None, tuple(at[a] for a in r.axes)))
+    normal = r.view[at] / sympy.sqrt(_mean_square(r, r.element)[rest] + small)
+    return L[spans(at, r.view.shape)](_scaled(normal, scale, None, tuple(at[a] for a in r.axes)))
 
 
 @operator
@@ -183,19 +190,17 @@ def batch_norm(
     L[i:2, j:3]((x[i, j] - m[j])/sqrt(v[j]))
     """
     small = epsilon(eps)
-    found = operand(x, "x", least=1)
-    position = axis_number(axis, "axis", found.rank)
-    at, why = kept(found.rank), f"the size of axis {position} of x"
-    channel, size = at[position], (found.shape[position],)
+    view = operand(x, "x", least=1)
+    position = axis_number(axis, "axis", view.rank)
+    at, why = result_indices(view.rank), f"the size of axis {position} of x"
+    channel, size = at[position], (view.shape[position],)
     center, spread = operand(mean, "mean", rank=1), operand(variance, "variance", rank=1)
     expect_shape(center, size, why)
     expect_shape(spread, size, why)
-    scale, shift = (
-        optional_operand(weight, "weight", size, why),
-        optional_operand(bias, "bias", size, why),
-    )
-    normal = (found[at] - center[channel]) / sympy.sqrt(spread[channel] + small)
-    return L[spans(at, found.shape)](_scaled(normal, scale, shift, channel))
+    scale = optional_operand(weight, "weight", size, why)
+    shift = optional_operand(bias, "bias", size, why)
+    normal = (view[at] - center[channel]) / sympy.sqrt(spread[channel] + small)
+    return L[spans(at, view.shape)](_scaled(normal, scale, shift, channel))
 
 
 @operator
@@ -211,14 +216,14 @@ def group_norm(x: Any, groups: int, weight: Any = None, bias: Any = None, eps: A
     >>> group_norm(ea.tensor("x", (2, 6, 4, 4)), 3).shape
     (2, 6, 4, 4)
     """
-    found = operand(x, "x", least=2)
+    view = operand(x, "x", least=2)
     count = whole(groups, "groups", 1)
-    if found.shape[1] % count:
+    if view.shape[1] % count:
         raise ShapeError(
-            f"groups is {count}, which does not divide the {found.shape[1]} channels of x\n"
-            f"  give a divisor of {found.shape[1]}"
+            f"groups is {count}, which does not divide the {view.shape[1]} channels of x\n"
+            f"  give a divisor of {view.shape[1]}"
         )
-    return _group_norm(found, count, weight, bias, epsilon(eps))
+    return _group_norm(view, count, weight, bias, epsilon(eps))
 
 
 @operator
@@ -233,27 +238,28 @@ def instance_norm(x: Any, weight: Any = None, bias: Any = None, eps: Any = 1e-5)
     >>> instance_norm(ea.tensor("x", (2, 3, 4, 4))).shape
     (2, 3, 4, 4)
     """
-    found = operand(x, "x", least=3)
-    return _group_norm(found, found.shape[1], weight, bias, epsilon(eps))
+    view = operand(x, "x", least=3)
+    return _group_norm(view, view.shape[1], weight, bias, epsilon(eps))
 
 
-def _group_norm(found: ArrayView, groups: int, weight: Any, bias: Any, small: Any) -> Scope:
-    """Statistics of group `g` are over the channels `size·g + c` and every position."""
-    batch, channels, *positions = found.shape
+def _group_norm(view: ArrayView, groups: int, weight: Any, bias: Any, small: Any) -> Scope:
+    """Return the normalization of groups; statistics of group `g` are over the channels `size·g +
+    c` and every position.
+    """
+    batch, channels, *positions = view.shape
     size = channels // groups if groups else 0
     if not size * prod(positions):
         raise ShapeError(
-            f"x has shape {found.shape}, so a group has no elements and no mean\n"
+            f"x has shape {view.shape}, so a group has no elements and no mean\n"
             "  give x at least one channel and one position"
         )
     scale = optional_operand(weight, "weight", (channels,), "the channels of x")
     shift = optional_operand(bias, "bias", (channels,), "the channels of x")
-    at = spatial(len(positions))
+    at = spatial_indices(len(positions))
     group = spans((c, *at), (size, *positions))
-    element = found[(n, g * size + c, *at)]
-    mean = L[n:batch, g:groups](Sum[group](element) / (size * prod(positions)))
-    variance = L[n:batch, g:groups](
-        Sum[group]((element - mean[n, g]) ** 2) / (size * prod(positions))
-    )
-    normal = (found[(n, c, *at)] - mean[n, c // size]) / sympy.sqrt(variance[n, c // size] + small)
-    return L[spans((n, c, *at), found.shape)](_scaled(normal, scale, shift, c))
+    element = view[(n, g * size + c, *at)]
+    count = size * prod(positions)
+    mean = L[n:batch, g:groups](Sum[group](element) / count)
+    variance = L[n:batch, g:groups](Sum[group]((element - mean[n, g]) ** 2) / count)
+    normal = (view[(n, c, *at)] - mean[n, c // size]) / sympy.sqrt(variance[n, c // size] + small)
+    return L[spans((n, c, *at), view.shape)](_scaled(normal, scale, shift, c))

@@ -8,7 +8,7 @@ from typing import Any
 from einalg.errors import ShapeError
 from einalg.language.ir.scope import Scope
 from einalg.language.notation.builders import L, Max, Sum
-from einalg.language.ops.definition.layouts import Axes, ranges, with_axes
+from einalg.language.ops.definition.layouts import LabelledArray, ranges, with_axes
 from einalg.language.ops.definition.operands import operand, per_axis
 from einalg.language.ops.definition.registry import operator
 from einalg.language.ops.definition.windows import (
@@ -177,11 +177,8 @@ def global_avg_pool(A: Any, layout: str | None = None, keepdims: bool = True) ->
     L[n:1, f:4](Sum[r:7, s:7](A[n, f, r, s])/49)
     """
     data, spatial = _whole_axes(A, layout)
-    return _at_every_point(
-        data,
-        dict.fromkeys(spatial, 1) if keepdims else {},
-        _whole(data, spatial, Sum) / prod(data.sizes(spatial)),
-    )
+    mean = _reduced_channel(data, spatial, Sum) / prod(data.sizes(spatial))
+    return _at_every_point(data, _unit_sizes(spatial, keepdims), mean)
 
 
 @operator
@@ -193,9 +190,15 @@ def global_max_pool(A: Any, layout: str | None = None, keepdims: bool = True) ->
     L[n:1, h:1, w:1, f:4](Max[r:7, s:7](A[n, r, s, f]))
     """
     data, spatial = _whole_axes(A, layout)
-    return _at_every_point(
-        data, dict.fromkeys(spatial, 1) if keepdims else {}, _whole(data, spatial, Max)
-    )
+    largest = _reduced_channel(data, spatial, Max)
+    return _at_every_point(data, _unit_sizes(spatial, keepdims), largest)
+
+
+def _unit_sizes(spatial: str, keepdims: bool) -> dict[str, int]:
+    """Return the sizes of spatial axes that are reduced."""
+    if keepdims:
+        return dict.fromkeys(spatial, 1)
+    return {}
 
 
 def _average(
@@ -209,10 +212,12 @@ def _average(
     count_include_pad: bool,
     layout: str,
 ) -> Scope:
-    """The definition of an average pooling over any number of spatial axes."""
-    data, view = _view(A, spatial, kernel, stride, padding, dilation, ceil_mode, layout)
-    count = prod(_count(axis, window, count_include_pad) for axis, window in view.items())
-    return _at_every_point(data, _out(view), Sum[_taps(view)](read_windows(data, view, f)) / count)
+    """Return the definition of an average pooling over any number of spatial axes."""
+    data, window_axes = _windows(A, spatial, kernel, stride, padding, dilation, ceil_mode, layout)
+    count = prod(_count(axis, window, count_include_pad) for axis, window in window_axes.items())
+    return _at_every_point(
+        data, _out(window_axes), Sum[_taps(window_axes)](read_windows(data, window_axes, f)) / count
+    )
 
 
 def _maximum(
@@ -225,16 +230,18 @@ def _maximum(
     ceil_mode: bool,
     layout: str,
 ) -> Scope:
-    """The definition of a maximum pooling over any number of spatial axes."""
-    data, view = _view(A, spatial, kernel, stride, padding, dilation, ceil_mode, layout)
-    for axis, window in view.items():
+    """Return the definition of a maximum pooling over any number of spatial axes."""
+    data, window_axes = _windows(A, spatial, kernel, stride, padding, dilation, ceil_mode, layout)
+    for axis, window in window_axes.items():
         _counts(axis, window, 0, window.size)
     return _at_every_point(
-        data, _out(view), Max[_taps(view)](read_windows(data, view, f, fill=-INFINITY))
+        data,
+        _out(window_axes),
+        Max[_taps(window_axes)](read_windows(data, window_axes, f, fill=-INFINITY)),
     )
 
 
-def _view(
+def _windows(
     A: Any,
     spatial: str,
     kernel: Any,
@@ -243,7 +250,7 @@ def _view(
     dilation: Any,
     ceil_mode: bool,
     layout: str,
-) -> tuple[Axes, Windows]:
+) -> tuple[LabelledArray, Windows]:
     data = with_axes(operand(A, "A"), layout, "layout", "C" + spatial, "N")
     taps = per_axis(kernel, "kernel", spatial, 1)
     return data, windows(
@@ -258,12 +265,12 @@ def _view(
 
 
 def _count(axis: str, window: WindowAxis, count_include_pad: bool) -> Any:
-    """How many taps of a window count along one axis: a number where it is the same for all, else a
-    sum over the taps.
+    """Return how many taps of a window count along one axis: a number where it is the same for all,
+    else a sum over the taps.
     """
-    low, high = (
-        (-window.before, window.size + window.after) if count_include_pad else (0, window.size)
-    )
+    low, high = 0, window.size
+    if count_include_pad:
+        low, high = -window.before, window.size + window.after
     counts = _counts(axis, window, low, high)
     if len(counts) == 1:
         return counts.pop()
@@ -272,18 +279,19 @@ def _count(axis: str, window: WindowAxis, count_include_pad: bool) -> Any:
 
 
 def _counts(axis: str, window: WindowAxis, low: int, high: int) -> set[int]:
-    """The numbers of taps in `[low, high)` that occur, none of which may be 0."""
-    found = window.counts(low, high)
-    if 0 in found:
+    """Return the numbers of taps in `[low, high)` that occur, none of which may be 0."""
+    counts = window.counts(low, high)
+    if 0 in counts:
         raise ShapeError(
-            f"a window along axis {axis} holds padding only (size {window.size}, kernel {window.kernel}, dilation {window.dilation}, "
-            f"padding ({window.before}, {window.after}))\n  pad less than the kernel reaches"
+            f"a window along axis {axis} holds padding only (size {window.size}, kernel "
+            f"{window.kernel}, dilation {window.dilation}, padding ({window.before}, "
+            f"{window.after}))\n  pad less than the kernel reaches"
         )
-    return found
+    return counts
 
 
-def _whole_axes(A: Any, layout: str | None) -> tuple[Axes, str]:
-    """The operand and its spatial axes, none of which is empty."""
+def _whole_axes(A: Any, layout: str | None) -> tuple[LabelledArray, str]:
+    """Return the operand and its spatial axes, none of which is empty."""
     data = operand(A, "A")
     if layout is None and data.rank not in (3, 4, 5):
         raise ShapeError(
@@ -301,24 +309,25 @@ def _whole_axes(A: Any, layout: str | None) -> tuple[Axes, str]:
     return named, spatial
 
 
-def _whole(data: Axes, spatial: str, reduction: Any) -> Any:
-    """All elements of a channel, reduced."""
-    taps = {axis: TAP[axis] for axis in spatial}
-    return reduction[ranges(spatial, TAP, {axis: data.size(axis) for axis in spatial})](
-        data.read({"N": POINT["N"], "C": f, **taps})
+def _reduced_channel(data: LabelledArray, spatial: str, reduction: Any) -> Any:
+    """Return all elements of a channel, reduced."""
+    sizes = dict(zip(spatial, data.sizes(spatial)))
+    element = data.read({"N": POINT["N"], "C": f, **TAP})
+    return reduction[ranges(spatial, TAP, sizes)](element)
+
+
+def _taps(window_axes: Windows) -> tuple[slice, ...]:
+    return ranges(
+        "".join(window_axes), TAP, {axis: window.kernel for axis, window in window_axes.items()}
     )
 
 
-def _taps(view: Windows) -> tuple[slice, ...]:
-    return ranges("".join(view), TAP, {axis: window.kernel for axis, window in view.items()})
+def _out(window_axes: Windows) -> dict[str, int]:
+    return {axis: window.out for axis, window in window_axes.items()}
 
 
-def _out(view: Windows) -> dict[str, int]:
-    return {axis: window.out for axis, window in view.items()}
-
-
-def _at_every_point(data: Axes, spatial_sizes: dict[str, int], body: Any) -> Scope:
-    """A scope over batch, channels and the given spatial axes, in the order that they have in the
+def _at_every_point(data: LabelledArray, spatial_sizes: dict[str, int], body: Any) -> Scope:
+    """Return a scope over batch, channels and some spatial axes, in the order that they have in the
     operand.
     """
     sizes = {axis: data.size(axis) for axis in data.layout if axis in "NC"} | spatial_sizes

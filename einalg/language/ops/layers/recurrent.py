@@ -44,10 +44,9 @@ def lstm_cell(
     >>> cell.outputs, cell["gates"].shape, cell["h"].shape
     (('h', 'c'), (2, 16), (2, 4))
     """
-    data, state, memory = (
-        operand(value, name, least=1, dtype="float")
-        for name, value in (("x", x), ("h", h), ("c", c))
-    )
+    data = operand(x, "x", least=1, dtype="float")
+    state = operand(h, "h", least=1, dtype="float")
+    memory = operand(c, "c", least=1, dtype="float")
     size = _check_state(data, state)
     expect_shape(memory, state.shape, "the shape of h")
     weights = _weights(w_ih, w_hh, b_ih, b_hh, 4 * size, data.shape[-1], size)
@@ -91,19 +90,14 @@ def gru_cell(x: Any, h: Any, w_ih: Any, w_hh: Any, b_ih: Any = None, b_hh: Any =
     names = _Names(x, h, w_ih, w_hh, b_ih, b_hh)
     row, shape = batch_indices(state.rank - 1), state.shape[:-1]
     stacked = spans((*row, g), (*shape, 3 * size))
-    of_x, of_h = (
-        L[stacked](_projected(data, weights[0], weights[2], row)),
-        L[stacked](_projected(state, weights[1], weights[3], row)),
-    )
-    from_x, from_h = (
-        statement_tensor(names["x_gates"], of_x),
-        statement_tensor(names["h_gates"], of_h),
-    )
-    reset, update = (
-        logistic(from_x[(*row, j + part * size)] + from_h[(*row, j + part * size)])
-        for part in range(2)
-    )
-    new = sympy.tanh(from_x[(*row, j + 2 * size)] + reset * from_h[(*row, j + 2 * size)])
+    of_x = L[stacked](_projected(data, weights[0], weights[2], row))
+    of_h = L[stacked](_projected(state, weights[1], weights[3], row))
+    from_x = statement_tensor(names["x_gates"], of_x)
+    from_h = statement_tensor(names["h_gates"], of_h)
+    first, second, third = (*row, j), (*row, j + size), (*row, j + 2 * size)
+    reset = logistic(from_x[first] + from_h[first])
+    update = logistic(from_x[second] + from_h[second])
+    new = sympy.tanh(from_x[third] + reset * from_h[third])
     next_h = L[spans((*row, j), (*shape, size))]((1 - update) * new + update * state[(*row, j)])
     return Program(
         [(names["x_gates"], of_x), (names["h_gates"], of_h), (names["h"], next_h)], (names["h"],)
@@ -115,28 +109,28 @@ class _Names(dict[str, str]):
 
     def __init__(self, *operands: Any):
         super().__init__()
-        self.taken = {
-            name
-            for value in operands
-            if value is not None
-            for name in _tensor_names(unpadded(value))
-        }
+        self.used: set[str] = set()
+        for value in operands:
+            if value is not None:
+                self.used |= _tensor_names(unpadded(value))
 
     def __missing__(self, name: str) -> str:
         free = name
-        while free in self.taken:
+        while free in self.used:
             free += "_"
-        self.taken.add(free)
+        self.used.add(free)
         self[name] = free
         return free
 
 
 def _tensor_names(value: Tensor | Scope) -> set[str]:
-    return {value.name} if isinstance(value, Tensor) else set(value.tensors)
+    if isinstance(value, Tensor):
+        return {value.name}
+    return set(value.tensors)
 
 
 def _check_state(data: ArrayView, state: ArrayView) -> int:
-    """The number of elements of a state; the leading axes of input and state are equal."""
+    """Return the number of elements of a state; the leading axes of input and state are equal."""
     if data.shape[:-1] != state.shape[:-1]:
         raise ShapeError(
             f"h has the leading axes {state.shape[:-1]}, but x has {data.shape[:-1]}\n"
@@ -148,27 +142,22 @@ def _check_state(data: ArrayView, state: ArrayView) -> int:
 def _weights(
     w_ih: Any, w_hh: Any, b_ih: Any, b_hh: Any, rows: int, inputs: int, size: int
 ) -> tuple[Any, ...]:
-    of_x, of_h = (
-        operand(w_ih, "w_ih", rank=2, dtype="float"),
-        operand(w_hh, "w_hh", rank=2, dtype="float"),
-    )
-    expect_shape(
-        of_x, (rows, inputs), f"{rows // size if size else 0} gates of h's size, x's last axis"
-    )
+    of_x = operand(w_ih, "w_ih", rank=2, dtype="float")
+    of_h = operand(w_hh, "w_hh", rank=2, dtype="float")
+    gates = rows // size if size else 0
+    expect_shape(of_x, (rows, inputs), f"{gates} gates of h's size, x's last axis")
     expect_shape(of_h, (rows, size), "gates of h's size, h's last axis")
-    return (
-        of_x,
-        of_h,
-        *(
-            optional_operand(b, name, (rows,), "an element for each row of the weights")
-            for name, b in (("b_ih", b_ih), ("b_hh", b_hh))
-        ),
-    )
+    why = "an element for each row of the weights"
+    bias_x = optional_operand(b_ih, "b_ih", (rows,), why)
+    bias_h = optional_operand(b_hh, "b_hh", (rows,), why)
+    return of_x, of_h, bias_x, bias_h
 
 
 def _projected(
     data: ArrayView, weight: ArrayView, bias: ArrayView | None, row: tuple[Index, ...]
 ) -> Any:
-    """A linear layer at gate `g`."""
+    """Return a linear layer at gate `g`."""
     total = Sum[k : data.shape[-1]](data[(*row, k)] * weight[g, k])
-    return total if bias is None else total + bias[g]
+    if bias is None:
+        return total
+    return total + bias[g]

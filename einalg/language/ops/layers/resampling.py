@@ -1,5 +1,5 @@
-"""An axis at another size: what lies where its new elements lie, in the nearest element, or between
-some by straight lines or cubics.
+"""Resampling of an axis to another size: by the nearest element, or between elements by straight
+lines or cubics.
 
 Where an element of the result lies in the input is a quotient `(factor·i + start) / divisor` of
 integers.
@@ -19,12 +19,12 @@ from einalg.language.index.convert import affine
 from einalg.language.ir.scope import Scope
 from einalg.language.ir.tensor import Constant
 from einalg.language.notation.builders import L, Sum
-from einalg.language.ops.definition.axes import kept, replaced
+from einalg.language.ops.definition.axes import result_indices, with_entries
 from einalg.language.ops.definition.operands import Pair, operand, spans
 from einalg.language.ops.shape.concatenation import pad
 
-LARGEST_DIVISOR, LARGEST_SIZE = 1 << 12, 1 << 31
-TOLERANCE = 1e-6  # of a scale that is stored as a float
+MAX_DIVISOR, MAX_SIZE = 1 << 12, 1 << 31
+SCALE_TOLERANCE = 1e-6  # relative, of a scale that is stored as a float
 HALF = Fraction(1, 2)
 POINT, r = Index("point"), Index("r")
 Read = Callable[[int], Any]  # the element so many places after the one that a position names
@@ -52,40 +52,41 @@ class Line:
         return self.start >= 0 and self.slope * (self.new - 1) + self.start <= self.old - 1
 
     def whole(self) -> tuple[Affine, int]:
-        """The positions times their common divisor, and that; `ShapeError` for a large one."""
+        """Return the positions times their common divisor, and that; `ShapeError` for a large
+        one.
+        """
         divisor = lcm(self.slope.denominator, self.start.denominator)
-        if divisor > 2 * max(LARGEST_DIVISOR, min(self.new, LARGEST_SIZE)):
-            raise ShapeError(
-                f"a scale of {float(1 / self.slope) if self.slope else 0:g} is no small "
-                "fraction\n"
-                "  give a size instead"
-            )
+        if divisor > 2 * max(MAX_DIVISOR, min(self.new, MAX_SIZE)):
+            scale = float(1 / self.slope) if self.slope else 0
+            raise ShapeError(f"a scale of {scale:g} is no small fraction\n  give a size instead")
         return POINT * int(self.slope * divisor) + int(self.start * divisor), divisor
 
 
 def middles(old: int, new: int, scale: Fraction) -> Line:
-    """Elements lie in their middles, so that the edges of both axes lie on each other."""
+    """Return positions where elements lie in their middles, so that the edges of both axes lie on
+    each other.
+    """
     return Line(old, new, 1 / scale, 1 / scale / 2 - HALF)
 
 
 def corners(old: int, new: int) -> Line:
-    """The first and last elements of both axes lie on each other."""
+    """Return positions where the first and last elements of both axes lie on each other."""
     return Line(old, new, Fraction(old - 1, max(new - 1, 1)))
 
 
 def fraction(scale: float) -> Fraction:
-    """A scale as the small fraction that it stands for, where there is one.
+    """Return a scale as the small fraction that it stands for, where there is one.
 
     >>> fraction(1.7), fraction(float(2 / 3))
     (Fraction(17, 10), Fraction(2, 3))
     """
-    found = Fraction(scale).limit_denominator(LARGEST_DIVISOR)
-    return (
-        found if found and abs(float(found) - scale) <= TOLERANCE * abs(scale) else Fraction(scale)
-    )
+    small = Fraction(scale).limit_denominator(MAX_DIVISOR)
+    if small and abs(float(small) - scale) <= SCALE_TOLERANCE * abs(scale):
+        return small
+    return Fraction(scale)
 
 
-class Way(NamedTuple):
+class Interpolation(NamedTuple):
     """How a value comes from elements around a position: from the `first` to the `last` place after
     the one that `place` names.
 
@@ -102,27 +103,29 @@ class Way(NamedTuple):
 
 
 NEAREST = {
-    "floor": Way(),
-    "ceil": Way(place=lambda position, divisor: (position + divisor - 1) // divisor),
-    "round_prefer_floor": Way(
+    "floor": Interpolation(),
+    "ceil": Interpolation(place=lambda position, divisor: (position + divisor - 1) // divisor),
+    "round_prefer_floor": Interpolation(
         place=lambda position, divisor: (position * 2 + divisor - 1) // (2 * divisor)
     ),
-    "round_prefer_ceil": Way(
+    "round_prefer_ceil": Interpolation(
         place=lambda position, divisor: (position * 2 + divisor) // (2 * divisor)
     ),
 }
 
 
 def _linear(read: Read, rest: Any, divisor: int, _: str) -> Any:
-    return ((divisor - rest) * read(0) + rest * read(1)) / divisor if divisor > 1 else read(0)
+    if divisor == 1:
+        return read(0)
+    return ((divisor - rest) * read(0) + rest * read(1)) / divisor
 
 
-LINEAR = Way(0, 1, between=_linear, sharp=True)
+LINEAR = Interpolation(0, 1, between=_linear, sharp=True)
 
 
 def cubic_weights(t: Any, a: Any) -> tuple[Any, Any, Any, Any]:
-    """The weights of four neighbours for a position `t` behind the second of them, by cubics that
-    the number `a` chooses (Keys, 1981).
+    """Return the weights of four neighbours for a position `t` behind the second of them, by cubics
+    that the number `a` chooses (Keys, 1981).
     """
 
     def near(t: Any) -> Any:
@@ -134,56 +137,67 @@ def cubic_weights(t: Any, a: Any) -> tuple[Any, Any, Any, Any]:
     return far(t + 1), near(t), near(1 - t), far(2 - t)
 
 
-def cubic(a: Fraction) -> Way:
-    """Cubic convolution with a number that chooses its cubics, usually -3/4 or -1/2."""
+def cubic(a: Fraction) -> Interpolation:
+    """Return cubic convolution with a number that chooses its cubics, usually -3/4 or -1/2."""
 
     def between(read: Read, rest: Any, divisor: int, dtype: str) -> Any:
-        rows = [cubic_weights(Fraction(t, divisor), a) for t in range(divisor)]
-        name = f"cubic_{divisor}_{dtype}_{'minus_' * (a < 0)}{abs(a.numerator)}_{a.denominator}_"
-        weights = Constant(name, (divisor, 4), dtype, [weight for row in rows for weight in row])
+        values: list[Fraction] = []
+        for t in range(divisor):
+            values += cubic_weights(Fraction(t, divisor), a)
+        sign = "minus_" if a < 0 else ""
+        name = f"cubic_{divisor}_{dtype}_{sign}{abs(a.numerator)}_{a.denominator}_"
+        weights = Constant(name, (divisor, 4), dtype, values)
         return Sum[r:4](weights[rest, r] * read(r - 1))
 
-    return Way(-1, 2, between=between)
+    return Interpolation(-1, 2, between=between)
 
 
-def resampled(x: Any, lines: Mapping[int, Line], way: Way) -> Any:
-    """Axes of `x` at the positions of lines, all at once where elements are read alone, else one
-    after another; edges continue beyond the ends.
+def resampled(x: Any, lines: Mapping[int, Line], way: Interpolation) -> Any:
+    """Return axes of `x` at the positions of lines, all at once where elements are read alone, else
+    one after another; edges continue beyond the ends.
 
     Raises `ShapeError` for a scale that is no small fraction.
     """
+    if not lines:
+        return x
     if way.first == way.last:
-        return _along(x, lines, way) if lines else x
+        return _along(x, lines, way)
     for axis, line in lines.items():
         x = _along(x, {axis: line}, way)
     return x
 
 
-def _along(x: Any, lines: Mapping[int, Line], way: Way) -> Scope:
-    found = operand(x, "x", least=1, dtype="any")
-    at, around, inside = kept(found.rank), dict[int, Pair](), True
-    here, rest, divisor = dict[int, Any](), affine(0), 1
+def _along(x: Any, lines: Mapping[int, Line], way: Interpolation) -> Scope:
+    view = operand(x, "x", least=1, dtype="any")
+    at = result_indices(view.rank)
+    places, rest, divisor = dict[int, Any](), affine(0), 1
+    around, inside = dict[int, Pair](), True
     for axis, line in lines.items():
         position, divisor = line.whole()
-        form = way.place(position, divisor)
-        here[axis], rest = (
-            f.substitute({POINT: affine(at[axis])}) for f in (form, position % divisor)
-        )
-        ends = [form.evaluate({POINT: i}) for i in (0, line.new - 1)]
-        last = 0 if way.sharp and divisor == 1 else way.last
-        around[axis] = max(0, -(min(ends) + way.first)), max(0, max(ends) + last - line.old + 1)
+        place = way.place(position, divisor)
+        point = {POINT: affine(at[axis])}
+        places[axis], rest = place.substitute(point), (position % divisor).substitute(point)
+        around[axis] = _outside(place, line, way, divisor)
         inside = inside and way.sharp and line.is_inside
-    amounts = replaced(((0, 0),) * found.rank, around)
-    if inside or not any(map(any, amounts)):  # what lies outside has no weight
-        source, before = found.padded(amounts), dict.fromkeys(lines, 0)
+    amounts = with_entries(((0, 0),) * view.rank, around)
+    if inside or not any(map(any, amounts)):
+        # What lies outside has no weight.
+        source = view.padded(amounts)
     else:
-        source, before = (
-            operand(pad(x, amounts, "edge"), "x", dtype="any"),
-            {axis: around[axis][0] for axis in lines},
-        )
+        source = operand(pad(x, amounts, "edge"), "x", dtype="any")
+        for axis, (before, _) in around.items():
+            places[axis] = places[axis] + before
 
     def read(offset: Any) -> Any:
-        return source[replaced(at, {axis: here[axis] + before[axis] + offset for axis in lines})]
+        subscripts = {axis: place + offset for axis, place in places.items()}
+        return source[with_entries(at, subscripts)]
 
-    shape = replaced(found.shape, {axis: line.new for axis, line in lines.items()})
-    return L[spans(at, shape)](way.between(read, rest, divisor, found.dtype))
+    shape = with_entries(view.shape, {axis: line.new for axis, line in lines.items()})
+    return L[spans(at, shape)](way.between(read, rest, divisor, view.dtype))
+
+
+def _outside(place: Affine, line: Line, way: Interpolation, divisor: int) -> Pair:
+    """Return how many elements before and after an axis are read."""
+    ends = place.evaluate({POINT: 0}), place.evaluate({POINT: line.new - 1})
+    last = 0 if way.sharp and divisor == 1 else way.last
+    return max(0, -(min(ends) + way.first)), max(0, max(ends) + last - line.old + 1)

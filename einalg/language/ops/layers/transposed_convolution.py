@@ -15,7 +15,13 @@ from einalg.language.index.affine import Affine, Index
 from einalg.language.ir.scope import Scope
 from einalg.language.notation.builders import Sum
 from einalg.language.ops.definition.layouts import ranges, with_axes
-from einalg.language.ops.definition.operands import Pair, operand, pair_per_axis, per_axis, same
+from einalg.language.ops.definition.operands import (
+    Pair,
+    equal_size,
+    operand,
+    pair_per_axis,
+    per_axis,
+)
 from einalg.language.ops.definition.registry import operator
 from einalg.language.ops.definition.windows import POINT, SPATIAL, TAP, c, check_taps, f
 from einalg.language.ops.layers.convolution import channels_of_groups, scope_of_points
@@ -86,7 +92,8 @@ def conv_transpose2d(
     dilation.
 
     >>> import einalg as ea
-    >>> conv_transpose2d(ea.tensor("A", (16, 448, 2, 2)), ea.tensor("K", (448, 256, 4, 4)), stride=2, padding=1).shape
+    >>> A, K = ea.tensor("A", (16, 448, 2, 2)), ea.tensor("K", (448, 256, 4, 4))
+    >>> conv_transpose2d(A, K, stride=2, padding=1).shape
     (16, 256, 4, 4)
     """
     return _transposed(
@@ -123,7 +130,8 @@ def conv_transpose3d(
     parameters.
 
     >>> import einalg as ea
-    >>> conv_transpose3d(ea.tensor("A", (1, 2, 2, 3, 4)), ea.tensor("K", (2, 3, 3, 3, 3)), stride=2, output_padding=1).shape
+    >>> A, K = ea.tensor("A", (1, 2, 2, 3, 4)), ea.tensor("K", (2, 3, 3, 3, 3))
+    >>> conv_transpose3d(A, K, stride=2, output_padding=1).shape
     (1, 3, 6, 8, 10)
     """
     return _transposed(
@@ -160,7 +168,7 @@ class _Spread:
 
     @property
     def padding(self) -> Pair:
-        """How far `numerator // stride` leads outside the axis."""
+        """The elements by which `numerator // stride` leads outside the axis."""
         first = (self.before - (self.kernel - 1) * self.dilation) // self.stride
         last = (self.out - 1 + self.before) // self.stride
         return max(0, -first), max(0, last + 1 - self.size)
@@ -180,11 +188,11 @@ def _transposed(
     weight_layout: str,
     out_layout: str | None,
 ) -> Scope:
-    """The definition of a transposed convolution over any number of spatial axes."""
+    """Return the definition of a transposed convolution over any number of spatial axes."""
     data = with_axes(operand(A, "A"), layout, "layout", "C" + spatial, "N")
     kernel = with_axes(operand(K, "K"), weight_layout, "weight_layout", "IO" + spatial)
     features = kernel.size("O")
-    same([("axis C of A", data.size("C")), ("axis I of K", kernel.size("I"))])
+    equal_size([("axis C of A", data.size("C")), ("axis I of K", kernel.size("I"))])
     (depth,) = channels_of_groups(groups, (("A, axis C", data.size("C")),))
     spreads = _spreads(
         spatial,
@@ -195,28 +203,19 @@ def _transposed(
         output_padding,
         dilation,
     )
-    numerators = {
-        axis: spread.numerator(POINT[axis], TAP[axis]) for axis, spread in spreads.items()
-    }
-    elements = {axis: numerators[axis] // spread.stride for axis, spread in spreads.items()}
-    channel, feature = (
-        (c, f) if groups == 1 else (f // max(features, 1) * depth + c, f % max(features, 1))
-    )
-    taps = {axis: TAP[axis] for axis in spatial}
-    padded = data.padded({axis: spread.padding for axis, spread in spreads.items()})
-    product = padded.read({"N": POINT["N"], "C": channel, **elements}) * kernel.read(
-        {"I": channel, "O": feature, **taps}
-    )
-    total = Sum[
-        (
-            slice(c, depth),
-            *ranges(spatial, TAP, {axis: spread.kernel for axis, spread in spreads.items()}),
-        )
-    ](
-        product,
-        where=[sympy.Eq(numerators[axis] % spread.stride, 0) for axis, spread in spreads.items()],
-    )
-    sizes = {"C": features * groups, **{axis: spread.out for axis, spread in spreads.items()}}
+    channel, feature = c, f
+    if groups != 1:
+        channel, feature = f // max(features, 1) * depth + c, f % max(features, 1)
+    reads: dict[str, Any] = {"N": POINT["N"], "C": channel}
+    padding_of, taps, where, sizes = {}, {}, [], {"C": features * groups}
+    for axis, spread in spreads.items():
+        numerator = spread.numerator(POINT[axis], TAP[axis])
+        reads[axis] = numerator // spread.stride
+        where.append(sympy.Eq(numerator % spread.stride, 0))
+        padding_of[axis], taps[axis], sizes[axis] = spread.padding, spread.kernel, spread.out
+    weight = kernel.read({"I": channel, "O": feature, **TAP})
+    product = data.padded(padding_of).read(reads) * weight
+    total = Sum[(slice(c, depth), *ranges(spatial, TAP, taps))](product, where=where)
     return scope_of_points(total, bias, data, out_layout, sizes)
 
 
@@ -229,31 +228,27 @@ def _spreads(
     output_padding: Any,
     dilation: Any,
 ) -> dict[str, _Spread]:
-    strides, dilations = (
-        per_axis(stride, "stride", axes, 1),
-        per_axis(dilation, "dilation", axes, 1),
-    )
-    pads, extra = (
-        pair_per_axis(padding, "padding", axes),
-        per_axis(output_padding, "output_padding", axes, 0),
-    )
-    found: dict[str, _Spread] = {}
-    for axis, size, taps, step, between, (before, after), more in zip(
-        axes, sizes, kernel, strides, dilations, pads, extra
-    ):
+    strides = per_axis(stride, "stride", axes, 1)
+    dilations = per_axis(dilation, "dilation", axes, 1)
+    pads = pair_per_axis(padding, "padding", axes)
+    extra = per_axis(output_padding, "output_padding", axes, 0)
+    by_axis: dict[str, _Spread] = {}
+    for position, axis in enumerate(axes):
+        size, taps, more = sizes[position], kernel[position], extra[position]
+        step, between, (before, after) = strides[position], dilations[position], pads[position]
         if more >= max(step, between):
-            most = max(step, between) - 1
             raise ShapeError(
                 f"output_padding is {more} on axis {axis}; it must be less than stride {step} "
                 f"or dilation {between}\n"
-                f"  use {most}"
+                f"  use {max(step, between) - 1}"
             )
         out = (size - 1) * step - before - after + (taps - 1) * between + more + 1
         check_taps(axis, taps)
         if out < 1:
             raise ShapeError(
-                f"axis {axis} of the result would have {out} elements (size {size}, kernel {taps}, stride {step}, padding ({before}, {after}))\n"
+                f"axis {axis} of the result would have {out} elements (size {size}, kernel {taps}, "
+                f"stride {step}, padding ({before}, {after}))\n"
                 "  use less padding"
             )
-        found[axis] = _Spread(size, taps, step, between, before, out)
-    return found
+        by_axis[axis] = _Spread(size, taps, step, between, before, out)
+    return by_axis

@@ -11,15 +11,15 @@ from typing import Any
 from einalg.errors import ShapeError
 from einalg.language.ir.scope import Scope
 from einalg.language.notation.builders import L
-from einalg.language.ops.definition.axes import kept
+from einalg.language.ops.definition.axes import result_indices
 from einalg.language.ops.definition.operands import operand, per_axis, spans
 from einalg.language.ops.definition.registry import operator
 from einalg.language.ops.definition.scalars import positive
 from einalg.language.ops.layers.resampling import (
     LINEAR,
     NEAREST,
+    Interpolation,
     Line,
-    Way,
     corners,
     cubic,
     fraction,
@@ -30,8 +30,8 @@ from einalg.language.ops.layers.resampling import (
 
 @operator
 def upsample_nearest(x: Any, scale: Any = None, size: Any = None) -> Scope:
-    """`x` at other sizes of its axes of space, every element repeated or left out: position `i`
-    reads `⌊i/scale⌋`.
+    """Return `x` at other sizes of its axes of space, every element repeated or left out: position
+    `i` reads `⌊i/scale⌋`.
 
     `x` is `(N, C, …)` with at least one axis of space; `scale`, above 0, and `size`, that of the
     output, are a number or one for each of these; one of the two is given, and `⌊input·scale⌋` and
@@ -39,21 +39,22 @@ def upsample_nearest(x: Any, scale: Any = None, size: Any = None) -> Scope:
     elements, a scale that no fraction with a divisor up to 4096 is near to, or an empty axis.
 
     >>> import einalg as ea
-    >>> upsample_nearest(ea.tensor("x", (1, 2, 3, 4)), 2), upsample_nearest(ea.tensor("x", (1, 2, 4)), size=6)
-    (L[i:1, j:2, k:6, l:8](x[i, j, k//2, l//2]), L[i:1, j:2, k:6](x[i, j, (2*k)//3]))
+    >>> upsample_nearest(ea.tensor("x", (1, 2, 3, 4)), 2)
+    L[i:1, j:2, k:6, l:8](x[i, j, k//2, l//2])
+    >>> upsample_nearest(ea.tensor("x", (1, 2, 4)), size=6)
+    L[i:1, j:2, k:6](x[i, j, (2*k)//3])
     """
-    found, sizes = _sizes(x, scale, size, "any", "repeat")
-    return _resized(
-        found.value, [Line(old, new, 1 / by) for old, new, by in sizes], NEAREST["floor"]
-    )
+    view, sizes = _sizes(x, scale, size, "any", "repeat")
+    lines = [Line(old, new, 1 / factor) for old, new, factor in sizes]
+    return _resized(view.value, lines, NEAREST["floor"])
 
 
 @operator
 def upsample_linear(
     x: Any, scale: Any = None, size: Any = None, align_corners: bool = False
 ) -> Scope:
-    """`x` at other sizes of its axes of space, by linear interpolation along each (bilinear for two
-    axes, trilinear for three).
+    """Return `x` at other sizes of its axes of space, by linear interpolation along each (bilinear
+    for two axes, trilinear for three).
 
     `x`, `scale` and `size` are those of `upsample_nearest`. Positions lie in the middle of their
     elements, and the first and last elements continue beyond the ends; with `align_corners` the
@@ -72,8 +73,8 @@ def upsample_linear(
 def upsample_cubic(
     x: Any, scale: Any = None, size: Any = None, align_corners: bool = False
 ) -> Scope:
-    """`x` at other sizes of its axes of space, by cubic convolution along each (bicubic for two
-    axes), with `a = -3/4` as in torch.
+    """Return `x` at other sizes of its axes of space, by cubic convolution along each (bicubic for
+    two axes), with `a = -3/4` as in torch.
 
     Shapes, positions and errors are those of `upsample_linear`.
 
@@ -84,51 +85,50 @@ def upsample_cubic(
     return _interpolated(x, scale, size, align_corners, cubic(Fraction(-3, 4)))
 
 
-def _interpolated(x: Any, scale: Any, size: Any, align_corners: bool, way: Way) -> Scope:
-    found, sizes = _sizes(x, scale, size, "float", "interpolate")
-    return _resized(
-        found.value,
-        [corners(old, new) if align_corners else middles(old, new, by) for old, new, by in sizes],
-        way,
-    )
+def _interpolated(x: Any, scale: Any, size: Any, align_corners: bool, way: Interpolation) -> Scope:
+    view, sizes = _sizes(x, scale, size, "float", "interpolate")
+    lines = []
+    for old, new, factor in sizes:
+        lines.append(corners(old, new) if align_corners else middles(old, new, factor))
+    return _resized(view.value, lines, way)
 
 
 def _sizes(
     x: Any, scale: Any, size: Any, dtype: str, what: str
 ) -> tuple[Any, list[tuple[int, int, Fraction]]]:
-    """The operand, and for each axis of space the elements before and after, and the scale."""
-    found = operand(x, "x", least=3, dtype=dtype)
+    """Return the operand, and for each axis of space its old and new size, and the scale."""
+    view = operand(x, "x", least=3, dtype=dtype)
     if (scale is None) == (size is None):
         raise ShapeError("one of scale and size must be given, and not both\n  e.g. scale=2")
-    space = found.shape[2:]
-    names = [f"axis {a}" for a in range(2, found.rank)]
+    space = view.shape[2:]
+    names = [f"axis {a}" for a in range(2, view.rank)]
     if 0 in space:
         raise ShapeError(
-            f"x has shape {found.shape}, with no elements to {what}\n"
+            f"x has shape {view.shape}, with no elements to {what}\n"
             "  give every axis of space at least one"
         )
     if scale is None:
-        return found, [
-            (old, new, Fraction(new, old))
-            for old, new in zip(space, per_axis(size, "size", names, 1))
-        ]
-    given = tuple(scale) if isinstance(scale, (tuple, list)) else (scale,) * len(space)
-    if len(given) != len(space):
+        news = per_axis(size, "size", names, 1)
+        return view, list(zip(space, news, map(Fraction, news, space)))
+    scales = tuple(scale) if isinstance(scale, (tuple, list)) else (scale,) * len(space)
+    if len(scales) != len(space):
         raise ShapeError(
             f"scale must be one number, or one for each of {', '.join(names)}, not {scale}\n"
             "  e.g. scale=2"
         )
-    factors = [fraction(float(positive(by, "scale"))) for by in given]
-    news = [floor(old * by) for old, by in zip(space, factors)]
+    factors = [fraction(float(positive(entry, "scale"))) for entry in scales]
+    news = [floor(old * factor) for old, factor in zip(space, factors)]
     if 0 in news:
         raise ShapeError(
             f"scale is {scale}, which leaves no element of {space}\n  give a larger one"
         )
-    return found, list(zip(space, news, factors))
+    return view, list(zip(space, news, factors))
 
 
-def _resized(x: Any, lines: list[Line], way: Way) -> Scope:
-    found = operand(x, "x", dtype="any")
+def _resized(x: Any, lines: list[Line], way: Interpolation) -> Scope:
+    view = operand(x, "x", dtype="any")
     changed = {axis: line for axis, line in enumerate(lines, 2) if not line.stays}
-    at = kept(found.rank)
-    return resampled(x, changed, way) if changed else L[spans(at, found.shape)](found[at])
+    if changed:
+        return resampled(x, changed, way)
+    at = result_indices(view.rank)
+    return L[spans(at, view.shape)](view[at])

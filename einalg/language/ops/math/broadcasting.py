@@ -13,42 +13,54 @@ import sympy
 from einalg.errors import ShapeError
 from einalg.language.ir.scope import Scope
 from einalg.language.notation.builders import L
-from einalg.language.ops.definition.axes import aligned, axis_number, broadcast_shape, kept
+from einalg.language.ops.definition.axes import (
+    aligned,
+    axis_number,
+    broadcast_shape,
+    result_indices,
+)
 from einalg.language.ops.definition.operands import ArrayView, expect_shape, operand, spans
 from einalg.language.ops.definition.registry import operator
 from einalg.language.ops.definition.scalars import is_number, number
 
 
-def broadcast(function: Callable[..., Any], dtype: str = "number", **given: Any) -> Scope:
-    """`O[i…] = function(element of each operand)` over operands and numbers, given by their
+def broadcast(function: Callable[..., Any], dtype: str = "number", **arguments: Any) -> Scope:
+    """Return `O[i…] = function(element of each operand)` over operands and numbers, given by their
     names.
     """
-    values = {
-        name: number(v, name, infinite=True) if is_number(v) else operand(v, name, dtype=dtype)
-        for name, v in given.items()
-    }
-    operands = [v for v in values.values() if isinstance(v, ArrayView)]
+    values: list[Any] = []
+    for name, argument in arguments.items():
+        if is_number(argument):
+            values.append(number(argument, name, infinite=True))
+        else:
+            values.append(operand(argument, name, dtype=dtype))
+    operands = [value for value in values if isinstance(value, ArrayView)]
     if not operands:
         raise ShapeError(
-            f"{' and '.join(given)} are all numbers\n  at least one must be a tensor or a scope"
+            f"{' and '.join(arguments)} are all numbers\n  at least one must be a tensor or a scope"
         )
     shape = broadcast_shape(operands)
-    at = kept(len(shape))
-    return L[spans(at, shape)](
-        function(
-            *(aligned(v, at, shape) if isinstance(v, ArrayView) else v for v in values.values())
-        )
-    )
+    at = result_indices(len(shape))
+    for position, value in enumerate(values):
+        if isinstance(value, ArrayView):
+            values[position] = aligned(value, at, shape)
+    return L[spans(at, shape)](function(*values))
 
 
 def _true(value: Any) -> Any:
-    """An element as a condition: what is not 0."""
+    """Return an element as a condition: what is not 0."""
     return sympy.Ne(value, 0)
 
 
 def _ordered(relation: Callable[..., Any], mirrored: Callable[..., Any], a: Any, b: Any) -> Scope:
-    """A comparison, spelled with a number on its right."""
-    return broadcast(lambda p, q: mirrored(q, p) if p.is_number else relation(p, q), a=a, b=b)
+    """Return a comparison, spelled with a number on its right."""
+
+    def compared(left: Any, right: Any) -> Any:
+        if left.is_number:
+            return mirrored(right, left)
+        return relation(left, right)
+
+    return broadcast(compared, a=a, b=b)
 
 
 @operator
@@ -281,5 +293,5 @@ def bias_add(x: Any, bias: Any, axis: int = 1) -> Scope:
     data, shift = operand(x, "x", least=1), operand(bias, "bias", rank=1)
     position = axis_number(axis, "axis", data.rank)
     expect_shape(shift, (data.shape[position],), f"the size of axis {position} of x")
-    at = kept(data.rank)
+    at = result_indices(data.rank)
     return L[spans(at, data.shape)](data[at] + shift[at[position]])

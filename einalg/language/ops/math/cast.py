@@ -11,7 +11,7 @@ from einalg.language.ir.dtypes import dtype_name, promote
 from einalg.language.ir.scope import Scope
 from einalg.language.ir.tensor import Constant
 from einalg.language.notation.builders import L
-from einalg.language.ops.definition.axes import kept
+from einalg.language.ops.definition.axes import result_indices
 from einalg.language.ops.definition.operands import operand, spans
 from einalg.language.ops.definition.registry import operator
 
@@ -27,9 +27,9 @@ def cast(x: Any, dtype: Any) -> Scope:
     >>> cast(ea.tensor("x", (3,), "i32"), "f64").dtype, cast(ea.tensor("x", (3,)), "bool")
     ('f64', L[i:3](Ne(x[i], 0)))
     """
-    found, wanted = operand(x, "x", dtype="any"), dtype_name(dtype)
-    at = kept(found.rank)
-    return L[spans(at, found.shape)](_element(found[at], found.dtype, wanted))
+    view, wanted = operand(x, "x", dtype="any"), dtype_name(dtype)
+    at = result_indices(view.rank)
+    return L[spans(at, view.shape)](_element(view[at], view.dtype, wanted))
 
 
 def _element(element: Any, given: str, wanted: str) -> Any:

@@ -9,16 +9,16 @@ import sympy
 
 from einalg.language.ir.scope import Scope
 from einalg.language.notation.builders import L
-from einalg.language.ops.definition.axes import kept
+from einalg.language.ops.definition.axes import result_indices
 from einalg.language.ops.definition.operands import operand, spans
 from einalg.language.ops.definition.registry import operator
 
 
 def elementwise(x: Any, function: Callable[[Any], Any], dtype: str = "number") -> Scope:
     """`O[i…] = function(x[i…])` for an operand of any shape."""
-    found = operand(x, "x", dtype=dtype)
-    at = kept(found.rank)
-    return L[spans(at, found.shape)](function(found[at]))
+    view = operand(x, "x", dtype=dtype)
+    at = result_indices(view.rank)
+    return L[spans(at, view.shape)](function(view[at]))
 
 
 def logistic(value: Any) -> Any:

@@ -10,9 +10,9 @@ from einalg.language.ir.scope import Scope
 from einalg.language.notation.builders import L, Sum, indices
 from einalg.language.ops.definition.operands import (
     ArrayView,
+    equal_size,
     operand,
     optional_operand,
-    same,
     spans,
 )
 from einalg.language.ops.definition.registry import operator
@@ -39,21 +39,23 @@ def matmul(A: Any, B: Any, transpose_a: bool = False, transpose_b: bool = False)
     _no_vector(right, transpose_b, "transpose_b")
     rows = (k, m) if transpose_a else (m, k)[-left.rank :]
     columns = (n, k) if transpose_b else (k, n)[: right.rank]
-    size = dict(zip(rows, left.shape[-len(rows) :])) | dict(
-        zip(columns, right.shape[-len(columns) :])
-    )
-    same(
-        (f"the summed axis of {o.name}", o.shape[o.rank - len(own) + own.index(k)])
-        for o, own in ((left, rows), (right, columns))
+    left_sizes = dict(zip(rows, left.shape[-len(rows) :]))
+    right_sizes = dict(zip(columns, right.shape[-len(columns) :]))
+    depth = equal_size(
+        [
+            (f"the summed axis of {left.name}", left_sizes[k]),
+            (f"the summed axis of {right.name}", right_sizes[k]),
+        ]
     )
     batch, sizes = leading_axes((left, left.rank - len(rows)), (right, right.rank - len(columns)))
-    free = [i for i in (m, n) if i in size]
-    first, second = (
-        broadcast(o, batch, sizes, len(own)) for o, own in ((left, rows), (right, columns))
-    )
-    return L[spans((*batch, *free), (*sizes, *(size[i] for i in free)))](
-        Sum[k : size[k]](left[(*first, *rows)] * right[(*second, *columns)])
-    )
+    at, shape = list(batch), list(sizes)
+    for index, known in ((m, left_sizes), (n, right_sizes)):
+        if index in known:
+            at.append(index)
+            shape.append(known[index])
+    first = (*broadcast(left, batch, sizes, len(rows)), *rows)
+    second = (*broadcast(right, batch, sizes, len(columns)), *columns)
+    return L[spans(at, shape)](Sum[k:depth](left[first] * right[second]))
 
 
 @operator
@@ -69,54 +71,58 @@ def linear(x: Any, weight: Any, bias: Any = None) -> Scope:
     """
     data, matrix = operand(x, "x", least=1), operand(weight, "weight", rank=2)
     features, depth = matrix.shape
-    same((("the last axis of weight", depth), ("the last axis of x", data.shape[-1])))
+    equal_size((("the last axis of weight", depth), ("the last axis of x", data.shape[-1])))
     shift = optional_operand(bias, "bias", (features,), "an element for each row of weight")
     batch = batch_indices(data.rank - 1)
     total = Sum[k:depth](data[(*batch, k)] * matrix[n, k])
-    return L[spans((*batch, n), (*data.shape[:-1], features))](
-        total if shift is None else total + shift[n]
-    )
+    if shift is not None:
+        total = total + shift[n]
+    return L[spans((*batch, n), (*data.shape[:-1], features))](total)
 
 
 def batch_indices(count: int) -> tuple[Index, ...]:
-    """Names for leading axes: `b`, or `b0, b1, …`."""
-    return tuple(Index("b" if count == 1 else f"b{i}") for i in range(count))
+    """Return indices for leading axes: `b`, or `b0, b1, …`."""
+    if count == 1:
+        return (Index("b"),)
+    return tuple(Index(f"b{position}") for position in range(count))
 
 
 def leading_axes(*operands: tuple[ArrayView, int]) -> tuple[tuple[Index, ...], tuple[int, ...]]:
-    """Indices and sizes of the axes that operands share in front, each given with its number of
-    them; 1 broadcasts.
+    """Return indices and sizes of the axes that operands share in front, each given with its number
+    of them; 1 broadcasts.
     """
     count = max(number for _, number in operands)
     sizes = [1] * count
-    for found, number in operands:
-        for position, size in enumerate(found.shape[:number], count - number):
+    for view, number in operands:
+        for position, size in enumerate(view.shape[:number], count - number):
             if size != 1 and sizes[position] not in (1, size):
                 raise ShapeError(
-                    f"leading axis {position - count + number} of {found.name} has size {size}, but another operand has {sizes[position]}\n"
+                    f"leading axis {position - count + number} of {view.name} has size {size}, "
+                    f"but another operand has {sizes[position]}\n"
                     "  make the two equal, or one of them 1"
                 )
-            sizes[position] = size if sizes[position] == 1 else sizes[position]
+            if sizes[position] == 1:
+                sizes[position] = size
     return batch_indices(count), tuple(sizes)
 
 
 def broadcast(
-    found: ArrayView, batch: tuple[Index, ...], sizes: tuple[int, ...], own: int
+    view: ArrayView, batch: tuple[Index, ...], sizes: tuple[int, ...], last: int
 ) -> tuple[Any, ...]:
-    """Subscripts of an operand's leading axes, of which it has all but `own`; an axis of size 1
-    that broadcasts is read at 0.
+    """Return subscripts of an operand's leading axes, which are all but the `last` ones; an axis of
+    size 1 that broadcasts is read at 0.
     """
-    number = found.rank - own
+    number = view.rank - last
     skipped = len(batch) - number
-    return tuple(
-        index if size == full else 0
-        for index, full, size in zip(batch[skipped:], sizes[skipped:], found.shape[:number])
-    )
+    subscripts: list[Any] = []
+    for index, full, size in zip(batch[skipped:], sizes[skipped:], view.shape[:number]):
+        subscripts.append(index if size == full else 0)
+    return tuple(subscripts)
 
 
-def _no_vector(found: ArrayView, transposed: bool, parameter: str) -> None:
-    if transposed and found.rank == 1:
+def _no_vector(view: ArrayView, transposed: bool, parameter: str) -> None:
+    if transposed and view.rank == 1:
         raise ShapeError(
-            f"{parameter} has no meaning for {found.name}, which is a vector\n"
+            f"{parameter} has no meaning for {view.name}, which is a vector\n"
             f"  leave {parameter} out"
         )

@@ -17,10 +17,10 @@ from einalg.language.notation.builders import L, Max, Min, Prod, Sum
 from einalg.language.ops.definition.axes import (
     axis_number,
     axis_numbers,
-    kept,
-    reduced,
-    replaced,
-    without,
+    reduction_indices,
+    result_indices,
+    with_entries,
+    without_entries,
 )
 from einalg.language.ops.definition.operands import ArrayView, operand, spans
 from einalg.language.ops.definition.registry import operator
@@ -33,68 +33,69 @@ class Reduced:
     indexed.
     """
 
-    found: ArrayView
+    view: ArrayView
     axes: tuple[int, ...]
     at: tuple[Index, ...]
 
     @property
     def count(self) -> int:
-        """How many elements one element of the result is made of."""
-        return math.prod(self.found.shape[a] for a in self.axes)
+        """The number of elements that one element of the result is made of."""
+        return math.prod(self.view.shape[a] for a in self.axes)
 
     @property
     def element(self) -> Any:
         """The element under the reduction."""
-        return self.found[self.at]
+        return self.view[self.at]
 
     @property
     def rest(self) -> tuple[Index, ...]:
         """The indices of the axes that remain."""
-        return without(self.at, self.axes)
+        return without_entries(self.at, self.axes)
 
     @property
     def span(self) -> tuple[slice, ...]:
         """The ranges that the reduction binds."""
-        return spans((self.at[a] for a in self.axes), (self.found.shape[a] for a in self.axes))
+        indices = [self.at[axis] for axis in self.axes]
+        return spans(indices, [self.view.shape[axis] for axis in self.axes])
 
     @property
     def rest_span(self) -> tuple[slice, ...]:
         """The ranges of the axes that remain."""
-        return spans(self.rest, without(self.found.shape, self.axes))
+        return spans(self.rest, without_entries(self.view.shape, self.axes))
 
     def over(self, reduction: Any, body: Any) -> Any:
-        """A reduction over the axes; over none it is the body itself."""
-        return reduction[self.span](body) if self.axes else body
+        """Return a reduction over the axes; over none it is the body itself."""
+        if not self.axes:
+            return body
+        return reduction[self.span](body)
 
     def result(self, body: Any, keepdims: bool = False) -> Scope:
-        """The scope over the axes that remain, with axes of size 1 for the others if they are to be
-        kept.
+        """Return the scope over the axes that remain, with axes of size 1 for the others if they
+        are to be kept.
         """
         if not keepdims:
             return L[self.rest_span](body)
-        units = iter(kept(self.found.rank)[self.found.rank - len(self.axes) :])
-        ones = {a: next(units) for a in self.axes}
-        return L[
-            spans(replaced(self.at, ones), replaced(self.found.shape, dict.fromkeys(self.axes, 1)))
-        ](body)
+        remaining = self.view.rank - len(self.axes)
+        units = dict(zip(self.axes, result_indices(self.view.rank)[remaining:]))
+        shape = with_entries(self.view.shape, dict.fromkeys(self.axes, 1))
+        return L[spans(with_entries(self.at, units), shape)](body)
 
 
 def reduce_axes(x: Any, axes: Any, dtype: str = "number", nonempty: str | None = None) -> Reduced:
     """Read the operand and the axes of a reduction; `nonempty` says what an empty axis does not
     have.
     """
-    found = operand(x, "x", dtype=dtype)
-    over = tuple(sorted(axis_numbers(axes, "axes", found.rank)))
-    empty = [a for a in over if not found.shape[a]]
-    if empty and nonempty:
-        raise ShapeError(
-            f"axis {empty[0]} of x has no elements, so it has no {nonempty}\n  leave it out of axes"
-        )
-    names = dict(zip(over, reduced(len(over))))
-    remaining = iter(kept(found.rank - len(over)))
-    return Reduced(
-        found, over, tuple(names[a] if a in names else next(remaining) for a in range(found.rank))
-    )
+    view = operand(x, "x", dtype=dtype)
+    reduced = tuple(sorted(axis_numbers(axes, "axes", view.rank)))
+    for axis in reduced:
+        if nonempty and not view.shape[axis]:
+            raise ShapeError(
+                f"axis {axis} of x has no elements, so it has no {nonempty}\n  leave it out of axes"
+            )
+    at = list(result_indices(view.rank - len(reduced)))
+    for axis, index in zip(reduced, reduction_indices(len(reduced))):
+        at.insert(axis, index)
+    return Reduced(view, reduced, tuple(at))
 
 
 @operator
@@ -186,11 +187,13 @@ def _place(x: Any, axis: int | None, keepdims: bool, last: bool, extreme: Any, w
     r = reduce_axes(x, axis, nonempty=f"{which} element")
     count = affine(0)
     for a in r.axes:
-        count = count * r.found.shape[a] + r.at[a]
-    found = r.result(r.over(extreme, r.element))[r.rest]
-    other = 0 if last else r.count - 1
-    place = sympy.Piecewise((as_number(count), sympy.Eq(r.element, found)), (other, True))
-    return r.result(r.over(Max if last else Min, place), keepdims)
+        count = count * r.view.shape[a] + r.at[a]
+    extremum = r.result(r.over(extreme, r.element))[r.rest]
+    choice, other = Min, r.count - 1
+    if last:
+        choice, other = Max, 0
+    place = sympy.Piecewise((as_number(count), sympy.Eq(r.element, extremum)), (other, True))
+    return r.result(r.over(choice, place), keepdims)
 
 
 @operator
@@ -231,7 +234,7 @@ def variance(x: Any, axes: Any = None, keepdims: bool = False, correction: int =
 
 
 def means(r: Reduced) -> Scope:
-    """The mean of every group that a reduction is over."""
+    """Return the mean of every group that a reduction is over."""
     return r.result(r.over(Sum, r.element) / r.count)
 
 
@@ -252,10 +255,13 @@ def norm(x: Any, axes: Any = None, keepdims: bool = False, order: Any = 2) -> Sc
             f"order must be 1, 2 or float('inf'), not {order}\n"
             "  leave it out for the Euclidean norm"
         )
-    r = reduce_axes(x, axes, nonempty="largest element" if which == math.inf else None)
+    if which == math.inf:
+        r = reduce_axes(x, axes, nonempty="largest element")
+        return r.result(r.over(Max, sympy.Abs(r.element)), keepdims)
+    r = reduce_axes(x, axes)
     if which == 2:
         return r.result(sympy.sqrt(r.over(Sum, r.element**2)), keepdims)
-    return r.result(r.over(Sum if which == 1 else Max, sympy.Abs(r.element)), keepdims)
+    return r.result(r.over(Sum, sympy.Abs(r.element)), keepdims)
 
 
 @operator
@@ -301,12 +307,14 @@ def cumprod(x: Any, axis: int = 0, exclusive: bool = False, reverse: bool = Fals
 
 
 def _running(x: Any, axis: int, exclusive: bool, reverse: bool, reduction: Any) -> Scope:
-    found = operand(x, "x", least=1)
-    position = axis_number(axis, "axis", found.rank)
-    at, (r,) = kept(found.rank), reduced(1)
+    view = operand(x, "x", least=1)
+    position = axis_number(axis, "axis", view.rank)
+    at, (r,) = result_indices(view.rank), reduction_indices(1)
     here = at[position]
-    gap = 1 if exclusive else 0
-    before = r >= here + gap if reverse else here >= r + gap
-    return L[spans(at, found.shape)](
-        reduction[r : found.shape[position]](found[replaced(at, {position: r})], where=before)
+    distance = 1 if exclusive else 0
+    before = here >= r + distance
+    if reverse:
+        before = r >= here + distance
+    return L[spans(at, view.shape)](
+        reduction[r : view.shape[position]](view[with_entries(at, {position: r})], where=before)
     )

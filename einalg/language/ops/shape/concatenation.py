@@ -17,24 +17,30 @@ from einalg.language.index.affine import Index
 from einalg.language.index.convert import affine
 from einalg.language.ir.scope import Scope
 from einalg.language.notation.builders import L
-from einalg.language.ops.definition.axes import axis_number, entries, integer, kept, replaced
+from einalg.language.ops.definition.axes import (
+    axis_number,
+    entries,
+    integer,
+    result_indices,
+    with_entries,
+)
 from einalg.language.ops.definition.operands import ArrayView, Pair, operand, spans, whole
 from einalg.language.ops.definition.registry import operator
 from einalg.language.ops.definition.scalars import number
 
 
 def joined(parts: Sequence[ArrayView], axis: int, at: Sequence[Index]) -> Any:
-    """The element at `at` of parts that follow one another along an axis."""
-    total, before, elements = sum(part.shape[axis] for part in parts), 0, []
+    """Return the element at `at` of parts that follow one another along an axis."""
+    total = sum(part.shape[axis] for part in parts)
+    before, elements = 0, []
     for part in parts:
         size = part.shape[axis]
-        around = replaced(((0, 0),) * part.rank, {axis: (before, total - before - size)})
-        elements.append(part.padded(around)[replaced(at, {axis: at[axis] - before})])
+        around = with_entries(((0, 0),) * part.rank, {axis: (before, total - before - size)})
+        elements.append(part.padded(around)[with_entries(at, {axis: at[axis] - before})])
         before += size
     if len(parts) > 1 and all(part.dtype == "bool" for part in parts):
-        present: list[Any] = [
-            sympy.Ne(element, 0) for element in elements
-        ]  # a sum of truth values would be a number
+        # A sum of truth values would be a number.
+        present: list[Any] = [sympy.Ne(element, 0) for element in elements]
         return sympy.Or(*present)
     return sympy.Add(*elements)
 
@@ -46,13 +52,13 @@ def _operands(tensors: Any, least: int) -> list[ArrayView]:
             f"{tensors!r}\n"
             "  e.g. [A, B]"
         )
-    return [
-        operand(tensor, f"tensors[{position}]", least=least, dtype="any")
-        for position, tensor in enumerate(tensors)
-    ]
+    views = []
+    for position, tensor in enumerate(tensors):
+        views.append(operand(tensor, f"tensors[{position}]", least=least, dtype="any"))
+    return views
 
 
-def _same_shapes(parts: Sequence[ArrayView], besides: int | None) -> None:
+def _check_shapes(parts: Sequence[ArrayView], except_axis: int | None) -> None:
     """Require equal shapes, one axis left out."""
     first = parts[0]
     for part in parts[1:]:
@@ -62,7 +68,7 @@ def _same_shapes(parts: Sequence[ArrayView], besides: int | None) -> None:
                 "  give all of them equally many"
             )
         for a, (size, known) in enumerate(zip(part.shape, first.shape)):
-            if size != known and a != besides:
+            if size != known and a != except_axis:
                 raise ShapeError(
                     f"axis {a} of {part.name} has size {size}, but that of {first.name} has "
                     f"size {known}\n"
@@ -72,7 +78,7 @@ def _same_shapes(parts: Sequence[ArrayView], besides: int | None) -> None:
 
 @operator
 def concat(tensors: Any, axis: int = 0) -> Scope:
-    """Tensors after one another along an axis; their other sizes are equal.
+    """Return tensors after one another along an axis; their other sizes are equal.
 
     Raises `ShapeError` for no tensors, sizes that differ, or an axis that they do not have.
 
@@ -82,15 +88,16 @@ def concat(tensors: Any, axis: int = 0) -> Scope:
     """
     parts = _operands(tensors, 1)
     position = axis_number(axis, "axis", parts[0].rank)
-    _same_shapes(parts, position)
-    at = kept(parts[0].rank)
-    shape = replaced(parts[0].shape, {position: sum(part.shape[position] for part in parts)})
+    _check_shapes(parts, position)
+    at = result_indices(parts[0].rank)
+    total = sum(part.shape[position] for part in parts)
+    shape = with_entries(parts[0].shape, {position: total})
     return L[spans(at, shape)](joined(parts, position, at))
 
 
 @operator
 def stack(tensors: Any, axis: int = 0) -> Scope:
-    """Tensors of one shape along a new axis, which is `axis` of the result.
+    """Return tensors of one shape along a new axis, which is `axis` of the result.
 
     Raises `ShapeError` for no tensors, shapes that differ, or an axis that the result does not
     have.
@@ -101,19 +108,19 @@ def stack(tensors: Any, axis: int = 0) -> Scope:
     j])
     """
     parts = _operands(tensors, 0)
-    _same_shapes(parts, None)
+    _check_shapes(parts, None)
     position = axis_number(axis, "axis", parts[0].rank + 1)
-    at = kept(parts[0].rank + 1)
+    at = result_indices(parts[0].rank + 1)
     old = at[:position] + at[position + 1 :]
     shape = (*parts[0].shape[:position], 1, *parts[0].shape[position:])
     layers = [operand(L[spans(at, shape)](part[old]), part.name, dtype="any") for part in parts]
-    return L[spans(at, replaced(shape, {position: len(parts)}))](joined(layers, position, at))
+    return L[spans(at, with_entries(shape, {position: len(parts)}))](joined(layers, position, at))
 
 
 @operator
 def split(x: Any, parts: Any, axis: int = 0) -> tuple[Scope, ...]:
-    """Pieces of `x` along an axis: `parts` is their number, if they are to be equal, or their
-    sizes.
+    """Return pieces of `x` along an axis: `parts` is their number, if they are to be equal, or
+    their sizes.
 
     Raises `ShapeError` for an axis that `x` does not have, a number that does not divide its size,
     or sizes that do not add up to it.
@@ -122,17 +129,16 @@ def split(x: Any, parts: Any, axis: int = 0) -> tuple[Scope, ...]:
     >>> split(ea.tensor("x", (5,)), (3, 2))
     (L[i:3](x[i]), L[i:2](x[i + 3]))
     """
-    found = operand(x, "x", least=1, dtype="any")
-    position = axis_number(axis, "axis", found.rank)
-    sizes = _pieces(parts, found.shape[position], position)
-    at = kept(found.rank)
-    starts = [sum(sizes[:k]) for k in range(len(sizes))]
-    return tuple(
-        L[spans(at, replaced(found.shape, {position: size}))](
-            found[replaced(at, {position: at[position] + start})]
-        )
-        for start, size in zip(starts, sizes)
-    )
+    view = operand(x, "x", least=1, dtype="any")
+    position = axis_number(axis, "axis", view.rank)
+    sizes = _pieces(parts, view.shape[position], position)
+    at = result_indices(view.rank)
+    start, pieces = 0, []
+    for size in sizes:
+        shape = with_entries(view.shape, {position: size})
+        pieces.append(L[spans(at, shape)](view[with_entries(at, {position: at[position] + start})]))
+        start += size
+    return tuple(pieces)
 
 
 def _pieces(parts: Any, size: int, axis: int) -> tuple[int, ...]:
@@ -154,7 +160,7 @@ def _pieces(parts: Any, size: int, axis: int) -> tuple[int, ...]:
     return (size // count,) * count
 
 
-MODES = {
+PADDING_MODES = {
     "constant": "constant",
     "reflect": "reflect",
     "symmetric": "symmetric",
@@ -167,8 +173,8 @@ MODES = {
 
 @operator
 def pad(x: Any, amounts: Any, mode: str = "constant", value: Any = 0) -> Scope:
-    """`x` with elements added around it: `amounts` has for each axis a number (both sides) or
-    `(before, after)`.
+    """Return `x` with elements added around it: `amounts` has for each axis a number (both sides)
+    or `(before, after)`.
 
     `mode` is `"constant"` (`value`, any number; a negative amount takes elements away), `"reflect"`
     (mirrored, the edge not repeated), `"symmetric"` (mirrored, the edge repeated), `"edge"` or
@@ -179,32 +185,26 @@ def pad(x: Any, amounts: Any, mode: str = "constant", value: Any = 0) -> Scope:
     >>> pad(ea.tensor("x", (5,)), [(1, 2)]), pad(ea.tensor("x", (5,)), [(1, 2)], "circular")
     (L[i:8](x.pad((1, 2))[i - 1]), L[i:8](x[(i + 4)%5]))
     """
-    found = operand(x, "x", dtype="any")
-    pairs = tuple(_amounts(entry) for entry in entries(amounts, "amounts", found.rank, "axes"))
-    if not isinstance(mode, str) or mode not in MODES:
-        raise ShapeError(f"mode is {mode!r}\n  use one of: {', '.join(MODES)}")
-    at = kept(found.rank)
-    if MODES[mode] == "constant":
-        return _constant(found, pairs, number(value, "value", infinite=True), at)
+    view = operand(x, "x", dtype="any")
+    pairs = tuple(map(_amounts, entries(amounts, "amounts", view.rank, "axes")))
+    if not isinstance(mode, str) or mode not in PADDING_MODES:
+        raise ShapeError(f"mode is {mode!r}\n  use one of: {', '.join(PADDING_MODES)}")
+    kind = PADDING_MODES[mode]
+    if kind == "constant":
+        return _constant(view, pairs, number(value, "value", infinite=True))
     for axis, pair in enumerate(pairs):
-        _check_amounts(MODES[mode], pair, axis, found.shape[axis])
-    if MODES[mode] == "circular":
-        sizes = [size + a + b for size, (a, b) in zip(found.shape, pairs)]
-        return L[spans(at, sizes)](
-            found[
-                tuple((i - a) % n if a or b else i for i, n, (a, b) in zip(at, found.shape, pairs))
-            ]
-        )
-    result = None
+        _check_amounts(kind, pair, axis, view.shape[axis])
+    if kind == "circular":
+        return _circular(view, pairs)
+    if not any(map(any, pairs)):
+        at = result_indices(view.rank)
+        return L[spans(at, view.shape)](view[at])
+    result: Any = None
     for axis, pair in enumerate(pairs):
         if any(pair):
-            result = _with_strips(
-                found if result is None else operand(result, "x", dtype="any"),
-                axis,
-                pair,
-                MODES[mode],
-            )
-    return L[spans(at, found.shape)](found[at]) if result is None else result
+            result = _with_strips(view, axis, pair, kind)
+            view = operand(result, "x", dtype="any")
+    return result
 
 
 def _amounts(entry: Any) -> Pair:
@@ -216,19 +216,30 @@ def _amounts(entry: Any) -> Pair:
     return integer(pair[0], "amounts"), integer(pair[1], "amounts")
 
 
-def _constant(
-    found: ArrayView, pairs: tuple[Pair, ...], value: Any, at: tuple[Index, ...]
-) -> Scope:
-    sizes = [size + before + after for size, (before, after) in zip(found.shape, pairs)]
-    for axis, size in enumerate(sizes):
+def _circular(view: ArrayView, pairs: tuple[Pair, ...]) -> Scope:
+    at = result_indices(view.rank)
+    shape, subscripts = [], []
+    for index, size, (before, after) in zip(at, view.shape, pairs):
+        shape.append(size + before + after)
+        subscripts.append((index - before) % size if before or after else index)
+    return L[spans(at, shape)](view[tuple(subscripts)])
+
+
+def _constant(view: ArrayView, pairs: tuple[Pair, ...], value: Any) -> Scope:
+    at = result_indices(view.rank)
+    shape, around, subscripts = [], [], []
+    for axis, (before, after) in enumerate(pairs):
+        size = view.shape[axis] + before + after
         if size < 0:
             raise ShapeError(
                 f"amounts takes {pairs[axis]} from axis {axis} of x, of size "
-                f"{found.shape[axis]}\n"
-                f"  take at most {found.shape[axis]} away"
+                f"{view.shape[axis]}\n"
+                f"  take at most {view.shape[axis]} away"
             )
-    around = found.padded([(max(before, 0), max(after, 0)) for before, after in pairs], value)
-    return L[spans(at, sizes)](around[tuple(i - before for i, (before, _) in zip(at, pairs))])
+        shape.append(size)
+        around.append((max(before, 0), max(after, 0)))
+        subscripts.append(at[axis] - before)
+    return L[spans(at, shape)](view.padded(around, value)[tuple(subscripts)])
 
 
 def _check_amounts(mode: str, pair: Pair, axis: int, size: int) -> None:
@@ -237,7 +248,11 @@ def _check_amounts(mode: str, pair: Pair, axis: int, size: int) -> None:
             f"amounts has {pair} for axis {axis}; mode {mode!r} takes no element away\n"
             "  use slice for that"
         )
-    most = {"reflect": max(size - 1, 0), "symmetric": size}.get(mode, max(pair) if size else 0)
+    most = max(pair) if size else 0
+    if mode == "reflect":
+        most = max(size - 1, 0)
+    elif mode == "symmetric":
+        most = size
     if max(pair) > most:
         raise ShapeError(
             f"amounts has {pair} for axis {axis} of x, of size {size}; mode {mode!r} has at "
@@ -246,32 +261,30 @@ def _check_amounts(mode: str, pair: Pair, axis: int, size: int) -> None:
         )
 
 
-def _with_strips(found: ArrayView, axis: int, pair: Pair, mode: str) -> Scope:
-    """One axis padded: the strip before it, the operand, the strip after it."""
+def _with_strips(view: ArrayView, axis: int, pair: Pair, mode: str) -> Scope:
+    """Return an operand with one axis padded: the strip before it, the operand, the strip after
+    it.
+    """
     before, after = pair
-    last = found.shape[axis] - 1
-    at = kept(found.rank)
+    last = view.shape[axis] - 1
+    at = result_indices(view.rank)
     i = affine(at[axis])
     sources = {
         "edge": (affine(0), affine(last)),
         "reflect": (before - i, last - 1 - i),
         "symmetric": (before - 1 - i, last - i),
     }[mode]
-    strips = [_strip(found, axis, size, source, at) for size, source in zip(pair, sources)]
-    parts = [part for part in (strips[0], found, strips[1]) if part is not None]
-    return L[spans(at, replaced(found.shape, {axis: before + last + 1 + after}))](
-        joined(parts, axis, at)
-    )
+    parts = [view]
+    if before:
+        parts.insert(0, _strip(view, axis, before, sources[0], at))
+    if after:
+        parts.append(_strip(view, axis, after, sources[1], at))
+    shape = with_entries(view.shape, {axis: before + last + 1 + after})
+    return L[spans(at, shape)](joined(parts, axis, at))
 
 
-def _strip(
-    found: ArrayView, axis: int, size: int, source: Any, at: tuple[Index, ...]
-) -> ArrayView | None:
-    """`size` elements along an axis, read where `source` says."""
-    if not size:
-        return None
-    return operand(
-        L[spans(at, replaced(found.shape, {axis: size}))](found[replaced(at, {axis: source})]),
-        found.name,
-        dtype="any",
-    )
+def _strip(view: ArrayView, axis: int, size: int, source: Any, at: tuple[Index, ...]) -> ArrayView:
+    """Return `size` elements along an axis, read where `source` says."""
+    shape = with_entries(view.shape, {axis: size})
+    strip = L[spans(at, shape)](view[with_entries(at, {axis: source})])
+    return operand(strip, view.name, dtype="any")

@@ -1,4 +1,4 @@
-"""Elements at positions along an axis that are known ahead."""
+"""Elements at positions along an axis that are compile-time constants."""
 
 from __future__ import annotations
 
@@ -10,20 +10,20 @@ from einalg.errors import ShapeError
 from einalg.language.index.convert import affine
 from einalg.language.ir.scope import Scope
 from einalg.language.notation.builders import L
-from einalg.language.ops.definition.axes import axis_number, kept, replaced
+from einalg.language.ops.definition.axes import axis_number, result_indices, with_entries
 from einalg.language.ops.definition.operands import operand, spans
 from einalg.language.ops.definition.registry import operator
 from einalg.language.ops.shape.concatenation import concat
 from einalg.language.ops.shape.reshape import reshape
 
-MOST_RUNS = 16
+MAX_RUNS = 16
 Array = np.ndarray[Any, Any]
 
 
 @operator
 def take(x: Any, positions: Any, axis: int = 0) -> Scope:
-    """The elements of `x` at `positions` along an axis, as of `numpy.take`: an array of integers or
-    lists of them, from the end where negative.
+    """Return the elements of `x` at `positions` along an axis, as of `numpy.take`: an array of
+    integers or lists of them, from the end where negative.
 
     The axes of `positions` come in the place of the axis. What grows evenly is one expression,
     anything else runs that do, one after another. Raises `ShapeError` for positions outside the
@@ -33,49 +33,59 @@ def take(x: Any, positions: Any, axis: int = 0) -> Scope:
     >>> take(ea.tensor("x", (2, 3)), [2, 1, 0], 1), take(ea.tensor("x", (9,)), [[0, 1], [4, 5]])
     (L[i:2, j:3](x[i, -j + 2]), L[i:2, j:2](x[4*i + j]))
     """
-    found = operand(x, "x", least=1, dtype="any")
-    place = axis_number(axis, "axis", found.rank)
-    size, given = found.shape[place], np.asarray(positions)
-    if given.dtype.kind not in "iu" and given.size:
-        raise ShapeError(f"positions must be integers, not {given.dtype}\n  e.g. [0, 2, 1]")
-    if given.size and not -size <= given.min() <= given.max() < size:
+    view = operand(x, "x", least=1, dtype="any")
+    place = axis_number(axis, "axis", view.rank)
+    numbers = _checked_positions(positions, place, view.shape[place])
+    steps = even_steps(numbers)
+    if steps is not None:
+        return _evenly(x, steps, numbers.shape, place)
+    runs = _runs(numbers.ravel().tolist())
+    if len(runs) > MAX_RUNS:
         raise ShapeError(
-            f"positions lie from {given.min()} to {given.max()}, outside of axis {place}, "
+            f"positions are {numbers.size} numbers in {len(runs)} runs\n"
+            f"  give at most {MAX_RUNS} runs of numbers that grow evenly"
+        )
+    parts = [_evenly(x, (first, (step,)), (count,), place) for first, step, count in runs]
+    shape = (*view.shape[:place], *numbers.shape, *view.shape[place + 1 :])
+    return reshape(concat(parts, place), shape)
+
+
+def _checked_positions(positions: Any, axis: int, size: int) -> Array:
+    """Return positions along an axis of `size` elements as integers from 0 on."""
+    numbers = np.asarray(positions)
+    if not numbers.size:
+        return numbers.astype(np.int64)
+    if numbers.dtype.kind not in "iu":
+        raise ShapeError(f"positions must be integers, not {numbers.dtype}\n  e.g. [0, 2, 1]")
+    if not -size <= numbers.min() <= numbers.max() < size:
+        raise ShapeError(
+            f"positions lie from {numbers.min()} to {numbers.max()}, outside of axis {axis}, "
             f"which has {size} elements\n"
             "  give others"
         )
-    chosen = given.astype(np.int64) % size if given.size else given.astype(np.int64)
-    steps = even_steps(chosen)
-    if steps is not None:
-        return _evenly(x, steps, chosen.shape, place)
-    runs = _runs(chosen.ravel().tolist())
-    if len(runs) > MOST_RUNS:
-        raise ShapeError(
-            f"positions are {chosen.size} numbers in {len(runs)} runs\n"
-            f"  give at most {MOST_RUNS} runs of numbers that grow evenly"
-        )
-    rows = concat(
-        [_evenly(x, (first, (step,)), (count,), place) for first, step, count in runs], place
-    )
-    return reshape(rows, (*found.shape[:place], *chosen.shape, *found.shape[place + 1 :]))
+    return numbers.astype(np.int64) % size
 
 
 def _evenly(
     x: Any, steps: tuple[int, tuple[int, ...]], counts: tuple[int, ...], axis: int
 ) -> Scope:
-    """Elements along an axis from a first one on, with a step for each axis that comes in its
-    place.
+    """Return elements along an axis from a first one on, with a step for each axis that comes in
+    its place.
     """
-    found = operand(x, "x", least=1, dtype="any")
-    at = kept(found.rank - 1 + len(counts))
-    own, rest = at[axis : axis + len(counts)], at[:axis] + at[axis + len(counts) :]
-    place = sum((i * step for i, step in zip(own, steps[1])), affine(steps[0]))
-    shape = (*found.shape[:axis], *counts, *found.shape[axis + 1 :])
-    return L[spans(at, shape)](found[(*rest[:axis], place, *rest[axis:])])
+    view = operand(x, "x", least=1, dtype="any")
+    at = result_indices(view.rank - 1 + len(counts))
+    before, inside, after = at[:axis], at[axis : axis + len(counts)], at[axis + len(counts) :]
+    first, strides = steps
+    place = affine(first)
+    for index, stride in zip(inside, strides):
+        place = place + index * stride
+    shape = (*view.shape[:axis], *counts, *view.shape[axis + 1 :])
+    return L[spans(at, shape)](view[(*before, place, *after)])
 
 
 def even_steps(positions: Array) -> tuple[int, tuple[int, ...]] | None:
-    """First number and steps along each axis of an array that grows evenly; None where it does not.
+    """Return the first number of an array that grows evenly, and its step along each axis; None for
+    other arrays.
 
     >>> even_steps(np.array([[1, 4], [3, 6]])), even_steps(np.array([1, 2, 4]))
     ((1, (2, 3)), None)
@@ -83,24 +93,21 @@ def even_steps(positions: Array) -> tuple[int, tuple[int, ...]] | None:
     if not positions.size:
         return 0, (0,) * positions.ndim
     first = int(positions.flat[0])
-    origin = (0,) * positions.ndim
-    steps = tuple(
-        int(positions[replaced(origin, {k: 1})]) - first if n > 1 else 0
-        for k, n in enumerate(positions.shape)
-    )
-    even = first + sum(
-        (np.arange(n) * step).reshape(replaced((1,) * positions.ndim, {k: n}))
-        for k, (n, step) in enumerate(zip(positions.shape, steps))
-    )
-    return (
-        (first, steps)
-        if np.array_equal(np.broadcast_to(even, positions.shape), positions)
-        else None
-    )
+    steps = []
+    even = np.full(positions.shape, first)
+    for axis, size in enumerate(positions.shape):
+        step = 0
+        if size > 1:
+            step = int(positions.take(1, axis).flat[0]) - first
+        steps.append(step)
+        even += (np.arange(size) * step).reshape(with_entries((1,) * positions.ndim, {axis: size}))
+    if not np.array_equal(even, positions):
+        return None
+    return first, tuple(steps)
 
 
 def _runs(numbers: list[int]) -> list[tuple[int, int, int]]:
-    """The numbers cut into runs that grow evenly: first number, step and how many.
+    """Cut numbers into runs that grow evenly: first number, step and how many.
 
     >>> _runs([0, 2, 4, 1, 1, 3])
     [(0, 2, 3), (1, 0, 2), (3, 0, 1)]

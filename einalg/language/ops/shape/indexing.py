@@ -1,6 +1,4 @@
-"""Operators that read elements elsewhere: permutations, slices, repetitions, diagonals,
-triangles.
-"""
+"""Operators that index: permutations, slices, repetitions, diagonals, triangles."""
 
 from __future__ import annotations
 
@@ -15,33 +13,35 @@ from einalg.language.ir.scope import Scope
 from einalg.language.notation.builders import L
 from einalg.language.ops.definition.axes import (
     aligned,
+    as_tuple,
     axis_number,
     axis_numbers,
     entries,
     integer,
-    kept,
-    replaced,
-    without,
+    result_indices,
+    with_entries,
+    without_entries,
 )
 from einalg.language.ops.definition.operands import ArrayView, operand, spans, whole
 from einalg.language.ops.definition.registry import operator
 
 
-def _moved(
-    found: ArrayView, sizes: dict[int, int], subscripts: Callable[[int, Index], Any]
+def _along_axes(
+    view: ArrayView, sizes: dict[int, int], subscripts: Callable[[int, Index], Any]
 ) -> Scope:
     """`O[…, i, …] = x[…, subscripts(axis, i), …]` on the axes that have an entry in `sizes`, which
     says their new sizes.
     """
-    at = kept(found.rank)
-    shape = replaced(found.shape, sizes)
-    return L[spans(at, shape)](found[replaced(at, {a: subscripts(a, at[a]) for a in sizes})])
+    at = result_indices(view.rank)
+    shape = with_entries(view.shape, sizes)
+    changed = {axis: subscripts(axis, at[axis]) for axis in sizes}
+    return L[spans(at, shape)](view[with_entries(at, changed)])
 
 
 @operator
 def transpose(x: Any, axes: Any = None) -> Scope:
-    """`x` with its axes in another order: axis `k` of the result is axis `axes[k]` of `x`; None
-    reverses them.
+    """Return `x` with its axes in another order: axis `k` of the result is axis `axes[k]` of `x`;
+    None reverses them.
 
     Raises `ShapeError` where `axes` does not name every axis of `x` once.
 
@@ -49,26 +49,23 @@ def transpose(x: Any, axes: Any = None) -> Scope:
     >>> transpose(ea.tensor("x", (2, 3, 4)), (0, 2, 1))
     L[i:2, j:4, k:3](x[i, k, j])
     """
-    found = operand(x, "x", dtype="any")
-    order = (
-        tuple(range(found.rank))[::-1] if axes is None else axis_numbers(axes, "axes", found.rank)
-    )
-    if len(order) != found.rank:
+    view = operand(x, "x", dtype="any")
+    reverse = tuple(range(view.rank))[::-1]
+    order = reverse if axes is None else axis_numbers(axes, "axes", view.rank)
+    if len(order) != view.rank:
         raise ShapeError(
-            f"axes is {axes!r}, but x has {found.rank} axes\n"
-            f"  name every axis once, e.g. axes={tuple(range(found.rank))[::-1]}"
+            f"axes is {axes!r}, but x has {view.rank} axes\n"
+            f"  name every axis once, e.g. axes={reverse}"
         )
-    at = kept(found.rank)
-    of_axis = dict(zip(order, at))
-    return L[spans(at, (found.shape[a] for a in order))](
-        found[tuple(of_axis[a] for a in range(found.rank))]
-    )
+    at = result_indices(view.rank)
+    subscripts = with_entries(at, dict(zip(order, at)))
+    return L[spans(at, [view.shape[axis] for axis in order])](view[subscripts])
 
 
 @operator
 def slice(x: Any, starts: Any, stops: Any, steps: Any = None, axes: Any = None) -> Scope:
-    """`x[start:stop:step]` on `axes` (by default the first ones), as Python and NumPy read it:
-    negative numbers and None included.
+    """Return `x[start:stop:step]` on `axes` (by default the first ones), as Python and NumPy read
+    it: negative numbers and None included.
 
     `starts`, `stops` and `steps` are a number or None for one axis, or one entry for each axis.
     Raises `ShapeError` for a step of 0, an axis that `x` does not have, or entries that do not fit
@@ -78,50 +75,74 @@ def slice(x: Any, starts: Any, stops: Any, steps: Any = None, axes: Any = None) 
     >>> slice(ea.tensor("x", (7, 3)), 1, -1, 2), slice(ea.tensor("x", (7,)), None, None, -1)
     (L[i:3, j:3](x[2*i + 1, j]), L[i:7](x[-i + 6]))
     """
-    found = operand(x, "x", dtype="any")
-    given = next((len(v) for v in (starts, stops, steps) if isinstance(v, (tuple, list))), 1)
-    over = axis_numbers(tuple(range(given)) if axes is None else axes, "axes", found.rank)
-    columns = (
-        entries(value, name, len(over), "axes")
-        for name, value in (("starts", starts), ("stops", stops), ("steps", steps))
+    view = operand(x, "x", dtype="any")
+    if axes is None:
+        axes = tuple(range(_entry_count(starts, stops, steps)))
+    numbers = axis_numbers(axes, "axes", view.rank)
+    rows = zip(
+        numbers,
+        entries(starts, "starts", len(numbers), "axes"),
+        entries(stops, "stops", len(numbers), "axes"),
+        entries(steps, "steps", len(numbers), "axes"),
     )
-    reads = {a: _positions(found.shape[a], *row) for a, *row in zip(over, *columns)}
-    return _moved(
-        found,
-        {a: len(r) for a, r in reads.items()},
-        lambda a, i: reads[a].start + reads[a].step * i,
-    )
+    positions = {}
+    for axis, start, stop, step in rows:
+        positions[axis] = _positions(view.shape[axis], start, stop, step)
+    sizes = {axis: len(read) for axis, read in positions.items()}
+
+    def subscript(axis: int, index: Index) -> Any:
+        return positions[axis].start + positions[axis].step * index
+
+    return _along_axes(view, sizes, subscript)
+
+
+def _entry_count(*values: Any) -> int:
+    """Return how many entries the first of several arguments has that is no single value."""
+    for value in values:
+        if isinstance(value, (tuple, list)):
+            return len(value)
+    return 1
 
 
 def _positions(size: int, start: Any, stop: Any, step: Any) -> range:
-    named = (("starts", start), ("stops", stop), ("steps", step))
-    parts = [None if value is None else integer(value, name) for name, value in named]
-    if parts[2] == 0:
+    """Return the positions of a slice of an axis."""
+    bounds = (
+        _integer_or_none(start, "starts"),
+        _integer_or_none(stop, "stops"),
+        _integer_or_none(step, "steps"),
+    )
+    if bounds[2] == 0:
         raise ShapeError(
             "steps is 0, with which no slice ends\n"
             "  give 1 or another step, negative to go backwards"
         )
-    return range(*builtins.slice(*parts).indices(size))
+    return range(*builtins.slice(*bounds).indices(size))
+
+
+def _integer_or_none(value: Any, name: str) -> int | None:
+    if value is None:
+        return None
+    return integer(value, name)
 
 
 @operator
 def flip(x: Any, axes: Any = None) -> Scope:
-    """`x` in reverse order along `axes` (a number, several, or None for all). Raises `ShapeError`
-    for an axis that `x` does not have.
+    """Return `x` in reverse order along `axes` (a number, several, or None for all). Raises
+    `ShapeError` for an axis that `x` does not have.
 
     >>> import einalg as ea
     >>> flip(ea.tensor("x", (2, 3)), 1)
     L[i:2, j:3](x[i, -j + 2])
     """
-    found = operand(x, "x", dtype="any")
-    over = axis_numbers(axes, "axes", found.rank)
-    return _moved(found, {a: found.shape[a] for a in over}, lambda a, i: found.shape[a] - 1 - i)
+    view = operand(x, "x", dtype="any")
+    sizes = {axis: view.shape[axis] for axis in axis_numbers(axes, "axes", view.rank)}
+    return _along_axes(view, sizes, lambda axis, index: sizes[axis] - 1 - index)
 
 
 @operator
 def roll(x: Any, shifts: Any, axes: Any) -> Scope:
-    """`x` moved towards higher subscripts by `shifts` (of either sign) along `axes`; what leaves at
-    one end enters at the other.
+    """Return `x` moved towards higher subscripts by `shifts` (of either sign) along `axes`; what
+    leaves at one end enters at the other.
 
     Raises `ShapeError` for an axis that `x` does not have, or shifts that do not fit the axes.
 
@@ -129,25 +150,28 @@ def roll(x: Any, shifts: Any, axes: Any) -> Scope:
     >>> roll(ea.tensor("x", (5,)), 2, 0)
     L[i:5](x[(i + 3)%5])
     """
-    found = operand(x, "x", dtype="any")
-    over = axis_numbers(axes, "axes", found.rank)
-    by = {
-        a: integer(shift, "shifts")
-        for a, shift in zip(over, entries(shifts, "shifts", len(over), "axes"))
-    }
-    return _moved(
-        found, {a: found.shape[a] for a in over}, lambda a, i: _around(i - by[a], found.shape[a])
-    )
+    view = operand(x, "x", dtype="any")
+    numbers = axis_numbers(axes, "axes", view.rank)
+    amounts, sizes = {}, {}
+    for axis, shift in zip(numbers, entries(shifts, "shifts", len(numbers), "axes")):
+        amounts[axis], sizes[axis] = integer(shift, "shifts"), view.shape[axis]
+
+    def subscript(axis: int, index: Index) -> Affine:
+        return _around(index - amounts[axis], sizes[axis])
+
+    return _along_axes(view, sizes, subscript)
 
 
 def _around(form: Affine, size: int) -> Affine:
-    """A position modulo the size of its axis; an empty axis is never read."""
-    return form % size if size else affine(0)
+    """Return a position modulo the size of its axis; an empty axis is never read."""
+    if not size:
+        return affine(0)
+    return form % size
 
 
 @operator
 def repeat(x: Any, repeats: int, axis: int) -> Scope:
-    """Every element `repeats` times in a row along an axis, as `numpy.repeat` does.
+    """Return every element `repeats` times in a row along an axis, as `numpy.repeat` does.
 
     Raises `ShapeError` for an axis that `x` does not have, or negative repeats.
 
@@ -155,18 +179,20 @@ def repeat(x: Any, repeats: int, axis: int) -> Scope:
     >>> repeat(ea.tensor("x", (2, 3)), 2, 1)
     L[i:2, j:6](x[i, j//2])
     """
-    found, times = operand(x, "x", dtype="any"), whole(repeats, "repeats", 0)
-    position = axis_number(axis, "axis", found.rank)
-    return _moved(
-        found,
-        {position: found.shape[position] * times},
-        lambda _, i: affine(i) // times if times else affine(0),
-    )
+    view, times = operand(x, "x", dtype="any"), whole(repeats, "repeats", 0)
+    position = axis_number(axis, "axis", view.rank)
+
+    def subscript(_: int, index: Index) -> Affine:
+        if not times:
+            return affine(0)
+        return affine(index) // times
+
+    return _along_axes(view, {position: view.shape[position] * times}, subscript)
 
 
 @operator
 def tile(x: Any, repeats: Any) -> Scope:
-    """`x` put side by side `repeats` times: a number for each axis, aligned at the end as in
+    """Return `x` put side by side `repeats` times: a number for each axis, aligned at the end as in
     `numpy.tile`.
 
     Fewer repeats than axes leave the first axes as they are; more make new axes in front. Raises
@@ -176,24 +202,23 @@ def tile(x: Any, repeats: Any) -> Scope:
     >>> tile(ea.tensor("x", (3,)), (2, 4))
     L[i:2, j:12](x[j%3])
     """
-    found = operand(x, "x", dtype="any")
-    given = tuple(repeats) if isinstance(repeats, (tuple, list)) else (repeats,)
-    counts = tuple(whole(count, "repeats", 0) for count in given)
-    counts = (1,) * (found.rank - len(counts)) + counts
-    old = (1,) * (len(counts) - found.rank) + found.shape
-    at = kept(len(counts))
-    read = tuple(
-        i if count == 1 else _around(affine(i), size) for i, count, size in zip(at, counts, old)
-    )
-    return L[spans(at, (size * count for size, count in zip(old, counts)))](
-        found[read[len(counts) - found.rank :]]
-    )
+    view = operand(x, "x", dtype="any")
+    counts = tuple(whole(count, "repeats", 0) for count in as_tuple(repeats))
+    counts = (1,) * (view.rank - len(counts)) + counts
+    new_axes = len(counts) - view.rank
+    old = (1,) * new_axes + view.shape
+    at = result_indices(len(counts))
+    shape, subscripts = [], []
+    for index, count, size in zip(at, counts, old):
+        shape.append(size * count)
+        subscripts.append(index if count == 1 else _around(affine(index), size))
+    return L[spans(at, shape)](view[tuple(subscripts[new_axes:])])
 
 
 @operator
 def broadcast_to(x: Any, shape: Any) -> Scope:
-    """`x` with its axes of size 1 repeated to a shape, aligned at the end; -1 keeps a size of `x`,
-    as in `torch.expand`.
+    """Return `x` with its axes of size 1 repeated to a shape, aligned at the end; -1 keeps a size
+    of `x`, as in `torch.expand`.
 
     Raises `ShapeError` where `x` does not broadcast to the shape.
 
@@ -201,38 +226,32 @@ def broadcast_to(x: Any, shape: Any) -> Scope:
     >>> broadcast_to(ea.tensor("x", (3, 1)), (2, -1, 4))
     L[i:2, j:3, k:4](x[j, 0])
     """
-    found = operand(x, "x", dtype="any")
-    given = tuple(
-        integer(size, "shape") for size in (shape if isinstance(shape, (tuple, list)) else (shape,))
-    )
-    front = len(given) - found.rank
-    if front < 0 or min(given[:front], default=0) < 0:
+    view = operand(x, "x", dtype="any")
+    sizes = tuple(integer(size, "shape") for size in as_tuple(shape))
+    front = len(sizes) - view.rank
+    if front < 0 or min(sizes[:front], default=0) < 0:
         raise ShapeError(
-            f"shape is {given}, but x has shape {found.shape}\n"
+            f"shape is {sizes}, but x has shape {view.shape}\n"
             "  give one size an axis, and sizes of 0 or more for new axes in front"
         )
-    full = given[:front] + tuple(
-        old if new == -1 else new for old, new in zip(found.shape, given[front:])
-    )
-    wrong = [
-        p
-        for p, (old, new) in enumerate(zip(found.shape, full[front:]))
-        if old != new and (old != 1 or new < 0)
-    ]
-    if wrong:
-        old, new = found.shape[wrong[0]], full[front + wrong[0]]
-        raise ShapeError(
-            f"axis {wrong[0]} of x has size {old}, which does not broadcast to {new}\n"
-            "  only an axis of size 1 is repeated"
-        )
-    at = kept(len(full))
-    return L[spans(at, full)](aligned(found, at, full))
+    full = list(sizes)
+    for axis, old in enumerate(view.shape):
+        new = sizes[front + axis]
+        if new == -1:
+            full[front + axis] = old
+        elif old != new and (old != 1 or new < 0):
+            raise ShapeError(
+                f"axis {axis} of x has size {old}, which does not broadcast to {new}\n"
+                "  only an axis of size 1 is repeated"
+            )
+    at = result_indices(len(full))
+    return L[spans(at, full)](aligned(view, at, full))
 
 
 @operator
 def diagonal(x: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Scope:
-    """The elements at which the subscript of `axis2` is that of `axis1` plus `offset`; they become
-    the last axis, as in NumPy.
+    """Return the elements at which the subscript of `axis2` is that of `axis1` plus `offset`; they
+    become the last axis, as in NumPy.
 
     Raises `ShapeError` for an axis that `x` does not have, or two axes that are one.
 
@@ -240,29 +259,31 @@ def diagonal(x: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Scope:
     >>> diagonal(ea.tensor("x", (3, 4, 5)), 1)
     L[i:5, j:3](x[j, j + 1, i])
     """
-    found, shift = operand(x, "x", least=2, dtype="any"), integer(offset, "offset")
-    pair = axis_number(axis1, "axis1", found.rank), axis_number(axis2, "axis2", found.rank)
-    if pair[0] == pair[1]:
-        raise ShapeError(f"axis1 and axis2 are both axis {pair[0]}\n  give two axes")
+    view, shift = operand(x, "x", least=2, dtype="any"), integer(offset, "offset")
+    row, column = axis_number(axis1, "axis1", view.rank), axis_number(axis2, "axis2", view.rank)
+    if row == column:
+        raise ShapeError(f"axis1 and axis2 are both axis {row}\n  give two axes")
     first, second = max(0, -shift), max(0, shift)
-    length = max(0, min(found.shape[pair[0]] - first, found.shape[pair[1]] - second))
-    *rest, d = kept(found.rank - 1)
-    remaining = iter(rest)
-    reads = {pair[0]: d + first, pair[1]: d + second}
-    subscripts = tuple(reads[a] if a in reads else next(remaining) for a in range(found.rank))
-    return L[spans((*rest, d), (*without(found.shape, pair), length))](found[subscripts])
+    length = max(0, min(view.shape[row] - first, view.shape[column] - second))
+    *rest, d = result_indices(view.rank - 1)
+    subscripts: list[Any] = list(rest)
+    on_diagonal = {row: d + first, column: d + second}
+    for axis in sorted(on_diagonal):
+        subscripts.insert(axis, on_diagonal[axis])
+    shape = (*without_entries(view.shape, (row, column)), length)
+    return L[spans((*rest, d), shape)](view[tuple(subscripts)])
 
 
 def _triangle(x: Any, inside: Callable[[Index, Index], Any]) -> Scope:
-    found = operand(x, "x", least=2, dtype="any")
-    at = kept(found.rank)
-    return L[spans(at, found.shape)](found[at], where=inside(at[-2], at[-1]))
+    view = operand(x, "x", least=2, dtype="any")
+    at = result_indices(view.rank)
+    return L[spans(at, view.shape)](view[at], where=inside(at[-2], at[-1]))
 
 
 @operator
 def tril(x: Any, k: int = 0) -> Scope:
-    """The last two axes on and below the `k`-th diagonal; 0 elsewhere, where the scope has no value
-    and other operators read 0.
+    """Return the last two axes on and below the `k`-th diagonal; 0 elsewhere, where the scope has
+    no value and other operators read 0.
 
     `x` is `(…, M, N)`. Raises `ShapeError` for fewer than two axes.
 
@@ -276,8 +297,8 @@ def tril(x: Any, k: int = 0) -> Scope:
 
 @operator
 def triu(x: Any, k: int = 0) -> Scope:
-    """The last two axes on and above the `k`-th diagonal; 0 elsewhere, where the scope has no value
-    and other operators read 0.
+    """Return the last two axes on and above the `k`-th diagonal; 0 elsewhere, where the scope has
+    no value and other operators read 0.
 
     `x` is `(…, M, N)`. Raises `ShapeError` for fewer than two axes.
 

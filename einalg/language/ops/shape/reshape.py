@@ -12,7 +12,15 @@ from einalg.language.index.affine import Affine, Index, IndexLike
 from einalg.language.index.convert import affine
 from einalg.language.ir.scope import Scope
 from einalg.language.notation.builders import L
-from einalg.language.ops.definition.axes import axis_number, axis_numbers, integer, kept
+from einalg.language.ops.definition.axes import (
+    as_tuple,
+    axis_number,
+    axis_numbers,
+    integer,
+    result_indices,
+    with_entries,
+    without_entries,
+)
 from einalg.language.ops.definition.operands import ArrayView, operand, spans
 from einalg.language.ops.definition.registry import operator
 
@@ -21,8 +29,8 @@ Sizes = tuple[int, ...]
 
 @operator
 def reshape(x: Any, shape: Any) -> Scope:
-    """The elements of `x` in row-major order under another shape; one size may be -1, which is
-    inferred.
+    """Return the elements of `x` in row-major order under another shape; one size may be -1, which
+    is inferred.
 
     Raises `ShapeError` where the sizes do not hold the elements of `x`.
 
@@ -30,134 +38,164 @@ def reshape(x: Any, shape: Any) -> Scope:
     >>> reshape(ea.tensor("x", (6, 4)), (2, 3, -1)), reshape(ea.tensor("x", (2, 3)), (6,))
     (L[i:2, j:3, k:4](x[3*i + j, k]), L[i:6](x[i//3, i%3]))
     """
-    found = operand(x, "x", dtype="any")
-    given = tuple(shape) if isinstance(shape, (tuple, list)) else (shape,)
-    return _reshaped(found, _inferred(tuple(integer(size, "shape") for size in given), found.shape))
+    view = operand(x, "x", dtype="any")
+    sizes = tuple(integer(size, "shape") for size in as_tuple(shape))
+    return _reshaped(view, _inferred(sizes, view.shape))
 
 
-def _inferred(given: Sizes, old: Sizes) -> Sizes:
-    """The new shape with -1 replaced, checked to hold as many elements."""
-    if min(given, default=0) < -1 or given.count(-1) > 1:
+def _inferred(new: Sizes, old: Sizes) -> Sizes:
+    """Return the new shape with -1 replaced, checked to hold as many elements."""
+    if min(new, default=0) < -1 or new.count(-1) > 1:
         raise ShapeError(
-            f"shape is {given}; its sizes must be 0 or more, and one may be -1\n"
+            f"shape is {new}; its sizes must be 0 or more, and one may be -1\n"
             f"  e.g. shape=({prod(old)},)"
         )
-    count, known = prod(old), prod(size for size in given if size != -1)
-    if -1 in given:
+    count, known = prod(old), prod(size for size in new if size != -1)
+    if -1 in new:
         if not known or count % known:
             raise ShapeError(
-                f"shape is {given}, but {known} does not divide the {count} elements of x, of "
+                f"shape is {new}, but {known} does not divide the {count} elements of x, of "
                 f"shape {old}\n"
                 f"  e.g. shape=({count},)"
             )
-        return tuple(count // known if size == -1 else size for size in given)
+        return with_entries(new, {new.index(-1): count // known})
     if known != count:
         raise ShapeError(
-            f"shape is {given}, which holds {known} elements, but x, of shape {old}, has "
+            f"shape is {new}, which holds {known} elements, but x, of shape {old}, has "
             f"{count}\n"
             f"  e.g. shape=({count},)"
         )
-    return given
+    return new
 
 
-def _reshaped(found: ArrayView, shape: Sizes) -> Scope:
-    at = kept(len(shape))
-    return L[spans(at, shape)](found[row_major(found.shape, at, shape)])
+def _reshaped(view: ArrayView, shape: Sizes) -> Scope:
+    at = result_indices(len(shape))
+    return L[spans(at, shape)](view[row_major(view.shape, at, shape)])
 
 
 def row_major(old: Sizes, at: Sequence[Index], new: Sizes) -> tuple[Affine, ...]:
-    """Subscripts of an array of sizes `old` for the element that stands at `at` when its shape is
-    `new`.
+    """Return subscripts of an array of sizes `old` for the element that stands at `at` when its
+    shape is `new`.
 
-    >>> i, j = kept(2)
+    >>> i, j = result_indices(2)
     >>> row_major((4, 3), (i, j), (2, 6))
     (2*i + j//3, j%3)
     """
     if not prod(old):
         return (affine(0),) * len(old)
     subscripts: list[Affine] = []
-    for olds, news in _groups(old, new):
-        named = [
-            (at[q], new[q], stride)
-            for q, stride in zip(news, _strides(new[news.start : news.stop]))
-            if new[q] != 1
-        ]
-        sizes = old[olds.start : olds.stop]
-        subscripts += _by_digits(list(zip(sizes, _strides(sizes))), named) or digits(
-            sum((i * s for i, _, s in named), affine(0)), sizes
-        )
+    for old_axes, new_axes in _groups(old, new):
+        sizes = old[old_axes.start : old_axes.stop]
+        group = slice(new_axes.start, new_axes.stop)
+        named = []
+        for index, size, stride in zip(at[group], new[group], _strides(new[group])):
+            if size != 1:
+                named.append((index, size, stride))
+        by_digits = _by_digits(list(zip(sizes, _strides(sizes))), named)
+        if not by_digits:
+            position = sum((index * stride for index, _, stride in named), affine(0))
+            by_digits = digits(position, sizes)
+        subscripts += by_digits
     return tuple(subscripts)
 
 
 def _strides(shape: Sizes) -> Sizes:
+    """Return the elements between neighbours along each axis, in row-major order.
+
+    >>> _strides((2, 3, 4))
+    (12, 4, 1)
+    """
     return tuple(prod(shape[position + 1 :]) for position in range(len(shape)))
 
 
 def _groups(old: Sizes, new: Sizes) -> list[tuple[range, range]]:
-    """Runs of axes of both shapes that hold the same elements, as short as possible."""
+    """Return runs of axes of both shapes that hold the same elements, as short as possible.
+
+    >>> _groups((4, 3, 5), (12, 5))
+    [(range(0, 2), range(0, 1)), (range(2, 3), range(1, 2))]
+    """
     groups, p, q = [], 0, 0
     while p < len(old) or q < len(new):
-        start = p, q
-        left = right = 1
-        p, left = (p + 1, old[p]) if p < len(old) else (p, 1)
-        while left != right or p == start[0]:
-            if q < len(new) and (right < left or p == len(old)):
-                q, right = q + 1, right * new[q]
+        first_old, first_new = p, q
+        old_elements = new_elements = 1
+        if p < len(old):
+            old_elements = old[p]
+            p += 1
+        while old_elements != new_elements or p == first_old:
+            if q < len(new) and (new_elements < old_elements or p == len(old)):
+                new_elements *= new[q]
+                q += 1
             elif p < len(old):
-                p, left = p + 1, left * old[p]
+                old_elements *= old[p]
+                p += 1
             else:
                 break
-        groups.append((range(start[0], p), range(start[1], q)))
+        groups.append((range(first_old, p), range(first_new, q)))
     return groups
 
 
 def _by_digits(wanted: list[tuple[int, int]], named: list[tuple[Index, int, int]]) -> list[Affine]:
-    """Subscripts of axes `(size, stride)` from indices `(index, size, stride)` of the same
+    """Return subscripts of axes `(size, stride)` from indices `(index, size, stride)` of the same
     elements, without adding indices up.
 
     A number in mixed radix, of which every axis of both shapes holds neighbouring digits; none
     where there is no such radix.
     """
-    weights = sorted(
-        {s for _, s in wanted} | {s for _, _, s in named} | {prod(size for size, _ in wanted)},
-        reverse=True,
-    )
+    boundaries = {stride for _, stride in wanted}
+    boundaries.update(stride for _, _, stride in named)
+    boundaries.add(prod(size for size, _ in wanted))
+    weights = sorted(boundaries, reverse=True)
     if any(above % weight for above, weight in pairwise(weights)):
         return []
-    found = {}
+    by_weight = _digits_by_weight(weights, named)
+    subscripts = []
+    for size, stride in wanted:
+        total = affine(0)
+        for weight, digit in by_weight.items():
+            if stride <= weight < stride * size:
+                total = total + digit * (weight // stride)
+        subscripts.append(total)
+    return subscripts
+
+
+def _digits_by_weight(
+    weights: Sequence[int], named: list[tuple[Index, int, int]]
+) -> dict[int, Affine]:
+    """Return the digits of indices `(index, size, stride)` in the radix of these weights."""
+    by_weight: dict[int, Affine] = {}
     for index, size, stride in named:
         for above, weight in pairwise(weights):
             if stride <= weight and above <= stride * size:
-                quotient = affine(index) // (weight // stride)
-                found[weight] = quotient if above == stride * size else quotient % (above // weight)
-    return [
-        sum(
-            (digit * (w // stride) for w, digit in found.items() if stride <= w < stride * size),
-            affine(0),
-        )
-        for size, stride in wanted
-    ]
+                digit = affine(index) // (weight // stride)
+                if above != stride * size:
+                    digit = digit % (above // weight)
+                by_weight[weight] = digit
+    return by_weight
 
 
 def digits(position: IndexLike, sizes: Sequence[int], bounded: bool = True) -> list[Affine]:
-    """The subscripts of a row-major position in an array of these sizes; taken modulo their product
-    unless it is `bounded` by it.
+    """Return the subscripts of a row-major position in an array of these sizes; taken modulo their
+    product unless it is `bounded` by it.
 
     >>> digits(Index("i"), (4, 1, 3)), digits(Index("i"), (4, 3), bounded=False)
     ([i//3, 0, i%3], [(i//3)%4, i%3])
     """
-    found = []
+    subscripts = []
     for size, stride in zip(sizes, _strides(tuple(sizes))):
-        quotient = affine(position) // stride if stride else affine(0)
-        leading = bounded and size * stride == prod(sizes)
-        found.append(affine(0) if size <= 1 else quotient if leading else quotient % size)
-    return found
+        digit = affine(0)
+        if size > 1 and stride:
+            digit = affine(position) // stride
+            is_leading = bounded and size * stride == prod(sizes)
+            if not is_leading:
+                digit = digit % size
+        subscripts.append(digit)
+    return subscripts
 
 
 @operator
 def flatten(x: Any, start: int = 0, end: int = -1) -> Scope:
-    """The axes from `start` to `end`, both included, as one; negative numbers count from the end. A
-    scalar gives one axis.
+    """Return `x` with the axes from `start` to `end`, both included, as one; negative numbers count
+    from the end. A scalar gives one axis.
 
     Raises `ShapeError` for axes that `x` does not have, or `end` before `start`.
 
@@ -165,22 +203,21 @@ def flatten(x: Any, start: int = 0, end: int = -1) -> Scope:
     >>> flatten(ea.tensor("x", (2, 3, 4)), 1)
     L[i:2, j:12](x[i, j//4, j%4])
     """
-    found = operand(x, "x", dtype="any")
-    if not found.rank:
-        return _reshaped(found, (1,))
-    first, last = axis_number(start, "start", found.rank), axis_number(end, "end", found.rank)
+    view = operand(x, "x", dtype="any")
+    if not view.rank:
+        return _reshaped(view, (1,))
+    first, last = axis_number(start, "start", view.rank), axis_number(end, "end", view.rank)
     if last < first:
         raise ShapeError(
             f"end is axis {last}, which is before start, axis {first}\n  exchange the two"
         )
-    return _reshaped(
-        found, (*found.shape[:first], prod(found.shape[first : last + 1]), *found.shape[last + 1 :])
-    )
+    before, merged, after = view.shape[:first], view.shape[first : last + 1], view.shape[last + 1 :]
+    return _reshaped(view, (*before, prod(merged), *after))
 
 
 @operator
 def squeeze(x: Any, axes: Any = None) -> Scope:
-    """`x` without axes of size 1: those of `axes` (a number or several), or all of them.
+    """Return `x` without axes of size 1: those of `axes` (a number or several), or all of them.
 
     Raises `ShapeError` for an axis that `x` does not have, or whose size is not 1.
 
@@ -188,24 +225,27 @@ def squeeze(x: Any, axes: Any = None) -> Scope:
     >>> squeeze(ea.tensor("x", (1, 3, 1)), 0)
     L[i:3, j:1](x[0, i, j])
     """
-    found = operand(x, "x", dtype="any")
-    units = tuple(a for a, size in enumerate(found.shape) if size == 1)
-    gone = units if axes is None else axis_numbers(axes, "axes", found.rank)
-    large = [a for a in gone if a not in units]
-    if large:
-        raise ShapeError(
-            f"axis {large[0]} of x has size {found.shape[large[0]]}, not 1\n  leave it out of axes"
-        )
-    rest = [a for a in range(found.rank) if a not in gone]
-    at = dict(zip(rest, kept(len(rest))))
-    return L[spans(at.values(), (found.shape[a] for a in rest))](
-        found[tuple(at.get(a, 0) for a in range(found.rank))]
-    )
+    view = operand(x, "x", dtype="any")
+    removed = [axis for axis, size in enumerate(view.shape) if size == 1]
+    if axes is not None:
+        removed = axis_numbers(axes, "axes", view.rank)
+    for axis in removed:
+        if view.shape[axis] != 1:
+            raise ShapeError(
+                f"axis {axis} of x has size {view.shape[axis]}, not 1\n  leave it out of axes"
+            )
+    shape = without_entries(view.shape, removed)
+    at = result_indices(len(shape))
+    remaining = iter(at)
+    subscripts: list[Any] = []
+    for axis in range(view.rank):
+        subscripts.append(0 if axis in removed else next(remaining))
+    return L[spans(at, shape)](view[tuple(subscripts)])
 
 
 @operator
 def unsqueeze(x: Any, axes: Any) -> Scope:
-    """`x` with new axes of size 1 at `axes` (a number or several) of the result.
+    """Return `x` with new axes of size 1 at `axes` (a number or several) of the result.
 
     Raises `ShapeError` for an axis that the result does not have.
 
@@ -213,10 +253,10 @@ def unsqueeze(x: Any, axes: Any) -> Scope:
     >>> unsqueeze(ea.tensor("x", (3,)), (0, -1))
     L[i:1, j:3, k:1](x[j])
     """
-    found = operand(x, "x", dtype="any")
-    count = len(axes) if isinstance(axes, (tuple, list)) else 1
-    new = axis_numbers(() if axes is None else axes, "axes", found.rank + count)
-    at = kept(found.rank + count)
-    old = tuple(i for position, i in enumerate(at) if position not in new)
-    sizes = dict(zip(old, found.shape))
-    return L[spans(at, (sizes.get(i, 1) for i in at))](found[old])
+    view = operand(x, "x", dtype="any")
+    rank = view.rank + len(as_tuple(axes))
+    new = axis_numbers(() if axes is None else axes, "axes", rank)
+    at = result_indices(rank)
+    old = without_entries(at, new)
+    sizes = dict(zip(old, view.shape))
+    return L[spans(at, [sizes.get(index, 1) for index in at])](view[old])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from math import prod
 from typing import Any
 
@@ -11,7 +11,7 @@ from einalg.language.index.affine import Affine
 from einalg.language.index.convert import affine
 from einalg.language.ir.scope import Scope
 from einalg.language.notation.builders import L, indices
-from einalg.language.ops.definition.axes import axis_numbers, kept, replaced
+from einalg.language.ops.definition.axes import axis_numbers, result_indices
 from einalg.language.ops.definition.operands import (
     Pair,
     operand,
@@ -34,7 +34,7 @@ def _divides(divisor: int, size: int, what: str, parameter: str) -> None:
         )
 
 
-def _mode(mode: str) -> bool:
+def _is_block_first(mode: str) -> bool:
     """Whether the block comes before the channels."""
     if mode not in ("DCR", "CRD"):
         raise ShapeError(
@@ -45,7 +45,7 @@ def _mode(mode: str) -> bool:
 
 @operator
 def depth_to_space(x: Any, block: int, mode: str = "DCR") -> Scope:
-    """Channels laid out as `block × block` positions: `(N, C·block², H, W)` gives `(N, C, H·block,
+    """Lay channels out as `block × block` positions: `(N, C·block², H, W)` gives `(N, C, H·block,
     W·block)`.
 
     A channel of `x` is (row, column, channel) in `mode="DCR"`, (channel, row, column) in `"CRD"`,
@@ -56,21 +56,21 @@ def depth_to_space(x: Any, block: int, mode: str = "DCR") -> Scope:
     >>> depth_to_space(ea.tensor("x", (1, 8, 3, 3)), 2)
     L[n:1, c:2, h:6, w:6](x[n, c + 4*(h%2) + 2*(w%2), h//2, w//2])
     """
-    found, size = operand(x, "x", rank=4, dtype="any"), whole(block, "block", 1)
-    batch, depth, height, width = found.shape
-    block_first = _mode(mode)
+    view, size = operand(x, "x", rank=4, dtype="any"), whole(block, "block", 1)
+    batch, depth, height, width = view.shape
+    block_first = _is_block_first(mode)
     _divides(size * size, depth, "the number of channels", "block")
     channels = depth // size**2
     place = h % size * size + w % size
     channel = place * channels + c if block_first else c * size**2 + place
     return L[n:batch, c:channels, h : height * size, w : width * size](
-        found[n, channel, h // size, w // size]
+        view[n, channel, h // size, w // size]
     )
 
 
 @operator
 def space_to_depth(x: Any, block: int, mode: str = "DCR") -> Scope:
-    """Blocks of `block × block` positions laid out as channels: `(N, C, H, W)` gives `(N, C·block²,
+    """Lay blocks of `block × block` positions out as channels: `(N, C, H, W)` gives `(N, C·block²,
     H/block, W/block)`.
 
     A channel of the result is (row, column, channel) in `mode="DCR"`, as in ONNX, (channel, row,
@@ -81,9 +81,9 @@ def space_to_depth(x: Any, block: int, mode: str = "DCR") -> Scope:
     >>> space_to_depth(ea.tensor("x", (1, 2, 6, 6)), 2, "CRD")
     L[n:1, c:8, h:3, w:3](x[n, c//4, 2*h + (c//2)%2, 2*w + c%2])
     """
-    found, size = operand(x, "x", rank=4, dtype="any"), whole(block, "block", 1)
-    batch, channels, height, width = found.shape
-    block_first = _mode(mode)
+    view, size = operand(x, "x", rank=4, dtype="any"), whole(block, "block", 1)
+    batch, channels, height, width = view.shape
+    block_first = _is_block_first(mode)
     for what, extent in (("the height", height), ("the width", width)):
         _divides(size, extent, what, "block")
     depth = channels * size**2
@@ -91,14 +91,14 @@ def space_to_depth(x: Any, block: int, mode: str = "DCR") -> Scope:
     if not block_first:
         channel, row, column = digits(c, (channels, size, size))
     return L[n:batch, c:depth, h : height // size, w : width // size](
-        found[n, channel, h * size + row, w * size + column]
+        view[n, channel, h * size + row, w * size + column]
     )
 
 
 @operator
 def pixel_shuffle(x: Any, factor: int) -> Scope:
-    """`(…, C·factor², H, W)` gives `(…, C, H·factor, W·factor)`, a channel being (channel, row,
-    column), as in torch.
+    """Lay channels out as positions: `(…, C·factor², H, W)` gives `(…, C, H·factor, W·factor)`, a
+    channel being (channel, row, column), as in torch.
 
     Raises `ShapeError` for fewer than three axes, or channels that `factor²` does not divide.
 
@@ -106,19 +106,21 @@ def pixel_shuffle(x: Any, factor: int) -> Scope:
     >>> pixel_shuffle(ea.tensor("x", (8, 3, 3)), 2)
     L[i:2, j:6, k:6](x[4*i + 2*(j%2) + k%2, j//2, k//2])
     """
-    found, size = operand(x, "x", least=3, dtype="any"), whole(factor, "factor", 1)
-    *batch, depth, height, width = found.shape
+    view, size = operand(x, "x", least=3, dtype="any"), whole(factor, "factor", 1)
+    *batch, depth, height, width = view.shape
     _divides(size * size, depth, "the number of channels", "factor")
-    *front, channel, row, column = kept(found.rank)
+    *front, channel, row, column = result_indices(view.rank)
     shape = (*batch, depth // size**2, height * size, width * size)
     source = channel * size**2 + row % size * size + column % size
-    return L[spans(kept(found.rank), shape)](found[(*front, source, row // size, column // size)])
+    return L[spans(result_indices(view.rank), shape)](
+        view[(*front, source, row // size, column // size)]
+    )
 
 
 @operator
 def pixel_unshuffle(x: Any, factor: int) -> Scope:
-    """`(…, C, H·factor, W·factor)` gives `(…, C·factor², H, W)`, a channel being (channel, row,
-    column), as in torch.
+    """Lay positions out as channels: `(…, C, H·factor, W·factor)` gives `(…, C·factor², H, W)`, a
+    channel being (channel, row, column), as in torch.
 
     Raises `ShapeError` for fewer than three axes, or a height or width that `factor` does not
     divide.
@@ -127,29 +129,35 @@ def pixel_unshuffle(x: Any, factor: int) -> Scope:
     >>> pixel_unshuffle(ea.tensor("x", (2, 6, 6)), 2)
     L[i:8, j:3, k:3](x[i//4, 2*j + (i//2)%2, 2*k + i%2])
     """
-    found, size = operand(x, "x", least=3, dtype="any"), whole(factor, "factor", 1)
-    *batch, channels, height, width = found.shape
+    view, size = operand(x, "x", least=3, dtype="any"), whole(factor, "factor", 1)
+    *batch, channels, height, width = view.shape
     for what, extent in (("the height", height), ("the width", width)):
         _divides(size, extent, what, "factor")
-    *front, channel, row, column = kept(found.rank)
+    *front, channel, row, column = result_indices(view.rank)
     shape = (*batch, channels * size**2, height // size, width // size)
     source, down, across = digits(channel, (channels, size, size))
-    return L[spans(kept(found.rank), shape)](
-        found[(*front, source, row * size + down, column * size + across)]
+    return L[spans(result_indices(view.rank), shape)](
+        view[(*front, source, row * size + down, column * size + across)]
     )
 
 
-def _spatial(rank: int, block: Any, axes: Any) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """The axes that are cut into blocks, and the size of a block along each."""
-    count = len(block) if isinstance(block, (tuple, list)) else 2
-    given = axis_numbers(tuple(range(1, count + 1)) if axes is None else axes, "axes", rank)
-    if 0 in given:
+def _blocked_axes(rank: int, block: Any, axes: Any) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """Return the axes that are cut into blocks, and the size of a block along each."""
+    if axes is None:
+        count = len(block) if isinstance(block, (tuple, list)) else 2
+        axes = tuple(range(1, count + 1))
+    numbers = axis_numbers(axes, "axes", rank)
+    if 0 in numbers:
         raise ShapeError("axes names axis 0, which is the batch\n  name axes of space only")
-    return given, per_axis(block, "block", [f"axis {a}" for a in given], 1)
+    return numbers, per_axis(block, "block", _axis_names(numbers), 1)
+
+
+def _axis_names(axes: Iterable[int]) -> list[str]:
+    return [f"axis {axis}" for axis in axes]
 
 
 def _mixed_radix(digits: Sequence[Affine], sizes: Sequence[int]) -> Affine:
-    """The number whose digits, the highest first, have these sizes."""
+    """Return the number whose digits, the highest first, have these sizes."""
     total = affine(0)
     for digit, size in zip(digits, sizes):
         total = total * size + digit
@@ -158,7 +166,7 @@ def _mixed_radix(digits: Sequence[Affine], sizes: Sequence[int]) -> Affine:
 
 @operator
 def space_to_batch(x: Any, block: Any, paddings: Any = 0, axes: Any = None) -> Scope:
-    """Every position inside a block becomes a batch of its own: axis 0 grows by the block, the
+    """Make every position inside a block a batch of its own: axis 0 grows by the block, the
     `axes` of space shrink by it.
 
     `x` is `(N, …)`. `block` is a number, or one for each of `axes` (by default those after the
@@ -170,28 +178,29 @@ def space_to_batch(x: Any, block: Any, paddings: Any = 0, axes: Any = None) -> S
     >>> space_to_batch(ea.tensor("x", (1, 4, 6, 3)), (2, 3))
     L[i:6, j:2, k:2, l:3](x[0, 2*j + i//3, 3*k + i%3, l])
     """
-    found = operand(x, "x", least=2, dtype="any")
-    over, sizes = _spatial(found.rank, block, axes)
-    pads = pair_per_axis(paddings, "paddings", [f"axis {a}" for a in over])
-    lengths = [found.shape[a] + sum(pair) for a, pair in zip(over, pads)]
-    for a, size, length in zip(over, sizes, lengths):
-        _divides(size, length, f"the padded size of axis {a}", "block")
-    at = kept(found.rank)
-    shape = replaced(
-        found.shape,
-        {0: found.shape[0] * prod(sizes), **{a: m // s for a, m, s in zip(over, lengths, sizes)}},
-    )
-    *places, batch = digits(at[0], (*sizes, found.shape[0]))
-    reads = {
-        a: at[a] * s + place - before for a, s, place, (before, _) in zip(over, sizes, places, pads)
-    }
-    around: tuple[Pair, ...] = replaced(((0, 0),) * found.rank, dict(zip(over, pads)))
-    return L[spans(at, shape)](found.padded(around)[replaced(at, {0: batch, **reads})])
+    view = operand(x, "x", least=2, dtype="any")
+    over, sizes = _blocked_axes(view.rank, block, axes)
+    pads = pair_per_axis(paddings, "paddings", _axis_names(over))
+    lengths = [view.shape[axis] + sum(pair) for axis, pair in zip(over, pads)]
+    for axis, size, length in zip(over, sizes, lengths):
+        _divides(size, length, f"the padded size of axis {axis}", "block")
+    at = result_indices(view.rank)
+    batches = view.shape[0]
+    *places, batch = digits(at[0], (*sizes, batches))
+    shape, subscripts = list(view.shape), list[Any](at)
+    around = [(0, 0)] * view.rank
+    shape[0], subscripts[0] = batches * prod(sizes), batch
+    for position, axis in enumerate(over):
+        size, pair = sizes[position], pads[position]
+        shape[axis] = lengths[position] // size
+        subscripts[axis] = at[axis] * size + places[position] - pair[0]
+        around[axis] = pair
+    return L[spans(at, shape)](view.padded(around)[tuple(subscripts)])
 
 
 @operator
 def batch_to_space(x: Any, block: Any, crops: Any = 0, axes: Any = None) -> Scope:
-    """The inverse of `space_to_batch`: batches become positions inside blocks, and `crops` elements
+    """Invert `space_to_batch`: batches become positions inside blocks, and `crops` elements
     are left out at the ends.
 
     `x` is `(N·block…, …)`; `block`, `crops` and `axes` are given as in `space_to_batch`. Raises
@@ -202,30 +211,32 @@ def batch_to_space(x: Any, block: Any, crops: Any = 0, axes: Any = None) -> Scop
     >>> batch_to_space(ea.tensor("x", (6, 2, 2, 3)), (2, 3))
     L[i:1, j:4, k:6, l:3](x[i + 3*(j%2) + k%3, j//2, k//3, l])
     """
-    found = operand(x, "x", least=2, dtype="any")
-    over, sizes = _spatial(found.rank, block, axes)
-    cuts = pair_per_axis(crops, "crops", [f"axis {a}" for a in over])
-    _divides(prod(sizes), found.shape[0], "the batch", "block")
-    batch = found.shape[0] // prod(sizes)
-    lengths = [found.shape[a] * s - sum(pair) for a, s, pair in zip(over, sizes, cuts)]
-    for a, s, pair, length in zip(over, sizes, cuts, lengths):
-        if length < 0:
+    view = operand(x, "x", least=2, dtype="any")
+    over, sizes = _blocked_axes(view.rank, block, axes)
+    cuts = pair_per_axis(crops, "crops", _axis_names(over))
+    _divides(prod(sizes), view.shape[0], "the batch", "block")
+    batches = view.shape[0] // prod(sizes)
+    at = result_indices(view.rank)
+    shape, subscripts = list(view.shape), list[Any](at)
+    places = []
+    for axis, size, pair in zip(over, sizes, cuts):
+        shape[axis] = view.shape[axis] * size - sum(pair)
+        if shape[axis] < 0:
             raise ShapeError(
-                f"crops takes {pair} from axis {a}, which has {found.shape[a] * s} elements\n"
-                "  take less away"
+                f"crops takes {pair} from axis {axis}, which has {view.shape[axis] * size} "
+                "elements\n  take less away"
             )
-    at = kept(found.rank)
-    full = {a: at[a] + before for a, (before, _) in zip(over, cuts)}
-    place = _mixed_radix([full[a] % s for a, s in zip(over, sizes)], sizes)
-    reads = {a: full[a] // s for a, s in zip(over, sizes)}
-    shape = replaced(found.shape, {0: batch, **dict(zip(over, lengths))})
-    return L[spans(at, shape)](found[replaced(at, {0: place * batch + at[0], **reads})])
+        uncropped = at[axis] + pair[0]
+        subscripts[axis] = uncropped // size
+        places.append(uncropped % size)
+    shape[0], subscripts[0] = batches, _mixed_radix(places, sizes) * batches + at[0]
+    return L[spans(at, shape)](view[tuple(subscripts)])
 
 
 @operator
 def unfold(x: Any, kernel: Any, stride: Any = 1, padding: Any = 0, dilation: Any = 1) -> Scope:
-    """The windows of a convolution as columns (im2col): `(N, C, …)` gives `(N, C·kernel…, number of
-    windows)`, as in torch.
+    """Return the windows of a convolution as columns (im2col): `(N, C, …)` gives `(N, C·kernel…,
+    number of windows)`, as in torch.
 
     `kernel`, `stride` and `dilation` are a number or one for each axis of space; `padding` adds
     zeros, a number or `(before, after)` an axis. Raises `ShapeError` for numbers out of range, or a
@@ -235,31 +246,29 @@ def unfold(x: Any, kernel: Any, stride: Any = 1, padding: Any = 0, dilation: Any
     >>> unfold(ea.tensor("x", (1, 3, 5)), 2)
     L[n:1, c:6, w:4](x[n, c//2, w + c%2])
     """
-    found = operand(x, "x", least=3, dtype="any")
-    space = found.shape[2:]
-    names = [f"axis {a}" for a in range(2, found.rank)]
-    kernels, strides, dilations = (
-        per_axis(v, k, names, 1)
-        for k, v in (("kernel", kernel), ("stride", stride), ("dilation", dilation))
-    )
+    view = operand(x, "x", least=3, dtype="any")
+    space = view.shape[2:]
+    names = _axis_names(range(2, view.rank))
+    kernels = per_axis(kernel, "kernel", names, 1)
+    strides = per_axis(stride, "stride", names, 1)
+    dilations = per_axis(dilation, "dilation", names, 1)
     pads = pair_per_axis(padding, "padding", names)
-    counts = [
-        (size + sum(pair) - d * (k - 1) - 1) // s + 1
-        for size, pair, d, k, s in zip(space, pads, dilations, kernels, strides)
-    ]
-    for name, count, k in zip(names, counts, kernels):
-        if count < 1:
+    counts = []
+    for position, size in enumerate(space):
+        extent = dilations[position] * (kernels[position] - 1) + 1
+        counts.append((size + sum(pads[position]) - extent) // strides[position] + 1)
+        if counts[position] < 1:
             raise ShapeError(
-                f"kernel has size {k} along {name}, more than x, of shape {found.shape}, has "
-                "with its padding\n"
+                f"kernel has size {kernels[position]} along {names[position]}, more than x, of "
+                f"shape {view.shape}, has with its padding\n"
                 "  give a smaller kernel"
             )
     taps, windows = digits(c, kernels, bounded=False), digits(w, counts)
-    reads = (
-        p * s + t * d - before
-        for p, s, t, d, (before, _) in zip(windows, strides, taps, dilations, pads)
-    )
+    reads = []
+    for position, (before, _) in enumerate(pads):
+        first = windows[position] * strides[position] - before
+        reads.append(first + taps[position] * dilations[position])
     around: tuple[Pair, ...] = ((0, 0), (0, 0), *pads)
-    return L[n : found.shape[0], c : found.shape[1] * prod(kernels), w : prod(counts)](
-        found.padded(around)[(n, c // prod(kernels), *reads)]
+    return L[n : view.shape[0], c : view.shape[1] * prod(kernels), w : prod(counts)](
+        view.padded(around)[(n, c // prod(kernels), *reads)]
     )
