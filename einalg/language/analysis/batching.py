@@ -1,4 +1,4 @@
-"""Samples of a batch, or other slices, each of which a program computes by itself (design §11)."""
+"""Slices of arrays, as the samples of a batch, that a program computes one by one (design §11)."""
 
 from __future__ import annotations
 
@@ -11,32 +11,31 @@ from einalg.language.ir.tensor import Tensor
 
 @dataclass(frozen=True)
 class Slices:
-    """How many there are, along the first axis of the inputs and outputs called `names`; what else
-    is read is the same for all.
+    """How many slices there are, along the first axis of the inputs and outputs called `names`;
+    what else is read is the same for all.
     """
 
     count: int
     names: frozenset[str]
 
     def of(self, arrays: Mapping[str, Any], k: int) -> dict[str, Any]:
-        """What slice `k` reads and writes of these.
+        """Return the arrays that slice `k` reads and writes.
 
         >>> Slices(2, frozenset("A")).of({"A": [[1, 2], [3, 4]], "B": [5]}, 1)
         {'A': [[3, 4]], 'B': [5]}
         """
-        return {
-            name: array[k : k + 1] if name in self.names else array
-            for name, array in arrays.items()
-        }
+        sliced = dict(arrays)
+        for name in self.names.intersection(arrays):
+            sliced[name] = arrays[name][k : k + 1]
+        return sliced
 
     def of_all(self, tensor: Tensor) -> Tensor:
-        """The tensor of all slices for that of one.
+        """Return the tensor of all slices for that of one.
 
         >>> Slices(4, frozenset("A")).of_all(Tensor("A", (1, 3), "f32")).shape
         (4, 3)
         """
-        return (
-            Tensor(tensor.name, [(0, self.count), *tensor.axes[1:]], tensor.dtype, tensor.role)
-            if tensor.name in self.names
-            else tensor
-        )
+        if tensor.name not in self.names:
+            return tensor
+        axes = [(0, self.count), *tensor.axes[1:]]
+        return Tensor(tensor.name, axes, tensor.dtype, tensor.role)

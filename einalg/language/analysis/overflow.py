@@ -1,4 +1,4 @@
-"""Where the integers of frameworks wrap round, and the whole numbers of the language do not."""
+"""Overflow: where the integers of frameworks wrap round, and those of the language do not."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from einalg.language.ir.program import Program, as_program
 from einalg.language.ir.scope import Scope, all_scopes
 from einalg.language.ir.tensor import Access, Padded
 
-SHORT = ("i8", "i16", "u8", "u16")  # with longer integers too large values are rare
+SHORT_INTEGERS = ("i8", "i16", "u8", "u16")  # too large values of longer ones are rare
 
 
 def may_wrap(expression: Scope | Program) -> bool:
@@ -23,13 +23,14 @@ def may_wrap(expression: Scope | Program) -> bool:
 
     >>> import einalg as ea
     >>> A = ea.tensor("A", (3,), "u8")
-    >>> may_wrap(ea.ops.sub(A, 1)), may_wrap(ea.ops.relu(A)), may_wrap(ea.ops.concat([A, A])), may_wrap(ea.ops.cast(A, "f32"))
-    (True, False, False, False)
+    >>> may_wrap(ea.ops.sub(A, 1)), may_wrap(ea.ops.relu(A)), may_wrap(ea.ops.concat([A, A]))
+    (True, False, False)
     """
-    scopes = [
-        scope for _, whole in as_program(expression).statements for scope in all_scopes(whole)
-    ]
-    return any(scope.dtype in SHORT and _calculates(scope.body) for scope in scopes)
+    for _, statement in as_program(expression).statements:
+        for scope in all_scopes(statement):
+            if scope.dtype in SHORT_INTEGERS and _calculates(scope.body):
+                return True
+    return False
 
 
 def _calculates(body: Any) -> bool:
@@ -37,15 +38,13 @@ def _calculates(body: Any) -> bool:
         return False
     if isinstance(body, Reduce):
         return body.op in ("Sum", "Prod") or _calculates(body.body)
-    if body.is_Add and all(map(_is_beside, body.args)):
+    if body.is_Add and all(map(_is_joined_part, body.args)):
         return False
-    return (
-        bool(body.is_Add or body.is_Mul or body.is_Pow)
-        or isinstance(body, sympy.Abs)
-        or any(map(_calculates, body.args))
-    )
+    if body.is_Add or body.is_Mul or body.is_Pow or isinstance(body, sympy.Abs):
+        return True
+    return any(map(_calculates, body.args))
 
 
-def _is_beside(term: Any) -> bool:
-    """Whether a term is a part of what operators put together: 0 where the others lie."""
+def _is_joined_part(term: Any) -> bool:
+    """Whether a term is a part of a concatenation, which is 0 at the places of the others."""
     return isinstance(term, Access) and isinstance(term.base, Padded) and term.base.fill == 0

@@ -1,4 +1,4 @@
-"""What every expression must fulfil: indices bound once, every read inside its padded box (design
+"""Validity of expressions: indices are bound once, and every read is inside its padded box (design
 §2).
 """
 
@@ -29,10 +29,11 @@ def check(expression: Any) -> None:
     """Raise `RangeError` or `NotationError` where a scope or program, or a scope inside it, is not
     well-formed.
     """
+    statements = [("", expression)]
+    if not isinstance(expression, Scope):
+        statements = expression.statements
     known: dict[str, Scope] = {}
-    for name, scope in (
-        [("", expression)] if isinstance(expression, Scope) else expression.statements
-    ):
+    for name, scope in statements:
         for node in all_scopes(scope):
             check_scope(node, known)
         known[name] = scope
@@ -127,22 +128,19 @@ def _check_access(
 
 
 def outside(access: Access, axis: int, subscript: Affine, first: int, last: int) -> str:
-    """The message for a read outside the padded box, with the padding that would make it right."""
+    """Return the message for a read outside the padded box, with the padding that would make it
+    right.
+    """
     low, high = padded_box(access.base)[axis]
-    missing = [
-        (max(0, low - first), max(0, last + 1 - high)) if k == axis else 0
-        for k in range(access.base.rank)
-    ]
-    wide_enough = str(
-        Padded(access.base, missing, access.base.fill if isinstance(access.base, Padded) else 0)
-    )
-    view = (
-        wide_enough
-        if isinstance(unpadded(access.base), Tensor)
-        else f"(...){wide_enough[wide_enough.rindex('.pad(') :]}"
-    )
+    missing: list[Any] = [0] * access.base.rank
+    missing[axis] = max(0, low - first), max(0, last + 1 - high)
+    fill = access.base.fill if isinstance(access.base, Padded) else 0
+    view = str(Padded(access.base, missing, fill))
+    if not isinstance(unpadded(access.base), Tensor):
+        view = f"(...){view[view.rindex('.pad(') :]}"
     return (
-        f"{subscript} reads [{first},{last + 1}) of {describe(access.base)} axis {axis}, which holds [{low},{high})\n"
+        f"{subscript} reads [{first},{last + 1}) of {describe(access.base)} axis {axis}, which "
+        f"holds [{low},{high})\n"
         f"  pad it: {view}, or narrow an index"
     )
 
@@ -150,7 +148,7 @@ def outside(access: Access, axis: int, subscript: Affine, first: int, last: int)
 def _exact_interval(
     form: Affine, iterators: tuple[LoopIndex, ...], where: tuple[Constraint, ...]
 ) -> tuple[int, int] | None:
-    """Smallest and largest value on the domain; None where the domain is empty."""
+    """Return the smallest and largest value on the domain; None where the domain is empty."""
     space = Space([it.index for it in iterators])
     points = space.set(iterators, where)
     aff = space.aff(form)
@@ -169,25 +167,19 @@ def _check_inside_domain(
     where: tuple[Constraint, ...],
     statements: Statements,
 ) -> None:
-    """A scope whose domain is cut, and that is not padded, is read inside its domain."""
+    """Check that a scope whose domain is cut, and that is not padded, is read inside its domain."""
     base = access.base
-    inner = (
-        statements.get(base.name)
-        if isinstance(base, Tensor) and base.role == "intermediate"
-        else base
-    )
+    inner: Any = base
+    if isinstance(base, Tensor) and base.role == "intermediate":
+        inner = statements.get(base.name)
     if not isinstance(inner, Scope) or not inner.where or any(it.extent <= 0 for it in iterators):
         return
     space = Space([it.index for it in iterators])
     target = domain_set(inner.iterators, inner.where)
     try:
         with bounded():
-            inside = (
-                space.map(access.subscripts)
-                .intersect_domain(space.set(iterators, where))
-                .range()
-                .is_subset(target)
-            )
+            reads = space.map(access.subscripts).intersect_domain(space.set(iterators, where))
+            inside = reads.range().is_subset(target)
     except isl.Error:
         inside = False
     if not inside:
