@@ -6,16 +6,17 @@ machine word are computed in a wider one (f16 in f32, i8 in i32) and rounded whe
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from math import inf, lcm
+from math import lcm
 from typing import Any, Protocol
 
 import sympy
 from sympy.core.relational import Relational
 
-from codegen.ir.nodes import Apply, IndexNumber, Number, Predicate, Value
+from codegen.ir.folding import FOLDS
+from codegen.ir.nodes import Apply, IndexNumber, Number, Value
 from einalg.errors import CodegenError, NotationError
 from einalg.language.analysis.log1p_expm1 import exp_less_one, log_of_one_more
 from einalg.language.index.affine import Affine, IndexArithmetic
@@ -385,7 +386,7 @@ def index_form(body: Any) -> Affine | None:
         return None
 
 
-# Functions of constants.
+# Applications.
 
 
 def apply(op: str, arguments: list[Value], dtype: str = "") -> Value:
@@ -393,169 +394,7 @@ def apply(op: str, arguments: list[Value], dtype: str = "") -> Value:
     dtype = dtype or common(arguments)
     if dtype == "bool" and op in ("add", "mul", "ipow"):
         dtype = "i64"
-    fold = _FOLD.get(op)
+    fold = FOLDS.get(op)
     if fold is None:
         return Apply(op, tuple(arguments), dtype)
     return fold(arguments, dtype)
-
-
-def cast(value: Value, dtype: str) -> Value:
-    """Return a value in another type."""
-    if value.dtype == dtype:
-        return value
-    if isinstance(value, Number):
-        return Number(value.value, dtype)
-    return Apply("cast", (value,), dtype)
-
-
-def _is(value: Value, number: float) -> bool:
-    return isinstance(value, Number) and value.value == number
-
-
-def _any_is(values: Sequence[Value], number: float) -> bool:
-    return any(_is(value, number) for value in values)
-
-
-def _without(values: Sequence[Value], number: float) -> list[Value]:
-    return [value for value in values if not _is(value, number)]
-
-
-def _flat(op: str, arguments: list[Value], dtype: str) -> list[Value]:
-    """Return arguments of an associative function, those of the same function and type opened."""
-    results: list[Value] = []
-    for argument in arguments:
-        if isinstance(argument, Apply) and (argument.op, argument.dtype) == (op, dtype):
-            results += argument.arguments
-        else:
-            results.append(argument)
-    return results
-
-
-def _associative(op: str, arguments: Sequence[Value], dtype: str, identity: float) -> Value:
-    """Return a function of some arguments; one as it is, none as the identity."""
-    if not arguments:
-        return Number(identity, dtype)
-    if len(arguments) == 1:
-        return cast(arguments[0], dtype)
-    return Apply(op, tuple(arguments), dtype)
-
-
-def _add(arguments: list[Value], dtype: str) -> Value:
-    return _associative("add", _without(_flat("add", arguments, dtype), 0), dtype, 0)
-
-
-def _mul(arguments: list[Value], dtype: str) -> Value:
-    flat = _flat("mul", arguments, dtype)
-    if _any_is(flat, 0):
-        return Number(0, dtype)
-    factors = _without(flat, 1)
-    if len(factors) > 1:
-        for position, factor in enumerate(factors):
-            if _is(factor, -1):
-                others = factors[:position] + factors[position + 1 :]
-                return Apply("neg", (_mul(others, dtype),), dtype)
-    return _associative("mul", factors, dtype, 1)
-
-
-def _div(arguments: list[Value], dtype: str) -> Value:
-    top, bottom = arguments
-    if _is(top, 0) and dtype and not isinstance(bottom, Number):
-        return Number(0, dtype)
-    if _is(bottom, 1):
-        return cast(top, dtype)
-    return Apply("div", (top, bottom), dtype)
-
-
-def _ipow(arguments: list[Value], dtype: str) -> Value:
-    if _is(arguments[1], 0):
-        return Number(1, dtype)
-    return Apply("ipow", tuple(arguments), dtype)
-
-
-def _max(arguments: list[Value], dtype: str) -> Value:
-    return _extreme("max", -inf, arguments, dtype)
-
-
-def _min(arguments: list[Value], dtype: str) -> Value:
-    return _extreme("min", inf, arguments, dtype)
-
-
-def _extreme(op: str, identity: float, arguments: list[Value], dtype: str) -> Value:
-    """Return a maximum or minimum, a constant in the first place.
-
-    The comparison keeps a NaN in the second place.
-    """
-    constants: list[Value] = []
-    others: list[Value] = []
-    for value in dict.fromkeys(_without(_flat(op, arguments, dtype), identity)):
-        if isinstance(value, Number):
-            constants.append(value)
-        else:
-            others.append(value)
-    return _associative(op, [*constants, *others], dtype, identity)
-
-
-def _select(arguments: list[Value], dtype: str) -> Value:
-    test, yes, no = arguments
-    if isinstance(test, Number):
-        if test.value:
-            return cast(yes, dtype)
-        return cast(no, dtype)
-    if yes == no:
-        return cast(yes, dtype)
-    return Apply("select", (test, yes, no), dtype)
-
-
-def _and(arguments: list[Value], dtype: str) -> Value:
-    """Return whether all arguments hold; conditions on indices together, and first."""
-    if _any_is(arguments, 0):
-        return Number(False, "bool")
-    conditions: dict[Constraint, None] = {}
-    parts: list[Value] = []
-    for argument in arguments:
-        if isinstance(argument, Predicate):
-            conditions.update(dict.fromkeys(argument.conditions))
-        elif not isinstance(argument, Number):
-            parts.append(argument)
-    if conditions:
-        parts.insert(0, Predicate(tuple(conditions)))
-    return _logical("and", parts, True)
-
-
-def _or(arguments: list[Value], dtype: str) -> Value:
-    parts = []
-    for argument in arguments:
-        if not isinstance(argument, Number):
-            parts.append(argument)
-        elif argument.value:
-            return Number(True, "bool")
-    return _logical("or", parts, False)
-
-
-def _logical(op: str, parts: Sequence[Value], identity: bool) -> Value:
-    if not parts:
-        return Number(identity, "bool")
-    if len(parts) == 1:
-        return parts[0]
-    return Apply(op, tuple(parts), "bool")
-
-
-def _not(arguments: list[Value], dtype: str) -> Value:
-    (test,) = arguments
-    if isinstance(test, Number):
-        return Number(not test.value, "bool")
-    return Apply("not", (test,), "bool")
-
-
-_FOLD: dict[str, Callable[[list[Value], str], Value]] = {
-    "add": _add,
-    "mul": _mul,
-    "div": _div,
-    "ipow": _ipow,
-    "max": _max,
-    "min": _min,
-    "select": _select,
-    "and": _and,
-    "or": _or,
-    "not": _not,
-}

@@ -7,8 +7,9 @@ from dataclasses import dataclass, replace
 from itertools import product
 from typing import Any
 
+from codegen.ir.folding import cast
 from codegen.ir.nodes import Bound, MinMax, Number, Predicate, Ref, Value
-from codegen.ir.scalar import apply, cast, computed, element, translate
+from codegen.ir.scalar import apply, computed, element, translate
 from codegen.lowering.block import Block, StatementSource
 from codegen.lowering.guards import PHASES, Place, enclosure, narrowed
 from codegen.lowering.loop_plan import LoopLevel

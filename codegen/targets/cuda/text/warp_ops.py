@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 
+from codegen.ir.folding import cast
 from codegen.ir.nodes import (
     Apply,
     Buf,
@@ -20,7 +21,7 @@ from codegen.ir.nodes import (
     WarpReduce,
     walk,
 )
-from codegen.ir.scalar import cast, computed
+from codegen.ir.scalar import computed
 from einalg.language.index.affine import Affine, Index
 from einalg.language.index.convert import affine
 from einalg.language.ir.body import fresh_index
