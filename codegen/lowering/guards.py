@@ -64,19 +64,19 @@ class Place:
             return False
         return None
 
-    def open(self, conditions: Iterable[Constraint]) -> tuple[Constraint, ...] | None:
+    def undecided(self, conditions: Iterable[Constraint]) -> tuple[Constraint, ...] | None:
         """Return the conditions, as they are here, that may or may not hold.
 
         None where one never holds.
         """
-        undecided: dict[Constraint, None] = {}
+        pending: dict[Constraint, None] = {}
         for condition in conditions:
             truth = self.decide(condition)
             if truth is False:
                 return None
             if truth is None:
-                undecided[self.condition(condition)] = None
-        return tuple(undecided)
+                pending[self.condition(condition)] = None
+        return tuple(pending)
 
     def bounded(self, bound: Bound) -> Bound:
         """Return a loop bound as it is here."""
@@ -104,7 +104,7 @@ class Place:
             return self.fix(index, low)
         return self.loop(index, low, high)
 
-    def given(self, conditions: Iterable[Constraint]) -> Place:
+    def assuming(self, conditions: Iterable[Constraint]) -> Place:
         """Return the place where some conditions hold."""
         return replace(self, known=self.known | set(map(self.condition, conditions)))
 

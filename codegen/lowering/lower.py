@@ -83,13 +83,13 @@ class _StatementNest:
 
     def nest(self, depth: int, block: Block) -> None:
         """Write the loops over the output from `depth` inwards."""
-        pending = block.place.open(self.source.scope.where)
+        pending = block.place.undecided(self.source.scope.where)
         if pending is None:
             self.zeros(depth, block)
             return
         here = [c for c in pending if block.place.is_bound(c)]
         if here:
-            inside, outside = block.inner(block.place.given(here)), block.inner()
+            inside, outside = block.inner(block.place.assuming(here)), block.inner()
             self.nest(depth, inside)
             self.zeros(depth, outside)
             block.branch(here, inside, outside)

@@ -62,7 +62,7 @@ class Values:
 
     def all_hold(self, conditions: Sequence[Constraint]) -> Value:
         """Return whether all conditions hold."""
-        pending = self.block.place.open(conditions)
+        pending = self.block.place.undecided(conditions)
         if pending:
             return Predicate(pending)
         return Number(pending is not None, "bool")
@@ -114,7 +114,7 @@ def contributing(source: StatementSource, reduce: Reduce, place: Place) -> list[
     conditions = source.skipping(reduce)
     places = []
     for point in _points(reduce, place):
-        pending = point.open(conditions)
+        pending = point.undecided(conditions)
         if pending:
             return None
         if pending is not None:
@@ -193,12 +193,12 @@ class _ReductionLoops:
         self, levels: Sequence[LoopLevel], conditions: Sequence[Constraint], block: Block
     ) -> None:
         """Add loops over some levels, as far as the conditions hold."""
-        pending = block.place.open(conditions)
+        pending = block.place.undecided(conditions)
         if pending is None:
             return
         here = tuple(c for c in pending if block.place.is_bound(c))
         if here:
-            inside = block.inner(block.place.given(here))
+            inside = block.inner(block.place.assuming(here))
             self.add(levels, pending, inside)
             block.branch(here, inside)
         elif not levels:
@@ -240,7 +240,7 @@ class _ReductionLoops:
             self.add(others, left, block.at(place.fix(level.index, first)))
             return
         held = set(pending) - set(left)
-        inside = block.inner(place.loop(level.index, first, last).given(held))
+        inside = block.inner(place.loop(level.index, first, last).assuming(held))
         self.add(others, left, inside)
         block.loop(level.index, low, high, inside)
 
@@ -298,7 +298,7 @@ def add_row(source: StatementSource, reduce: Reduce, row: OutputRow, block: Bloc
     def leaf(inner: Block, pending: tuple[Constraint, ...]) -> None:
         low, high, left = narrowed(inner.place, row.index, row.base, stop, pending)
         place = inner.place.loop(row.index, first, last + row.width)
-        step = inner.inner(place.given(pending))
+        step = inner.inner(place.assuming(pending))
         step.put(sums, ASSIGN[reduce.op], value(source, reduce.body, step))
         body = step
         if left:

@@ -146,7 +146,7 @@ class PartitionWalk:
     # Loops.
 
     @contextmanager
-    def counted(self, index: Index, count: int, kind: str = "seq") -> Iterator[None]:
+    def optional_loop(self, index: Index, count: int, kind: str = "seq") -> Iterator[None]:
         """Open a loop, where there is more than one step."""
         if count == 1:
             yield
@@ -165,7 +165,7 @@ class PartitionWalk:
             first = affine(0)
             if size < whole:
                 first = affine(GROUP) * size
-            with self.counted(GROUP, self.p.groups, self.group_kind):
+            with self.optional_loop(GROUP, self.p.groups, self.group_kind):
                 stop: Bound = first + size
                 if whole % size:
                     stop = smaller(first + size, affine(whole))

@@ -139,7 +139,7 @@ def _write_batches(w: LoopBuilder, layout: PackedLayout, kinds: LoopKinds) -> No
             _write_separate_sums(w, layout, left, right, kinds)
             return
         block = _Block(w, p, layout, left, right, kinds)
-        with block.counted(BLOCK, p.blocks, kinds.blocks), block.counted(STEP, p.steps):
+        with block.optional_loop(BLOCK, p.blocks, kinds.blocks), block.optional_loop(STEP, p.steps):
             block.write()
 
 
@@ -162,7 +162,7 @@ def _write_separate_sums(
         epilogue=None,
     )
     block = _Block(w, Partition(separate, p.tiling), layout, left, right, LoopKinds())
-    with w.loop(STEP, p.steps, kind=kinds.steps), block.counted(BLOCK, p.blocks):
+    with w.loop(STEP, p.steps, kind=kinds.steps), block.optional_loop(BLOCK, p.blocks):
         block.write()
     with w.loop(STEP, p.steps, 1) as number, w.loop(LANE, size, kind="vec") as lane:
         w.put(Ref(sums, (lane,)), "+=", Ref(sums, (number * size + lane,)))

@@ -244,9 +244,9 @@ def packing_function(layout: PackedLayout, side: str) -> Function:
     w = LoopBuilder(layout.names)
     walk = PartitionWalk(w, p)
     source = Source(operand.flat, operand.offset + offset(c.batch, side))
-    with w.loops(layout.batch_axes(side)), walk.counted(STEP, p.steps):
+    with w.loops(layout.batch_axes(side)), walk.optional_loop(STEP, p.steps):
         if side == "left":
-            with walk.counted(BLOCK, p.blocks):
+            with walk.optional_loop(BLOCK, p.blocks):
                 pack_left(walk, source, Source(packed, layout.tiles_begin()))
         else:
             with w.loops(p.outer_columns):

@@ -110,11 +110,11 @@ def test_known_conditions_hold() -> None:
     place = Place({h: (0, 9)})
     condition = Constraint(h - 3, ">=")
     assert place.decide(condition) is None
-    assert place.given([condition]).decide(condition) is True
+    assert place.assuming([condition]).decide(condition) is True
     assert place.fix(h, 2).decide(condition) is False
-    assert place.open([condition]) == (condition,)
-    assert place.fix(h, 2).open([condition]) is None
-    assert place.fix(h, 4).open([condition]) == ()
+    assert place.undecided([condition]) == (condition,)
+    assert place.fix(h, 2).undecided([condition]) is None
+    assert place.fix(h, 4).undecided([condition]) == ()
 
 
 def test_fixed_indices_follow_each_other() -> None:

@@ -245,9 +245,9 @@ class _RowKernel:
 
     def added_term(self, reduce: Reduce, total: Ref, term: Block) -> list[Statement]:
         """Return what adds one term, where the conditions of the reduction hold."""
-        op, pending = ASSIGN[reduce.op], term.place.open(self.source.skipping(reduce))
+        op, pending = ASSIGN[reduce.op], term.place.undecided(self.source.skipping(reduce))
         if pending:
-            inner = term.inner(term.place.given(pending))
+            inner = term.inner(term.place.assuming(pending))
             inner.put(total, op, value(self.source, reduce.body, inner))
             term.branch(pending, inner)
         elif pending is not None:

@@ -80,12 +80,12 @@ class CudaSource(StatementSource):
     def put_point(self, block: Block) -> None:
         """Set the output at the block's place: to 0 outside of the conditions of the scope."""
         target, zero = self.target(block.place), Number(0, self.output.dtype)
-        pending = block.place.open(self.scope.where)
+        pending = block.place.undecided(self.scope.where)
         if pending is None:
             return block.put(target, "=", zero)
         if not pending:
             return block.put(target, "=", value(self, self.scope.body, block))
-        inside, outside = block.inner(block.place.given(pending)), block.inner()
+        inside, outside = block.inner(block.place.assuming(pending)), block.inner()
         inside.put(target, "=", value(self, self.scope.body, inside))
         outside.put(target, "=", zero)
         block.branch(pending, inside, outside)
