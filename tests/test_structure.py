@@ -19,7 +19,7 @@ ROOT = Path(__file__).resolve().parents[1]
 PACKAGES = ("einalg", "derive", "codegen")
 MOST_ENTRIES = 12  # of a folder: what a reader takes in at a glance
 MACHINE_PATHS = re.compile(r"/(?:work|root|home|tmp|mnt)/|\b[A-Z]:\\\\[A-Z]")
-REFERENCE_LINES = 200
+REFERENCE_LINES = 260
 
 # A room may import itself, `einalg.errors`, and these; the longest name that fits a module is its room.
 ROOMS = {

@@ -1,16 +1,20 @@
 """The exact canonical key (design §3).
 
-Two expressions have equal keys if and only if they are equal up to index names, order of reduction indices, order of
-commutative operands, unused unit indices, shifts of origin, and padding that no read can tell: that of no elements, and how far
-the outermost one reaches. Named statements and nested scopes, two spellings of one thing, have the same key.
+Two expressions have equal keys if and only if they are equal up to index names, order of reduction
+indices, order of commutative operands, unused unit indices, shifts of origin, and padding that no
+read can tell: that of no elements, and how far the outermost one reaches. Named statements and
+nested scopes, two spellings of one thing, have the same key.
 
-A key is a nested tuple of ints and names. It is written part by part from all that gives an expression its value, and every part
-begins with a tag of its own, so that no two kinds of parts are ever equal, or compared beyond their tags.
+A key is a nested tuple of ints and names. It is written part by part from all that gives an
+expression its value, and every part begins with a tag of its own, so that no two kinds of parts are
+ever equal, or compared beyond their tags.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import operator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import chain
 from typing import Any
 
 import sympy
@@ -29,16 +33,15 @@ from einalg.language.ir.tensor import Access, Constant, Padded, Tensor, padded_b
 from einalg.language.ir.traversal import accesses, reductions
 
 Names = Mapping[Index, Affine]
-_ALL = None  # axes of a scope, all of which its key has
 _COMMUTATIVE = (sympy.Add, sympy.Mul, sympy.Max, sympy.Min, sympy.And, sympy.Or, sympy.Eq, sympy.Ne)
 
 
-_KNOWN: dict[Any, InternedTuple] = {}  # of scopes that read no statement, by identity
-_MOST_KNOWN = 100_000
+_CACHED_KEYS: dict[Any, InternedTuple] = {}  # of scopes that read no statement, by identity
+MAX_CACHED_KEYS = 100_000
 
 
 def key(expression: Scope | Program) -> InternedTuple:
-    """The canonical key of a scope or a program.
+    """Return the canonical key of a scope or a program.
 
     >>> import einalg as ea
     >>> one = ea.parse("O[i,j] += A[i,k]*B[k,j]", A=(4, 5), B=(5, 6))
@@ -47,33 +50,41 @@ def key(expression: Scope | Program) -> InternedTuple:
     True
     """
     if isinstance(expression, Scope):
-        return _Keys({}).scope(expression, _ALL)
+        return _Keys({}).scope(expression)
     keys = _Keys(dict(expression.statements))
-    return interned("program", *(keys.scope(expression[name], _ALL) for name in expression.outputs))
+    return interned("program", *(keys.scope(expression[name]) for name in expression.outputs))
 
 
 class _Keys:
+    """Keys of the parts of a program, in which a read of a statement is that of its scope."""
+
     def __init__(self, statements: Mapping[str, Scope]):
         self.statements = statements
-        self.known: dict[Any, InternedTuple] = {}
+        self.cached: dict[Any, InternedTuple] = {}
 
-    def scope(self, scope: Scope, kept: frozenset[int] | None) -> InternedTuple:
-        """The key with the axes at the positions `kept`, by default with all; nothing can tell the others, of extent 1."""
-        known = _KNOWN if self._is_closed(scope) else self.known
-        memo = known.get((scope.identity, kept))
-        if memo is None:
-            iterators = scope.iterators
-            named = [it for it in iterators if it.extent != 1]
-            names = _named(iterators, named, 0)
-            extents = tuple(
-                it.extent for k, it in enumerate(iterators) if kept is None or k in kept
-            )
-            body = self.body(scope.body, names, len(named))
-            memo = interned("L", extents, _conditions(scope.where, names), body)
-            if len(known) >= _MOST_KNOWN:
-                known.clear()
-            known[scope.identity, kept] = memo
-        return memo
+    def scope(self, scope: Scope, axes: frozenset[int] | None = None) -> InternedTuple:
+        """Return the key with the axes at these positions, by default with all; nothing can tell
+        the others, of extent 1.
+        """
+        cached = _CACHED_KEYS if self._is_closed(scope) else self.cached
+        key = cached.get((scope.identity, axes))
+        if key is None:
+            key = self._scope(scope, axes)
+            if len(cached) >= MAX_CACHED_KEYS:
+                cached.clear()
+            cached[scope.identity, axes] = key
+        return key
+
+    def _scope(self, scope: Scope, axes: frozenset[int] | None) -> InternedTuple:
+        named, extents = [], []
+        for position, it in enumerate(scope.iterators):
+            if it.extent != 1:
+                named.append(it)
+            if axes is None or position in axes:
+                extents.append(it.extent)
+        names = _named(scope.iterators, named, 0)
+        body = self.body(scope.body, names, len(named))
+        return interned("L", tuple(extents), _conditions(scope.where, names), body)
 
     def _is_closed(self, scope: Scope) -> bool:
         """Whether a scope reads no statement, so that its key is the same in every program."""
@@ -96,111 +107,129 @@ class _Keys:
         operands = body.args  # pyright: ignore[reportAttributeAccessIssue]
         if not operands:
             return _constant(body)
-        parts = [self.body(a, names, depth) for a in operands]
-        return interned(
-            "apply", _function(body), *(sorted(parts) if isinstance(body, _COMMUTATIVE) else parts)
-        )
+        parts = [self.body(operand, names, depth) for operand in operands]
+        if isinstance(body, _COMMUTATIVE):
+            parts.sort()
+        return interned("apply", _function(body), *parts)
 
     def access(self, access: Access, names: Names) -> InternedTuple:
-        subscripts = [s.substitute(names) for s in access.subscripts]
+        subscripts = [subscript.substitute(names) for subscript in access.subscripts]
         base = access.tensor
         if isinstance(base, Tensor) and base.name in self.statements:
             base = self.statements[base.name]
         if isinstance(base, Tensor):
-            read = tuple(s.sort_tuple for s in subscripts)
-            axes = range(base.rank)
-            return interned(*_tensor(base), self.padding(access.base, False, axes), read)
-        widest = padded_box(access.base)
-        lows = [it.low for it in base.iterators]
-        kept = [
-            k
-            for k, it in enumerate(base.iterators)
-            if it.extent != 1 or widest[k] != (it.low, it.high)
-        ]
-        read = tuple((subscripts[k] - lows[k]).sort_tuple for k in kept)
-        padding = self.padding(access.base, bool(base.where), kept)
-        return interned("scope", self.scope(base, frozenset(kept)), padding, read)
+            read = tuple(subscript.sort_tuple for subscript in subscripts)
+            return interned(
+                *_tensor(base), self.padding(access.base, False, range(base.rank)), read
+            )
+        axes, read = [], []
+        for axis, (it, widest) in enumerate(zip(base.iterators, padded_box(access.base))):
+            # An axis of one element that is read at that alone is nothing to the value.
+            if it.extent != 1 or widest != (it.low, it.high):
+                axes.append(axis)
+                read.append((subscripts[axis] - it.low).sort_tuple)
+        padding = self.padding(access.base, bool(base.where), axes)
+        return interned("scope", self.scope(base, frozenset(axes)), padding, tuple(read))
 
-    def padding(self, view: Any, has_gaps: bool, axes: Iterable[int]) -> tuple[Any, ...]:
-        """What a view holds where its base has no value: fills, the innermost first, all but the last with how far they reach.
+    def padding(self, view: Any, has_gaps: bool, axes: Sequence[int]) -> tuple[Any, ...]:
+        """Return what a view holds where its base has no value: fills, the innermost first, and how
+        far all but the last reach.
 
-        A layer of no elements holds nothing, but for the innermost one where the base `has_gaps`; neighbours of one fill are one.
+        A layer of no elements holds nothing, but for the innermost one where the base `has_gaps`;
+        neighbours of one fill are one.
         """
-        layers: list[tuple[list[int], InternedTuple]] = []
+        fills: list[InternedTuple] = []
+        reach: list[tuple[int, ...]] = []
         for padded in _views(view):
-            amounts = [amount for axis in axes for amount in padded.amounts[axis]]
+            amounts = tuple(chain.from_iterable(padded.amounts[axis] for axis in axes))
             fill = self.body(padded.fill, {}, 0)
-            if layers and layers[-1][1] == fill:
-                layers[-1] = [a + b for a, b in zip(layers[-1][0], amounts)], fill
-            elif any(amounts) or (has_gaps and not layers):
-                layers.append((amounts, fill))
-        reach = tuple(tuple(amounts) for amounts, _ in layers[:-1])
-        return tuple(fill for _, fill in layers), reach
+            if fills and fills[-1] == fill:
+                reach[-1] = tuple(map(operator.add, reach[-1], amounts))
+            elif any(amounts) or (has_gaps and not fills):
+                fills.append(fill)
+                reach.append(amounts)
+        return tuple(fills), tuple(reach[:-1])
 
     def reduction(self, node: Reduce, names: Names, depth: int) -> InternedTuple:
-        """Reduction indices have no order: they are told apart by where they occur, and ties are tried both ways."""
-        free = [it for it in node.iterators if it.extent != 1]
-        units = _named([it for it in node.iterators if it.extent == 1], [], depth)
-        return self._ordered(node, {**names, **units}, depth, [], free)
+        """Return the key of a reduction. Its indices have no order: they are told apart by where
+        they occur, and of those that are alike every order is tried.
+        """
+        units, free = [], []
+        for it in node.iterators:
+            (units if it.extent == 1 else free).append(it)
+        return self._ordered(node, {**names, **_named(units, [], depth)}, depth, [], free)
 
     def _ordered(
         self, node: Reduce, names: Names, depth: int, placed: list[LoopIndex], rest: list[LoopIndex]
     ) -> InternedTuple:
+        """Return the least key of a reduction with some indices placed already."""
         if not rest:
-            own = {**names, **_named(placed, placed, depth)}
-            inner = self.body(node.body, own, depth + len(placed))
-            if not placed and not _conditions(node.where, own) and not _counts(node):
-                return inner
-            return interned(
-                "reduce",
-                node.op,
-                tuple(it.extent for it in placed),
-                _conditions(node.where, own),
-                inner,
-            )
-        alike = _first_alike(rest, self._occurrences(node, names, rest)) if len(rest) > 1 else rest
+            return self._placed(node, names, depth, placed)
+        keys = []
+        for it in self._next(node, names, depth, placed, rest):
+            others = [other for other in rest if other is not it]
+            keys.append(self._ordered(node, names, depth, [*placed, it], others))
+        return min(keys)
+
+    def _placed(
+        self, node: Reduce, names: Names, depth: int, placed: list[LoopIndex]
+    ) -> InternedTuple:
+        """Return the key of a reduction whose indices are all placed."""
+        inner_names = {**names, **_named(placed, placed, depth)}
+        body = self.body(node.body, inner_names, depth + len(placed))
+        conditions = _conditions(node.where, inner_names)
+        if not placed and not conditions and not _counts(node):
+            return body
+        extents = tuple(it.extent for it in placed)
+        return interned("reduce", node.op, extents, conditions, body)
+
+    def _next(
+        self, node: Reduce, names: Names, depth: int, placed: list[LoopIndex], rest: list[LoopIndex]
+    ) -> list[LoopIndex]:
+        """Return the indices of which one is to be placed next: those that nothing tells apart."""
+        if len(rest) == 1:
+            return rest
+        alike = _first_alike(rest, self._occurrences(node, names, rest))
         if len(alike) == 1:
-            return self._ordered(
-                node, names, depth, [*placed, *alike], [it for it in rest if it is not alike[0]]
-            )
-        marks = [(self._mark(node, names, depth, placed, rest, it), it) for it in alike]
-        first = min(mark for mark, _ in marks)
-        choices = [it for mark, it in marks if mark == first][: 1 if first[0] == "unused" else None]
-        return min(
-            self._ordered(node, names, depth, [*placed, one], [it for it in rest if it is not one])
-            for one in choices
-        )
+            return alike
+        marks = [self._mark(node, names, depth, placed, rest, it) for it in alike]
+        first = min(marks)
+        choices = [it for mark, it in zip(marks, alike) if mark == first]
+        if first[0] == "unused":
+            return choices[:1]
+        return choices
 
     def _occurrences(
         self, node: Reduce, names: Names, rest: list[LoopIndex]
     ) -> dict[Index, list[Any]]:
-        """For each index, the axes of tensors in which it occurs: what tells most indices apart at little cost."""
-        units = {
-            it.index: affine(it.low)
-            for inner in reductions(node.body)
-            for it in inner.iterators
-            if it.extent == 1
-        }
-        shifted: dict[Index, Affine] = {
-            **names,
-            **units,
-            **{it.index: affine(it.index) + it.low for it in rest},
-        }
-        found: dict[Index, list[Any]] = {it.index: [it.extent] for it in rest}
+        """Return for each index its extent and the axes of tensors in which it occurs, which tell
+        most indices apart at little cost, e.g. `[5, ("A", 1), ("B", 0)]`.
+        """
+        shifted: dict[Index, Affine] = dict(names)
+        for inner in reductions(node.body):
+            shifted.update(_named([it for it in inner.iterators if it.extent == 1], [], 0))
+        occurrences: dict[Index, list[Any]] = {}
+        for it in rest:
+            shifted[it.index] = affine(it.index) + it.low
+            occurrences[it.index] = [it.extent]
         for access in accesses(node.body):
-            tensor = access.tensor
-            name = (
-                tensor.name
-                if isinstance(tensor, Tensor) and tensor.name not in self.statements
-                else ""
-            )
-            for axis, (subscript, (low, high)) in enumerate(zip(access.subscripts, tensor.box)):
-                if not name and high - low == 1:
-                    continue  # an axis of an inner scope that its key may not have
-                for index in subscript.indices:
-                    if index in found and index in subscript.substitute(shifted).indices:
-                        found[index].append((name, axis if name else 0))
-        return found
+            for place, subscript in self._places(access):
+                for index in subscript.indices.intersection(occurrences):
+                    if index in subscript.substitute(shifted).indices:
+                        occurrences[index].append(place)
+        return occurrences
+
+    def _places(self, access: Access) -> Iterator[tuple[tuple[str, int], Affine]]:
+        """Yield the subscripts of an access with the tensor and axis in which each stands; scopes
+        have no names, and their axes no order.
+        """
+        tensor = access.tensor
+        is_named = isinstance(tensor, Tensor) and tensor.name not in self.statements
+        for axis, (subscript, (low, high)) in enumerate(zip(access.subscripts, tensor.box)):
+            if is_named:
+                yield (tensor.name, axis), subscript
+            elif high - low != 1:  # else the key of the scope may not have the axis
+                yield ("", 0), subscript
 
     def _mark(
         self,
@@ -211,21 +240,19 @@ class _Keys:
         rest: list[LoopIndex],
         it: LoopIndex,
     ) -> InternedTuple:
-        """What the body looks like from one index, with the indices not placed yet told by their extents alone."""
-        if all(it.index not in part.free_symbols for part in (node.body,)) and all(
-            it.index not in c.indices for c in node.where
-        ):
+        """Return the key of the body as it looks from one index, with the indices that are not
+        placed yet told by their extents alone.
+        """
+        in_conditions = any(it.index in condition.indices for condition in node.where)
+        if not in_conditions and it.index not in node.body.free_symbols:
             return interned("unused", it.extent)
-        own = {**names, **_named([*placed, it], [*placed, it], depth)}
+        inner_names = {**names, **_named([*placed, it], [*placed, it], depth)}
         for other in rest:
             if other is not it:
-                own[other.index] = affine(Index(f"_n{other.extent}")) + other.low
-        return interned(
-            "used",
-            it.extent,
-            _conditions(node.where, own),
-            self.body(node.body, own, depth + len(placed) + len(rest)),
-        )
+                inner_names[other.index] = affine(Index(f"_n{other.extent}")) + other.low
+        conditions = _conditions(node.where, inner_names)
+        body = self.body(node.body, inner_names, depth + len(placed) + len(rest))
+        return interned("used", it.extent, conditions, body)
 
 
 def _counts(node: Reduce) -> bool:
@@ -234,14 +261,17 @@ def _counts(node: Reduce) -> bool:
 
 
 def _first_alike(rest: list[LoopIndex], occurrences: dict[Index, list[Any]]) -> list[LoopIndex]:
-    """The indices that come first by where they occur."""
-    marks = [(occurrences[it.index][0], sorted(occurrences[it.index][1:])) for it in rest]
+    """Return the indices that come first by where they occur."""
+    marks = []
+    for it in rest:
+        extent, *places = occurrences[it.index]
+        marks.append((extent, sorted(places)))
     first = min(marks)
     return [it for mark, it in zip(marks, rest) if mark == first]
 
 
 def _index_terms(body: Any) -> tuple[Affine, list[Any]]:
-    """The part of a sum that is index arithmetic, and the other terms."""
+    """Return the part of a sum that is index arithmetic, and the other terms."""
     total, others = affine(0), []
     for term in sympy.Add.make_args(body):
         coefficient, atom = term.as_coeff_Mul()
@@ -254,29 +284,43 @@ def _index_terms(body: Any) -> tuple[Affine, list[Any]]:
     return total, others
 
 
-def _named(bound: Any, kept: list[LoopIndex], depth: int) -> dict[Index, Affine]:
-    """Positional names from origin 0 for `kept`; the others, of extent 1, are their constant value."""
-    names: dict[Index, Affine] = {it.index: affine(it.low) for it in bound if it not in kept}
-    names.update({it.index: affine(Index(f"_{depth + k}")) + it.low for k, it in enumerate(kept)})
+def _named(
+    bound: Iterable[LoopIndex], named: Sequence[LoopIndex], depth: int
+) -> dict[Index, Affine]:
+    """Return positional names from origin 0 for `named`; the others that are `bound`, of extent 1,
+    are their constant value.
+    """
+    names: dict[Index, Affine] = {}
+    for it in bound:
+        if it not in named:
+            names[it.index] = affine(it.low)
+    for position, it in enumerate(named, depth):
+        names[it.index] = affine(Index(f"_{position}")) + it.low
     return names
 
 
 def _conditions(where: tuple[Constraint, ...], names: Names) -> tuple[Any, ...]:
-    placed = [c.substitute(names) for c in where]
-    return tuple(sorted((c.relation, c.form.sort_tuple) for c in placed if c.truth is not True))
+    conditions = []
+    for condition in where:
+        placed = condition.substitute(names)
+        if placed.truth is not True:
+            conditions.append((placed.relation, placed.form.sort_tuple))
+    return tuple(sorted(conditions))
 
 
 def _views(view: Any) -> list[Padded]:
-    """The paddings of a view, the innermost first."""
-    found: list[Padded] = []
+    """Return the paddings of a view, the innermost first."""
+    views: list[Padded] = []
     while isinstance(view, Padded):
-        found.insert(0, view)
+        views.append(view)
         view = view.base
-    return found
+    return views[::-1]
 
 
 def _tensor(tensor: Tensor) -> tuple[Any, ...]:
-    """A tensor as the first parts of a key; whether its values are known before run time does not change them."""
+    """Return the first parts of the key of a tensor; whether its values are known before run time
+    does not change them.
+    """
     described = tensor.name, tensor.axes, tensor.dtype
     if isinstance(tensor, Constant):
         return "constant tensor", *described, tuple((int(v.p), int(v.q)) for v in tensor.values)
@@ -284,13 +328,17 @@ def _tensor(tensor: Tensor) -> tuple[Any, ...]:
 
 
 def _function(body: Any) -> str:
-    """The name of the operation of a node; that of a function without a meaning is told from those that SymPy defines."""
+    """Return the name of the operation of a node; that of a function without a meaning is told from
+    those that SymPy defines.
+    """
     name = type(body).__name__
-    return f"undefined {name}" if isinstance(body, AppliedUndef) else name
+    if isinstance(body, AppliedUndef):
+        return f"undefined {name}"
+    return name
 
 
 def _constant(value: Any) -> InternedTuple:
-    """A number, exactly: a rational one, a binary one, or one that has a name."""
+    """Return the key of a number, exactly: a rational one, a binary one, or one that has a name."""
     if value.is_Rational:
         return interned("number", int(value.p), int(value.q))
     if value.is_Float:

@@ -1,13 +1,15 @@
-"""The reference evaluator: the meaning of an expression, point by point, exact on integers and fractions (design §2).
+"""The reference evaluator: the meaning of an expression, point by point, exact on integers and
+fractions (design §2).
 
-It is deliberately naive and shares no code with rules, search or code generation: it is what they are tested against.
+It is deliberately naive and shares no code with rules, search or code generation: it is what they
+are tested against.
 """
 
 from __future__ import annotations
 
 import math
 import operator
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from fractions import Fraction
 from itertools import product
 from typing import Any
@@ -25,17 +27,53 @@ from einalg.language.ir.scope import Scope
 from einalg.language.ir.tensor import Access, Padded, Tensor, padded_box
 
 Values = dict[tuple[int, ...], Any]
-SAME_NAME = (
-    "exp log tanh erf erfc sin cos tan sinh cosh asin acos atan atan2 asinh acosh atanh gamma"
-)
-FUNCTIONS: dict[type, Callable[..., Any]] = {getattr(sympy, name): getattr(math, name) for name in SAME_NAME.split()} | {
-    sympy.Add: lambda *v: sum(v), sympy.Mul: lambda *v: math.prod(v),
-    sympy.loggamma: math.lgamma, sympy.Abs: abs, sympy.sign: lambda v: (v > 0) - (v < 0), sympy.Max: max, sympy.Min: min,
-    sympy.floor: math.floor, sympy.ceiling: math.ceil, Mod: operator.mod, sympy.Eq: operator.eq, sympy.Ne: operator.ne,
-    sympy.StrictLessThan: operator.lt, sympy.LessThan: operator.le, sympy.StrictGreaterThan: operator.gt, sympy.GreaterThan: operator.ge,
-    sympy.Pow: lambda b, e: math.pow(b, e) if isinstance(b, float) or not isinstance(e, int) else Fraction(b) ** e if e < 0 else b**e,
-    sympy.Not: operator.not_, sympy.And: lambda *v: all(v), sympy.Or: lambda *v: any(v), sympy.Xor: lambda a, b: bool(a) != bool(b),
-}  # fmt: skip
+
+
+def _sum(*values: Any) -> Any:
+    return sum(values)
+
+
+def _product(*values: Any) -> Any:
+    return math.prod(values)
+
+
+def _power(base: Any, exponent: Any) -> Any:
+    """Return a power, exact where the base is exact and the exponent is whole."""
+    if isinstance(base, float) or not isinstance(exponent, int):
+        return math.pow(base, exponent)
+    if exponent < 0:
+        return Fraction(base) ** exponent
+    return base**exponent
+
+
+FUNCTIONS: dict[type, Callable[..., Any]] = {
+    sympy.Add: _sum,
+    sympy.Mul: _product,
+    sympy.Pow: _power,
+    sympy.Abs: abs,
+    sympy.sign: lambda v: (v > 0) - (v < 0),
+    sympy.Max: max,
+    sympy.Min: min,
+    sympy.floor: math.floor,
+    sympy.ceiling: math.ceil,
+    sympy.loggamma: math.lgamma,
+    Mod: operator.mod,
+    sympy.Eq: operator.eq,
+    sympy.Ne: operator.ne,
+    sympy.StrictLessThan: operator.lt,
+    sympy.LessThan: operator.le,
+    sympy.StrictGreaterThan: operator.gt,
+    sympy.GreaterThan: operator.ge,
+    sympy.Not: operator.not_,
+    sympy.And: lambda *v: all(v),
+    sympy.Or: lambda *v: any(v),
+    sympy.Xor: lambda a, b: bool(a) != bool(b),
+}
+# Functions that SymPy and the standard library call the same.
+SAME_NAME = """
+    exp log erf erfc gamma sin cos tan asin acos atan atan2 sinh cosh tanh asinh acosh atanh
+"""
+FUNCTIONS.update((getattr(sympy, name), getattr(math, name)) for name in SAME_NAME.split())
 COMBINE: dict[str, Callable[[Any, Any], Any]] = {
     "Sum": operator.add,
     "Prod": operator.mul,
@@ -45,38 +83,48 @@ COMBINE: dict[str, Callable[[Any, Any], Any]] = {
 
 
 def evaluate(expr: Any, *given: Any, **arrays: Any) -> Any:
-    """The value of an expression on arrays given by name: an ndarray, or a dict of them for a program of several outputs.
+    """Return the value of an expression on arrays given by name: an ndarray, or a dict of them for
+    a program of several outputs.
 
-    Integers and `Fraction`s are computed exactly (the result is of dtype object where it holds fractions); anything else in
-    float64. Shapes are those of the tensors, in elements. Raises `ShapeError` for a missing, surplus or misshapen array.
-    This is the slow, exact reference (§9); use a compiled candidate for real sizes.
+    Integers and `Fraction`s are computed exactly (the result is of dtype object where it holds
+    fractions); anything else in float64. Shapes are those of the tensors, in elements. Raises
+    `ShapeError` for a missing, surplus or misshapen array. This is the slow, exact reference (§9);
+    use a compiled candidate for real sizes.
 
     >>> import einalg as ea
     >>> evaluate(ea.parse("O[i] += A[i,j]", A=(2, 3)), A=[[1, 2, 3], [4, 5, 6]])
     array([ 6, 15])
     """
-    require_names(given, (program := as_program(expr)).inputs)
+    program = as_program(expr)
+    require_names(given, program.inputs)
     known = {name: _load(tensor, arrays) for name, tensor in program.inputs.items()}
     surplus = sorted(set(arrays) - set(known))
     if surplus:
         raise ShapeError(
-            f"{surplus[0]} is not an input of the expression; the inputs are {', '.join(known) or 'none'}\n  leave it out"
+            f"{surplus[0]} is not an input of the expression; the inputs are "
+            f"{', '.join(known) or 'none'}\n  leave it out"
         )
-    exact = not any(isinstance(v, float) for values in known.values() for v in values.values())
+    exact = not any(map(_has_floats, known.values()))
     for name, tensor in program.constants.items():
-        known[name] = {
-            point: _Evaluation(known, exact).number(value) for point, value in tensor.elements()
-        }
+        evaluation = _Evaluation(known, exact)
+        known[name] = {point: evaluation.number(value) for point, value in tensor.elements()}
     for name, scope in program.statements:
         known[name] = _Evaluation(known, exact).scope(scope)
     results = {name: _array(known[name], program[name]) for name in program.outputs}
-    return results if len(results) > 1 else results[program.outputs[0]]
+    if len(results) == 1:
+        return results[program.outputs[0]]
+    return results
+
+
+def _has_floats(values: Values) -> bool:
+    return any(isinstance(value, float) for value in values.values())
 
 
 def _load(tensor: Tensor, arrays: dict[str, Any]) -> Values:
     if tensor.name not in arrays:
         raise ShapeError(
-            f"no array is given for {tensor.name}, of shape {tensor.shape}\n  pass {tensor.name}=array"
+            f"no array is given for {tensor.name}, of shape {tensor.shape}\n"
+            f"  pass {tensor.name}=array"
         )
     try:
         array = np.asarray(arrays[tensor.name])
@@ -84,47 +132,52 @@ def _load(tensor: Tensor, arrays: dict[str, Any]) -> Values:
         raise ShapeError(f"{tensor.name} cannot be read as an array: {error}") from None
     if array.shape != tensor.shape:
         raise ShapeError(
-            f"{tensor.name} has shape {tensor.shape}, but an array of shape {array.shape} is given\n  pass another, or reshape it"
+            f"{tensor.name} has shape {tensor.shape}, but an array of shape {array.shape} is "
+            "given\n"
+            "  pass another, or reshape it"
         )
-    return dict(
-        zip(
-            product(*(range(low, high) for low, high in tensor.axes)),
-            array.ravel().tolist(),
-            strict=True,
-        )
-    )
+    return dict(zip(_box_points(tensor.axes), array.ravel().tolist(), strict=True))
+
+
+def _box_points(box: Iterable[tuple[int, int]]) -> Iterator[tuple[int, ...]]:
+    """Return the points of a box in row-major order."""
+    return product(*(range(low, high) for low, high in box))
 
 
 def _array(values: Values, scope: Scope) -> np.ndarray[Any, Any]:
-    kinds = {type(v) for v in values.values()}
-    small = all(abs(v) < 2**63 for v in values.values() if isinstance(v, int))
-    dtype = (
-        bool
-        if kinds == {bool}
-        else object
-        if Fraction in kinds and float not in kinds or not small
-        else float
-        if float in kinds
-        else np.int64
-    )
-    out = np.zeros(scope.shape, dtype)
+    array = np.zeros(scope.shape, _dtype(values))
     for point, value in values.items():
-        out[tuple(p - low for p, (low, _) in zip(point, scope.box))] = value
-    return out
+        place = [coordinate - low for coordinate, (low, _) in zip(point, scope.box)]
+        array[tuple(place)] = value
+    return array
+
+
+def _dtype(values: Values) -> Any:
+    """Return the dtype of an array that holds these values."""
+    kinds = set(map(type, values.values()))
+    if kinds == {bool}:
+        return bool
+    if float not in kinds and Fraction in kinds:
+        return object
+    if any(isinstance(value, int) and abs(value) >= 2**63 for value in values.values()):
+        return object
+    return float if float in kinds else np.int64
 
 
 class _Evaluation:
-    """Values of inner scopes are kept as dictionaries from point to value: a point that is absent has no value."""
+    """Values of inner scopes are kept as dictionaries from point to value: a point that is absent
+    has no value.
+    """
 
     def __init__(self, known: dict[str, Values], exact: bool):
         self.known, self.exact = known, exact
         self.inner: dict[Scope, Values] = {}
 
     def scope(self, scope: Scope) -> Values:
-        return {
-            point: self.value(scope.body, env)
-            for point, env in _points(scope.iterators, scope.where, {})
-        }
+        values = {}
+        for point, env in _points(scope.iterators, scope.where, {}):
+            values[point] = self.value(scope.body, env)
+        return values
 
     def values(self, base: Any) -> Values:
         if isinstance(base, Tensor):
@@ -134,14 +187,16 @@ class _Evaluation:
         return self.inner[base]
 
     def read(self, base: Any, point: tuple[int, ...]) -> Any:
-        """The element at `point`; `None` where the base has none."""
+        """Return the element at `point`; None where the base has none."""
         if not isinstance(base, Padded):
             return self.values(base).get(point)
         value = self.read(base.base, point)
         if value is not None:
             return value
-        reaches = all(low <= place < high for place, (low, high) in zip(point, padded_box(base)))
-        return self.number(base.fill) if reaches else None
+        for place, (low, high) in zip(point, padded_box(base)):
+            if not low <= place < high:
+                return None
+        return self.number(base.fill)
 
     def value(self, body: Any, env: dict[Any, int]) -> Any:
         if isinstance(body, Access):
@@ -158,17 +213,18 @@ class _Evaluation:
         if isinstance(body, IndexArithmetic):
             return affine(body).evaluate(env)
         if isinstance(body, sympy.Piecewise):
-            return next(
-                (
-                    self.value(case.args[0], env)
-                    for case in body.args
-                    if self.value(case.args[1], env)
-                ),
-                math.nan,
-            )
+            return self.choice(body, env)
         if not body.args:
             return self.number(body)
         return self.apply(body, [self.value(a, env) for a in body.args])
+
+    def choice(self, body: sympy.Piecewise, env: dict[Any, int]) -> Any:
+        """Return the first value whose condition holds; NaN where none does."""
+        for case in body.args:
+            value, condition = case.args
+            if self.value(condition, env):
+                return self.value(value, env)
+        return math.nan
 
     def apply(self, body: Any, values: list[Any]) -> Any:
         function = FUNCTIONS.get(type(body))
@@ -179,14 +235,19 @@ class _Evaluation:
     def number(self, value: Any) -> Any:
         if value is sympy.true or value is sympy.false:
             return bool(value)
-        if value.is_Rational and (self.exact or value.is_Integer):
-            return int(value) if value.is_Integer else Fraction(int(value.p), int(value.q))
-        return Fraction(float(value)) if value.is_Float and self.exact else float(value)
+        if value.is_Integer:
+            return int(value)
+        if self.exact and value.is_Rational:
+            return Fraction(int(value.p), int(value.q))
+        if self.exact and value.is_Float:
+            return Fraction(float(value))
+        return float(value)
 
 
 def _points(iterators: Any, where: Any, env: dict[Any, int]) -> Any:
-    """Every point of a domain with the environment in which a body is evaluated there."""
-    for point in product(*(range(it.low, it.high) for it in iterators)):
-        inner = {**env, **{it.index: p for it, p in zip(iterators, point)}}
+    """Yield every point of a domain with the environment in which a body is evaluated there."""
+    indices = [it.index for it in iterators]
+    for point in _box_points([(it.low, it.high) for it in iterators]):
+        inner = {**env, **dict(zip(indices, point))}
         if all(condition.holds(inner) for condition in where):
             yield point, inner
