@@ -1,6 +1,7 @@
 """How many random examples a property is tried on, and transcripts that are compared as text.
 
-`ci` is the profile by default, `nightly` that of `make nightly`. `pytest --update-golden` writes the transcripts anew, to be
+`ci` is the profile by default, `nightly` that of `make nightly`. `pytest --update-golden` writes
+the transcripts anew, to be
 reviewed as a diff.
 """
 

@@ -21,7 +21,8 @@ MOST_ENTRIES = 12  # of a folder: what a reader takes in at a glance
 MACHINE_PATHS = re.compile(r"/(?:work|root|home|tmp|mnt)/|\b[A-Z]:\\\\[A-Z]")
 REFERENCE_LINES = 260
 
-# A room may import itself, `einalg.errors`, and these; the longest name that fits a module is its room.
+# A room may import itself, `einalg.errors`, and these; the longest name that fits a module is its
+# room.
 ROOMS = {
     "einalg.errors": set(),
     "einalg.language": set(),
@@ -284,7 +285,9 @@ def test_no_star_imports() -> None:
 
 
 def test_what_users_read_does_not_cite_internal_documents() -> None:
-    """Docstrings of functions and classes, and other texts; those of modules are for who works on them."""
+    """Docstrings of functions and classes, and other texts; those of modules are for who works on
+    them.
+    """
     cited = [
         f"{path.relative_to(ROOT)}:{node.lineno}"
         for path in MODULES.values()
@@ -332,7 +335,9 @@ def _general_files() -> list[Path]:
 
 
 def _literals(tree: ast.Module) -> Iterator[ast.Constant]:
-    """Constants in functions and classes: not docstrings, not the sizes of caches, and not what the module itself names."""
+    """Constants in functions and classes: not docstrings, not the sizes of caches, and not what the
+    module itself names.
+    """
     named = {
         id(node)
         for statement in tree.body
@@ -352,7 +357,9 @@ def _literals(tree: ast.Module) -> Iterator[ast.Constant]:
 
 
 def test_the_search_is_fitted_to_no_operator() -> None:
-    """No operator, layout or size is a literal where expressions are matched, rewritten and searched."""
+    """No operator, layout or size is a literal where expressions are matched, rewritten and
+    searched.
+    """
     from einalg.language.ops.definition.registry import OPERATORS
     from einalg.language.ops.templates import TEMPLATES
 

@@ -15,16 +15,19 @@ These are the names of `import einalg as ea`. Operators have [a page of their ow
 Shapes are in elements, times in seconds, unless a text says otherwise.
 """
 SECTIONS = {
-    "Write expressions": "parse indices tensor constant L Sum Max Min Prod einsum Scope Reduce Program",
+    "Write expressions": "parse indices tensor constant L Sum Max Min Prod einsum Scope "
+    "Reduce Program",
     "Evaluate and prove": "evaluate prove Proof",
     "See": "mapping_table footprint",
     "Derive": "derive Derivation distance Session History Move",
     "Rules": "rules rule Rule check_rule RuleReport",
     "Whole models and machines": "optimize Optimized doctor",
-    "Errors": "EinalgError NotationError UseError RangeError ShapeError RuleError MatchError CodegenError DeviceError RecordError",
+    "Errors": "EinalgError NotationError UseError RangeError ShapeError RuleError "
+    "MatchError CodegenError DeviceError RecordError",
 }
 VALUES = {
-    "rules": "Every [rule](rules.md) by name, as a read-only mapping. `rules=[*ea.rules, mine]` searches with these and one of your own."
+    "rules": "Every [rule](rules.md) by name, as a read-only mapping. `rules=[*ea.rules, "
+    "mine]` searches with these and one of your own."
 }
 ELSEWHERE = {"ops": "operators.md", "testing": "#testing"}
 BESIDES = """## Results

@@ -1,4 +1,6 @@
-"""The errors page: the family of errors, and every message of the transcripts that the tests compare."""
+"""The errors page: the family of errors, and every message of the transcripts that the tests
+compare.
+"""
 
 from __future__ import annotations
 

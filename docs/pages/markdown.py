@@ -41,7 +41,8 @@ def first_sentence(text: str) -> str:
 
 
 def with_examples_as_blocks(text: str) -> str:
-    """A docstring as Markdown: every example, up to the empty line after it, becomes a block of code.
+    """A docstring as Markdown: every example, up to the empty line after it, becomes a block of
+    code.
 
     >>> with_examples_as_blocks("A sum.\\n\\n>>> 1 + 1\\n2\\n\\nThat was it.")
     'A sum.\\n\\n```pycon\\n>>> 1 + 1\\n2\\n```\\n\\nThat was it.'

@@ -1,4 +1,6 @@
-"""The performance page: the questions that the benchmarks answer, and the results that are kept in the repository."""
+"""The performance page: the questions that the benchmarks answer, and the results that are kept in
+the repository.
+"""
 
 from __future__ import annotations
 
@@ -66,13 +68,16 @@ def _entry(path: Path) -> list[str]:
             ]
         elif value:
             parts.append(
-                f"{name.capitalize()}: {', '.join(map(str, value)) if isinstance(value, list) else _code(value)}"
+                f"{name.capitalize()}: "
+                f"{', '.join(map(str, value)) if isinstance(value, list) else _code(value)}"
             )
     return parts
 
 
 def _about(name: str) -> Iterable[str]:
-    """The question of a benchmark, and its command, as its file tells them; what follows a dash in a name is a machine's."""
+    """The question of a benchmark, and its command, as its file tells them; what follows a dash in
+    a name is a machine's.
+    """
     name = name.partition("-")[0]
     files = [
         path for path in (BENCH / f"{name}.py", BENCH / name / "__main__.py") if path.is_file()

@@ -1,4 +1,6 @@
-"""The command that compares whole networks: its rows and its file, at small sizes, and what it makes of failures."""
+"""The command that compares whole networks: its rows and its file, at small sizes, and what it
+makes of failures.
+"""
 
 from __future__ import annotations
 

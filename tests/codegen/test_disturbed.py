@@ -1,4 +1,6 @@
-"""Compilers that die or hang in the middle, and disks that are full: the right values, or an error that says what happened."""
+"""Compilers that die or hang in the middle, and disks that are full: the right values, or an error
+that says what happened.
+"""
 
 from __future__ import annotations
 
@@ -38,7 +40,9 @@ def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]
 
 
 def disturbed(folder: Path, runs: str, what: str) -> Path:
-    """The system's compiler; once the file `armed` is there, runs of it whose number is in a range do something else."""
+    """The system's compiler; once the file `armed` is there, runs of it whose number is in a range
+    do something else.
+    """
     lines = f"""
 if [ -e {folder}/armed ] && [ "$1" != --version ]; then
   n=1; until mkdir {folder}/run$n 2>/dev/null; do n=$((n+1)); done

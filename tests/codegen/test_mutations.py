@@ -1,4 +1,6 @@
-"""Wrong loop bounds, fills and constants in a kernel are noticed by the comparison that the other tests use."""
+"""Wrong loop bounds, fills and constants in a kernel are noticed by the comparison that the other
+tests use.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Every public name tells what it is, what it raises, and shows an example; that the examples hold is tested with their modules."""
+"""Every public name tells what it is, what it raises, and shows an example; that the examples hold
+is tested with their modules.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,9 @@ FUNCTIONS = {name: value for name, value in PUBLIC.items() if inspect.isfunction
 
 
 def text_of(value: Any) -> str:
-    """The docstring of an object, or of its class where it has none of its own; an inherited one does not count."""
+    """The docstring of an object, or of its class where it has none of its own; an inherited one
+    does not count.
+    """
     own = (
         value
         if inspect.isclass(value) or inspect.isroutine(value) or inspect.ismodule(value)

@@ -1,4 +1,6 @@
-"""The grammar of the notation page is that of the parser: it has what einalg prints, and what it produces is read."""
+"""The grammar of the notation page is that of the parser: it has what einalg prints, and what it
+produces is read.
+"""
 
 from __future__ import annotations
 
@@ -23,8 +25,10 @@ GRAMMAR = re.search(r"```lark\n(.*?)```", PAGE.read_text(encoding="utf-8"), flag
 PARSER = Lark(GRAMMAR)
 TENSORS = {"A": (4, 5), "B": (5,), "K": (3, 3, 2)}
 REFUSED = re.compile(
-    "not part of the notation|read as Python|not a statement|on the left side|only a tensor or a scope|not a function|not quasi-affine|"
-    "index:size|expected an index|a slice|is not known here|not a number of the notation|takes comparisons"
+    "not part of the notation|read as Python|not a statement|on the left side|only a "
+    "tensor or a scope|not a function|not quasi-affine|"
+    "index:size|expected an index|a slice|is not known here|not a number of the "
+    "notation|takes comparisons"
 )
 WORDS = re.compile(r'"(\w+)"')
 
@@ -121,7 +125,9 @@ def produced(name: str, draw: random.Random, depth: int = 0) -> str:
 
 @pytest.mark.parametrize("seed", range(4))
 def test_what_the_grammar_produces_is_read(seed):
-    """It may have no meaning (a name that is not known, a shape that does not fit), but every construct is one of the notation."""
+    """It may have no meaning (a name that is not known, a shape that does not fit), but every
+    construct is one of the notation.
+    """
     draw = random.Random(seed)
     for _ in range(200):
         text = produced("start", draw)

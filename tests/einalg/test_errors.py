@@ -1,4 +1,5 @@
-"""What a user reads after a mistake of notation, range, shape or element type: every message in full (design §13).
+"""What a user reads after a mistake of notation, range, shape or element type: every message in
+full (design §13).
 
 The messages stand in tests/golden/errors, input by input; what all of them keep to is tested here.
 """

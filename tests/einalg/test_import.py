@@ -81,7 +81,9 @@ def test_import_is_quick_and_light() -> None:
 
 
 def test_every_module_imports_without_extras() -> None:
-    """What is optional is imported where it is used, so that the core works and documents itself without it."""
+    """What is optional is imported where it is used, so that the core works and documents itself
+    without it.
+    """
     paths = sorted(
         path.relative_to(ROOT)
         for package in ("einalg", "derive", "codegen")

@@ -1,6 +1,7 @@
 """Generated C of another processor: compiled for aarch64, and run by an emulator.
 
-The program is a `main` beside the generated file. It reads what the kernels read, calls their entries in order, and writes what they make.
+The program is a `main` beside the generated file. It reads what the kernels read, calls their
+entries in order, and writes what they make.
 """
 
 from __future__ import annotations
@@ -54,7 +55,9 @@ void pool_threads(int);
 
 @cache
 def compiler(*flags: str, command: str = COMPILER) -> Compiler:
-    """The cross compiler, or another `command`, with the flags that it would have on such a machine."""
+    """The cross compiler, or another `command`, with the flags that it would have on such a
+    machine.
+    """
     with patch.object(platform, "machine", lambda: "aarch64"):
         return _tried((command, *flags))
 
@@ -65,7 +68,9 @@ def size(buf: Buf) -> int:
 
 
 def main_source(kernels: Sequence[Function]) -> str:
-    """A program that runs kernels, each after what it packs, on inputs from the file of its first argument."""
+    """A program that runs kernels, each after what it packs, on inputs from the file of its first
+    argument.
+    """
     lines = [
         '  in = fopen(arguments[1], "rb"), out = fopen(arguments[2], "wb");',
         "  pool_threads(2), einalg_use(pool_run, 8);",
@@ -113,7 +118,9 @@ def given(kernel: Function) -> list[Buf]:
 
 
 def built(found: Compiler, kernels: Sequence[Function], folder: Path, *more: str) -> Path:
-    """The program that runs some kernels, linked with `more`; `kernels.o` beside it holds their code."""
+    """The program that runs some kernels, linked with `more`; `kernels.o` beside it holds their
+    code.
+    """
     texts = {"kernels": REGIONS + c_source(kernels), "pool": POOL, "main": main_source(kernels)}
     for name, text in texts.items():
         (folder / f"{name}.c").write_text(text)
@@ -145,7 +152,9 @@ def built(found: Compiler, kernels: Sequence[Function], folder: Path, *more: str
 def outputs(
     program: Path, kernels: Sequence[Function], arrays: Sequence[Mapping[str, Any]]
 ) -> list[Array]:
-    """What the kernels of a program make of some arrays; nothing but their results may have been written."""
+    """What the kernels of a program make of some arrays; nothing but their results may have been
+    written.
+    """
     folder = program.parent
     content = [
         np.asarray(values[b.name], numpy_dtype(b.dtype), order="C").tobytes()

@@ -82,7 +82,9 @@ class Case:
 
 @st.composite
 def products(draw: Any) -> Case:
-    """Products of matrices: any order of axes, one or two for a letter, steps, offsets and reversed axes."""
+    """Products of matrices: any order of axes, one or two for a letter, steps, offsets and reversed
+    axes.
+    """
     letters = {b: "lro", m: "lo", p: "lo", n: "ro", k: "lr", q: "lr"}
     kept = [i for i in letters if i in (n, k) or draw(st.booleans())]
     sizes = {

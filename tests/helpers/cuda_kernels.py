@@ -1,4 +1,6 @@
-"""CUDA kernels by three routes: the reference evaluator, the schedule as C, and the CUDA text on the CPU in several orders of threads."""
+"""CUDA kernels by three routes: the reference evaluator, the schedule as C, and the CUDA text on
+the CPU in several orders of threads.
+"""
 
 from __future__ import annotations
 
@@ -23,13 +25,21 @@ from tests.helpers.kernels import Array, agrees, call, compiler
 ORDERS = (0, 1, 7)  # of threads: as numbered, backwards, shuffled
 SMALL = (BlockTile(8, 8, 4, 4, 2), BlockTile(4, 4, 4, 2, 1))
 NARROW = (TensorTile(32, 32, 16, 1, 2), TensorTile(16, 16, 16, 1, 1))
-SHARING = dict(long=3, short=2, lanes=(4, 8), shuffled=4, blocks=2, steps=1, parts=3)
+SHARING = dict(
+    min_shared_terms=3,
+    min_row_terms=2,
+    lanes=(4, 8),
+    warp_lanes=4,
+    device_blocks=2,
+    min_part_steps=1,
+    max_parts=3,
+)
 TIGHT = CudaSchedule(
     unroll=2,
     threads=8,
-    elements=3,
-    busy=40,
-    contraction=2,
+    max_thread_outputs=3,
+    device_threads=40,
+    min_tiled_products=2,
     tiles=SMALL,
     tensor_tiles=NARROW,
     **SHARING,

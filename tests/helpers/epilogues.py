@@ -75,7 +75,9 @@ class Finished:
 
 @st.composite
 def statements(draw: Any, results: Scope, dtype: str) -> Scope:
-    """Statements that read every result `T` once: in another order of axes, axes split into two, beside tensors of other forms."""
+    """Statements that read every result `T` once: in another order of axes, axes split into two,
+    beside tensors of other forms.
+    """
     shape = results.shape
     T = ea.tensor("T", results.box, dtype, role="intermediate")
     names = iter(ea.indices(" ".join(f"i{k}" for k in range(2 * len(shape)))))

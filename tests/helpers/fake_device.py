@@ -1,4 +1,6 @@
-"""A device that is none: memory of the host, kernels run by the shim, and a record of what was asked for."""
+"""A device that is none: memory of the host, kernels run by the shim, and a record of what was
+asked for.
+"""
 
 from __future__ import annotations
 
@@ -27,9 +29,11 @@ class HostMemory:
 
 
 class FakeDevice:
-    """`codegen.targets.cuda.device.driver.Driver`; `calls` says what was done, `room` is how many bytes one allocation may take.
+    """`codegen.targets.cuda.device.driver.Driver`; `calls` says what was done, `room` is how many
+    bytes one allocation may take.
 
-    Kernels are given addresses of memory that is alive only. `graphs` says whether graphs can be made, and `launches` whether they start.
+    Kernels are given addresses of memory that is alive only. `graphs` says whether graphs can be
+    made, and `launches` whether they start.
     """
 
     name, sm = "a fake device", 80

@@ -1,4 +1,6 @@
-"""A Jupyter server on loopback and a headless Chromium that opens notebooks in it, for the tests of what a person sees."""
+"""A Jupyter server on loopback and a headless Chromium that opens notebooks in it, for the tests of
+what a person sees.
+"""
 
 from __future__ import annotations
 
@@ -42,7 +44,9 @@ def port() -> int:
 
 @contextmanager
 def jupyter(folder: Path) -> Iterator[str]:
-    """A server of JupyterLab and Notebook 7 with the notebooks of a folder and settings of its own; gives its address."""
+    """A server of JupyterLab and Notebook 7 with the notebooks of a folder and settings of its own;
+    gives its address.
+    """
     at = port()
     settings = {
         f"JUPYTER_{kind}_DIR": str(folder / "settings" / kind.lower())
@@ -119,7 +123,9 @@ def browser():
 
 
 def opened(browser, address, name, interface="lab", wait=True):
-    """The page of a notebook whose cells run; with `wait`, they have. `window.done` says so otherwise."""
+    """The page of a notebook whose cells run; with `wait`, they have. `window.done` says so
+    otherwise.
+    """
     page = browser.new_page(viewport={"width": 1280, "height": 1500})
     page.set_default_timeout(MILLISECONDS)
     where = {"lab": f"lab/workspaces/{Path(name).stem}/tree", "notebook": "notebooks"}[interface]

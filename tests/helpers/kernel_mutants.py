@@ -13,7 +13,9 @@ Change = Callable[[Any], Any]
 
 
 def _counts(node: Any) -> bool:
-    """Whether a loop does more than to set local accumulators, whose memory may hold the right number by chance."""
+    """Whether a loop does more than to set local accumulators, whose memory may hold the right
+    number by chance.
+    """
     puts = [n for n in walk(node) if isinstance(n, Store)] if isinstance(node, For) else []
     return any(put.op != "=" or put.ref.buf.space == "global" for put in puts)
 

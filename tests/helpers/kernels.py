@@ -1,6 +1,7 @@
 """Many scopes compiled together, and compared with the reference evaluator.
 
-One compiler run for a whole batch keeps the tests fast: starting gcc costs more than compiling a kernel.
+One compiler run for a whole batch keeps the tests fast: starting gcc costs more than compiling a
+kernel.
 """
 
 from __future__ import annotations

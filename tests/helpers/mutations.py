@@ -23,7 +23,9 @@ from einalg.language.ir.tensor import Access, Padded, Tensor
 
 
 def mutations(expression: Scope | Program) -> list[Scope]:
-    """The well-formed mutants of a scope, or of a program with one output, of which named statements are inlined first."""
+    """The well-formed mutants of a scope, or of a program with one output, of which named
+    statements are inlined first.
+    """
     return [mutant for mutant in candidates(expression) if is_well_formed(mutant)]
 
 
@@ -107,7 +109,9 @@ def _bases(base: Any) -> Iterator[Any]:
 
 
 def _exchanged(outer: Padded, inner: Padded) -> Iterator[Padded]:
-    """Two paddings in the other order, with each other's fills, and with each other's amounts; and the outer one alone."""
+    """Two paddings in the other order, with each other's fills, and with each other's amounts; and
+    the outer one alone.
+    """
     yield Padded(Padded(inner.base, outer.amounts, outer.fill), inner.amounts, inner.fill)
     yield Padded(Padded(inner.base, inner.amounts, outer.fill), outer.amounts, inner.fill)
     yield Padded(Padded(inner.base, outer.amounts, inner.fill), inner.amounts, outer.fill)

@@ -1,6 +1,8 @@
-"""A second evaluator, to compare the first one with: it shares no line with that, and knows the nodes by their public fields alone.
+"""A second evaluator, to compare the first one with: it shares no line with that, and knows the
+nodes by their public fields alone.
 
-Every element is asked for by name and point, and computed when it is: a program is a function from points to fractions.
+Every element is asked for by name and point, and computed when it is: a program is a function from
+points to fractions.
 """
 
 from __future__ import annotations
@@ -26,7 +28,9 @@ NOTHING = object()  # what a tensor holds outside its box, and a scope outside i
 def values_of(
     expression: Scope | Program, arrays: Mapping[str, Any]
 ) -> dict[str, dict[Point, Any]]:
-    """The value of every output at every point that has one; arrays are nested lists or what has `tolist`."""
+    """The value of every output at every point that has one; arrays are nested lists or what has
+    `tolist`.
+    """
     program = expression if isinstance(expression, Program) else Program([("O", expression)])
     naive = Naive(program, arrays)
     return {name: naive.all_of(name) for name in program.outputs}
@@ -77,7 +81,9 @@ class Naive:
         return value if isinstance(value, bool) else Fraction(value)
 
     def of_view(self, view: Any, point: Point) -> Any:
-        """What is read: of the tensor, else of the first padding, from the inside, that reaches so far."""
+        """What is read: of the tensor, else of the first padding, from the inside, that reaches so
+        far.
+        """
         if isinstance(view, Tensor):
             return self.of_tensor(view, point)
         if isinstance(view, Scope):

@@ -14,7 +14,9 @@ def weight(name, *shape):
 
 
 def network(channels=3, space=5, layers=2, samples=1):
-    """Convolutions of one shape, each with a batch norm and an activation, the last one added to the first."""
+    """Convolutions of one shape, each with a batch norm and an activation, the last one added to
+    the first.
+    """
     statements, read = [], ea.tensor("A", (samples, channels, space, space))
 
     def add(name, scope):

@@ -1,4 +1,6 @@
-"""The node cases of the onnx package: models of one operator, with inputs and the outputs that ONNX expects."""
+"""The node cases of the onnx package: models of one operator, with inputs and the outputs that ONNX
+expects.
+"""
 
 from __future__ import annotations
 
@@ -31,7 +33,9 @@ PARAMETERS = 6  # inputs of one node that may turn out to be parameters
 
 @dataclass
 class Outcome:
-    """What became of a case: `expressed`, `opaque` (right, with calls), `random` (other values, by chance), `refused` or `differs`, and why."""
+    """What became of a case: `expressed`, `opaque` (right, with calls), `random` (other values, by
+    chance), `refused` or `differs`, and why.
+    """
 
     kind: str
     why: str = ""
@@ -50,7 +54,9 @@ def cases() -> dict[str, Any]:
 
 
 def expected() -> tuple[str, dict[str, str]]:
-    """The version of onnx that the table is for, and the cases that are not `expressed`, with what they are."""
+    """The version of onnx that the table is for, and the cases that are not `expressed`, with what
+    they are.
+    """
     version, *lines = EXPECTED.read_text().splitlines()
     return version.rpartition(" ")[2], {
         name: kind for name, kind, *_ in (line.split(" | ") for line in lines if line)
@@ -58,7 +64,9 @@ def expected() -> tuple[str, dict[str, str]]:
 
 
 def outcome(case: Any) -> Outcome:
-    """Load a case, with parameters as known inputs where an expression needs them, run it, and compare."""
+    """Load a case, with parameters as known inputs where an expression needs them, run it, and
+    compare.
+    """
     model = case.model or onnx.load(os.path.join(case.model_dir, "model.onnx"))
     operators = tuple(dict.fromkeys(node.op_type for node in model.graph.node))
     inputs, outputs = ([_plain(v) for v in values] for values in _data(case, model))
@@ -91,7 +99,9 @@ def is_as(found: Outcome, wanted: str) -> bool:
 
 
 def loaded(model: Any, given: dict[str, Any]) -> tuple[Graph, list[str]]:
-    """The graph, and the names of the inputs that it takes as known because some node is opaque otherwise."""
+    """The graph, and the names of the inputs that it takes as known because some node is opaque
+    otherwise.
+    """
     known: dict[str, Any] = {}
     for _ in range(PARAMETERS):
         graph = load(model, {name: v for name, v in given.items() if name not in known}, known)
@@ -135,7 +145,9 @@ def _plain(value: Any) -> Any:
 
 
 def difference(found: Any, wanted: Any, rtol: float, atol: float) -> str:
-    """How a value differs from the expected one; empty where it does not. Within `ANY`, how its type or shape does."""
+    """How a value differs from the expected one; empty where it does not. Within `ANY`, how its
+    type or shape does.
+    """
     if isinstance(wanted, list):
         same = isinstance(found, list) and len(found) == len(wanted)
         return (

@@ -12,7 +12,9 @@ from einalg.language.index.affine import Index
 
 @st.composite
 def paddings(draw: Any) -> Any:
-    """A tensor, or a scope with points without a value, under one to four paddings, read everywhere."""
+    """A tensor, or a scope with points without a value, under one to four paddings, read
+    everywhere.
+    """
     axes = draw(st.sampled_from([(3,), (1,), (2, 1), (1, 1)]))
     names = tuple(Index(name) for name in "ij"[: len(axes)])
     base: Any = ea.tensor("A", axes)

@@ -21,7 +21,9 @@ TOLERANCE = {torch.float32: 2e-5, torch.float64: 1e-10, torch.float16: 2e-2}
 
 
 def graph_of(name: str, arguments: Any, keywords: Any) -> tuple[Graph, list[Any], list[Any]]:
-    """An ATen operator with these arguments, its tensors being the inputs: the graph, the inputs, and torch's results that have an expression."""
+    """An ATen operator with these arguments, its tensors being the inputs: the graph, the inputs,
+    and torch's results that have an expression.
+    """
     graph, tensors = fx.Graph(), []
 
     def placed(value: Any) -> Any:
@@ -54,7 +56,9 @@ def graph_of(name: str, arguments: Any, keywords: Any) -> tuple[Graph, list[Any]
 
 
 def expressible(name: str, position: int, value: Any) -> bool:
-    """Operators of several parts give all of them; the others values first, then what is for gradients, or places."""
+    """Operators of several parts give all of them; the others values first, then what is for
+    gradients, or places.
+    """
     return position == 0 or name.startswith(
         ("split", "chunk", "unbind", "var_mean", "lstm", "gru", "rnn")
     )
@@ -71,7 +75,9 @@ def agree(name: str, arguments: Any, keywords: Any) -> Graph:
 
 
 def same(array: Any, tensor: Any, label: str = "") -> None:
-    """An array with a tensor's shape and elements: exactly for integers, else within what the dtype rounds."""
+    """An array with a tensor's shape and elements: exactly for integers, else within what the dtype
+    rounds.
+    """
     wanted = array_of(tensor)
     assert array.shape == wanted.shape, f"{label}: shape {array.shape}, torch has {wanted.shape}"
     assert array.dtype == wanted.dtype, f"{label}: {array.dtype}, torch has {wanted.dtype}"

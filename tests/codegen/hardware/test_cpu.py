@@ -60,7 +60,9 @@ def test_tiles_fit_the_registers(target: CpuModel, sizes: tuple[int, int, int]) 
 def test_vectors_are_as_wide_as_the_units_where_wider_ones_are_filled_less(
     columns: int, lanes: int
 ) -> None:
-    """Of one turn, the widest vectors do most; of two, 24 columns in three of 8 do more than in two of 16, which take a turn for nothing."""
+    """Of one turn, the widest vectors do most; of two, 24 columns in three of 8 do more than in two
+    of 16, which take a turn for nothing.
+    """
     for target, expected in ((NARROW, lanes), (CpuModel(64, 32), 16)):
         _, tiling = plan(product(196, columns, 500), target) or pytest.fail()
         assert tiling.lanes == expected
@@ -68,7 +70,9 @@ def test_vectors_are_as_wide_as_the_units_where_wider_ones_are_filled_less(
 
 @pytest.mark.parametrize("depth", [1024, 4096])
 def test_rows_a_page_apart_fit_their_set_of_the_cache(depth: int) -> None:
-    """With 14 rows read in place, each line was driven out before its next element was read: a third more of the time, or twice as much."""
+    """With 14 rows read in place, each line was driven out before its next element was read: a
+    third more of the time, or twice as much.
+    """
     target = CpuModel(64, 32, level2=1 << 20)
     (_, apart), (_, aside) = (
         plan(product(1024, 1024, size), target) or pytest.fail() for size in (depth, depth + 16)
@@ -94,7 +98,9 @@ def test_caches_that_the_system_does_not_tell(monkeypatch: Any, tmp_path: Path) 
 
 @pytest.mark.parametrize(("m", "k", "n"), [(49, 22528, 21), (1, 25088, 10), (8, 40000, 16)])
 def test_threads_share_steps_of_depth_where_results_are_few(m: int, k: int, n: int) -> None:
-    """Three tiles of rows, or one, keep two cores less busy than steps of a long sum do; one core has nothing to share."""
+    """Three tiles of rows, or one, keep two cores less busy than steps of a long sum do; one core
+    has nothing to share.
+    """
     for count in (1, 2, 4):
         way, found = (
             plan(product(m, n, k), CpuModel(64, 32, level2=1 << 20, cores=count)) or pytest.fail()

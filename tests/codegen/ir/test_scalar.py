@@ -198,7 +198,9 @@ def test_integers_at_the_ends_of_their_range(dtype: str) -> None:
 
 @pytest.mark.parametrize("dtype", ["i64", "f32", "f64"])
 def test_powers_in_a_product_are_computed_in_its_type(dtype: str) -> None:
-    """A square of i32 as a factor of what is wider does not wrap round: SymPy has it also for a product of two that are cast."""
+    """A square of i32 as a factor of what is wider does not wrap round: SymPy has it also for a
+    product of two that are cast.
+    """
     a, b = ea.tensor("A", (3,), "i32"), ea.tensor("B", (3,), dtype)
     bodies = [a[i] ** 2 * b[i], a[i] * b[i] * a[i] ** 2, b[i] * (a[i] + 1) ** 2]
     values, factors = np.array([100000, -70000, 46341], np.int32), np.array([1, -2, 3])

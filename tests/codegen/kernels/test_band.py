@@ -1,4 +1,6 @@
-"""Generated band products: every layout, width, dilation and size, against NumPy in double precision."""
+"""Generated band products: every layout, width, dilation and size, against NumPy in double
+precision.
+"""
 
 from __future__ import annotations
 
@@ -79,7 +81,9 @@ def band_scope(
     dtype: str = "f32",
     shift: int = 0,
 ) -> Scope:
-    """A band product with the axes of the band, of the other matrix beside it and of the right operand in some orders."""
+    """A band product with the axes of the band, of the other matrix beside it and of the right
+    operand in some orders.
+    """
     batch, rows, depth = sizes
     letters = {"b": b, "i": i, "w": w, "k": k}
     extents = {"b": batch, "i": rows, "w": 2 * width + 1, "k": depth}
@@ -138,7 +142,9 @@ def test_bands(cases: list[Case]) -> None:
 
 @pytest.mark.parametrize("op", ["g2bmm", "gbmm"])
 def test_edges(op: str) -> None:
-    """A band wider than the sequence, a dilation beyond it, one row or column, and one more or less than a vector."""
+    """A band wider than the sequence, a dilation beyond it, one row or column, and one more or less
+    than a vector.
+    """
     shapes = [
         ((1, 5, 3), 9, 1),
         ((2, 5, 3), 2, 7),
@@ -175,7 +181,9 @@ def test_types(dtype: str) -> None:
 
 @pytest.mark.parametrize("op", ["g2bmm", "gbmm"])
 def test_dilation_classes_as_a_batch(op: str) -> None:
-    """What folding the classes of a dilation into the batch leaves: operands that are walked in steps."""
+    """What folding the classes of a dilation into the batch leaves: operands that are walked in
+    steps.
+    """
     x, v = ea.tensor("X", (24, 5)), ea.tensor("V", (24, 5))
     inner = ea.L[p:3, i:8, k:5](v[3 * i + p, k])
     around = ea.tensor("T", inner.shape).pad(0, 2, 0)

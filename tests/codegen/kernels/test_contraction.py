@@ -1,4 +1,6 @@
-"""Generated contractions: every order of axes, edge and blocking, against NumPy in double precision."""
+"""Generated contractions: every order of axes, edge and blocking, against NumPy in double
+precision.
+"""
 
 from __future__ import annotations
 
@@ -66,7 +68,9 @@ def check(cases: Sequence[Case], machine: CpuModel = SMALL) -> None:
 
 
 def is_plain(case: Case) -> bool:
-    """Whether the scope is matched as an operator that is a contraction with something to lay side by side."""
+    """Whether the scope is matched as an operator that is a contraction with something to lay side
+    by side.
+    """
     kernel = match(case.scope, "O")
     found = contraction_of(kernel, case.scope, case.dtype) if kernel else None
     return (
@@ -89,7 +93,9 @@ def test_convolutions(cases: list[Case]) -> None:
 
 
 def test_lanes_across_small_axes() -> None:
-    """A vector that runs along several axes, of the output or of an operand, whose elements are therefore apart."""
+    """A vector that runs along several axes, of the output or of an operand, whose elements are
+    therefore apart.
+    """
     u, v = ea.indices("u v")
     a, w = ea.tensor("A", (5, 6, 2, 2)), ea.tensor("B", (6, 3, 4, 4))
     body = a[m, k, p, q] * w[k, n, u, v]
@@ -105,7 +111,9 @@ def test_lanes_across_small_axes() -> None:
 
 @pytest.mark.parametrize("dtype", ["f16", "bf16", "i8", "u16", "i32", "i64"])
 def test_types(dtype: str) -> None:
-    """Half precision is summed in single precision, small integers in larger ones; results are rounded or wrap once, at the end."""
+    """Half precision is summed in single precision, small integers in larger ones; results are
+    rounded or wrap once, at the end.
+    """
     A, B = ea.tensor("A", (5, 9), dtype), ea.tensor("B", (9, 11), dtype)
     kinds = {"f16": "f32", "bf16": "f32", "i8": "i32", "u16": "i32"}
     check(
@@ -310,7 +318,9 @@ def test_sums_of_a_register_tile_stay_loops() -> None:
 
 @pytest.mark.parametrize("images", [1, 5])
 def test_an_image_is_not_copied_where_zeros_are_left_out(images: int) -> None:
-    """Tiles of positions that all read the same lines of the image take the taps that meet it, and no border is written."""
+    """Tiles of positions that all read the same lines of the image take the taps that meet it, and
+    no border is written.
+    """
     A, K = ea.tensor("A", (images, 6, 6, 8)), ea.tensor("K", (5, 1, 8, 16), role="weight")
     case = Case(ops.conv2d(A, K, padding=(2, 0), layout="NHWC", weight_layout="HWIO"), ahead=("K",))
     function = case.function(CpuModel(vector=32, registers=16))
@@ -337,7 +347,9 @@ def test_a_tile_that_would_read_a_border_that_is_not_written_is_refused() -> Non
 
 
 def test_panels_are_copied_as_they_lie_in_memory() -> None:
-    """Neighbouring panels one after the other for each element of depth: rows that are a page apart displace one another from the cache."""
+    """Neighbouring panels one after the other for each element of depth: rows that are a page apart
+    displace one another from the cache.
+    """
     machine = CpuModel(vector=32, registers=16)
     scope = ea.parse("O[m,n] += A[m,k]*B[k,n]", A=(24, 40), B=(40, 96))
     kernel = match(scope, "O")
@@ -357,7 +369,9 @@ def test_panels_are_copied_as_they_lie_in_memory() -> None:
 
 
 def test_sums_along_memory_are_not_tiled() -> None:
-    """One filter over the innermost axis has nothing to lay side by side; such sums are left to other code."""
+    """One filter over the innermost axis has nothing to lay side by side; such sums are left to
+    other code.
+    """
     scope = ops.conv2d(
         ea.tensor("A", (1, 20, 20, 32)),
         ea.tensor("K", (3, 3, 32, 1)),

@@ -1,4 +1,6 @@
-"""What is made of results before they are stored: in every order of axes and tiling, and only where each result is read for one element."""
+"""What is made of results before they are stored: in every order of axes and tiling, and only where
+each result is read for one element.
+"""
 
 from __future__ import annotations
 
@@ -15,10 +17,11 @@ from codegen.kernels.contraction.problem import contraction_of
 from codegen.program import build, generated_kernels
 from codegen.program.compile import compile_program
 from codegen.program.deduplicate import kernel_signature
-from codegen.program.epilogue_fusion import pairs
+from codegen.program.epilogue_fusion import fusible_pairs
 from codegen.program.executable import Executable
 from codegen.program.generated_kernels import LEAST
 from codegen.tuning import kernel_choice
+from codegen.tuning.kernel_choice import ChoicePolicy
 from derive.matching import match
 from derive.search.best_first import kernels_of
 from einalg.language.interpreters.numpy import execute
@@ -198,7 +201,7 @@ def test_sums_of_several_steps_are_finished_once() -> None:
 def test_what_is_in_doubt_is_measured_again(ahead: bool, tmp_path: Any, monkeypatch: Any) -> None:
     """Of a library that is as fast as the generated code, a start keeps nothing for good."""
     monkeypatch.setenv("EINALG_CACHE", str(tmp_path))
-    monkeypatch.setattr(kernel_choice, "AGAIN", 1e9)
+    monkeypatch.setattr(kernel_choice, "POLICY", ChoicePolicy(repeat_seconds=1e9))
     measured: list[str] = []
 
     def measure(calls: Any, scope: Scope, output: str, *rest: Any) -> kernel_choice.Selection:
@@ -211,20 +214,20 @@ def test_what_is_in_doubt_is_measured_again(ahead: bool, tmp_path: Any, monkeypa
         )
 
     monkeypatch.setattr(kernel_choice, "measure", measure)
-    monkeypatch.setattr(kernel_choice, "_taken", {})
+    monkeypatch.setattr(kernel_choice, "_choices", {})
     program, run = compiled(PRODUCT + ONE["bias, activation and residual"], **SHAPES)
     for start in range(1, 3):
-        monkeypatch.setattr(kernel_choice, "_taken", {})
-        monkeypatch.setattr(build, "_looked", set())
+        monkeypatch.setattr(kernel_choice, "_choices", {})
+        monkeypatch.setattr(build, "_reviewed", set())
         program, run = compiled(PRODUCT + ONE["bias, activation and residual"], **SHAPES)
         assert measured == (start + 1) * ["T"]
         assert [kernel.epilogue is not None for kernel in run.kernels] == (
             [True] if ahead else [False, False]
         )
     assert_right(program, run)
-    monkeypatch.setattr(kernel_choice, "AGAIN", 0.0)
-    monkeypatch.setattr(build, "_looked", set())
-    monkeypatch.setattr(build.KernelBuilder, "_of_pair", None)
+    monkeypatch.setattr(kernel_choice, "POLICY", ChoicePolicy(repeat_seconds=0.0))
+    monkeypatch.setattr(build, "_reviewed", set())
+    monkeypatch.setattr(build.BuildProblem, "fused_function", None)
     program, run = compiled(
         PRODUCT + ONE["bias, activation and residual"], **SHAPES
     )  # where there is no time for doubts, nothing is generated
@@ -271,17 +274,9 @@ def test_long_programs_are_looked_through_once(monkeypatch: pytest.MonkeyPatch) 
         program = as_program(ea.parse("\n".join(lines), A=(4,), B=(4, 4)))
         kernels = kernels_of(program)
         looked.clear()
-        assert (
-            len(
-                pairs(
-                    program,
-                    kernels,
-                    (),
-                    lambda kernel: kernel_signature(kernel, dict(program.statements), ()),
-                )
-            )
-            == steps
-        )
+        scopes = dict(program.statements)
+        signatures = {k.output: kernel_signature(k, scopes, ()) for k in kernels}
+        assert len(fusible_pairs(program, kernels, (), signatures)) == steps
         return len(looked)
 
     monkeypatch.setattr(Scope, "tensors", property(counted))

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import einalg as ea
-from codegen.libraries import ways
+from codegen.libraries import library_kernels
 from codegen.libraries.operands import OperandView
 from codegen.program.compile import compile_program
 from derive.matching import match, templates
@@ -47,7 +47,7 @@ def check_scope(scope: Scope, library: str | None = "numpy") -> None:
     kernel = match(scope, "O", templates("matmul")) or Kernel(
         EOP, {}, tuple(scope.tensors), "O", scope=scope
     )
-    run = ways(kernel, scope).get("numpy")
+    run = library_kernels(kernel, scope).get("numpy")
     assert (run is not None) == (library == "numpy")
     found = np.full(scope.shape, 77, numpy_dtype(scope.dtype))
     if run:

@@ -1,4 +1,6 @@
-"""Generated convolutions with few filters: every layout, stride, dilation, padding and phase, against NumPy in double precision."""
+"""Generated convolutions with few filters: every layout, stride, dilation, padding and phase,
+against NumPy in double precision.
+"""
 
 from __future__ import annotations
 
@@ -215,7 +217,9 @@ def transposed(taps: int, stride: int, padding: int, more: int = 0, size: int = 
     ids=range(4),
 )
 def test_phases(scope: Scope) -> None:
-    """Phases with as many taps as others, with fewer and with none; positions that fill vectors, and that do not."""
+    """Phases with as many taps as others, with fewer and with none; positions that fill vectors,
+    and that do not.
+    """
     check([Case(scope), Case(scope, machine=WIDE, parallel=True)])
 
 
@@ -293,7 +297,10 @@ def test_phases_together_are_all_phases_once(
         assert len(some.phases) <= number
         for k in range(axis.extent):
             for phase in some.phases:
-                begin = (phase.begin[0] + k * axis.target, phase.begin[1] + k * axis.epilogue_steps[0])
+                begin = (
+                    phase.begin[0] + k * axis.target,
+                    phase.begin[1] + k * axis.epilogue_steps[0],
+                )
                 found.append(
                     Phase(begin, tuple((shift, at + k * axis.right) for shift, at in phase.taps))
                 )

@@ -33,7 +33,9 @@ def copied(
     after: int = 0,
     dtype: str = "f32",
 ) -> Scope:
-    """A tensor with its axes in another order, whose boxes begin at `low`, without what is `before` and `after` along each."""
+    """A tensor with its axes in another order, whose boxes begin at `low`, without what is `before`
+    and `after` along each.
+    """
     A = ea.tensor("A", tuple((low, low + before + size + after) for size in sizes), dtype)
     names = ea.indices(" ".join("ijkl"[: len(sizes)]))
     ranges = [slice(name, low + before, low + before + size) for name, size in zip(names, sizes)]

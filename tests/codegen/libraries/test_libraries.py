@@ -1,4 +1,6 @@
-"""Libraries' ways to run operators: every layout, size and type against NumPy's exact sums, and what happens where one fails."""
+"""Libraries' ways to run operators: every layout, size and type against NumPy's exact sums, and
+what happens where one fails.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,7 @@ from hypothesis import strategies as st
 import einalg as ea
 from codegen import libraries
 from codegen.libraries import torch as torch_library
-from codegen.libraries import ways
+from codegen.libraries import library_kernels
 from codegen.libraries.operands import writable
 from codegen.program.compile import compile_program
 from codegen.runtime.protocol import prepared
@@ -73,13 +75,15 @@ def arrays(scope: Scope) -> dict[str, Any]:
 
 
 def check(scope: Scope) -> set[str]:
-    """Every way gives the exact values, also with all of its inputs packed ahead; the names of the ways."""
+    """Every way gives the exact values, also with all of its inputs packed ahead; the names of the
+    ways.
+    """
     inputs = arrays(scope)
     expected = execute(
         as_program(scope),
         {name: a.astype(np.float64) if a.dtype.kind == "f" else a for name, a in inputs.items()},
     )["O"]
-    found = ways(matched(scope), scope)
+    found = library_kernels(matched(scope), scope)
     last = list(inputs)[-1:]
     for name, run in found.items():
         for call in (run, prepared(run, {n: inputs[n] for n in last}), prepared(run, inputs)):
@@ -232,7 +236,7 @@ def test_operands_that_are_read_only_or_reversed() -> None:
     m, n, k = ea.indices("m n k")
     scope = ea.L[m, n](ea.Sum[k:4](A[m, 3 - k] * B[k, n]))
     given_arrays = {"A": np.ones((5, 4), np.float32), "B": K}
-    for run in ways(matched(scope), scope).values():
+    for run in library_kernels(matched(scope), scope).values():
         out = np.empty((5, 3), np.float32)
         run({**given_arrays, "O": out})
         assert np.array_equal(out, given_arrays["A"] @ K)
@@ -261,7 +265,8 @@ def test_torch_keeps_its_settings_and_yields_where_it_is_told_to_be_inexact() ->
 
 def test_torch_is_imported_only_where_it_is_named() -> None:
     code = (
-        "import sys, einalg as ea\nfrom codegen.program.executable import compile_program\nfrom codegen.libraries import names\n"
+        "import sys, einalg as ea\nfrom codegen.program.executable import "
+        "compile_program\nfrom codegen.libraries import names\n"
         "compile_program(ea.parse('O[i,j] += A[i,k]*B[k,j]', A=(30,40), B=(40,50)))\n"
         "print('torch' in sys.modules, *names())"
     )
@@ -329,7 +334,7 @@ def compiled_with(when: str, monkeypatch: pytest.MonkeyPatch, folder: str) -> tu
         libraries.Library("numpy", {f"lucky {when}": {"matmul": binding}}),
     )
     monkeypatch.setenv("EINALG_LIBRARIES", "lucky")
-    monkeypatch.setattr("codegen.tuning.kernel_choice.figures", _preferring)
+    monkeypatch.setattr("codegen.tuning.kernel_choice.figures_of", _preferring)
     monkeypatch.setenv("EINALG_CACHE", folder)
     return compile_program(PRODUCT, [matched(PRODUCT)]), way
 
@@ -367,4 +372,6 @@ def test_a_library_that_fails_is_replaced(
 
 def test_sizes_are_those_of_the_operands() -> None:
     kernel = matched(PRODUCT)
-    assert prod(kernel.sizes.values()) == 23 * 31 * 37 and set(ways(kernel, PRODUCT)) >= {"numpy"}
+    assert prod(kernel.sizes.values()) == 23 * 31 * 37 and set(
+        library_kernels(kernel, PRODUCT)
+    ) >= {"numpy"}

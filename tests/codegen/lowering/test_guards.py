@@ -1,4 +1,6 @@
-"""Bounds and cuts of loops: exactly the points that meet the conditions are visited, and none without need."""
+"""Bounds and cuts of loops: exactly the points that meet the conditions are visited, and none
+without need.
+"""
 
 from __future__ import annotations
 
@@ -72,7 +74,9 @@ def test_narrowed_loops(
 def test_cuts_decide_what_can_be_decided(
     conditions: list[Constraint], extent: int, count: int
 ) -> None:
-    """Inside a part, a condition of kind >= is true for all values of the other indices everywhere or nowhere, and likewise false."""
+    """Inside a part, a condition of kind >= is true for all values of the other indices everywhere
+    or nowhere, and likewise false.
+    """
     place = Place({h: (0, extent), r: (0, count)})
     at = [0, *cuts(place, h, 0, extent, conditions), extent]
     for begin, end in pairwise(at):

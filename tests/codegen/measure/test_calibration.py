@@ -10,7 +10,7 @@ import pytest
 import einalg as ea
 from codegen.ir.nodes import Function
 from codegen.measure.calibration import kernel_timers
-from codegen.program import build
+from codegen.program import build_problem
 from codegen.targets.c.compiler import Compiler
 from derive.search.best_first import kernels_of
 from einalg.errors import CodegenError
@@ -51,14 +51,14 @@ def test_kernels_are_compiled_together(compiled: list[str]) -> None:
 def test_what_has_no_code_fails_by_itself(
     compiled: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    lower = build.lower
+    lower = build_problem.lower
 
     def refusing(name: str, scope: Scope, *rest: Any) -> Function:
         if "cosh" in str(scope):
             raise CodegenError("there is no cosh")
         return lower(name, scope, *rest)
 
-    monkeypatch.setattr(build, "lower", refusing)
+    monkeypatch.setattr(build_problem, "lower", refusing)
     first, broken, last = kernel_timers(
         [kernel(f"O[i] = {body}", A=(50,)) for body in ("A[i] + 1", "cosh(A[i])", "A[i] - 1")]
     )

@@ -1,4 +1,6 @@
-"""A compiled program of one slice that runs for each of many, in one call or one after the other, on one thread or several."""
+"""A compiled program of one slice that runs for each of many, in one call or one after the other,
+on one thread or several.
+"""
 
 from __future__ import annotations
 

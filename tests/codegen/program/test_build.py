@@ -1,4 +1,6 @@
-"""Code that was generated before is found again, by whatever program it is needed; what is damaged or gone is generated anew."""
+"""Code that was generated before is found again, by whatever program it is needed; what is damaged
+or gone is generated anew.
+"""
 
 from __future__ import annotations
 
@@ -11,6 +13,7 @@ import pytest
 import einalg as ea
 from codegen.program import build
 from codegen.program.compile import compile_program
+from codegen.program.generated_code import KERNEL_RECORDS
 from codegen.targets.c.compiler import KERNEL_CACHE
 from derive.search.best_first import kernels_of
 from einalg.language.interpreters.numpy import execute
@@ -54,8 +57,8 @@ def assert_right(found, compiled):
 
 def without_generation(monkeypatch):
     monkeypatch.setattr(
-        build.KernelBuilder,
-        "_generated",
+        build.FusionDecision,
+        "source",
         lambda self, k: pytest.fail(f"{self.kernels[k]} is generated"),
     )
 
@@ -76,7 +79,9 @@ def test_a_program_is_generated_once(monkeypatch):
 
 
 def test_other_programs_have_the_same_code_under_their_own_names(monkeypatch):
-    """Whose order is the same; also where a tensor is called like what the code of the first one packs."""
+    """Whose order is the same; also where a tensor is called like what the code of the first one
+    packs.
+    """
     compile_program(program(), kernels_of(program()))
     without_generation(monkeypatch)
     for names in (dict(A="C", W="V", O="Y"), dict(A="W_for_T", W="X", T="S")):
@@ -129,11 +134,11 @@ DAMAGED = [
 def test_a_damaged_record_is_made_anew(content, monkeypatch):
     found = program()
     compile_program(found, kernels_of(found))
-    read = type(build.MADE).read
+    read = type(KERNEL_RECORDS).read
     monkeypatch.setattr(
-        type(build.MADE),
+        type(KERNEL_RECORDS),
         "read",
-        lambda self, key: content if self is build.MADE else read(self, key),
+        lambda self, key: content if self is KERNEL_RECORDS else read(self, key),
     )
     assert_right(found, compile_program(found, kernels_of(found)))
 
@@ -151,9 +156,9 @@ def test_einalg_of_another_version_generates_anew(monkeypatch):
     compile_program(found, kernels_of(found))
     monkeypatch.setattr(fingerprint, "code_digest", lambda *folders: "another one")
     generated = []
-    make = build.KernelBuilder._generated
+    make = build.FusionDecision.source
     monkeypatch.setattr(
-        build.KernelBuilder, "_generated", lambda self, k: generated.append(k) or make(self, k)
+        build.FusionDecision, "source", lambda self, k: generated.append(k) or make(self, k)
     )
     compile_program(found, kernels_of(found))
     assert len(generated) == 2  # a product with its reader, and a sum

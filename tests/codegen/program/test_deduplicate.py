@@ -1,4 +1,6 @@
-"""Statements that differ in names alone share their code, and each reads its own tensors; whatever else differs has code of its own."""
+"""Statements that differ in names alone share their code, and each reads its own tensors; whatever
+else differs has code of its own.
+"""
 
 from __future__ import annotations
 
@@ -157,7 +159,9 @@ def test_values_that_are_missing_at_some_points_are_told_apart():
 
 
 def steps(count, size=9):
-    """What a recurrent network does: each step reads its own row of the inputs, and lies at its own place of all."""
+    """What a recurrent network does: each step reads its own row of the inputs, and lies at its own
+    place of all.
+    """
     text = ["Y[t,j] += X[t,k]*W[k,j]", "S0[t:1,j] = tanh(Y[0,j])"]
     text += [
         f"S{n}[t:{n}:{n + 1},j] = tanh(Y[{n},j] + 2*S{n - 1}[{n - 1},j])" for n in range(1, count)

@@ -269,7 +269,9 @@ def test_a_forked_process_does_not_wait_for_its_parents_threads() -> None:
 
 
 def test_loops_shared_by_threads() -> None:
-    """Above the size from which on threads are used: cut outer loops, merged loops, tiles and one-dimensional outputs."""
+    """Above the size from which on threads are used: cut outer loops, merged loops, tiles and
+    one-dimensional outputs.
+    """
     h, w, f, r, s = ea.indices("h w f r s")
     scopes = [
         ea.L[n:3, h:20, w:21, f:40](

@@ -1,4 +1,6 @@
-"""Compiled programs are found again by their records, without a statement being looked at; where that fails, they are compiled."""
+"""Compiled programs are found again by their records, without a statement being looked at; where
+that fails, they are compiled.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +23,8 @@ from einalg.language.notation.program_json import (
 )
 from einalg.storage import fingerprint
 
-# A product with an epilogue, a statement without values at some points, constants, what depends on weights alone, two outputs.
+# A product with an epilogue, a statement without values at some points, constants, what depends on
+# weights alone, two outputs.
 TEXT = """
 T[i,j] += A[i,k]*W[k,j]
 U[i,j] = Max(T[i,j] + b[j], 0)
@@ -72,7 +75,7 @@ def test_a_program_runs_without_being_looked_at(monkeypatch):
         lazy_program_from_record(stored(program_record_with_heads(found))),
     )
     with monkeypatch.context() as within:
-        within.setattr(build.KernelBuilder, "__init__", lambda *_: pytest.fail("it is made again"))
+        within.setattr(build.BuildProblem, "__init__", lambda *_: pytest.fail("it is made again"))
         within.setattr(
             Scope, "body", property(lambda _: pytest.fail("a body is looked at"), Scope.body.fset)
         )
@@ -96,7 +99,7 @@ def test_libraries_take_part_again(monkeypatch):
     monkeypatch.setattr(
         build, "library_for", lambda kernel, *_: ("numpy" if kernel.op == "matmul" else None, True)
     )
-    monkeypatch.setattr(build, "rivals", lambda *_: {})
+    monkeypatch.setattr(build, "alternatives", lambda *_: {})
     found = as_program(
         ea.parse(
             "T[i,j] += A[i,k]*B[k,j]\nO[i,j] = T[i,j] + 1\nP[i,j] = exp(T[i,j])",
@@ -107,7 +110,7 @@ def test_libraries_take_part_again(monkeypatch):
     first = compile_program(found, kernels_of(found))
     assert not first.is_generated
     row = stored(first.record())
-    monkeypatch.setattr(build.KernelBuilder, "__init__", lambda *_: pytest.fail("it is made again"))
+    monkeypatch.setattr(build.BuildProblem, "__init__", lambda *_: pytest.fail("it is made again"))
     again = known_program(
         row, lazy_program_from_record(stored(program_record_with_heads(found))), kernel_of
     )

@@ -1,4 +1,6 @@
-"""What is between the kernels of a program: values that live at the same time lie apart, and calls keep nothing of what they were given."""
+"""What is between the kernels of a program: values that live at the same time lie apart, and calls
+keep nothing of what they were given.
+"""
 
 from __future__ import annotations
 
@@ -13,14 +15,14 @@ from hypothesis import strategies as st
 
 import einalg as ea
 from codegen.program.compile import compile_program
-from codegen.runtime.memory_planning import LINE, Life, planned
+from codegen.runtime.memory_planning import CACHE_LINE_BYTES, Lifetime, place_values
 from derive.search.best_first import kernels_of
 from einalg.language.interpreters.numpy import execute
 from einalg.language.ir.program import in_double
 
 LIVES = st.lists(
     st.builds(
-        lambda first, more, size: Life(first, first + more, size),
+        lambda first, more, size: Lifetime(first, first + more, size),
         st.integers(0, 9),
         st.integers(0, 5),
         st.integers(0, 500),
@@ -30,9 +32,9 @@ LIVES = st.lists(
 
 @given(LIVES)
 def test_values_that_live_together_lie_apart(lives):
-    offsets, size = planned(dict(enumerate(lives)))
+    offsets, size = place_values(dict(enumerate(lives)))
     placed = [(life, offsets[k], offsets[k] + life.bytes) for k, life in enumerate(lives)]
-    assert all(begin % LINE == 0 and end <= size for _, begin, end in placed)
+    assert all(begin % CACHE_LINE_BYTES == 0 and end <= size for _, begin, end in placed)
     for k, (life, begin, end) in enumerate(placed):
         for other, other_begin, other_end in placed[:k]:
             together = life.first <= other.last and other.first <= life.last
@@ -41,8 +43,8 @@ def test_values_that_live_together_lie_apart(lives):
 
 @given(LIVES)
 def test_no_more_memory_than_without_sharing(lives):
-    _, size = planned(dict(enumerate(lives)))
-    assert size <= sum(-(-life.bytes // LINE) * LINE for life in lives)
+    _, size = place_values(dict(enumerate(lives)))
+    assert size <= sum(-(-life.bytes // CACHE_LINE_BYTES) * CACHE_LINE_BYTES for life in lives)
     assert size >= max(
         (sum(x.bytes for x in lives if x.first <= t <= x.last) for t in range(15)), default=0
     )

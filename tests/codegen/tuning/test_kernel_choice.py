@@ -1,9 +1,12 @@
-"""Measured choices: kept with their figures, measured again while these leave doubt, never for ever."""
+"""Measured choices: kept with their figures, measured again while these leave doubt, never for
+ever.
+"""
 
 from __future__ import annotations
 
 import tracemalloc
 from collections import Counter
+from dataclasses import replace
 from itertools import count
 from time import perf_counter, sleep
 from typing import Any
@@ -14,18 +17,20 @@ import pytest
 import einalg as ea
 from codegen.lowering.lower import lower
 from codegen.targets.c.compiler import find_compiler
-from codegen.tuning import kernel_choice
+from codegen.tuning import kernel_choice, value_comparison
 from codegen.tuning.kernel_choice import (
     CHOICES,
+    POLICY,
     Figures,
     Selection,
-    choice_of,
     fastest,
     library_for,
     measure,
     points,
+    selection_from_text,
     timed,
 )
+from codegen.tuning.value_comparison import BLOCK_ELEMENTS, same_values
 from derive.matching import match
 from einalg.language import ops
 from einalg.language.ir.kernel import Kernel
@@ -40,35 +45,33 @@ def next_process(monkeypatch: pytest.MonkeyPatch) -> Any:
     """What a process remembers is forgotten where this is called."""
     taken: dict[str, str] = {}
     again: list[float] = []
-    monkeypatch.setattr(kernel_choice, "_taken", taken)
-    monkeypatch.setattr(kernel_choice, "_again", again)
+    monkeypatch.setattr(kernel_choice, "_choices", taken)
+    monkeypatch.setattr(kernel_choice, "_repeat_seconds", again)
     return lambda: (taken.clear(), again.clear())
 
 
 @pytest.mark.parametrize("place", [0, 9, 10, 24])
 def test_values_are_compared_block_by_block(monkeypatch: pytest.MonkeyPatch, place: int) -> None:
-    monkeypatch.setattr(kernel_choice, "BLOCK", 10)
+    monkeypatch.setattr(value_comparison, "BLOCK_ELEMENTS", 10)
     expected = np.linspace(-1, 3, 25, dtype=np.float32).reshape(5, 5)
     found, nowhere = expected.copy(), expected.copy()
     found.flat[place] += np.float32(2e-4)  # within 1e-4 of the largest
-    assert kernel_choice._same(found, expected, "f32")
+    assert same_values(found, expected, "f32")
     found.flat[place] += np.float32(2e-4)
-    assert not kernel_choice._same(found, expected, "f32")
+    assert not same_values(found, expected, "f32")
     nowhere.flat[place] = np.nan
-    assert kernel_choice._same(nowhere, nowhere.copy(), "f32") and not kernel_choice._same(
-        nowhere, expected, "f32"
-    )
+    assert same_values(nowhere, nowhere.copy(), "f32") and not same_values(nowhere, expected, "f32")
 
 
 def test_large_values_are_compared_in_little_memory() -> None:
-    expected = np.ones(8 * kernel_choice.BLOCK + 5, np.float32)
+    expected = np.ones(8 * BLOCK_ELEMENTS + 5, np.float32)
     found = expected.copy()
     tracemalloc.start()
-    assert kernel_choice._same(found, expected, "f32")
+    assert same_values(found, expected, "f32")
     _, most = tracemalloc.get_traced_memory()
     tracemalloc.stop()
-    assert most < 8 * 8 * kernel_choice.BLOCK
-    assert kernel_choice._same(np.empty(0, np.float32), np.empty(0, np.float32), "f32")
+    assert most < 8 * 8 * BLOCK_ELEMENTS
+    assert same_values(np.empty(0, np.float32), np.empty(0, np.float32), "f32")
 
 
 def choice(measurements: int = 1, **ways: tuple[float, float]) -> Selection:
@@ -87,8 +90,8 @@ def choice(measurements: int = 1, **ways: tuple[float, float]) -> Selection:
     ],
 )
 def test_what_leaves_doubt(ways: Any, settled: bool) -> None:
-    assert choice(**ways).is_settled() == settled
-    assert choice(measurements=kernel_choice.MOST_MEASUREMENTS, **ways).is_settled()
+    assert choice(**ways).is_conclusive() == settled
+    assert choice(measurements=POLICY.max_measurements, **ways).is_conclusive()
 
 
 def test_the_lower_figures_count() -> None:
@@ -96,7 +99,7 @@ def test_the_lower_figures_count() -> None:
         choice(one=(1.0, 0.1), other=(2.5, 0.3))
     )
     assert merged == choice(2, one=(1.0, 0.1), other=(2.0, 0.1)) and merged.best == "one"
-    assert choice_of(merged.text()) == merged
+    assert selection_from_text(merged.text()) == merged
 
 
 @pytest.mark.parametrize(
@@ -115,13 +118,15 @@ def test_the_lower_figures_count() -> None:
     ],
 )
 def test_foreign_entries_are_no_choices(content: Any) -> None:
-    assert choice_of(content) is None
+    assert selection_from_text(content) is None
 
 
 def test_a_busy_moment_does_not_decide_for_ever(
     next_process: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Another process measures again, some times at most, and the way that is faster when nothing disturbs wins."""
+    """Another process measures again, some times at most, and the way that is faster when nothing
+    disturbs wins.
+    """
     told = [
         choice(one=(1.0, 0.0), other=(0.98, 0.5)),
         choice(one=(0.5, 0.3), other=(0.97, 0.1)),
@@ -148,10 +153,10 @@ def test_measurements_are_bounded(next_process: Any, monkeypatch: pytest.MonkeyP
         lambda *given: (asked.append(1), choice(one=(1.0, 0.9), other=(1.0, 0.9)))[1],
     )
     key = next(FRESH)
-    for _ in range(3 * kernel_choice.MOST_MEASUREMENTS):
+    for _ in range(3 * POLICY.max_measurements):
         fastest({"one": lambda: print, "other": lambda: print}, KERNEL, SCOPE, (), key)
         next_process()
-    assert len(asked) == kernel_choice.MOST_MEASUREMENTS
+    assert len(asked) == POLICY.max_measurements
 
 
 def test_a_process_measures_again_for_some_time_only(
@@ -166,7 +171,7 @@ def test_a_process_measures_again_for_some_time_only(
     monkeypatch.setattr(
         kernel_choice, "perf_counter", lambda: 0.02 * len(asked)
     )  # which a measurement takes
-    monkeypatch.setattr(kernel_choice, "AGAIN", 0.03)
+    monkeypatch.setattr(kernel_choice, "POLICY", replace(POLICY, repeat_seconds=0.03))
     keys, calls = [next(FRESH) for _ in range(5)], {"one": lambda: print, "other": lambda: print}
     for expected in (5, 5 + 2, 5 + 2 + 2):  # all that is unknown, however long it takes
         for key in keys:
@@ -236,7 +241,9 @@ def test_measuring_checks_values_and_covers_constants() -> None:
         buffers["O"][:2] = buffers["A"][:2] @ buffers["B"] + expected
 
     found = measure({"first": lambda: good, "lazy": lambda: lazy, "good": lambda: good}, SCOPE, "O")
-    assert set(found.ways) == {"first", "good"} and all(f.seconds > 0 for f in found.ways.values())
+    assert set(found.figures) == {"first", "good"} and all(
+        f.seconds > 0 for f in found.figures.values()
+    )
     with pytest.raises(ZeroDivisionError):
         measure({"first": lambda: 1 / 0, "good": lambda: good}, SCOPE, "O")  # type: ignore[dict-item,return-value]
 
@@ -246,7 +253,7 @@ def test_a_way_that_is_late_at_its_first_run_is_not_run_again(
     name: str, runs: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Whichever it is, the one that is believed too."""
-    monkeypatch.setattr("codegen.tuning.kernel_choice.LATE", 0.02)
+    monkeypatch.setattr(kernel_choice, "POLICY", replace(POLICY, late_seconds=0.02))
     counted = Counter[str]()
 
     def way(own: str) -> Any:
@@ -261,7 +268,7 @@ def test_a_way_that_is_late_at_its_first_run_is_not_run_again(
     found = measure(
         {own: lambda own=own: way(own) for own in ("first", "late", "good")}, SCOPE, "O"
     )
-    assert set(found.ways) == {"first", "late", "good"} and counted[name] == runs
+    assert set(found.figures) == {"first", "late", "good"} and counted[name] == runs
     assert min(counts for own, counts in counted.items() if own != name) > 2 and found.best != name
 
 

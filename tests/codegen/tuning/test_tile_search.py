@@ -1,4 +1,6 @@
-"""Tuned tilings: right whatever wins, kept for this machine, portable as text, and never trusted where they do not fit."""
+"""Tuned tilings: right whatever wins, kept for this machine, portable as text, and never trusted
+where they do not fit.
+"""
 
 from __future__ import annotations
 

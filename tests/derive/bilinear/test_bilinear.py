@@ -1,4 +1,6 @@
-"""The rule of bilinear factorisation: on random contractions, by example, with a factorisation of a user's own, and what it refuses."""
+"""The rule of bilinear factorisation: on random contractions, by example, with a factorisation of a
+user's own, and what it refuses.
+"""
 
 from __future__ import annotations
 
@@ -36,7 +38,9 @@ from tests.helpers.factorisations import (
 
 @st.composite
 def correlations(draw):
-    """`x + r` or `r - x`-like sums of one axis, beside other axes; negative starts, padding, a rest in the last tile."""
+    """`x + r` or `r - x`-like sums of one axis, beside other axes; negative starts, padding, a rest
+    in the last tile.
+    """
     x, r, c = draw(st.integers(1, 7)), draw(st.integers(1, 4)), draw(st.integers(0, 2))
     low, tap_low, sign = (
         draw(st.integers(-2, 2)),
@@ -294,7 +298,8 @@ BAD_ARGUMENTS = [
     (
         LINE,
         {},
-        "bilinear factorisation cannot use the arguments none\n  give output=, tap=, tile=; or row=",
+        "bilinear factorisation cannot use the arguments none\n  give output=, tap=, "
+        "tile=; or row=",
     ),
     (
         LINE,

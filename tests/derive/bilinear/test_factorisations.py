@@ -1,4 +1,6 @@
-"""Bilinear factorisations: exact identities of every size, records, and that every changed entry is noticed."""
+"""Bilinear factorisations: exact identities of every size, records, and that every changed entry is
+noticed.
+"""
 
 from __future__ import annotations
 

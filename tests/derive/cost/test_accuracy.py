@@ -1,4 +1,6 @@
-"""The error of compiled results: relative to the elements that are computed, not to the fill of a mask."""
+"""The error of compiled results: relative to the elements that are computed, not to the fill of a
+mask.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Costs: weights-only statements are free, kernels are measured once and kept on disk, whatever is found there."""
+"""Costs: weights-only statements are free, kernels are measured once and kept on disk, whatever is
+found there.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Derivation by hand: numbered moves, proven steps, undo, records that replay, and the paper's convolution."""
+"""Derivation by hand: numbered moves, proven steps, undo, records that replay, and the paper's
+convolution.
+"""
 
 from __future__ import annotations
 
@@ -44,7 +46,8 @@ def paper(s):
 def test_the_paper_derivation_by_hand():
     s = paper(session())
     assert str(s.expr) == (
-        "O[n:1, h:6, w:5, f:4] = Sum[r:3, s:3]((L[r:3, s:3, n:1, t:6, t1:5, f:4](Sum[c:3](A[n, t, t1, c]*K[r, s, f, c])))"
+        "O[n:1, h:6, w:5, f:4] = Sum[r:3, s:3]((L[r:3, s:3, n:1, t:6, t1:5, "
+        "f:4](Sum[c:3](A[n, t, t1, c]*K[r, s, f, c])))"
         ".pad(0, 0, 0, 1, 1, 0)[r, s, n, h + r - 1, s + w - 1, f])"
     )
     assert [k.op for k in s.kernels] == ["matmul", "eop"]
@@ -108,8 +111,8 @@ def test_a_session_says_what_separates_it_from_operators(monkeypatch):
         "O is not a matmul:\n  - the subscript h + r - 1 of A is not a bare index\n"
     )
     assert (
-        "Sum[r, s, c](A.pad(0, 1, 1, 0)[n, h + r - 1, s + w - 1, c]*K[r, s, f, c]) is not of the form Sum[r](x[i, r])"
-        in s.why_not("reduce")
+        "Sum[r, s, c](A.pad(0, 1, 1, 0)[n, h + r - 1, s + w - 1, c]*K[r, s, f, c]) is "
+        "not of the form Sum[r](x[i, r])" in s.why_not("reduce")
     )
     with pytest.raises(ea.MatchError):
         s.why_not("nothing")

@@ -1,4 +1,6 @@
-"""The iterator mapping table, matches of every operator with the parameters that they were built with, and reasons in words."""
+"""The iterator mapping table, matches of every operator with the parameters that they were built
+with, and reasons in words.
+"""
 
 from __future__ import annotations
 
@@ -31,7 +33,9 @@ def test_the_iterator_mapping_table_tells_where_an_index_occurs():
 
 
 def test_equal_scopes_share_a_profile_only_where_their_indices_are_the_same():
-    """These two differ in which of the sums is over k: what is told of an index of one is wrong for the other."""
+    """These two differ in which of the sums is over k: what is told of an index of one is wrong for
+    the other.
+    """
     one, other = (f"O[i] = Sum[{a}:3](A[i,{a}]) + Sum[{b}:3](B[i,{b}])" for a, b in ("kl", "lk"))
     assert ea.parse(one, A=(2, 3), B=(2, 3)) == ea.parse(other, A=(2, 3), B=(2, 3))
     assert rows(one, A=(2, 3), B=(2, 3)) == {"i": "ABO", "k": "A", "l": "B"}
@@ -147,7 +151,8 @@ def test_why_not_tells_the_same_reasons():
     ]
 
 
-# Every operator with random parameters. Sizes are distinct primes where that makes parameters identifiable; taps are at least 2.
+# Every operator with random parameters. Sizes are distinct primes where that makes parameters
+# identifiable; taps are at least 2.
 
 SPATIAL = ("W", "HW", "DHW")
 READS = {"D": ("d", "q"), "H": ("h", "r"), "W": ("w", "s")}
@@ -199,7 +204,9 @@ def convolutions(draw):
 @pytest.mark.parametrize("tap", ["t + q", "t - q + 2", "2*t + q", "2*t - q + 2"])
 @pytest.mark.parametrize("digits", ["3*r + q", "3*r - q + 2", "r + 2*q"])
 def test_taps_that_run_backwards_or_are_digits_of_an_axis_are_taps(tap, digits):
-    """A part of the taps of a convolution, as its filters cut in two have them; each statement runs as the kernel that it is said to be."""
+    """A part of the taps of a convolution, as its filters cut in two have them; each statement runs
+    as the kernel that it is said to be.
+    """
     scope = ea.parse(
         f"O[r:2, t:4, f:5] = Sum[c:3, q:3](x[c, {tap}]*K[c, f, {digits}])",
         x=(3, 9),
@@ -369,8 +376,8 @@ def test_a_reason_names_the_numbers_that_differ():
         ea.distance(ea.parse("O[n,c,w:4] = 1/4*Sum[r:2](A[n,c,2*w+r])", A=(2, 5, 8)), "avg_pool1d")
     )
     assert (
-        text
-        == "1 from an avg_pool1d:\n  - its numbers are 1/4, where an avg_pool1d of these sizes has 1/2"
+        text == "1 from an avg_pool1d:\n  - its numbers are 1/4, where an avg_pool1d of these "
+        "sizes has 1/2"
     )
     assert (
         str(
@@ -408,11 +415,13 @@ def test_subscripts_are_told_beside_those_of_the_operator():
 
 PADDED_TWICE = [
     (
-        "O[n,f,h:6,w:6] = Sum[c,r:3,s:3](A.pad(0,0,1,1,fill=2).pad(0,0,1,1)[n,c,h+r-2,w+s-2]*K[f,c,r,s])",
+        "O[n,f,h:6,w:6] = "
+        "Sum[c,r:3,s:3](A.pad(0,0,1,1,fill=2).pad(0,0,1,1)[n,c,h+r-2,w+s-2]*K[f,c,r,s])",
         dict(A=(1, 2, 4, 4), K=(3, 2, 3, 3)),
     ),
     (
-        "O[n,c,h:6,w:6] = Max[r:3,s:3](A.pad(0,0,1,1,fill=9).pad(0,0,1,1,fill=-inf)[n,c,h+r-2,w+s-2])",
+        "O[n,c,h:6,w:6] = "
+        "Max[r:3,s:3](A.pad(0,0,1,1,fill=9).pad(0,0,1,1,fill=-inf)[n,c,h+r-2,w+s-2])",
         dict(A=(1, 2, 4, 4)),
     ),
     (

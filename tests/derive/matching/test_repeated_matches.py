@@ -1,4 +1,6 @@
-"""Scopes that are written alike but for the names of their tensors are matched once, and each gets its own names."""
+"""Scopes that are written alike but for the names of their tensors are matched once, and each gets
+its own names.
+"""
 
 from __future__ import annotations
 

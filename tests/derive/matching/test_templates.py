@@ -1,4 +1,6 @@
-"""Operators that need no library: each is matched however it is spelled, its kernel says how to call it, and near misses have reasons."""
+"""Operators that need no library: each is matched however it is spelled, its kernel says how to
+call it, and near misses have reasons.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +12,15 @@ from numpy.lib.stride_tricks import as_strided
 
 import einalg as ea
 from codegen.program.compile import compile_program
-from derive.matching import distance, distance_to, groups, match, with_operator_names, nearest_templates, templates
+from derive.matching import (
+    distance,
+    distance_to,
+    groups,
+    match,
+    with_operator_names,
+    nearest_templates,
+    templates,
+)
 from derive.matching.arrays import match as arrays
 from derive.search.best_first import kernels_of
 from einalg.language import ops
@@ -240,7 +250,9 @@ def test_every_operator_has_an_instance():
 
 
 def respelled(scope, rng, axes=False, inner=False):
-    """Other names, another order of sums and, with `axes`, of the scope's own indices, and other origins of all that nothing reads."""
+    """Other names, another order of sums and, with `axes`, of the scope's own indices, and other
+    origins of all that nothing reads.
+    """
 
     def placed(iterators, shift):
         for it in iterators:

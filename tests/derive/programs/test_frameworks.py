@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import logging
+from dataclasses import replace
 
 import pytest
 
 import einalg as ea
 from codegen.program.batched_executable import BatchedExecutable
+from einalg.api import backend
 from einalg.api.backend import LocalBackend
 
 torch = pytest.importorskip("torch")
@@ -120,8 +122,8 @@ def test_a_framework_that_cannot_run_the_model_is_not_waited_for(own_cache, capl
     with caplog.at_level(logging.WARNING, "einalg"):
         o = ea.optimize(Large().eval(), (torch.ones(3),), seconds=0)
     assert (
-        "cannot run the model here, so its time is not known: not enough memory: you tried to allocate 1 EB"
-        in caplog.text
+        "cannot run the model here, so its time is not known: not enough memory: you "
+        "tried to allocate 1 EB" in caplog.text
     )
     assert (
         o.times is None
@@ -140,7 +142,7 @@ def test_a_framework_that_is_slow_is_timed_once(own_cache, monkeypatch):
                 calls.append(1)
             return x * 2
 
-    monkeypatch.setattr("einalg.api.backend.SLOW", 0.0)
+    monkeypatch.setattr(backend, "POLICY", replace(backend.POLICY, slow_run_seconds=0.0))
     o = ea.optimize(Counted().eval(), (torch.ones(3),), seconds=0)
     assert len(calls) == 2 and min(o.times) > 0
 
@@ -150,7 +152,9 @@ def test_a_framework_that_is_slow_is_timed_once(own_cache, monkeypatch):
     [((1e-3, 5e-4), 1), ((2e-4, 3e-4), 1), ((1e-3, 9e-4), 2), ((1.0, 0.9), 1)],
 )
 def test_times_beyond_doubt_are_kept(seconds, measured, own_cache, monkeypatch):
-    """A second run of a model that its framework runs much slower, or much faster, does not wait for that again."""
+    """A second run of a model that its framework runs much slower, or much faster, does not wait
+    for that again.
+    """
     asked = []
     monkeypatch.setattr(
         "einalg.api.backend.LocalBackend.seconds_of_all",

@@ -1,4 +1,6 @@
-"""Programs made ready for a search: element-wise statements fused, factors of results taken into the weights."""
+"""Programs made ready for a search: element-wise statements fused, factors of results taken into
+the weights.
+"""
 
 from __future__ import annotations
 
@@ -148,7 +150,9 @@ def test_a_factor_goes_through_sums_and_products():
 
 
 def test_a_mask_that_is_computed_is_asked():
-    """What a statement of truths says went lost where it was fused with the statement that asks for it: `where` was its first operand."""
+    """What a statement of truths says went lost where it was fused with the statement that asks for
+    it: `where` was its first operand.
+    """
     text = "m[i:2, j:9] = Ne(p[j], 0) & Ne(q[i, j], 0)\nO[i:2, j:9] = Piecewise((x[i, j], Ne(m[i, j], 0)), (-1, True))"
     program = as_program(ea.parse(text, p=weight("p", 9), q=(2, 9), x=(2, 9)))
     after, moves = shaped(program)
@@ -157,7 +161,9 @@ def test_a_mask_that_is_computed_is_asked():
 
 
 def test_what_is_no_longer_read_is_not_given():
-    """A mask and its opposite leave nothing of what they choose: the network still takes, and checks, what a call gives."""
+    """A mask and its opposite leave nothing of what they choose: the network still takes, and
+    checks, what a call gives.
+    """
     text = "m[i:5] = Ne(q[i], 0)\nn[i:5] = Eq(q[i], 0)\nO[i:5] = Piecewise((x[i] + w[i], Ne(m[i], 0) & Ne(n[i], 0)), (y[i], True))"
     program = as_program(ea.parse(text, w=weight("w", 5), q=(5,), x=(5,), y=(5,)))
     arrays = {name: np.arange(5.0, dtype=np.float32) for name in program.inputs}

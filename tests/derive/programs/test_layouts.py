@@ -1,4 +1,6 @@
-"""Channels last: what convolutions sum over is walked last in all that lies between them, and nothing else changes."""
+"""Channels last: what convolutions sum over is walked last in all that lies between them, and
+nothing else changes.
+"""
 
 from __future__ import annotations
 

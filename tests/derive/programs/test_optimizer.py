@@ -1,4 +1,6 @@
-"""Whole programs: every step keeps the values, equal layers are searched once, and what is not better is not taken."""
+"""Whole programs: every step keeps the values, equal layers are searched once, and what is not
+better is not taken.
+"""
 
 from __future__ import annotations
 
@@ -156,7 +158,9 @@ def product():
 
 
 def test_a_second_run_starts_from_the_disk(own_cache, monkeypatch):
-    """With the same layers in the report, whatever the example; other weights, another wish or a longer search begin anew."""
+    """With the same layers in the report, whatever the example; other weights, another wish or a
+    longer search begin anew.
+    """
     program = product()
     given = given_for(program)
     o = ea.optimize(program, given, seconds=100)
@@ -183,7 +187,9 @@ def test_a_second_run_starts_from_the_disk(own_cache, monkeypatch):
 
 
 def test_a_second_run_looks_at_no_statement(own_cache, monkeypatch):
-    """Its kernels are found as they were compiled; where they are gone, they are compiled again, and kept again."""
+    """Its kernels are found as they were compiled; where they are gone, they are compiled again,
+    and kept again.
+    """
     monkeypatch.setenv("EINALG_LIBRARIES", "")
     text = "T[i,j] += A[i,k]*W[k,j]\nU[i,j] = Max(T[i,j] + b[j], 0)\nV[j] = 2*b[j]\nO[j] += U[i,j]*V[j]"
     program = ea.parse(text, A=(40, 30), W=weight("W", 30, 20), b=weight("b", 20))
@@ -191,9 +197,9 @@ def test_a_second_run_looks_at_no_statement(own_cache, monkeypatch):
     o = ea.optimize(program, given, seconds=60)
     expected = [np.asarray(v) for v in o(given["A"])]
     made, read = [], []
-    make, line = build.KernelBuilder.__init__, program_json.line_reader
+    make, line = build.BuildProblem.__init__, program_json.line_reader
     monkeypatch.setattr(
-        build.KernelBuilder, "__init__", lambda self, *given: made.append(1) or make(self, *given)
+        build.BuildProblem, "__init__", lambda self, *given: made.append(1) or make(self, *given)
     )
     monkeypatch.setattr(
         program_json, "line_reader", lambda: lambda *given: read.append(1) or line()(*given)
@@ -306,7 +312,9 @@ class Preferring:
 
 @pytest.mark.parametrize("seconds, tried", [(60.0, True), (0.0, False)])
 def test_other_candidates_of_layers_are_tried_in_the_whole(own_cache, monkeypatch, seconds, tried):
-    """The one that is best alone is not where the whole is faster with the next one; without time, nothing is tried."""
+    """The one that is best alone is not where the whole is faster with the next one; without time,
+    nothing is tried.
+    """
     program = as_program(
         ops.conv2d(ea.tensor("A", (1, 4, 9, 9)), weight("W", 5, 4, 3, 3), padding=1)
     )
@@ -378,7 +386,9 @@ def test_a_layer_with_wrong_values_is_not_taken(own_cache, caplog, monkeypatch):
 
 
 def wrong_code(monkeypatch, is_wrong):
-    """As if code generation were wrong for those programs for which `is_wrong` holds: twice the values come out."""
+    """As if code generation were wrong for those programs for which `is_wrong` holds: twice the
+    values come out.
+    """
     right = optimized_program.compiled
 
     class Wrong:
@@ -474,7 +484,9 @@ def test_examples_are_drawn_where_the_model_states_its_shapes():
 
 
 def test_a_constant_of_another_type_keeps_the_type_of_its_readers() -> None:
-    """`0` as f32 is written as a product with a constant of that type: simplified to 0, it would be an integer."""
+    """`0` as f32 is written as a product with a constant of that type: simplified to 0, it would be
+    an integer.
+    """
     program = ea.parse(
         "T[()] = 0\nC[()] = T[()]*one[()]\nO[i] = A[i]*C[()]", A=(3,), one=ea.constant("one", 1)
     )
@@ -485,7 +497,9 @@ def test_a_constant_of_another_type_keeps_the_type_of_its_readers() -> None:
 
 
 def test_gathered_windows_that_do_not_fit_are_not_made(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A framework's definition of banded attention gathers every row's band in memory: 13 GB at full size."""
+    """A framework's definition of banded attention gathers every row's band in memory: 13 GB at
+    full size.
+    """
     text = "W[i,w:5,k] = K.pad(2,0)[i+w-2,k]\nS[i,w] += Q[i,k]*W[i,w,k]"
     program = ea.parse(text, K=(9, 4), Q=(9, 4))
     arrays = {

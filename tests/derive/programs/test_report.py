@@ -67,7 +67,9 @@ def candidate(program: Program, cost: float, moves: int = 1) -> Candidate:
 
 
 def two_layers(times=None):
-    """Two statements of 4 ms each that now take 1 ms each, and one of 2 ms that is as it was, in 12 ms and in 4 ms."""
+    """Two statements of 4 ms each that now take 1 ms each, and one of 2 ms that is as it was, in 12
+    ms and in 4 ms.
+    """
     fast = SearchedLayer(("C0", "C1"), PRODUCT, ("w<0>",), candidate(TURNED, 1e-3), 4e-3)
     same = SearchedLayer(("D",), PRODUCT, (), candidate(PRODUCT, 2e-3, 0), 2e-3)
     return report_of([fast, same], (12e-3, 4e-3), times)
@@ -140,8 +142,8 @@ def test_a_layer_is_told_before_and_after():
     first, second = text.partition("\n  D (once)")[::2]
     kernels = [f"      {kernel}" for kernel in with_operator_names(kernels_of(TURNED))]
     assert (
-        "1 move, proved, error 2.0e-07; 0 states searched; it became\n      T[k:9, i:8] = A[i, k]\n      O[i:8, j:7] = "
-        in first
+        "1 move, proved, error 2.0e-07; 0 states searched; it became\n      T[k:9, i:8] "
+        "= A[i, k]\n      O[i:8, j:7] = " in first
     )
     assert first.count("  O = matmul(A, B)") == 1 and all(kernel in first for kernel in kernels)
     assert (

@@ -1,4 +1,6 @@
-"""An optimized network that is saved: a new folder, whole or not at all, that loads without the front ends and gives the same values."""
+"""An optimized network that is saved: a new folder, whole or not at all, that loads without the
+front ends and gives the same values.
+"""
 
 from __future__ import annotations
 

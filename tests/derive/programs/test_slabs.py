@@ -1,4 +1,6 @@
-"""What a statement reads of a tensor at one place of an axis is a tensor of its own, and equal statements elsewhere are the same layer."""
+"""What a statement reads of a tensor at one place of an axis is a tensor of its own, and equal
+statements elsewhere are the same layer.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Programs of many samples as one of a single sample: the same values sample by sample, and not where samples need each other."""
+"""Programs of many samples as one of a single sample: the same values sample by sample, and not
+where samples need each other.
+"""
 
 from __future__ import annotations
 
@@ -52,7 +54,9 @@ def small(monkeypatch):
 
 
 def with_samples(program, count, places):
-    """The program of several samples: the inputs in `places`, and all that is computed from these, have an axis more, where `places` says."""
+    """The program of several samples: the inputs in `places`, and all that is computed from these,
+    have an axis more, where `places` says.
+    """
     known = {}
     for name, tensor in program.tensors.items():
         if name in places and not isinstance(tensor, Constant):

@@ -1,4 +1,6 @@
-"""Proofs of what bilinear factorisation makes: exact at real sizes, and a changed entry is never proved."""
+"""Proofs of what bilinear factorisation makes: exact at real sizes, and a changed entry is never
+proved.
+"""
 
 from __future__ import annotations
 
@@ -119,7 +121,9 @@ def split(start, index):
 
 
 def test_strides_and_dilations_after_their_residues_are_apart():
-    """5 taps of stride 2 are 3 taps of stride 1 for each residue, the last one padded; a dilation, one line for each residue."""
+    """5 taps of stride 2 are 3 taps of stride 1 for each residue, the last one padded; a dilation,
+    one line for each residue.
+    """
     strided = program("O[h,f] += A.pad(2,0)[2*h+r-2,c]*K[r,f,c]", A=(21, 3), K=(5, 2, 3))
     halves = split(strided, "r")
     whole = apply(

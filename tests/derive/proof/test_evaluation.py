@@ -1,4 +1,6 @@
-"""Verdicts by evaluation: a prime field, rational numbers, double precision; blocks of large outputs; error bounds."""
+"""Verdicts by evaluation: a prime field, rational numbers, double precision; blocks of large
+outputs; error bounds.
+"""
 
 from __future__ import annotations
 
@@ -121,7 +123,8 @@ def test_an_input_that_is_added_to_a_large_number(fill: str) -> None:
         ("O[i:5] += tanh(A[j])", "O[i:5] += 1 - 2/(exp(2*A[4 - j]) + 1)"),
         (
             "O[i:5] = 0",
-            "T[i:5] += exp(A[j])*B[j]\nU[i:5] += exp(A[4-j] + C[i])*B[4-j]\nO[i] = T[i] - U[i]*exp(-C[i])",
+            "T[i:5] += exp(A[j])*B[j]\nU[i:5] += exp(A[4-j] + C[i])*B[4-j]\nO[i] = T[i] "
+            "- U[i]*exp(-C[i])",
         ),
         ("O[i:5] += sin(A[j])**2 + cos(A[j])**2 - 1", "O[i:5] = 0"),
     ],
@@ -175,7 +178,9 @@ def test_same_seed_same_proof() -> None:
     ],
 )
 def test_degrees(text: str, degree: int) -> None:
-    """Numerator and denominator together; two different arguments of a function must not meet either."""
+    """Numerator and denominator together; two different arguments of a function must not meet
+    either.
+    """
     found = miss_probability([ea.parse(text, **THREE)], MERSENNE)
     assert found is not None and round(found * MERSENNE) == degree
 
@@ -252,7 +257,9 @@ def test_a_block_has_the_values_of_the_whole(data: Any) -> None:
     rng = np.random.default_rng(data.draw(st.integers(0, 99)))
     arrays = {name: array_of(tensor, rng) for name, tensor in scope.tensors.items()}
     block = cut_block([scope], origin, extents)
-    assert block.scopes[0].shape == extents and evaluation_steps(block.scopes) <= evaluation_steps([scope])
+    assert block.scopes[0].shape == extents and evaluation_steps(block.scopes) <= evaluation_steps(
+        [scope]
+    )
     smaller = {
         name: part_of(arrays[name], scope.tensors[name], part)
         for name, part in block.scopes[0].tensors.items()
@@ -265,7 +272,10 @@ def test_a_block_has_the_values_of_the_whole(data: Any) -> None:
 def test_blocks_keep_to_the_limit(scope: Any, limit: int) -> None:
     extents = block_extents([scope], limit)
     assert all(1 <= e <= n for e, n in zip(extents, scope.shape))
-    assert prod(extents) == 1 or evaluation_steps(cut_block([scope], (0,) * scope.rank, extents).scopes) <= limit
+    assert (
+        prod(extents) == 1
+        or evaluation_steps(cut_block([scope], (0,) * scope.rank, extents).scopes) <= limit
+    )
 
 
 @given(st.integers(0, 2**12 - 1))
@@ -294,7 +304,9 @@ def test_region_of_a_mask(bits: int) -> None:
 )
 @pytest.mark.parametrize("seed", range(5))
 def test_a_difference_at_some_real_numbers_is_found(one: str, other: str, seed: int) -> None:
-    """Those between the integers, large ones, and those on the other side of what an input is compared with."""
+    """Those between the integers, large ones, and those on the other side of what an input is
+    compared with.
+    """
     first, second = (
         ea.parse(f"O[i:4] = {text}", **{name: (4,) for name in "AB" if f"{name}[" in text})
         for text in (one, other)

@@ -1,4 +1,6 @@
-"""What must be proved, and what must be found different with the exact region: the derivations of EinNet, right and wrong."""
+"""What must be proved, and what must be found different with the exact region: the derivations of
+EinNet, right and wrong.
+"""
 
 from __future__ import annotations
 
@@ -37,7 +39,9 @@ def test_dilation_classes_of_a_band_fold_into_the_batch():
 
 
 def test_dilation_classes_of_a_band_do_not_fold_into_the_sequence():
-    """The region is exactly the outputs whose windows cross the border of a class: where zero is right, a neighbour is read."""
+    """The region is exactly the outputs whose windows cross the border of a class: where zero is
+    right, a neighbour is read.
+    """
     proof = ea.prove(ea.parse(BAND, **BANDS), ea.parse(INTO_SEQUENCE, **BANDS))
     assert proof.verdict == "different"
     i, w = np.arange(10000)[:, None], np.arange(2001)[None, :]

@@ -19,7 +19,8 @@ from tests.helpers.regions import points
 EXPRESSIONS: dict[str, tuple[str, str, dict[str, Any]]] = {
     "convolution": (
         "O[n,h,w,f] += A.pad(0,1,1,0)[n,h+r-1,w+s-1,c]*K[r,s,f,c]",
-        "T = L[r:3,s:3,n:1,y:-1:5,x:-1:4,f:2](Sum[c](A.pad(0,1,1,0)[n,y,x,c]*K[r,s,f,c]))\nO[n,h,w,f] = Sum[r,s](T[r,s,n,h+r-1,w+s-1,f])",
+        "T = L[r:3,s:3,n:1,y:-1:5,x:-1:4,f:2](Sum[c](A.pad(0,1,1,0)[n,y,x,c]*K[r,s,f,c]))\nO[n,h,w,f] "
+        "= Sum[r,s](T[r,s,n,h+r-1,w+s-1,f])",
         {"A": (1, 4, 3, 2), "K": (3, 3, 2, 2)},
     ),
     "asymmetric padding": (
@@ -104,7 +105,8 @@ EXPRESSIONS: dict[str, tuple[str, str, dict[str, Any]]] = {
     ),
     "split": (
         "O[i:9] = A[i]*B[9-i]",
-        "P[i:4] = A[i]*B[9-i]\nR = L[i:4:9](A[i]*B[9-i])\nO[i:9] = P.pad((0,5))[i] + R.pad((4,0))[i]",
+        "P[i:4] = A[i]*B[9-i]\nR = L[i:4:9](A[i]*B[9-i])\nO[i:9] = P.pad((0,5))[i] + "
+        "R.pad((4,0))[i]",
         {"A": (11,), "B": (12,)},
     ),
     "indices as numbers": (
@@ -124,7 +126,8 @@ EXPRESSIONS: dict[str, tuple[str, str, dict[str, Any]]] = {
     ),
     "maximum": (
         "O[h:5] = Max[r:3](A.pad(1, fill=-inf)[h+r-1])",
-        "T[h:5] = Max[r:2](A.pad((1,0), fill=-inf)[h+r-1])\nO[h:5] = Max[r:2](T.pad((0,1), fill=-inf)[h+r])",
+        "T[h:5] = Max[r:2](A.pad((1,0), fill=-inf)[h+r-1])\nO[h:5] = "
+        "Max[r:2](T.pad((0,1), fill=-inf)[h+r])",
         {"A": (5,)},
     ),
     "product": (

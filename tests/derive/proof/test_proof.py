@@ -1,4 +1,6 @@
-"""Proofs of equality and of difference: the derivations of the paper at their real sizes, exactly and fast."""
+"""Proofs of equality and of difference: the derivations of the paper at their real sizes, exactly
+and fast.
+"""
 
 from __future__ import annotations
 
@@ -225,7 +227,8 @@ def test_coefficients() -> None:
     pooled = "O[n,h:5,w:5] = Sum[r:3,s:3](A.pad(0,1,1)[n,h+r-1,w+s-1])/9"
     same(
         pooled,
-        "T[n,h,w:5] = Sum[s:3](A.pad(0,0,1)[n,h,w+s-1])/3\nO[n,h:5,w:5] = Sum[r:3](T.pad(0,1,0)[n,h+r-1,w])/3",
+        "T[n,h,w:5] = Sum[s:3](A.pad(0,0,1)[n,h,w+s-1])/3\nO[n,h:5,w:5] = "
+        "Sum[r:3](T.pad(0,1,0)[n,h+r-1,w])/3",
         A=(2, 5, 5),
     )
     differ(
@@ -333,7 +336,8 @@ def test_maxima_depend_on_the_set_of_elements() -> None:
     window = "O[h:9] = Max[r:5](A.pad(2, fill=-inf)[h+r-2])"
     same(
         window,
-        "T[h:9] = Max[r:3](A.pad(1, fill=-inf)[h+r-1])\nO[h:9] = Max[r:3](T.pad(1, fill=-inf)[h+r-1])",
+        "T[h:9] = Max[r:3](A.pad(1, fill=-inf)[h+r-1])\nO[h:9] = Max[r:3](T.pad(1, "
+        "fill=-inf)[h+r-1])",
         A=(9,),
     )
     differ(window, "O[h:9] = Max[r:4](A.pad(2, fill=-inf)[h+r-2])", "{ [h] : 0 <= h < 7 }", A=(9,))

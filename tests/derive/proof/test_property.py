@@ -51,7 +51,9 @@ def values(expression: Any, seed: int) -> list[Any]:
 
 
 def agrees(one: Any, two: Any) -> None:
-    """A verdict that the values contradict fails; a region found by relations holds every point that differs."""
+    """A verdict that the values contradict fails; a region found by relations holds every point
+    that differs.
+    """
     proof = prove(one, two)
     if proof.reason:
         assert proof.verdict == DIFFERENT
@@ -99,7 +101,9 @@ def with_constants(data: Any, scope: Any) -> Any:
 @settings(max_examples=100)
 @given(st.data(), st.booleans())
 def test_random_scopes_with_constants(data: Any, functions: bool) -> None:
-    """Constants are numbers: what a changed value or another form changes is found, and nothing else."""
+    """Constants are numbers: what a changed value or another form changes is found, and nothing
+    else.
+    """
     scope, constants = with_constants(
         data,
         inlined(as_program(data.draw(strategies.scopes(functions=functions, truths=functions)))),

@@ -1,4 +1,6 @@
-"""No candidate is wrong: every one has the values of what was searched, and wrong rules are caught by proof."""
+"""No candidate is wrong: every one has the values of what was searched, and wrong rules are caught
+by proof.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +31,9 @@ MANY = Budget(depth=12, states=40, seconds=60, candidates=200)
 
 
 def assert_all_equal(expression, budget, seed=0):
-    """Every candidate, evaluated beside the original on integers; fractions are compared to many digits."""
+    """Every candidate, evaluated beside the original on integers; fractions are compared to many
+    digits.
+    """
     program = as_program(expression)
     assume(
         all(
@@ -74,7 +78,9 @@ def test_candidates_of_random_expressions_are_equal(expression, seed):
 
 
 def assert_all_equal_for_a_thousand(expressions, budget):
-    """Other examples at each call: ten calls are ten tests, which end one by one and run side by side."""
+    """Other examples at each call: ten calls are ten tests, which end one by one and run side by
+    side.
+    """
 
     @settings(
         max_examples=1_000,

@@ -1,4 +1,6 @@
-"""Records are JSON with a schema; a broken, foreign or newer file is a RecordError and changes nothing (design §13)."""
+"""Records are JSON with a schema; a broken, foreign or newer file is a RecordError and changes
+nothing (design §13).
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""A derivation as a script: running it makes the same program again, whatever the program is made of."""
+"""A derivation as a script: running it makes the same program again, whatever the program is made
+of.
+"""
 
 from __future__ import annotations
 

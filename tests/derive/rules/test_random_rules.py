@@ -1,4 +1,6 @@
-"""Each rule alone on random raw expressions: every move that it proposes keeps every value, exactly (design §6)."""
+"""Each rule alone on random raw expressions: every move that it proposes keeps every value, exactly
+(design §6).
+"""
 
 from __future__ import annotations
 
@@ -29,7 +31,9 @@ def test_every_move_on_random_scopes_keeps_every_value(rule):
 
 @pytest.mark.parametrize("rule", ALONE, ids=lambda r: r.name)
 def test_every_move_on_random_truths_keeps_every_value(rule):
-    """Inner scopes of comparisons, read as numbers or to choose by: in their place, `Ne(m[i], 0)` became true whatever they said."""
+    """Inner scopes of comparisons, read as numbers or to choose by: in their place, `Ne(m[i], 0)`
+    became true whatever they said.
+    """
     check_rule(
         rule,
         examples=EXAMPLES,
@@ -56,7 +60,9 @@ def test_every_move_on_random_programs_keeps_every_value(rule):
 
 @st.composite
 def statements(draw):
-    """Programs whose statements read each other: random ones, and random scopes with some of their inner scopes named."""
+    """Programs whose statements read each other: random ones, and random scopes with some of their
+    inner scopes named.
+    """
     if draw(st.booleans()):
         return draw(strategies.programs())
     program = draw(prepared("variable substitution"))
@@ -76,7 +82,9 @@ def prepared(draw, first):
 
 @st.composite
 def siblings(draw):
-    """Two statements that are the same but for the tensors that they read; and cut-up scopes, for the other kind of merging."""
+    """Two statements that are the same but for the tensors that they read; and cut-up scopes, for
+    the other kind of merging.
+    """
     if draw(st.booleans()):
         return draw(prepared("expression splitting"))
     scope = draw(strategies.scopes(max_points=60))

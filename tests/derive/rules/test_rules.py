@@ -141,11 +141,12 @@ def test_tightening_undoes_relaxing():
     tight = apply(relaxed, only(relaxed, "boundary tightening"), ALL)
     assert (
         str(relaxed)
-        == "O[h:6, f:2] = Sum[r:3]((L[r:3, t:-1:7, f:2](Sum[c:3](A.pad(1, 0)[t, c]*K[r, f, c])))[r, h + r - 1, f])"
+        == "O[h:6, f:2] = Sum[r:3]((L[r:3, t:-1:7, f:2](Sum[c:3](A.pad(1, 0)[t, c]*K[r, "
+        "f, c])))[r, h + r - 1, f])"
     )
     assert (
-        str(tight)
-        == "O[h:6, f:2] = Sum[r:3]((L[r:3, t:6, f:2](Sum[c:3](A[t, c]*K[r, f, c]))).pad(0, 1, 0)[r, h + r - 1, f])"
+        str(tight) == "O[h:6, f:2] = Sum[r:3]((L[r:3, t:6, f:2](Sum[c:3](A[t, c]*K[r, f, "
+        "c]))).pad(0, 1, 0)[r, h + r - 1, f])"
     )
     again = apply(
         tight,

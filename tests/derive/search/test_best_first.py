@@ -1,4 +1,6 @@
-"""The search finds matrix multiplication and OffsetAdd by itself, on any layout and padding; answers are proven and checked."""
+"""The search finds matrix multiplication and OffsetAdd by itself, on any layout and padding;
+answers are proven and checked.
+"""
 
 from __future__ import annotations
 
@@ -142,7 +144,8 @@ def test_a_derivation_saves_loads_and_replays(tmp_path):
         ea.parse("O[i] += A[i,k]*B[k]", A=(5, 7), B=(7,)),
         ea.parse("O[i] = Max(A[i], 0)", A=(5,)),
         ea.parse(
-            "S[i] = Max[j](A[i,j])\nE_[i,j] = exp(A[i,j] - S[i])\nO[i,j] = E_[i,j]/Sum[k:7](E_[i,k])",
+            "S[i] = Max[j](A[i,j])\nE_[i,j] = exp(A[i,j] - S[i])\nO[i,j] = "
+            "E_[i,j]/Sum[k:7](E_[i,k])",
             A=(5, 7),
         ),
     ],

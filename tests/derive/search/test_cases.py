@@ -1,4 +1,6 @@
-"""The search finds the known forms of every case, from any spelling; what it finds is proven, and exact where that can be computed."""
+"""The search finds the known forms of every case, from any spelling; what it finds is proven, and
+exact where that can be computed.
+"""
 
 from __future__ import annotations
 
@@ -63,7 +65,9 @@ def found(name, size, states=None):
 
 
 def first(name, form, size, bounds=(None,)):
-    """The candidate of a form that is found soonest, within the first of some bounds of the states within which there is one."""
+    """The candidate of a form that is found soonest, within the first of some bounds of the states
+    within which there is one.
+    """
     example = getattr(CASES[name], size)()
     hits = next(
         (
@@ -164,7 +168,9 @@ def test_every_form_runs_at_the_real_size(name, form):
 
 
 def respelled(scope: Scope, rng: random.Random, axes: bool = False) -> Scope:
-    """The scope with other names and, for sums, another order of indices; with `axes` the order of its own is another one too."""
+    """The scope with other names and, for sums, another order of indices; with `axes` the order of
+    its own is another one too.
+    """
 
     def named(iterators):
         return {it.index: Index(f"{rng.choice('xyzuvab')}{next(numbers)}") for it in iterators}
@@ -200,7 +206,9 @@ def respelled(scope: Scope, rng: random.Random, axes: bool = False) -> Scope:
 
 
 def renamed(program: Program, seed: int) -> Program:
-    """Other names everywhere, and another order of what is summed and, where nothing reads the result, of its axes."""
+    """Other names everywhere, and another order of what is summed and, where nothing reads the
+    result, of its axes.
+    """
     rng = random.Random(seed)
     alone = len(program.statements) == 1
     return Program(

@@ -1,4 +1,6 @@
-"""Known derivations as chains of moves, each one found among `moves(program, [rule])`: proven at real sizes, exact at small ones."""
+"""Known derivations as chains of moves, each one found among `moves(program, [rule])`: proven at
+real sizes, exact at small ones.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,9 @@ SPLIT, RENAME, MERGE, RELAX, TIGHTEN = (
 
 
 def take(program, rule, path=None, **wanted):
-    """The program after the first move of a rule whose arguments are the wanted ones, or fulfil them; replayed from JSON."""
+    """The program after the first move of a rule whose arguments are the wanted ones, or fulfil
+    them; replayed from JSON.
+    """
     found = [
         m
         for m in moves(program, [ALL[rule]], path)

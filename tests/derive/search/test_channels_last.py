@@ -1,4 +1,6 @@
-"""Channels come last by moves that keep every value, and only where there are many that are not last already."""
+"""Channels come last by moves that keep every value, and only where there are many that are not
+last already.
+"""
 
 from __future__ import annotations
 
@@ -64,7 +66,7 @@ def test_convolutions(options: dict[str, Any]) -> None:
     assert inner.shape[-1] == 10
     (found,) = convolution_channels(inner)
     assert (
-        found.made == (3,)
+        found.produced == (3,)
         and found.summed == (found.access.tensor.rank - 1,)
         and found.access.tensor.shape[-1] == 9
     )

@@ -1,4 +1,6 @@
-"""States that follow a state: what is alike moves together, which comes first, and when nothing better is expected any more."""
+"""States that follow a state: what is alike moves together, which comes first, and when nothing
+better is expected any more.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,9 @@ from einalg.language.ir.program import as_program
 
 
 def phases(channels=8, size=5, filters=4):
-    """A transposed convolution of stride 2, whose four phases are sums of the same extents and other offsets; and the first split by phases."""
+    """A transposed convolution of stride 2, whose four phases are sums of the same extents and
+    other offsets; and the first split by phases.
+    """
     weights = ea.tensor("K", (channels, filters, 4, 4), role="weight")
     program = as_program(
         ops.conv_transpose2d(
@@ -58,7 +62,9 @@ def test_phases_that_differ_in_an_offset_are_gathered_together():
 
 
 def test_both_axes_of_all_phases_are_factorised_early():
-    """What does less work comes first, so that a second factorisation does not wait for copies of phases."""
+    """What does less work comes first, so that a second factorisation does not wait for copies of
+    phases.
+    """
     program, _ = phases(channels=256, size=8, filters=128)
     found = search(program, Budget(states=30, seconds=60))[0]
     axes = [

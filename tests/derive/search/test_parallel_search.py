@@ -1,4 +1,6 @@
-"""A search on executors: the same programs, moves, order and statistics as in one process, also when workers die."""
+"""A search on executors: the same programs, moves, order and statistics as in one process, also
+when workers die.
+"""
 
 from __future__ import annotations
 

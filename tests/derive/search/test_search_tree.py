@@ -147,7 +147,8 @@ def test_a_derivation_plots_what_it_explored():
 
 def test_labels_that_differ_look_different():
     moves = [
-        f"staging at O.0.0: access=1, axes=(c, f, r, s, n, h, w), subscripts=(y0, y1, {k}), more={'x' * 80}{k}"
+        "staging at O.0.0: access=1, axes=(c, f, r, s, n, h, w), subscripts=(y0, y1, "
+        f"{k}), more={'x' * 80}{k}"
         for k in range(12)
     ]
     rows = [ROWS[0], *(SearchNode(k, 0, move, 1.0, False, None) for k, move in enumerate(moves, 1))]

@@ -1,4 +1,6 @@
-"""`torch.compile` with einalg: graph breaks, changed shapes, changed weights, writes to inputs, and what is refused."""
+"""`torch.compile` with einalg: graph breaks, changed shapes, changed weights, writes to inputs, and
+what is refused.
+"""
 
 from __future__ import annotations
 
@@ -72,7 +74,9 @@ def test_a_module_with_changing_batches_and_weights(graphs: list[Graph]) -> None
 
 
 def test_what_makes_a_call_another_one(graphs: list[Graph]) -> None:
-    """Other memory of a weight, another weight, other elements; versions that are known already come back."""
+    """Other memory of a weight, another weight, other elements; versions that are known already
+    come back.
+    """
     linear = torch.nn.Linear(3, 4).eval()
     fast, x = compiled(linear), torch.randn(2, 3)
 

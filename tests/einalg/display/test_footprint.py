@@ -1,4 +1,6 @@
-"""Pictures of domains and of what is read: the sets are those that enumeration finds, point by point."""
+"""Pictures of domains and of what is read: the sets are those that enumeration finds, point by
+point.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +30,9 @@ EXPRESSIONS = {
 
 
 def enumerated(scope, point=None):
-    """For each tensor the elements that all points, or one, read; and the points that read outside a tensor."""
+    """For each tensor the elements that all points, or one, read; and the points that read outside
+    a tensor.
+    """
     elements, border, domain = {}, set(), set()
     for values in product(*(range(it.low, it.high) for it in scope.iterators)):
         env = dict(zip(scope.indices, values))

@@ -19,7 +19,8 @@ def pytest_terminal_summary(terminalreporter: Any) -> None:
     )
     if cases:
         terminalreporter.write_line(
-            f"onnx: {len(cases)} cases are not expressed that the table for another version does not know"
+            f"onnx: {len(cases)} cases are not expressed that the table for another "
+            "version does not know"
         )
         for case in cases:
             terminalreporter.write_line(f"  {case}")

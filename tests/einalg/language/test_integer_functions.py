@@ -1,6 +1,8 @@
-"""Functions of whole numbers have Python's values: through both doors, substituted, fused, printed, compiled and proven.
+"""Functions of whole numbers have Python's values: through both doors, substituted, fused, printed,
+compiled and proven.
 
-What is expected is Python's own `eval` of the same text on fractions, which shares no line with einalg.
+What is expected is Python's own `eval` of the same text on fractions, which shares no line with
+einalg.
 """
 
 from __future__ import annotations
@@ -161,7 +163,9 @@ def test_functions_of_whole_numbers(text: str) -> None:
 
 @pytest.mark.parametrize("text", ISSUES)
 def test_remainders_of_sympy(text: str) -> None:
-    """SymPy's own `Mod`, which it evaluates before einalg sees it, is right where no part of it is known to be whole."""
+    """SymPy's own `Mod`, which it evaluates before einalg sees it, is right where no part of it is
+    known to be whole.
+    """
     if "sign" in text or "Piecewise" in text:
         pytest.skip("SymPy knows that these are whole numbers, and is wrong by itself")
     made = built(text, SYMPY_DOOR)

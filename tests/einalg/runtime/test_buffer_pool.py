@@ -1,4 +1,6 @@
-"""Large results lie where earlier ones did that nobody has any more, and never where somebody has one."""
+"""Large results lie where earlier ones did that nobody has any more, and never where somebody has
+one.
+"""
 
 from __future__ import annotations
 

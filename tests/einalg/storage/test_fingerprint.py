@@ -15,7 +15,7 @@ import pytest
 import einalg as ea
 from codegen.lowering.schedule import DEFAULT
 from codegen.measure import calibration
-from codegen.program.build import state
+from codegen.program.build_problem import build_state
 from codegen.targets.c.compiler import Compiler
 from derive.cost.model import MeasuredCostModel, Roofline
 from derive.programs.layers import LAYERS, SearchedLayer, known_layer, layer_key
@@ -99,7 +99,7 @@ def store_layer() -> None:
 
 
 def kernel_state() -> str:
-    return state(COMPILER, DEFAULT)
+    return build_state(COMPILER, DEFAULT)
 
 
 CHANGED = {

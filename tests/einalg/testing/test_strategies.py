@@ -1,4 +1,6 @@
-"""The random expressions that other tests rely on: valid, varied, small, and shrinking to something short."""
+"""The random expressions that other tests rely on: valid, varied, small, and shrinking to something
+short.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Expressions whose loops say which numbers of a constant are read: steps are written out with these numbers."""
+"""Expressions whose loops say which numbers of a constant are read: steps are written out with
+these numbers.
+"""
 
 from __future__ import annotations
 

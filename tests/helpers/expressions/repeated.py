@@ -1,4 +1,6 @@
-"""Reductions that do not depend on some of the loops around them: these are not to compute them again."""
+"""Reductions that do not depend on some of the loops around them: these are not to compute them
+again.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Exchange of space for channels or batch, enlargement and windows: against torch, or against NumPy's reshape and transpose."""
+"""Exchange of space for channels or batch, enlargement and windows: against torch, or against
+NumPy's reshape and transpose.
+"""
 
 from __future__ import annotations
 
@@ -89,7 +91,9 @@ def pixel_unshuffle(rng: Any) -> Any:
 def _in_blocks(
     rng: Any,
 ) -> tuple[int, int, int, tuple[int, int], tuple[tuple[int, int], ...], tuple[int, int]]:
-    """Batch, channels, whether channels come last, the block, the margins, the number of blocks along each axis."""
+    """Batch, channels, whether channels come last, the block, the margins, the number of blocks
+    along each axis.
+    """
     block = (size(rng, 1, 3), size(rng, 1, 3))
     counts = (size(rng, 1, 3), size(rng, 1, 3))
     margins = tuple(

@@ -39,7 +39,9 @@ def _exactly(tensor: Any) -> Any:
 
 
 def _windows(rng: Any, spatial: str) -> Any:
-    """Sizes, taps, strides, dilations and paddings (as given, and as pairs) of which at least one window fits."""
+    """Sizes, taps, strides, dilations and paddings (as given, and as pairs) of which at least one
+    window fits.
+    """
     rank = len(spatial)
     sizes, taps = (
         [size(rng, 1, SMALL[rank - 1]) for _ in spatial],

@@ -1,4 +1,6 @@
-"""Poolings against torch in float64 where it has the parameters, else against a NumPy loop over windows."""
+"""Poolings against torch in float64 where it has the parameters, else against a NumPy loop over
+windows.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +26,9 @@ def _points(n: int, extent: int, stride: int, before: int, after: int, ceil_mode
 def _window(
     rng: Any, largest: int, symmetric: bool, ceil_mode: bool
 ) -> tuple[int, int, int, int, tuple[int, int], int]:
-    """Size, kernel, stride, dilation, padding and points of one axis, of which every window holds an element."""
+    """Size, kernel, stride, dilation, padding and points of one axis, of which every window holds
+    an element.
+    """
     while True:
         n, kernel, stride, dilation = (
             size(rng, 1, largest),

@@ -10,7 +10,9 @@ from tests.helpers.operators.harness import case, flip, floats, size, torch_modu
 
 
 def _cell(rng: Any, gates: int, states: tuple[str, ...]) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Arrays and tensors by the name of the parameter; a bias that is absent is None, states are named like the outputs at times."""
+    """Arrays and tensors by the name of the parameter; a bias that is absent is None, states are
+    named like the outputs at times.
+    """
     torch_module()
     batch, inputs, hidden = (
         [size(rng, 1, 3)] if flip(rng, 0.8) else [],

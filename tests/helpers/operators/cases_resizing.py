@@ -53,7 +53,9 @@ def upsample_linear_by_a_factor(rng: Any) -> Any:
 
 
 def _cubically(values: Any, axis: int, new: int, corners: bool, scale: float | None = None) -> Any:
-    """Each position by the cubic of the four elements around it, those beyond the ends being the first and last ones."""
+    """Each position by the cubic of the four elements around it, those beyond the ends being the
+    first and last ones.
+    """
     old, a = values.shape[axis], -0.75
     places = _places(old, new, corners, scale)
     weights = np.zeros((new, old))

@@ -7,8 +7,10 @@ A module `tests/helpers/operators/cases_*.py` registers them:
         ...
         return ops.matmul(A, B), {"A": a, "B": b}, np.matmul(a, b)
 
-`expected` is an array, or a dict of arrays by output name for a program of several outputs. Integer and bool arrays must be met
-exactly, others to 1e-9. `tests/einalg/language/ops/test_operators.py` runs every case of every operator, and fails where there is none.
+`expected` is an array, or a dict of arrays by output name for a program of several outputs. Integer
+and bool arrays must be met
+exactly, others to 1e-9. `tests/einalg/language/ops/test_operators.py` runs every case of every
+operator, and fails where there is none.
 """
 
 from __future__ import annotations

@@ -1,4 +1,6 @@
-"""Operands of every kind that hold a given array, so that an operator is tested on more than plain tensors."""
+"""Operands of every kind that hold a given array, so that an operator is tested on more than plain
+tensors.
+"""
 
 from __future__ import annotations
 
@@ -18,9 +20,11 @@ Made = tuple[Any, Array, Array]
 
 
 def readable(rng: np.random.Generator, array: Array, name: str = "x") -> tuple[Any, Array, Array]:
-    """An operand of the shape of `array`, the array to give for the tensor `name` under it, and the operand's elements.
+    """An operand of the shape of `array`, the array to give for the tensor `name` under it, and the
+    operand's elements.
 
-    A tensor, one whose axes do not start at 0, a scope with such axes, a scope without a value in its first rows, or a
+    A tensor, one whose axes do not start at 0, a scope with such axes, a scope without a value in
+    its first rows, or a
     padded view; the last two have other elements than `array` where they are filled up.
     """
     kinds = [_tensor, _shifted_tensor, _shifted_scope]

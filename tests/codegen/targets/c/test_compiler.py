@@ -36,7 +36,8 @@ def wrapper(path: Path, refused: str) -> Path:
     """The system's compiler, which refuses some flags."""
     return script(
         path,
-        f'case "$*" in {refused}) echo "unrecognized option" >&2; exit 1;; esac\nexec {compiler().command[0]} "$@"',
+        f'case "$*" in {refused}) echo "unrecognized option" >&2; exit 1;; esac\nexec '
+        f'{compiler().command[0]} "$@"',
     )
 
 

@@ -1,4 +1,6 @@
-"""Code for processors with NEON: compiled for aarch64, run by an emulator, and compared with NumPy in double precision."""
+"""Code for processors with NEON: compiled for aarch64, run by an emulator, and compared with NumPy
+in double precision.
+"""
 
 from __future__ import annotations
 
@@ -43,7 +45,9 @@ NESTS = (generated_bands, generated_stencils, cost_model)
 
 @dataclass(frozen=True)
 class Case:
-    """A program of one operator, or of one with a statement that reads its results. `by_tiles` where its code must have vectors of its own."""
+    """A program of one operator, or of one with a statement that reads its results. `by_tiles`
+    where its code must have vectors of its own.
+    """
 
     make: Callable[[], Any]
     by_tiles: bool = True
@@ -158,7 +162,8 @@ CASES = {
     "softmax": Case(EXPRESSIONS["softmax"], by_tiles=False),
     "functions": Case(
         text(
-            "O[i,j] = exp(-A[i,j]**2) + tanh(A[i,j])*sin(A[i,j])*erf(A[i,j]) + Max(A[i,j], 0.1)**1.5",
+            "O[i,j] = exp(-A[i,j]**2) + tanh(A[i,j])*sin(A[i,j])*erf(A[i,j]) + "
+            "Max(A[i,j], 0.1)**1.5",
             A=(7, 61),
         ),
         by_tiles=False,
@@ -211,7 +216,9 @@ class Built:
     program: Path
 
     def code(self, name: str) -> str:
-        """The instructions of a case; the compiler makes functions of their own of what threads share."""
+        """The instructions of a case; the compiler makes functions of their own of what threads
+        share.
+        """
         parts = re.split(
             r"^[0-9a-f]+ <(\S+)>:$",
             run(DUMP, "-d", "kernels.o", folder=self.program.parent),
@@ -335,7 +342,8 @@ def test_a_compiler_of_the_machine_is_told_the_processor(tmp_path: Path) -> None
     """And not its instructions alone, which say nothing of how long they take."""
     path = tmp_path / "gcc"
     path.write_text(
-        f'#!/bin/bash\nset -- "${{@/-mcpu=native/{PROCESSOR}}}"\nexec {COMPILER} "${{@/-march=native/-march=armv8-a}}"\n'
+        f'#!/bin/bash\nset -- "${{@/-mcpu=native/{PROCESSOR}}}"\nexec {COMPILER} '
+        f'"${{@/-march=native/-march=armv8-a}}"\n'
     )
     path.chmod(0o755)
     flags = compiler(command=str(path)).flags

@@ -60,7 +60,9 @@ def test_large_reductions_are_bounded_and_not_guarded() -> None:
 
 
 def test_names_that_c_reserves() -> None:
-    """Tensors and indices may have any names: C's, the library's, each other's, and letters beyond ASCII."""
+    """Tensors and indices may have any names: C's, the library's, each other's, and letters beyond
+    ASCII.
+    """
     double, exp, accent = ea.indices("double exp é")
     a, b = ea.tensor("double", (4, 5, 6)), ea.tensor("float", (6,))
     scope = ea.L[double, exp](
@@ -141,7 +143,8 @@ def test_index_helpers(c: str) -> None:
     )
     gathers = "\n".join(
         f"void gather{d}_{size}(const float *restrict a, float *restrict out) {{\n"
-        f"  #pragma omp simd\n  for ({c} i = 0; i < {size}; ++i) out[i] = a[{index_function('floor_mod', c)}(-i, {d})];\n}}"
+        f"  #pragma omp simd\n  for ({c} i = 0; i < {size}; ++i) out[i] = "
+        f"a[{index_function('floor_mod', c)}(-i, {d})];\n}}"
         for d in (2, 3, 5)
         for size in (2, 4, 9)
     )
@@ -201,7 +204,9 @@ def test_blocks_of_a_sum_with_one_block_left() -> None:
 def test_terms_that_lie_side_by_side_are_not_written_out_for_results_that_do_not(
     expression: str, count: int
 ) -> None:
-    """Vectors of results would gather their terms one by one, and a compiler takes half a minute over that where these lie far apart."""
+    """Vectors of results would gather their terms one by one, and a compiler takes half a minute
+    over that where these lie far apart.
+    """
     shapes = {"A": (30, 32), "B": (30, 32), "C": (32, 30)}
     program = as_program(
         ea.parse(

@@ -1,4 +1,6 @@
-"""Functions that generated C computes itself: within a few units of the last place, also where values are too large, too small, or none."""
+"""Functions that generated C computes itself: within a few units of the last place, also where
+values are too large, too small, or none.
+"""
 
 from __future__ import annotations
 
@@ -56,7 +58,8 @@ def compiled(name: str, compiler: Compiler) -> Any:
         "\n".join(
             [
                 *lines,
-                f"void run(const float *restrict x, float *restrict y, int64_t n) {{\n  {loop}\n}}\n",
+                f"void run(const float *restrict x, float *restrict y, int64_t n) {{\n  "
+                f"{loop}\n}}\n",
             ]
         )
     )
@@ -86,7 +89,9 @@ def check(name: str, x: np.ndarray, found: np.ndarray) -> None:
 @pytest.mark.parametrize("way", COMPILERS)
 @pytest.mark.parametrize("name", NAMES)
 def test_values(name: str, way: str) -> None:
-    """Of all sizes, with each exponent and sign, and near the ends of where the function is finite and not yet steady."""
+    """Of all sizes, with each exponent and sign, and near the ends of where the function is finite
+    and not yet steady.
+    """
     random = np.random.default_rng(0)
     run = compiled(name, COMPILERS[way])
     bits = random.integers(0, 1 << 32, COUNT, np.uint32).view(SINGLE)

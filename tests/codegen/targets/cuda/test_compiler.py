@@ -1,4 +1,6 @@
-"""nvcc: every kernel compiles for old and new devices, within their registers; and what is said where it fails."""
+"""nvcc: every kernel compiles for old and new devices, within their registers; and what is said
+where it fails.
+"""
 
 from __future__ import annotations
 
@@ -37,7 +39,9 @@ MOST_REGISTERS = 128  # of the kernels above: at least 512 threads on a multipro
 
 @needs_nvcc
 def test_kernels_compile_for_every_architecture() -> None:
-    """All expressions of the other tests, under both schedules: nothing is spilled, and shared memory is what was computed."""
+    """All expressions of the other tests, under both schedules: nothing is spilled, and shared
+    memory is what was computed.
+    """
     for schedule, max_grid, architectures in (
         (None, None, ARCHITECTURES),
         (TIGHT, TIGHT_GRID, ARCHITECTURES[-1:]),
@@ -57,7 +61,9 @@ def test_kernels_compile_for_every_architecture() -> None:
 
 
 def shared_bytes(kernel: Function) -> list[int]:
-    """The bytes of shared memory that nvcc may state: the last array, of its choice, is not padded, and a device may take some for itself."""
+    """The bytes of shared memory that nvcc may state: the last array, of its choice, is not padded,
+    and a device may take some for itself.
+    """
     shared = launch(kernel).shared
     sizes = [
         prod(n.buf.shape) * element_size(n.buf.dtype)

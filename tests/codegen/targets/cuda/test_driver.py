@@ -1,4 +1,6 @@
-"""Programs for a device: on a fake one that runs kernels by the shim, and what is said where there is none."""
+"""Programs for a device: on a fake one that runs kernels by the shim, and what is said where there
+is none.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +12,7 @@ import pytest
 
 import einalg as ea
 from codegen.measure.calibration import identity, kernel_timers
-from codegen.program.compile import checked, compile_program
+from codegen.program.compile import checked_kernels, compile_program
 from codegen.program.cuda_executable import CudaCompiled, compile_cuda
 from codegen.targets.cuda.device.array import DeviceArray
 from codegen.targets.cuda.device.nvcc import Nvcc
@@ -26,7 +28,9 @@ SHAPES = dict(A=(5, 7), B=(7, 3), C=(3,))
 
 def compiled(device: FakeDevice, text: str = TEXT, **shapes: Any) -> CudaCompiled:
     program = as_program(ea.parse(text, **(shapes or SHAPES)))
-    return compile_cuda(program, checked(program, None), driver=lambda: device, assemble=assemble)
+    return compile_cuda(
+        program, checked_kernels(program, None), driver=lambda: device, assemble=assemble
+    )
 
 
 def given(**shapes: Any) -> dict[str, Any]:
@@ -76,7 +80,9 @@ def test_several_outputs_and_bfloat16() -> None:
     a = ea.tensor("A", (5,), "bf16")
     i = ea.indices("i")
     program = Program([("P", ea.L[i](a[i] * 2)), ("Q", ea.L[i](a[i] + 1))], ("P", "Q"))
-    run = compile_cuda(program, checked(program, None), driver=lambda: device, assemble=assemble)
+    run = compile_cuda(
+        program, checked_kernels(program, None), driver=lambda: device, assemble=assemble
+    )
     values = np.array([1, 2.5, -3, 0.1, np.inf])
     found = run(A=values)
     assert set(found) == {"P", "Q"}
@@ -133,7 +139,9 @@ def test_strided_and_unaligned_device_arrays_are_refused() -> None:
     ],
 )
 def test_arrays_that_another_stream_may_still_write(stream: dict[str, Any], waits: int) -> None:
-    """Kernels run on the default stream, which waits for itself; a stream of somebody else is waited for before the first kernel."""
+    """Kernels run on the default stream, which waits for itself; a stream of somebody else is
+    waited for before the first kernel.
+    """
     device, arrays = FakeDevice(), given()
     there = device.array(arrays["A"])
 
@@ -187,7 +195,9 @@ def test_tensor_cores_multiply_f32_where_the_accuracy_allows_it() -> None:
 
 
 def test_kernels_are_timed_as_the_accuracy_allows(monkeypatch: pytest.MonkeyPatch) -> None:
-    """By themselves too tensor cores multiply f32 where they do in the program; what was measured without them is not taken for it."""
+    """By themselves too tensor cores multiply f32 where they do in the program; what was measured
+    without them is not taken for it.
+    """
     device, texts = FakeDevice(), list[str]()
     monkeypatch.setattr(device, "elapsed", lambda run: (run(), 1.0)[1])
     monkeypatch.setattr("codegen.program.cuda_executable.find_driver", lambda: device)
@@ -271,7 +281,7 @@ def test_without_a_device(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_without_nvcc(monkeypatch: pytest.MonkeyPatch) -> None:
     device = FakeDevice()
     program = as_program(ea.parse(TEXT, **SHAPES))
-    run = compile_cuda(program, checked(program, None), driver=lambda: device)
+    run = compile_cuda(program, checked_kernels(program, None), driver=lambda: device)
     monkeypatch.setattr("codegen.targets.cuda.device.nvcc.find_nvcc", lambda: None)
     with pytest.raises(DeviceError, match=r"nvcc is not found.*\n.*CUDA_HOME"):
         run(**given())

@@ -1,4 +1,6 @@
-"""Every kind of expression as CUDA, run on the CPU, has the value that the reference evaluator and the C route give."""
+"""Every kind of expression as CUDA, run on the CPU, has the value that the reference evaluator and
+the C route give.
+"""
 
 from __future__ import annotations
 

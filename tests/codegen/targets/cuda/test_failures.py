@@ -1,4 +1,6 @@
-"""What fails on a device is said in our words: no memory, a kernel that does not start or does not end well, results that are not there."""
+"""What fails on a device is said in our words: no memory, a kernel that does not start or does not
+end well, results that are not there.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +11,7 @@ import numpy as np
 import pytest
 
 import einalg as ea
-from codegen.program.compile import checked
+from codegen.program.compile import checked_kernels
 from codegen.program.cuda_executable import compile_cuda
 from codegen.targets.cuda.device.pycuda import PyCuda
 from codegen.targets.cuda.launch import Launch
@@ -44,7 +46,10 @@ def stub(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
 def run(device: PyCuda) -> Any:
     program = as_program(ea.parse(TEXT, **SHAPES))
     return compile_cuda(
-        program, checked(program, None), driver=lambda: device, assemble=lambda text, sm: b""
+        program,
+        checked_kernels(program, None),
+        driver=lambda: device,
+        assemble=lambda text, sm: b"",
     )(A=np.zeros(SIZE))
 
 
@@ -56,7 +61,8 @@ def test_a_device_that_works(stub: Any) -> None:
 def test_no_memory(stub: Any) -> None:
     with pytest.raises(
         DeviceError,
-        match=rf"a stub has no memory for {4 * SIZE} bytes more: 1000 of 2000 bytes are free\n  free arrays",
+        match=rf"a stub has no memory for {4 * SIZE} bytes more: 1000 of 2000 bytes are "
+        r"free\n  free arrays",
     ):
         run(stub(1000))
 
@@ -95,7 +101,10 @@ def test_a_program_that_failed_runs_again(stub: Any) -> None:
     device = stub(1000)
     program = as_program(ea.parse(TEXT, **SHAPES))
     compiled = compile_cuda(
-        program, checked(program, None), driver=lambda: device, assemble=lambda text, sm: b""
+        program,
+        checked_kernels(program, None),
+        driver=lambda: device,
+        assemble=lambda text, sm: b"",
     )
     with pytest.raises(DeviceError, match="no memory"):
         compiled(A=np.zeros(SIZE))
@@ -110,7 +119,7 @@ def test_a_driver_without_a_device_at_the_first_call_only() -> None:
         raise DeviceError("there is no CUDA device here")
 
     program = as_program(ea.parse(TEXT, **SHAPES))
-    compiled = compile_cuda(program, checked(program, None), driver=none)
+    compiled = compile_cuda(program, checked_kernels(program, None), driver=none)
     assert "__global__" in compiled.source("cuda")
     with pytest.raises(DeviceError, match="no CUDA device"):
         compiled(A=np.zeros(SIZE))

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import einalg as ea
-from codegen.program.compile import checked
+from codegen.program.compile import checked_kernels
 from codegen.program.cuda_executable import compile_cuda
 from codegen.targets.cuda.device.array import DeviceArray
 from codegen.targets.cuda.device.find import find_driver
@@ -36,7 +36,7 @@ def device() -> Any:
 
 
 def run(program: Program, arrays: Any, schedule: Any = CUDA_DEFAULT) -> dict[str, Any]:
-    found = compile_cuda(program, checked(program, None), schedule)(
+    found = compile_cuda(program, checked_kernels(program, None), schedule)(
         **{name: arrays[name] for name in program.inputs}
     )
     return found if isinstance(found, dict) else {program.outputs[0]: found}
@@ -73,13 +73,15 @@ def test_every_order_of_threads_is_one_result() -> None:
     """A race would show as runs that differ."""
     program = as_program(LARGE["product"]())
     arrays = arrays_for("again", program)
-    compiled = compile_cuda(program, checked(program, None))
+    compiled = compile_cuda(program, checked_kernels(program, None))
     first = compiled(**arrays)
     assert all(np.array_equal(first, compiled(**arrays)) for _ in range(20))
 
 
 def test_kernels_that_are_started_together() -> None:
-    """One by one at first, and as a graph where a call meets the same addresses again; each has values of its own."""
+    """One by one at first, and as a graph where a call meets the same addresses again; each has
+    values of its own.
+    """
     driver = find_driver()
     program = as_program(
         ea.parse(
@@ -89,7 +91,7 @@ def test_kernels_that_are_started_together() -> None:
             C=(17,),
         )
     )
-    compiled, copy = (compile_cuda(program, checked(program, None)) for _ in range(2))
+    compiled, copy = (compile_cuda(program, checked_kernels(program, None)) for _ in range(2))
     rng = np.random.default_rng(1)
     several = [
         {
@@ -129,7 +131,7 @@ def test_arrays_of_torch_pass_by_address() -> None:
         pytest.skip("torch has no CUDA here")
     a = torch.rand(100, 200, device="cuda")
     program = as_program(ea.parse("O[i] += A[i,j]", A=(100, 200)))
-    found = compile_cuda(program, checked(program, None))(A=a)
+    found = compile_cuda(program, checked_kernels(program, None))(A=a)
     assert isinstance(found, DeviceArray)
     torch.testing.assert_close(torch.as_tensor(found, device="cuda"), a.sum(1))
 

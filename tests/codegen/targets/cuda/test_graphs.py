@@ -1,4 +1,6 @@
-"""Kernels that are started together, on a fake device: which memory they meet, what is kept, and what is done without graphs."""
+"""Kernels that are started together, on a fake device: which memory they meet, what is kept, and
+what is done without graphs.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +14,7 @@ import numpy as np
 import pytest
 
 import einalg as ea
-from codegen.program.compile import checked
+from codegen.program.compile import checked_kernels
 from codegen.program.cuda_executable import CudaCompiled, compile_cuda
 from codegen.targets.cuda.device.graph_cache import MAX_CACHED_GRAPHS, GraphCache
 from codegen.targets.cuda.device.memory_pool import MemoryPool, acquire, allocate
@@ -31,7 +33,7 @@ RNG = np.random.default_rng(5)
 def compiled(device: FakeDevice, **places: Any) -> CudaCompiled:
     program = as_program(ea.parse(TEXT, **SHAPES))
     return compile_cuda(
-        program, checked(program, None), driver=lambda: device, assemble=assemble, **places
+        program, checked_kernels(program, None), driver=lambda: device, assemble=assemble, **places
     )
 
 
@@ -166,7 +168,9 @@ def test_without_graphs_kernels_are_launched_one_by_one(failing: str) -> None:
 def test_one_kernel_is_no_graph() -> None:
     device = FakeDevice()
     program = as_program(ea.parse("O[i] = A[i] + 1", A=(4,)))
-    run = compile_cuda(program, checked(program, None), driver=lambda: device, assemble=assemble)
+    run = compile_cuda(
+        program, checked_kernels(program, None), driver=lambda: device, assemble=assemble
+    )
     for _ in range(3):
         run(A=np.zeros(4))
     assert launches(device) == (3, 0, 0)
@@ -183,11 +187,15 @@ def test_kernels_are_timed_one_by_one() -> None:
 
 
 def test_a_library_between_kernels_parts_them(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Kernels before and after it are started together; where it fails, its own kernel is launched in its place, and later with the others."""
+    """Kernels before and after it are started together; where it fails, its own kernel is launched
+    in its place, and later with the others.
+    """
     device = FakeDevice()
     text = "S[i] = A[i] + 1\nT[i] = S[i]*2\nU[i] = T[i] - 3\nV[i] = U[i]*U[i]\nO[i] = V[i] + T[i]"
     program = as_program(ea.parse(text, A=(6,)))
-    run = compile_cuda(program, checked(program, None), driver=lambda: device, assemble=assemble)
+    run = compile_cuda(
+        program, checked_kernels(program, None), driver=lambda: device, assemble=assemble
+    )
     works = [True]
 
     def library(memory: Any) -> None:
@@ -251,7 +259,9 @@ def given_by(rng: Any) -> dict[str, Any]:
 
 
 def test_memory_that_others_have_seen_is_waited_for() -> None:
-    """A result whose address was read may be in use on any stream; one that was copied, or read by another program of ours, is not."""
+    """A result whose address was read may be in use on any stream; one that was copied, or read by
+    another program of ours, is not.
+    """
     device = FakeDevice()
     there = {name: device.array(array) for name, array in given().items()}
     run = compiled(device)
@@ -280,7 +290,11 @@ def test_results_are_read_by_programs_without_waiting() -> None:
 def compile_again(device: FakeDevice) -> CudaCompiled:
     program = as_program(ea.parse("Y[i,j] = X[i,j] + 1", X=(5, 3)))
     return compile_cuda(
-        program, checked(program, None), CUDA_DEFAULT, driver=lambda: device, assemble=assemble
+        program,
+        checked_kernels(program, None),
+        CUDA_DEFAULT,
+        driver=lambda: device,
+        assemble=assemble,
     )
 
 

@@ -1,4 +1,6 @@
-"""Which kernel a statement becomes, and each kind at the sizes where it is delicate: remainders, few and many points, all types."""
+"""Which kernel a statement becomes, and each kind at the sizes where it is delicate: remainders,
+few and many points, all types.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +27,7 @@ from einalg.language.ir.dtypes import NUMPY
 from tests.helpers.cuda_run import run
 
 i, j, k, m, b, c, f, h, r = ea.indices("i j k m b c f h r")
-TILED = CudaSchedule(contraction=1, tiles=(BlockTile(16, 8, 4, 4, 2),), parts=1)
+TILED = CudaSchedule(min_tiled_products=1, tiles=(BlockTile(16, 8, 4, 4, 2),), max_parts=1)
 
 
 def shared(scope: Any, schedule: CudaSchedule = CUDA_DEFAULT) -> set[str]:
@@ -83,7 +85,7 @@ def test_every_tile(tile: BlockTile) -> None:
         )
     )
     assert tile.is_legal("f64")
-    run([scope], replace(CUDA_DEFAULT, contraction=1, tiles=(tile,)))
+    run([scope], replace(CUDA_DEFAULT, min_tiled_products=1, tiles=(tile,)))
 
 
 def test_reductions_short_and_long() -> None:
@@ -103,9 +105,13 @@ def test_reductions_of_many_outputs_and_indices() -> None:
     triangle = ea.L[i, c](ea.Sum[r](a[i, c, r], where=r <= i))
     run(
         [ea.L[i](ea.Min[c, r](a[i, c, r])), ea.L[r](ea.Sum[i, c](a[i, c, r])), nested, triangle],
-        replace(CUDA_DEFAULT, long=20),
+        replace(CUDA_DEFAULT, min_shared_terms=20),
     )
-    run([ea.L[i](ea.Min[c, r](a[i, c, r])), nested], replace(CUDA_DEFAULT, long=20), (4, 1, 1))
+    run(
+        [ea.L[i](ea.Min[c, r](a[i, c, r])), nested],
+        replace(CUDA_DEFAULT, min_shared_terms=20),
+        (4, 1, 1),
+    )
 
 
 @pytest.mark.parametrize("size", [4, 8, 12, 33, 64, 1024])
@@ -132,7 +138,7 @@ def test_types(dtype: str) -> None:
     scopes = [ea.L[i](ea.Max[j](a[i, j])), ea.L[i, j](a[i, j])]
     if dtype != "bool":
         scopes += [ea.L[i, j](ea.Sum[k](a[i, k] * other[k, j])), ea.L[j, i](a[i, j] * a[i, j] + 1)]
-    run(scopes, replace(CUDA_DEFAULT, contraction=64))
+    run(scopes, replace(CUDA_DEFAULT, min_tiled_products=64))
 
 
 def test_kinds() -> None:
@@ -170,7 +176,7 @@ def test_axes_of_blocks_beyond_what_a_device_has() -> None:
     kernel = lower_cuda(
         "O",
         product(16, 16, 16, batch=70000, dtype="f32"),
-        schedule=replace(CUDA_DEFAULT, contraction=64),
+        schedule=replace(CUDA_DEFAULT, min_tiled_products=64),
     )
     assert launch(kernel).grid[2] == 65535
     assert "batch < 70000; batch += gridDim.z" in cuda_source([kernel])
@@ -182,7 +188,7 @@ def test_what_no_device_runs_is_refused() -> None:
     assert not wide.is_legal("f32")
     scope = ea.L[i](ea.tensor("A", (5000,))[i] + 1)
     with pytest.raises(CodegenError, match="2048 threads"):
-        cuda_source([lower_cuda("O", scope, schedule=CudaSchedule(threads=2048, bytes=4))])
+        cuda_source([lower_cuda("O", scope, schedule=CudaSchedule(threads=2048, vector_bytes=4))])
     kernel = lower_cuda("O", product(64, 64, 64, "f64"))
     huge = replace(
         kernel,
@@ -199,6 +205,6 @@ def test_names_that_cuda_reserves() -> None:
         )
         for name in names
     ]
-    run(scopes, replace(CUDA_DEFAULT, contraction=1))
+    run(scopes, replace(CUDA_DEFAULT, min_tiled_products=1))
     double, thread = ea.indices("double thread")
     run([ea.L[double, thread](ea.tensor("O1", (3, 4))[double, thread] + np.int64(1))], CUDA_DEFAULT)

@@ -1,4 +1,6 @@
-"""Graphs through the library of the driver: a stand-in of it in C says what it was given, and fails where a test wants it to."""
+"""Graphs through the library of the driver: a stand-in of it in C says what it was given, and fails
+where a test wants it to.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,7 @@ import numpy as np
 import pytest
 
 import einalg as ea
-from codegen.program.compile import checked
+from codegen.program.compile import checked_kernels
 from codegen.program.cuda_executable import CudaCompiled, compile_cuda
 from codegen.targets.cuda.device import graph_api
 from codegen.targets.cuda.device.graph_api import LibCuda
@@ -54,7 +56,8 @@ class StandIn:
 def expected() -> list[str]:
     return [
         "graph 1, flags 0",
-        "node 2 of 1 after: function 90, blocks 2 3 4, threads 64 1 1, shared 0, arguments 123456789abc 2",
+        "node 2 of 1 after: function 90, blocks 2 3 4, threads 64 1 1, shared 0, "
+        "arguments 123456789abc 2",
         "node 3 of 1 after 2: function 91, blocks 5 1 1, threads 32 1 1, shared 0, arguments 3 4",
         "executable 4 of 1, flags 0",
         "destroy graph 1",
@@ -159,7 +162,7 @@ def compiled(device: PyCuda) -> CudaCompiled:
     program = as_program(ea.parse("T[i] = A[i] + 1\nO[i] = T[i]*T[i]", A=(64,)))
     return compile_cuda(
         program,
-        checked(program, None),
+        checked_kernels(program, None),
         driver=lambda: device,
         assemble=lambda text, sm: b"the image",
     )

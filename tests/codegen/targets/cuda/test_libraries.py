@@ -12,7 +12,7 @@ import pytest
 
 import einalg as ea
 from codegen.libraries import torch_cuda
-from codegen.program.compile import checked
+from codegen.program.compile import checked_kernels
 from codegen.program.cuda_executable import CudaCompiled, compile_cuda
 from codegen.targets.cuda.lowering.schedule import CUDA_DEFAULT, schedule_for_accuracy
 from codegen.tuning import kernel_choice
@@ -34,7 +34,9 @@ def host_tensor(array: Any, dtype: str) -> Any:
 
 
 class Timed(FakeDevice):
-    """A device where each call takes the time that a test says, in the order in which they are tried."""
+    """A device where each call takes the time that a test says, in the order in which they are
+    tried.
+    """
 
     name = "a timed device"
 
@@ -55,7 +57,11 @@ def compiled(expression: Any, device: FakeDevice, **places: Any) -> CudaCompiled
     libraries = lambda kernel, scope, schedule: torch_cuda.ways(kernel, scope, schedule.tf32)  # noqa: E731
     parts = {"libraries": libraries, "tensor": host_tensor, **places}
     return compile_cuda(
-        program, checked(program, kernels), driver=lambda: device, assemble=assemble, **parts
+        program,
+        checked_kernels(program, kernels),
+        driver=lambda: device,
+        assemble=assemble,
+        **parts,
     )
 
 
@@ -96,7 +102,9 @@ def test_the_faster_way_is_taken(dtype: str) -> None:
 
 
 def test_the_choice_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
-    """In this process and for the next ones, but not for a library that may compute with less precision."""
+    """In this process and for the next ones, but not for a library that may compute with less
+    precision.
+    """
     for schedule, times in (
         (CUDA_DEFAULT, 14),
         (CUDA_DEFAULT, 0),
@@ -107,7 +115,7 @@ def test_the_choice_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
         for _ in range(2):
             compiled(product(), device, schedule=schedule)(**given())
         assert device.times == times
-        monkeypatch.setattr(kernel_choice, "_taken", {})  # the next process
+        monkeypatch.setattr(kernel_choice, "_choices", {})  # the next process
 
 
 def test_convolutions_in_both_layouts() -> None:

@@ -54,7 +54,8 @@ EXPRESSIONS = {
     ),
     "map": lambda: ea.L[i, j](whole("A", 13, 77)[i, j] + whole("B", 77)[j]),
 }
-IN_STEPS = {  # the same values, where the reference would take a row's largest once for every element
+# the same values, where the reference would take a row's largest once for every element
+IN_STEPS = {
     "rows": lambda: ea.L[i, j](
         whole("A", 5, 1100)[i, j] - ea.L[i](ea.Max[k](whole("A", 5, 1100)[i, k]))[i]
     ),
@@ -72,7 +73,10 @@ def halves(name: str, *shape: int) -> Any:
 
 
 SCHEDULE = replace(
-    CUDA_DEFAULT, contraction=1, tiles=SMALL[:1], tensor_tiles=(TensorTile(32, 32, 32, 1, 2),)
+    CUDA_DEFAULT,
+    min_tiled_products=1,
+    tiles=SMALL[:1],
+    tensor_tiles=(TensorTile(32, 32, 32, 1, 2),),
 )
 ENDS_IN_ZEROS = ("uneven product",)  # the last terms add nothing
 MOST = 10  # mutants of each kind

@@ -1,4 +1,6 @@
-"""Every operator of `einalg.ops` as CUDA, run on the CPU, has the value that another implementation gives."""
+"""Every operator of `einalg.ops` as CUDA, run on the CPU, has the value that another implementation
+gives.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""A network optimized for a device, on a fake one: searched, run, saved with its CUDA sources, loaded again."""
+"""A network optimized for a device, on a fake one: searched, run, saved with its CUDA sources,
+loaded again.
+"""
 
 from __future__ import annotations
 

@@ -20,7 +20,9 @@ from tests.helpers.cuda_kernels import check, run_programs
 from tests.helpers.cuda_run import run
 
 i, j, k, m, n = ea.indices("i j k m n")
-SHARING = replace(CUDA_DEFAULT, blocks=16, steps=1, parts=4, contraction=1)
+SHARING = replace(
+    CUDA_DEFAULT, device_blocks=16, min_part_steps=1, max_parts=4, min_tiled_products=1
+)
 
 
 def softmax(rows: int, columns: int, dtype: str = "f32") -> Any:
@@ -59,8 +61,8 @@ def test_rows_of_more_kinds() -> None:
             a[i, j, k] - ea.Sum[m:50](a[i, j, m], where=m <= k), where=k >= j
         ),  # a condition on both
     ]
-    run(scopes, replace(CUDA_DEFAULT, short=2))
-    run(scopes, replace(CUDA_DEFAULT, short=2, lanes=(8, 64)), (2, 1, 1))
+    run(scopes, replace(CUDA_DEFAULT, min_row_terms=2))
+    run(scopes, replace(CUDA_DEFAULT, min_row_terms=2, lanes=(8, 64)), (2, 1, 1))
 
 
 def test_a_long_row_is_for_several_blocks() -> None:
@@ -111,7 +113,11 @@ def test_one_block_is_enough_for_what_is_short() -> None:
 
 def test_names_of_what_is_between_two_kernels() -> None:
     scope = ea.parse("O[i:1] += A[i+j]", A=(1 << 20,))
-    assert cuda_kernels("O", scope, used_names={"O_parts"})[0].output.name not in ("O_parts", "O", "A")
+    assert cuda_kernels("O", scope, used_names={"O_parts"})[0].output.name not in (
+        "O_parts",
+        "O",
+        "A",
+    )
 
 
 def test_a_persistent_grid() -> None:

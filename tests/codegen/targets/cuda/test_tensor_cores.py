@@ -1,4 +1,6 @@
-"""Products by tensor cores: every layout, type and remainder, on fragments that the shim spreads over the threads of a warp."""
+"""Products by tensor cores: every layout, type and remainder, on fragments that the shim spreads
+over the threads of a warp.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +28,9 @@ from tests.helpers.cuda_kernels import check, run_programs
 from tests.helpers.kernels import evaluated
 
 b, i, j, k, c, h, r, f = ea.indices("b i j k c h r f")
-SMALL = replace(CUDA_DEFAULT, contraction=1, tensor_tiles=(TensorTile(32, 16, 16, 2, 1),), parts=1)
+SMALL = replace(
+    CUDA_DEFAULT, min_tiled_products=1, tensor_tiles=(TensorTile(32, 16, 16, 2, 1),), max_parts=1
+)
 
 
 def product(rows: int, columns: int, depth: int, dtype: str = "f16", turned: bool = False) -> Any:
@@ -79,7 +83,9 @@ def test_every_tile(tile: TensorTile) -> None:
 
 
 def test_more_kinds() -> None:
-    """A batch, a bias and a rectifier after the product, a padded convolution, and blocks that take several tiles."""
+    """A batch, a bias and a rectifier after the product, a padded convolution, and blocks that take
+    several tiles.
+    """
     a, w, v = (
         ea.tensor("A", (2, 8, 20), "f16"),
         ea.tensor("K", (24, 8, 3), "f16"),
@@ -142,7 +148,7 @@ def test_tf32_where_it_is_allowed() -> None:
 
 
 def test_long_sums_are_shared_by_blocks() -> None:
-    schedule = replace(SMALL, parts=4, steps=1, blocks=8)
+    schedule = replace(SMALL, max_parts=4, min_part_steps=1, device_blocks=8)
     for scope in (product(20, 18, 100), product(17, 24, 96, "bf16", True)):
         kernels = cuda_kernels("O", scope, schedule=schedule)
         assert len(kernels) == 2 and kernels[0].output.dtype == "f32"
@@ -152,7 +158,9 @@ def test_long_sums_are_shared_by_blocks() -> None:
 @pytest.mark.skipif(find_nvcc() is None, reason="nvcc is not installed")
 @pytest.mark.parametrize("dtype", ["f16", "bf16", "f32"])
 def test_registers(dtype: str, record_property: Any) -> None:
-    """Large products: nothing is spilled on any architecture, and two blocks fit a multiprocessor but for rows of halves that are not aligned."""
+    """Large products: nothing is spilled on any architecture, and two blocks fit a multiprocessor
+    but for rows of halves that are not aligned.
+    """
     schedule = replace(CUDA_DEFAULT, tf32=True)
     kernels = [
         lower_cuda("O", product(*size, dtype), schedule=schedule)

@@ -137,7 +137,9 @@ def test_a_torch_model(tmp_path: Path) -> None:
 
 
 def test_slices_are_a_scan(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """With what is computed ahead, read as it is, or the same for all slices; and results that the next program reads."""
+    """With what is computed ahead, read as it is, or the same for all slices; and results that the
+    next program reads.
+    """
     monkeypatch.setattr(batch_splitting, "LEAST", 0)
     monkeypatch.setattr(batch_splitting, "REUSED", 0)
     monkeypatch.setattr(

@@ -1,4 +1,6 @@
-"""Programs as ONNX models: onnxruntime, or onnx's own evaluator for what it has not, gives the values of the reference."""
+"""Programs as ONNX models: onnxruntime, or onnx's own evaluator for what it has not, gives the
+values of the reference.
+"""
 
 from __future__ import annotations
 
@@ -63,7 +65,9 @@ def values_of(model: Any, program: Program, arrays: Mapping[str, Any]) -> dict[s
 
 
 def check(program: Program, arrays: Mapping[str, Any], expected: Mapping[str, Any]) -> None:
-    """Fail where the model of a program has other values; a function that ONNX has not is told as such."""
+    """Fail where the model of a program has other values; a function that ONNX has not is told as
+    such.
+    """
     try:
         model = model_of(program)
     except CodegenError as error:

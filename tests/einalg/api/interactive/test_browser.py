@@ -1,4 +1,5 @@
-"""What a person sees: a real JupyterLab and Notebook 7, a real Chromium, clicks and keys, light and dark.
+"""What a person sees: a real JupyterLab and Notebook 7, a real Chromium, clicks and keys, light and
+dark.
 
 `EINALG_SCREENSHOTS=folder` keeps the pictures that are taken on the way.
 """
@@ -114,7 +115,9 @@ def started():
 
 
 def contrast(page, selector):
-    """The ratio of luminances of a text and of what is behind it (WCAG), from the colours that the browser computed."""
+    """The ratio of luminances of a text and of what is behind it (WCAG), from the colours that the
+    browser computed.
+    """
     return page.locator(selector).first.evaluate("""node => {
         const canvas = document.createElement('canvas').getContext('2d', { willReadFrequently: true });
         const rgba = (colour) => { canvas.clearRect(0, 0, 1, 1); canvas.fillStyle = colour; canvas.fillRect(0, 0, 1, 1);

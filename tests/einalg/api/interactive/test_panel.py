@@ -1,4 +1,6 @@
-"""What the widget of a session shows and does, without a browser: sections that change, messages that act."""
+"""What the widget of a session shows and does, without a browser: sections that change, messages
+that act.
+"""
 
 from __future__ import annotations
 

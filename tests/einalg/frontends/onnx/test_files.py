@@ -13,7 +13,7 @@ import pytest
 import einalg as ea
 from einalg.errors import EinalgError, RecordError, ShapeError
 from einalg.frontends.onnx import load
-from einalg.frontends.onnx.random_inputs import drawn_inputs
+from einalg.frontends.onnx.random_inputs import random_inputs
 
 onnx = pytest.importorskip("onnx", reason="these are files of the package onnx")
 from tests.helpers.onnx_models import convolutional, model, node  # noqa: E402
@@ -51,7 +51,7 @@ def test_examples_that_are_drawn(tmp_path: Path) -> None:
         {"c": (9, (2, 3)), "x": (1, (2, 3)), "y": (1, ())},
         {"z": None},
     )
-    drawn = drawn_inputs(made)
+    drawn = random_inputs(made)
     assert {name: (array.shape, array.dtype.name) for name, array in drawn.items()} == {
         "c": ((2, 3), "bool"), "x": ((2, 3), "float32"), "y": ((), "float32")
     }  # fmt: skip

@@ -1,4 +1,6 @@
-"""Nothing is executed from a file: whatever its names are, and what lies in the folder of a saved network."""
+"""Nothing is executed from a file: whatever its names are, and what lies in the folder of a saved
+network.
+"""
 
 from __future__ import annotations
 
@@ -39,7 +41,9 @@ NAMES = [
 
 
 def folded(operator: str, **attributes: Any) -> Any:
-    """A model that folds one input for each name, and a weight for each, from the left; all is called by these names."""
+    """A model that folds one input for each name, and a weight for each, from the left; all is
+    called by these names.
+    """
     size = len(NAMES)
     words = {kind: [f"{name}{kind}" for name in NAMES] for kind in ("", ".w", ".t", ".p")}
     words[".p"][-1] = NAMES[0] + NAMES[1]  # an output

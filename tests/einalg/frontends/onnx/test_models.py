@@ -120,9 +120,9 @@ def test_a_model_that_takes_long_is_read_once(
     monkeypatch.setenv("EINALG_CACHE", str(tmp_path))
     monkeypatch.setattr(import_cache, "MIN_CACHED_SECONDS", 0.0)
     read = []
-    run = importer.Converter.run
+    run = importer.OnnxImporter.run
     monkeypatch.setattr(
-        importer.Converter, "run", lambda self, *given: read.append(1) or run(self, *given)
+        importer.OnnxImporter, "run", lambda self, *given: read.append(1) or run(self, *given)
     )
 
     def made(factor: float = 1.0, operator: str = "Add") -> Any:
@@ -332,9 +332,11 @@ def test_numbers_stay_numbers() -> None:
 
 
 def with_weights(path: Path) -> onnx.ModelProto:
-    """A light model with weights of a network in the place of its constants, which are all 0.02, and what its softmax is given as a result too.
+    """A light model with weights of a network in the place of its constants, which are all 0.02,
+    and what its softmax is given as a result too.
 
-    With these all classes are as probable, whatever a network does, or as probable as roundings of numbers of 1e10 say.
+    With these all classes are as probable, whatever a network does, or as probable as roundings of
+    numbers of 1e10 say.
     """
     rng, made = np.random.default_rng(0), onnx.load(path)
     stored = {tensor.name: tensor for tensor in made.graph.initializer}

@@ -1,4 +1,6 @@
-"""Damaged ONNX files: whatever a byte or a part of a model is changed to, loading gives a graph or an error of einalg."""
+"""Damaged ONNX files: whatever a byte or a part of a model is changed to, loading gives a graph or
+an error of einalg.
+"""
 
 from __future__ import annotations
 
@@ -181,7 +183,9 @@ def damaged(number: int, seed: int) -> bytes | Any:
 def tried(
     count: int, seed: int, used: Callable[[Any, Graph], Any] = lambda made, graph: None
 ) -> tuple[int, int]:
-    """How many damaged models load and can be used, and how many are refused; anything else is an error of the test."""
+    """How many damaged models load and can be used, and how many are refused; anything else is an
+    error of the test.
+    """
     graphs = refused = 0
     for number in range(count):
         try:

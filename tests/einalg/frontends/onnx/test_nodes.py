@@ -34,9 +34,11 @@ Record = Callable[[str, object], None]
 
 
 def check(names: list[str], record: Record) -> None:
-    """The cases are what the table says, and most of those with expressed operators only are expressed.
+    """The cases are what the table says, and most of those with expressed operators only are
+    expressed.
 
-    The table is for one version of onnx: with another one, what it does not know is told at the end of the run, and does not fail.
+    The table is for one version of onnx: with another one, what it does not know is told at the end
+    of the run, and does not fail.
     """
     version, others = expected()
     found = {name: outcome(cases()[name]) for name in names}

@@ -307,7 +307,9 @@ def test_damaged_record(content: str) -> None:
 
 
 def test_graph_that_does_not_fit_its_calls() -> None:
-    """Of a record whose calls are right, a node names an operator of no library that a record may name."""
+    """Of a record whose calls are right, a node names an operator of no library that a record may
+    name.
+    """
     module, x = nn.Linear(3, 2).eval(), torch.ones(1, 3)
     load_model(module, (x,))
     read = type(GRAPHS).read

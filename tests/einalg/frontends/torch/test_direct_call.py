@@ -1,4 +1,6 @@
-"""Networks called on the memory of tensors and arrays: what kernels can read is read where it lies, and nothing else is."""
+"""Networks called on the memory of tensors and arrays: what kernels can read is read where it lies,
+and nothing else is.
+"""
 
 from __future__ import annotations
 
@@ -39,7 +41,9 @@ class Two(torch.nn.Module):
 
 
 class Spied:
-    """A network that says how often it was called otherwise than on memory; `in_c` says whether a function in C makes these calls."""
+    """A network that says how often it was called otherwise than on memory; `in_c` says whether a
+    function in C makes these calls.
+    """
 
     def __init__(self, model: Network, in_c: bool = True):
         self.made, self.count = optimized(model.graph, model.arrays, LocalBackend(), 0.0), 0

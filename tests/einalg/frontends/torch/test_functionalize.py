@@ -1,4 +1,6 @@
-"""What torch exports is read as it is, in-place operators too where nobody else sees what they write, and is taken apart elsewhere."""
+"""What torch exports is read as it is, in-place operators too where nobody else sees what they
+write, and is taken apart elsewhere.
+"""
 
 from __future__ import annotations
 

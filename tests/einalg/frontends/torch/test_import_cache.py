@@ -1,4 +1,6 @@
-"""Graphs that take long to read are kept as they were read: the same values from then on, and read anew where anything is another."""
+"""Graphs that take long to read are kept as they were read: the same values from then on, and read
+anew where anything is another.
+"""
 
 from __future__ import annotations
 
@@ -37,7 +39,9 @@ def reads(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
 
 
 class Recurrent(nn.Module):
-    """States that begin with zeros, a weight that is there twice, integers that choose, and results in a dict."""
+    """States that begin with zeros, a weight that is there twice, integers that choose, and results
+    in a dict.
+    """
 
     def __init__(self) -> None:
         super().__init__()

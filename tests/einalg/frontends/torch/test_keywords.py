@@ -1,4 +1,6 @@
-"""Arguments by name: of examples and of calls, for modules, ONNX models, programs and what is loaded."""
+"""Arguments by name: of examples and of calls, for modules, ONNX models, programs and what is
+loaded.
+"""
 
 from __future__ import annotations
 

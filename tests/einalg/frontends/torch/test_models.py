@@ -1,4 +1,6 @@
-"""Whole models through the torch front end: everything expressed, one program each, and torch's values."""
+"""Whole models through the torch front end: everything expressed, one program each, and torch's
+values.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,8 @@ from einalg.frontends.constant_folding import fold_constants  # noqa: E402
 from einalg.frontends.torch.nodes.opaque_call import flat_results  # noqa: E402
 from tests.helpers.torch_graphs import same  # noqa: E402
 
-PUBLISHED = {  # shapes of weights, and of what they are applied to, that the figures in the literature name
+# shapes of weights, and of what they are applied to, that the figures in the literature name
+PUBLISHED = {
     "infogan": [((448, 256, 4, 4), (1, 448, 2, 2))],
     "dcgan": [
         ((512, 256, 4, 4), (1, 512, 4, 4)),
@@ -132,7 +135,9 @@ class Nested(torch.nn.Module):
 
 
 def test_weights_of_a_recurrent_network_may_have_any_name() -> None:
-    """Also those that the states before the first step, and the inputs of a step, could have while a cell is written."""
+    """Also those that the states before the first step, and the inputs of a step, could have while
+    a cell is written.
+    """
 
     class Cell(torch.nn.Module):
         def forward(self, x: Any, h: Any, begin0: Any, every: Any) -> Any:
@@ -200,7 +205,9 @@ def test_examples_that_are_no_arguments_of_the_module(
 
 
 class Mixed(torch.nn.Module):
-    """Operators without an expression, places, sizes that depend on data, constants, and what only weights decide."""
+    """Operators without an expression, places, sizes that depend on data, constants, and what only
+    weights decide.
+    """
 
     def __init__(self) -> None:
         super().__init__()
@@ -371,7 +378,9 @@ def test_a_recurrent_network_is_traced_as_one_operator(module: Any) -> None:
     assert examples == [tuple(value.shape) for value in node.target(*args_of(node, module, x))]
     with torch.no_grad():
         for found, wanted in zip(
-            flat_results(load_model(module, (x,)).function()(x)), flat_results(module(x)), strict=True
+            flat_results(load_model(module, (x,)).function()(x)),
+            flat_results(module(x)),
+            strict=True,
         ):
             same(found.numpy(), wanted)
 
@@ -392,7 +401,9 @@ def test_a_network_with_projections_of_its_states_stays_a_call_of_torch() -> Non
     model = load_model(module, (x,))
     assert [node.operator for node in model.graph.opaque] == ["lstm.input"]
     with torch.no_grad():
-        for found, wanted in zip(flat_results(model.function()(x)), flat_results(module(x)), strict=True):
+        for found, wanted in zip(
+            flat_results(model.function()(x)), flat_results(module(x)), strict=True
+        ):
             same(found.numpy(), wanted)
 
 

@@ -80,7 +80,9 @@ class Draw:
 
 
 def case(*names: str) -> Callable[[Case], Case]:
-    """Register a case: it gives the positional arguments, and in a dictionary at the end the others."""
+    """Register a case: it gives the positional arguments, and in a dictionary at the end the
+    others.
+    """
 
     def register(function: Case) -> Case:
         for name in names:
@@ -103,7 +105,8 @@ def arguments(made: Any) -> tuple[list[Any], dict[str, Any]]:
 # One element.
 table("neg exp sin cos tanh erf relu sigmoid silu square", lambda d: d.float(*d.shape()))
 table(
-    "tan sinh cosh asinh atan erfc expm1 exp2 relu6 deg2rad rad2deg mish log_sigmoid log_sigmoid_forward",
+    "tan sinh cosh asinh atan erfc expm1 exp2 relu6 deg2rad rad2deg mish log_sigmoid "
+    "log_sigmoid_forward",
     lambda d: d.float(*d.shape()),
 )
 table("hardsigmoid hardswish selu", lambda d: d.float(*d.shape()) * 4)
@@ -562,7 +565,8 @@ def flash_attention(d: Draw) -> Any:
 
 # Views and movements.
 table(
-    "clone contiguous detach alias lift_fresh_copy lift_fresh positive resolve_conj resolve_neg detach_copy alias_copy",
+    "clone contiguous detach alias lift_fresh_copy lift_fresh positive resolve_conj "
+    "resolve_neg detach_copy alias_copy",
     lambda d: d.tensor(*d.shape()),
 )
 table(
@@ -790,7 +794,9 @@ def test_elements_at_positions_that_are_known_ahead() -> None:
 @pytest.mark.parametrize("dtype", [torch.float16, torch.float32, torch.float64])
 @pytest.mark.parametrize("name", ["logaddexp.default", "logsumexp.default"])
 def test_logarithms_of_sums_of_infinities(name: str, dtype: Any) -> None:
-    """All of two elements: the logarithm of nothing, and differences of infinities, which are no numbers."""
+    """All of two elements: the logarithm of nothing, and differences of infinities, which are no
+    numbers.
+    """
     ends = [
         -float("inf"),
         float(torch.finfo(dtype).min),

@@ -1,4 +1,6 @@
-"""What is the same for einalg has the same values: keys, equality, and the code that statements share, for expressions that nearly are."""
+"""What is the same for einalg has the same values: keys, equality, and the code that statements
+share, for expressions that nearly are.
+"""
 
 from __future__ import annotations
 

@@ -149,7 +149,9 @@ CONDITIONS = [
 
 @pytest.mark.parametrize("op", ["Sum", "Max", "Prod"])
 def test_a_condition_on_one_index_is_its_range(op):
-    """Every value of the outer index; the condition vanishes exactly where the values that meet it are consecutive, or the result known."""
+    """Every value of the outer index; the condition vanishes exactly where the values that meet it
+    are consecutive, or the result known.
+    """
     data = ea.tensor("A", (12, 2), "i64")
     for condition, (low, high) in product(CONDITIONS, ((0, 1), (0, 2), (0, 3), (-2, 2), (-3, 4))):
         values = [v for v in range(low, high) if condition.holds({X: v})]

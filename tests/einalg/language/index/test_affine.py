@@ -28,7 +28,8 @@ POINTS = [
 forms = strategies.affine_forms(INDICES)
 points = st.sampled_from(POINTS)
 
-# A calculation is nested tuples (operator, left, right): it can be done on integers, and on indices.
+# A calculation is nested tuples (operator, left, right): it can be done on integers, and on
+# indices.
 leaves = st.one_of(st.sampled_from(INDICES), st.integers(-6, 6))
 calculations = st.recursive(
     leaves,

@@ -1,4 +1,6 @@
-"""The reference evaluator and the executors against a second evaluator, written for this alone, on random expressions."""
+"""The reference evaluator and the executors against a second evaluator, written for this alone, on
+random expressions.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""The vectorised executor against the reference evaluator: exact on integers, close on floats, at any memory."""
+"""The vectorised executor against the reference evaluator: exact on integers, close on floats, at
+any memory.
+"""
 
 from __future__ import annotations
 
@@ -128,7 +130,8 @@ FLOATS: dict[str, tuple[str, Shapes]] = {
         {"A": (3, 5)},
     ),
     "causal": (
-        "L[i,j](Sum[k](Piecewise((exp(A[i,k]),k<=i),(0,True))*B[k,j])/Sum[k](exp(A[i,k]), where=k<=i))",
+        "L[i,j](Sum[k](Piecewise((exp(A[i,k]),k<=i),(0,True))*B[k,j])/Sum[k](exp(A[i,k]), "
+        "where=k<=i))",
         {"A": (4, 4), "B": (4, 2)},
     ),
     "masked": (
@@ -368,7 +371,9 @@ REAL_SIZES: dict[str, tuple[str, Shapes, int]] = {  # with the elements of padde
 
 @pytest.mark.parametrize("name", REAL_SIZES)
 def test_temporaries_stay_within_memory(name: str) -> None:
-    """Cut into blocks, an evaluation allocates a few of them besides padded inputs and outputs; whole, it needs more."""
+    """Cut into blocks, an evaluation allocates a few of them besides padded inputs and outputs;
+    whole, it needs more.
+    """
     text, shapes, padded = REAL_SIZES[name]
     expr = ea.parse(text, **{k: ea.tensor(k, shape, "f64") for k, shape in shapes.items()})
     arrays = _arrays(shapes, floats=True)
@@ -409,7 +414,9 @@ def test_convolution_at_a_real_size() -> None:
 
 
 def test_what_no_later_statement_reads_is_given_up() -> None:
-    """Of a chain of large values two live at a time, beside the input; padded ones too, and equal statements that come later are computed."""
+    """Of a chain of large values two live at a time, beside the input; padded ones too, and equal
+    statements that come later are computed.
+    """
     size = 1 << 18
     steps = [f"T{n}[i:{size}] = 2*T{n - 1}.pad((1,0))[i-1] + 1" for n in range(1, 20)]
     chain = [

@@ -1,4 +1,6 @@
-"""Evaluation modulo a prime: exact where the reference is, and faithful to the identities that it documents, and to no others."""
+"""Evaluation modulo a prime: exact where the reference is, and faithful to the identities that it
+documents, and to no others.
+"""
 
 from __future__ import annotations
 
@@ -57,7 +59,8 @@ POLYNOMIALS = {
     ),
     "indices": ("L[i:-2:3](Sum[k](i*k*A[k]) + i**3)", {"A": (4,)}),
     "index functions": (
-        "L[i:5,j:5](Max(i,2*j)*A[i] + Abs(i-j) + floor(i/3) + Piecewise((A[i],i>j),(A[j],True)) + Max[k:3](k*i))",
+        "L[i:5,j:5](Max(i,2*j)*A[i] + Abs(i-j) + floor(i/3) + "
+        "Piecewise((A[i],i>j),(A[j],True)) + Max[k:3](k*i))",
         {"A": (5,)},
     ),
     "powers of indices": ("L[i:-2:3,j:4](A[j]**j + 2**i)", {"A": (4,)}),
@@ -150,7 +153,8 @@ SAME = {
     "absolute value": ("L[i](Abs(A[i]-B[i]))", "T[i] = B[i]-A[i]\nO[i] = sign(T[i])*T[i]"),
     "masked softmax": (
         "L[i,j](Piecewise((exp(A[j])/Sum[k:8](exp(A[k]), where=k<=i), j<=i),(0,True)))",
-        "S[i,j] = Piecewise((A[j],j<=i),(-inf,True))\nE[i,j] = exp(S[i,j])\nO[i,j] = E[i,j]/Sum[k:8](E[i,k])",
+        "S[i,j] = Piecewise((A[j],j<=i),(-inf,True))\nE[i,j] = exp(S[i,j])\nO[i,j] = "
+        "E[i,j]/Sum[k:8](E[i,k])",
     ),
     "clipping in two ways": ("L[i](Min(Max(A[i],0),6))", "T[i] = Min(A[i],6)\nO[i] = Max(T[i],0)"),
     "equality is symmetric": (
@@ -210,7 +214,9 @@ def test_differences_are_found(name: str, seed: int) -> None:
 
 
 def test_a_clipped_interval_is_met() -> None:
-    """The middle case of 0 < x < 6 is not almost always missed, and the constants are in their order."""
+    """The middle case of 0 < x < 6 is not almost always missed, and the constants are in their
+    order.
+    """
     arrays = {"A": np.random.default_rng(0).integers(0, P, 4000)}
     for seed in range(8):
         clipped = execute(

@@ -1,4 +1,6 @@
-"""The identity of scopes: equal exactly up to names of indices, order of conditions and of commutative operands."""
+"""The identity of scopes: equal exactly up to names of indices, order of conditions and of
+commutative operands.
+"""
 
 from __future__ import annotations
 

@@ -126,7 +126,8 @@ PAPER = [
     (
         "O[n,h,w,f] += A.pad(0,1,1,0)[n,h+r-1,w+s-1,c] * K[r,s,f,c]",
         {"A": (8, 9, 9, 4), "K": (3, 3, 5, 4)},
-        r"\mathop{L}_{n, h, w, f}\ \sum_{r, s, c} A^{\mathrm{pad}}[n, h+r-1, s+w-1, c]\ K[r, s, f, c]",
+        r"\mathop{L}_{n, h, w, f}\ \sum_{r, s, c} A^{\mathrm{pad}}[n, h+r-1, s+w-1, c]\ "
+        r"K[r, s, f, c]",
     ),
     (
         "O[i,j] += A[i,k]*B[k,j]",
@@ -144,7 +145,8 @@ PAPER = [
     (
         "O[h] += (L[t:-1:8,r](A.pad(1)[t]*K[r]))[h+r-1,r]",
         {"A": (7,), "K": (3,)},
-        r"\mathop{L}_{h=0..6}\ \sum_{r} \left\{\mathop{L}_{t=-1..7, r}\ A^{\mathrm{pad}}[t]\ K[r]\right\}[h+r-1, r]",
+        r"\mathop{L}_{h=0..6}\ \sum_{r} \left\{\mathop{L}_{t=-1..7, r}\ "
+        r"A^{\mathrm{pad}}[t]\ K[r]\right\}[h+r-1, r]",
     ),
     (
         "O[h] = (L[t](A[t])).pad(1)[h-1]*2",
@@ -261,7 +263,8 @@ TRANSCRIPTS = {
         {"S": (3, 5)},
     ),
     "layer_norm": (
-        "M[i] = Sum[j](X[i,j])/8\nV[i] = Sum[j]((X[i,j] - M[i])**2)/8\nO[i,j] = G[j]*(X[i,j] - M[i])/sqrt(V[i] + 1e-05) + B[j]",
+        "M[i] = Sum[j](X[i,j])/8\nV[i] = Sum[j]((X[i,j] - M[i])**2)/8\nO[i,j] = "
+        "G[j]*(X[i,j] - M[i])/sqrt(V[i] + 1e-05) + B[j]",
         {"X": (2, 8), "G": (8,), "B": (8,)},
     ),
     "gelu": ("O[i] = 0.5*X[i]*(1 + tanh(sqrt(2/pi)*(X[i] + 0.044715*X[i]**3)))", {"X": (5,)}),

@@ -1,4 +1,6 @@
-"""SymPy's `subs` on bodies means free indices: what is bound inside keeps its names, and captures nothing."""
+"""SymPy's `subs` on bodies means free indices: what is bound inside keeps its names, and captures
+nothing.
+"""
 
 from __future__ import annotations
 

@@ -112,7 +112,9 @@ TRUTHS = {
 
 @pytest.mark.parametrize("name", TRUTHS)
 def test_a_condition_in_the_place_of_a_number(name: str) -> None:
-    """SymPy finds that a condition is not 0, whatever it says: `Ne(m[i], 0)` became true when what m holds came in its place."""
+    """SymPy finds that a condition is not 0, whatever it says: `Ne(m[i], 0)` became true when what
+    m holds came in its place.
+    """
     body, condition, expected = TRUTHS[name]
     found = rebuild(body, lambda node: condition if node == A[i] else node)
     values = {"B": [0, 1, 2, 3], "C": [-1, 2, 3, 0]}
@@ -125,7 +127,9 @@ def test_a_condition_in_the_place_of_a_number(name: str) -> None:
 
 
 def test_cases_of_what_a_condition_compares_stay_where_they_are() -> None:
-    """SymPy moves them out of the condition, also out of an inner scope or a sum, where their indices mean nothing."""
+    """SymPy moves them out of the condition, also out of an inner scope or a sum, where their
+    indices mean nothing.
+    """
     inner = ea.L[k:4](sympy.Piecewise((A[k], B[k] > 1), (0, True)))
     choice = ea.L[i:4](sympy.Piecewise((B[i], inner[3 - i] > 0), (7, True)))
     values = {"A": [1, -1, 2, 0], "B": [2, 2, 0, 3]}

@@ -67,7 +67,8 @@ def test_arrays_and_shapes():
     [
         (
             lambda: ea.constant("U", [[1, 2], [3]]),
-            "U: the rows of a constant have different lengths\n  give nested lists of equal lengths",
+            "U: the rows of a constant have different lengths\n  give nested lists of "
+            "equal lengths",
         ),
         (
             lambda: ea.constant("U", [1, "2"]),
@@ -123,7 +124,8 @@ def test_messages(call, message):
 def test_two_constants_of_one_name_are_refused():
     with pytest.raises(
         ea.NotationError,
-        match=r"two tensors are called U, of values \(1, 3\) and \(1, 2\)\n  give each a name of its own",
+        match=r"two tensors are called U, of values \(1, 3\) and \(1, 2\)\n  give each a "
+        r"name of its own",
     ):
         ea.parse(
             "O[i] = U[i] + (L[j](V[j]))[i]", U=ea.constant("U", [1, 2]), V=ea.constant("U", [1, 3])

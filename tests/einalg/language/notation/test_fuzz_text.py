@@ -243,7 +243,8 @@ HUGE = {
     "a giant range under a remainder": "O[i:10**9, j:10**9] = B[(i*j//1)%5]",
     "a giant range of a quotient": "O[i:10**9] = B[i//(2*10**8)]",
     "a giant range far away": "O[i:10**30:10**30 + 5] = B[i - 10**30]",
-    "a giant range with conditions": "O = L[i:10**9, j:10**9](B[i - j], where=(j <= i, i - j <= 4, (i + j)%2 == 0))",
+    "a giant range with conditions": "O = L[i:10**9, j:10**9](B[i - j], where=(j <= i, i "
+    "- j <= 4, (i + j)%2 == 0))",
     "a giant sum": "O[i] = Sum[j:10**9](B[i])",
     "a giant padding": "O[i:10**12] = B.pad(10**12)[i - 10**6]",
     "an inner scope of giant range": "O[i:5] = (L[i:10**9](B[i%5]))[i*10**8]",

@@ -1,4 +1,6 @@
-"""The text door: statements, programs, layout, names, numbers, functions; what it reads and what it does not."""
+"""The text door: statements, programs, layout, names, numbers, functions; what it reads and what it
+does not.
+"""
 
 from __future__ import annotations
 
@@ -72,7 +74,9 @@ def test_layout_means_nothing(text: str) -> None:
 
 
 def test_names_of_tensors_may_be_anything_and_of_indices_nearly() -> None:
-    """What a name means follows from where it stands, so that models may call their tensors as they like."""
+    """What a name means follows from where it stands, so that models may call their tensors as they
+    like.
+    """
     shapes = {
         "E": (4,),
         "L": (4,),

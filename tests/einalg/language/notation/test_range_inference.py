@@ -78,12 +78,14 @@ def test_inferred(text: str, expected: str | None) -> None:
     [
         (
             "O[i] = A[i,0]*B[i,0]",
-            r"index i has two sizes: 8 \(A axis 0\) and 6 \(B axis 0\)\n  write i:6 where it is bound",
+            r"index i has two sizes: 8 \(A axis 0\) and 6 \(B axis 0\)\n  write i:6 "
+            r"where it is bound",
         ),
         ("O[i] = A[i,i]", r"index i has two sizes: 8 \(A axis 0\) and 6 \(A axis 1\)"),
         (
             "O[i] = A[i,0]*S[i]",
-            r"index i has two ranges: \[0,8\) \(A axis 0\) and \[-2,5\) \(S axis 0\)\n  write i:5 where",
+            r"index i has two ranges: \[0,8\) \(A axis 0\) and \[-2,5\) \(S axis 0\)\n  "
+            r"write i:5 where",
         ),
         (
             "O[i] = S[i] + Z[i]",
@@ -91,7 +93,8 @@ def test_inferred(text: str, expected: str | None) -> None:
         ),
         (
             "O[i] = A[i+1,0]",
-            r"index i would range over \[-1,7\) \(A axis 0\), not from 0\n  write i:7 \(0 to 7\) or i:-1:7 where it is bound",
+            r"index i would range over \[-1,7\) \(A axis 0\), not from 0\n  write i:7 "
+            r"\(0 to 7\) or i:-1:7 where it is bound",
         ),
         (
             "O[i] = A[i-2,0]",
@@ -118,7 +121,8 @@ def test_inferred(text: str, expected: str | None) -> None:
         ("O[i,j] = A[0,0]", "cannot infer the range of i, j: no subscript uses them"),
         (
             "O[i,j] = A[i+j,0]",
-            r"cannot infer the range of i, j: each appears only beside another unresolved index, or under // or %",
+            r"cannot infer the range of i, j: each appears only beside another "
+            r"unresolved index, or under // or %",
         ),
         ("O[i] = A[i//2,0]", "cannot infer the range of i: each appears only beside"),
         ("O[i] = A[i%3,0] + B[0,0]*i", "cannot infer the range of i"),
@@ -128,7 +132,8 @@ def test_inferred(text: str, expected: str | None) -> None:
         ),
         (
             "O[i] = A[i,6]",
-            r"6 reads \[6,7\) of A axis 1, which holds \[0,6\)\n  pad it: A.pad\(0, \(0, 1\)\), or narrow an index",
+            r"6 reads \[6,7\) of A axis 1, which holds \[0,6\)\n  pad it: A.pad\(0, \(0, "
+            r"1\)\), or narrow an index",
         ),
         ("O[i:9] = A[i,0]", r"i reads \[0,9\) of A axis 0, which holds \[0,8\)"),
         ("O[i:-1:8] = A[i,0]", r"i reads \[-1,8\) of A axis 0"),
@@ -138,7 +143,8 @@ def test_inferred(text: str, expected: str | None) -> None:
         ),
         (
             "O[i:8] = (L[i:3](A[i,0]))[i//2]",
-            r"i//2 reads \[0,4\) of the inner scope axis 0, which holds \[0,3\)\n  pad it: \(...\).pad\(\(0, 1\)\)",
+            r"i//2 reads \[0,4\) of the inner scope axis 0, which holds \[0,3\)\n  pad "
+            r"it: \(...\).pad\(\(0, 1\)\)",
         ),
     ],
 )
@@ -200,7 +206,9 @@ def test_reads_one_too_far_on_the_exact_domain(text: str) -> None:
 
 
 def test_nothing_is_shrunk_silently() -> None:
-    """A convolution without padding, written as if it had some, is refused rather than made smaller."""
+    """A convolution without padding, written as if it had some, is refused rather than made
+    smaller.
+    """
     with pytest.raises(RangeError, match=r"h would range over \[1,7\)"):
         ea.parse("O[h] += A[h+r-1]*K[r]", A=(8,), K=(3,))
 
@@ -209,7 +217,8 @@ def test_a_gap_is_not_read() -> None:
     text = "O[i:4,j:4] = (L[i:4, j:4](A[i, j], where=i >= j))"
     with pytest.raises(
         RangeError,
-        match=r"reads points of the inner scope at which it has no value \(it has where i >= j\)\n  pad it: \(...\).pad\(0, 0\)",
+        match=r"reads points of the inner scope at which it has no value \(it has where "
+        r"i >= j\)\n  pad it: \(...\).pad\(0, 0\)",
     ):
         ranges(f"{text}[i, j]")
     assert ranges(f"{text}.pad(0, 0)[i, j]") == "i:4, j:4"

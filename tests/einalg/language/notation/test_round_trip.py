@@ -1,4 +1,6 @@
-"""Text of random expressions is read back as the same expression, with the same value, by both doors."""
+"""Text of random expressions is read back as the same expression, with the same value, by both
+doors.
+"""
 
 from __future__ import annotations
 
@@ -53,7 +55,9 @@ def test_what_is_read_back_has_the_same_value(data: st.DataObject) -> None:
 
 
 def renamed(scope: Scope, suffix: str) -> Scope:
-    """The scope with other names for all indices, its own and those of its reductions and inner scopes."""
+    """The scope with other names for all indices, its own and those of its reductions and inner
+    scopes.
+    """
     names = {it.index: Index(f"{suffix}{k}") for k, it in enumerate(scope.iterators)}
     iterators = [LoopIndex(names[it.index], it.low, it.high) for it in scope.iterators]
     where = [

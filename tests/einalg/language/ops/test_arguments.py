@@ -1,4 +1,6 @@
-"""Arguments of operators that do not fit: the message names the operator, the argument, and a remedy."""
+"""Arguments of operators that do not fit: the message names the operator, the argument, and a
+remedy.
+"""
 
 from __future__ import annotations
 
@@ -73,7 +75,8 @@ WRONG: list[tuple[str, tuple[Any, ...], dict[str, Any], str]] = [
         "conv2d",
         (IMAGE, KERNEL),
         {"dilation": 3},
-        "a window of 7 elements (kernel 3, dilation 3) does not fit axis W, which has 5 and padding (0, 0)",
+        "a window of 7 elements (kernel 3, dilation 3) does not fit axis W, which has 5 "
+        "and padding (0, 0)",
     ),
     (
         "conv2d",

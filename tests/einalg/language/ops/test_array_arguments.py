@@ -94,7 +94,8 @@ WRONG: list[tuple[str, tuple[Any, ...], dict[str, Any], str]] = [
         "reshape",
         (t(2, 6), (5, 2)),
         {},
-        "shape is (5, 2), which holds 10 elements, but x, of shape (2, 6), has 12\n  e.g. shape=(12,)",
+        "shape is (5, 2), which holds 10 elements, but x, of shape (2, 6), has 12\n  "
+        "e.g. shape=(12,)",
     ),
     (
         "reshape",

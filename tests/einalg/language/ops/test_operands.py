@@ -1,4 +1,6 @@
-"""Operands other than plain tensors: inner scopes, padded views, axes that do not begin at 0, cut domains."""
+"""Operands other than plain tensors: inner scopes, padded views, axes that do not begin at 0, cut
+domains.
+"""
 
 from __future__ import annotations
 

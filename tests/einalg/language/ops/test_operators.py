@@ -1,4 +1,6 @@
-"""Every operator against another implementation, on random parameters; an operator without a case fails."""
+"""Every operator against another implementation, on random parameters; an operator without a case
+fails.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,8 @@ load_cases()
 @pytest.mark.parametrize("name", sorted(OPERATORS))
 def test_operator(name: str, record_property: Any) -> None:
     assert name in CASES, (
-        f"operator {name} has no case\n  add one in tests/helpers/operators/cases_*.py: @case({name!r})"
+        f"operator {name} has no case\n  add one in tests/helpers/operators/cases_*.py: "
+        f"@case({name!r})"
     )
     checked = sum(run_case(name, function) for function in CASES[name].values())
     record_property("parameter_sets", (name, checked))
