@@ -1,12 +1,11 @@
-"""What derivation asks of code generation, on this machine: the backend of `derive.cost.backend`
-(design §5).
-"""
+"""What derivation asks of code generation, on this machine: a `derive.cost.backend.Backend`."""
 
 from __future__ import annotations
 
 import json
 import logging
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 from time import perf_counter
 from typing import Any
@@ -28,10 +27,19 @@ from einalg.storage.fingerprint import text_digest
 log = logging.getLogger("einalg")
 
 TARGETS = ("cpu", "cuda")
-SLOW = 1.0  # seconds of a run, from which on it is not repeated
 TIMES = DiskCache("times", ".json", "times of whole models")
-CLEAR = 1.25  # times another one's seconds, above which nobody would measure again
-AGAIN = 0.5  # seconds that this may take
+
+
+@dataclass(frozen=True)
+class ModelTimingPolicy:
+    """When a run of a whole model is repeated, and when known times are measured again."""
+
+    slow_run_seconds: float = 1.0  # a run that takes longer is not repeated
+    clear_ratio: float = 1.25  # of two times, above which nobody would measure again
+    max_retry_seconds: float = 0.5  # that measuring again may take
+
+
+POLICY = ModelTimingPolicy()
 
 
 class LocalBackend:
@@ -43,46 +51,43 @@ class LocalBackend:
     def compile(
         self, program: Program, kernels: Sequence[Kernel], target: str | None = None
     ) -> Any:
-        return compile_program(
-            program, kernels, require_target(target or self.target), accuracy=self.accuracy
-        )
+        """Compile a flat program with these kernels, for another target if one is named."""
+        chosen = require_target(target or self.target)
+        return compile_program(program, kernels, chosen, accuracy=self.accuracy)
 
     def known(
         self, record: Any, program: Program, kernel_of: Callable[[str, Scope], Kernel]
     ) -> Any:
-        """A program as it was compiled when its record was made; None where it must be compiled."""
+        """Return a program as it was compiled when its record was made; None where it was not."""
         if self.target != "cpu":
             return None
         return known_program(record, program, kernel_of)
 
     @property
     def has_slices(self) -> bool:
-        """Whether a program of one slice may run for each of many: a device had better see all at
-        once.
-        """
+        """Whether a program of one slice may run for each of many; a device sees all at once."""
         return self.target == "cpu"
 
     def in_slices(self, runnable: Any, slices: Slices) -> Any:
-        """A compiled program of one slice as one of all of them."""
+        """Return a compiled program of one slice as one of all of them."""
         return BatchedExecutable(runnable, slices)
 
     def kernel_timers(self, kernels: Sequence[Kernel]) -> list[Callable[[], float]]:
-        """Functions that give the median time of each kernel by itself; what they need is compiled
-        now.
-        """
+        """Return functions that time each kernel by itself; what they need is compiled now."""
         return calibration.kernel_timers(kernels, self.target, self.accuracy)
 
     def rates(self) -> dict[str, float]:
-        """What the roofline model needs to know of this machine."""
+        """Return what the roofline model needs to know of this machine."""
         return calibration.rates(self.target, self.accuracy)
 
     def identity(self) -> str:
-        """What measurements depend on besides the kernel."""
+        """Return what measurements depend on besides the kernel."""
         return calibration.identity(self.target, self.accuracy)
 
     def seconds(self, runnables: Sequence[Any], arrays: Mapping[str, Any]) -> list[float]:
-        """The median of several runs of each, in turns, after a first one; on a device, without the
-        way there and back.
+        """Return the median of several runs of each, in turns, after a first one.
+
+        On a device, the way there and back does not count.
         """
         if self.target == "cuda":
             runs = DEFAULT_POLICY.min_runs
@@ -92,59 +97,83 @@ class LocalBackend:
         return median_seconds(calls, same_thread_pool=generated)
 
     def seconds_of_all(self, runnables: Sequence[Any], arrays: Mapping[str, Any]) -> list[float]:
-        """As `seconds`, where some may be slow: of what takes longer than `SLOW`, a single run
-        counts.
-        """
-        once = [self._once(runnable, arrays) for runnable in runnables]
-        quick = iter(
-            self.seconds([runnable for runnable, s in zip(runnables, once) if s <= SLOW], arrays)
-        )
-        return [s if s > SLOW else next(quick) for s in once]
+        """Return the same as `seconds`, where some may be slow: then a single run counts."""
+        single_runs = [_run_seconds(runnable, arrays) for runnable in runnables]
+        quick = []
+        for runnable, seconds in zip(runnables, single_runs):
+            if seconds <= POLICY.slow_run_seconds:
+                quick.append(runnable)
+        medians = iter(self.seconds(quick, arrays))
+        times = []
+        for seconds in single_runs:
+            is_slow = seconds > POLICY.slow_run_seconds
+            times.append(seconds if is_slow else next(medians))
+        return times
 
     def seconds_of_both(
-        self, itself: Callable[[], Any], ours: Callable[[], Any], what: str, is_known: bool
+        self,
+        original: Callable[[], Any],
+        optimized: Callable[[], Any],
+        subject: str,
+        is_known: bool,
     ) -> tuple[float, float] | None:
-        """Of a model in its framework and as it is now; where this `is_known`, as they were before,
-        unless these leave doubt that costs little.
+        """Return the times of a model in its framework and as it is now.
 
-        None, with a warning, where the framework cannot run it.
+        Where `is_known` says that they depend on the `subject` alone, known times are taken, unless
+        these leave doubt that costs little. None, with a warning, where the framework cannot run
+        the model.
         """
-        key = text_digest("times", what)
+        key = text_digest("times", subject)
+        times = _stored_times(key) if is_known else (0.0, 0.0)
+        if not _are_worth_measuring(times):
+            return times
         try:
-            first, second = map(float, json.loads(is_known and TIMES.read(key) or b"[0, 0]"))
-        except (ValueError, TypeError):
-            first, second = 0.0, 0.0
-        is_clear = max(first, second) > CLEAR * min(first, second)
-        if not is_clear and DEFAULT_POLICY.min_runs * (first + second) < AGAIN:
-            try:
-                itself()  # what a framework does at its first call only does not count
-            except (RuntimeError, MemoryError) as error:  # as frameworks say that memory is lacking
-                log.warning(
-                    "einalg: the framework cannot run the model here, so its time is not known: %s",
-                    str(error).partition("\n")[0],
-                )
-                return None
-            first, second = self.seconds_of_all([itself, ours], {})
-            TIMES.replace(key, json.dumps([first, second]).encode())
-        return first, second
-
-    def _once(self, runnable: Any, arrays: Mapping[str, Any]) -> float:
-        began = perf_counter()
-        runnable(**arrays)
-        return perf_counter() - began
+            original()  # what a framework does at its first call only does not count
+        except (RuntimeError, MemoryError) as error:  # as frameworks say that memory is lacking
+            log.warning(
+                "einalg: the framework cannot run the model here, so its time is not known: %s",
+                str(error).partition("\n")[0],
+            )
+            return None
+        before, after = self.seconds_of_all([original, optimized], {})
+        TIMES.replace(key, json.dumps([before, after]).encode())
+        return before, after
 
     def reference(self, program: Program, arrays: Mapping[str, Any]) -> dict[str, Any]:
-        """The outputs computed in double precision, as they are written."""
+        """Return the outputs in double precision, computed as they are written."""
         return execute(in_double(program), arrays)
 
 
+def _run_seconds(runnable: Any, arrays: Mapping[str, Any]) -> float:
+    began = perf_counter()
+    runnable(**arrays)
+    return perf_counter() - began
+
+
+def _stored_times(key: str) -> tuple[float, float]:
+    """Return the times that were measured before, zero where there are none."""
+    try:
+        before, after = map(float, json.loads(TIMES.read(key) or b"[0, 0]"))
+    except (ValueError, TypeError):
+        return 0.0, 0.0
+    return before, after
+
+
+def _are_worth_measuring(times: tuple[float, float]) -> bool:
+    """Say whether times leave doubt about which is less, and measuring them again takes little."""
+    if max(times) > POLICY.clear_ratio * min(times):
+        return False
+    return DEFAULT_POLICY.min_runs * sum(times) < POLICY.max_retry_seconds
+
+
 def require_target(target: str) -> str:
+    """Return the target; `DeviceError` for one that there is not."""
     if target not in TARGETS:
         raise DeviceError(f"there is no target {target!r}\n  use one of: {', '.join(TARGETS)}")
     return target
 
 
 def require_device(target: str) -> None:
-    """`DeviceError` where nothing can be measured for a target."""
+    """Raise `DeviceError` where nothing can be measured for a target."""
     if target == "cuda":
         find_driver()

@@ -121,7 +121,7 @@ class _Alternative:
 
 
 @of_expressions
-def derive(
+def derive(  # noqa: PLR0913, PLR0917 - every option of a search
     expr: Any,
     target: str = "cpu",
     depth: int = Budget.depth,

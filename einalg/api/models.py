@@ -1,4 +1,4 @@
-"""Networks from wherever they come, as graphs: torch modules, ONNX files, programs (design §11)."""
+"""Networks from wherever they come, as graphs: torch modules, ONNX files, programs."""
 
 from __future__ import annotations
 
@@ -58,17 +58,23 @@ class Network:
 
 
 def signature_of(graph: Graph) -> Signature:
-    """How a graph is called: by the names that the framework has for its inputs where all of them
-    are words, else by those of its tensors.
+    """Return how a graph is called.
+
+    It takes the names that the framework has for its inputs where all of them are words, else those
+    of its tensors.
     """
-    own = [tensor.name for tensor in graph.inputs]
-    names = graph.names[0] if graph.names else own
-    are_words = len(set(names)) == len(names) and all(
-        name.isidentifier() and not iskeyword(name) for name in names
-    )
-    return Signature(
-        [Parameter(name, Parameter.POSITIONAL_OR_KEYWORD) for name in (names if are_words else own)]
-    )
+    names: Sequence[str] = [tensor.name for tensor in graph.inputs]
+    if graph.names and _are_keywords(graph.names[0]):
+        names = graph.names[0]
+    kind = Parameter.POSITIONAL_OR_KEYWORD
+    return Signature([Parameter(name, kind) for name in names])
+
+
+def _are_keywords(names: Sequence[str]) -> bool:
+    """Say whether names can be those of arguments: different words that Python does not use."""
+    if len(set(names)) < len(names):
+        return False
+    return all(name.isidentifier() and not iskeyword(name) for name in names)
 
 
 def bound(signature: Signature, arguments: Sequence[Any], named: Mapping[str, Any]) -> Arguments:
@@ -83,9 +89,9 @@ def bound(signature: Signature, arguments: Sequence[Any], named: Mapping[str, An
 
 
 def network(model: Any, example_inputs: Any = None) -> Network:
-    """A model with the inputs of one call: a torch module, the path or content of an ONNX file, a
-    program, a scope or a graph.
+    """Return a model with the inputs of one call.
 
+    The model is a torch module, the path or content of an ONNX file, a program, a scope or a graph.
     `example_inputs` are the arguments of a module, or the arrays of anything else, in order, or by
     name in a dict. Of a program, the arrays of its weights are among them. None draws them where
     the model states all shapes, as a module does not. Raises `NotationError` for anything that is
@@ -101,7 +107,8 @@ def network(model: Any, example_inputs: Any = None) -> Network:
     if torch is not None and isinstance(model, torch.nn.Module):
         return _of_module(model, example_inputs)
     raise NotationError(
-        f"{type(model).__name__} is no model\n  give a torch module, the path of an ONNX file, or a program"
+        f"{type(model).__name__} is no model\n"
+        "  give a torch module, the path of an ONNX file, or a program"
     )
 
 
@@ -111,37 +118,51 @@ def plain(
     """Arrays in order; a single array for a single output. What `direct` can read goes there."""
 
     def call(*arrays: Any) -> Any:
-        results = run(*arrays)
-        return results[0] if len(results) == 1 else tuple(results)
+        return _one_or_all(run(*arrays))
 
     return call if direct is None else array_function(direct, call)
 
 
+def _one_or_all(results: Sequence[Any]) -> Any:
+    """Return the only result as it is, several as a tuple."""
+    return results[0] if len(results) == 1 else tuple(results)
+
+
 def _named(names: Sequence[str], given: Any) -> dict[str, Array]:
-    """Example inputs, in order or by name, by name; `ShapeError` where one is missing or too much."""
+    """Return example inputs by name, where they are in order or by name.
+
+    Raises `ShapeError` where one is missing or too much.
+    """
     if not isinstance(given, Mapping):
-        arrays = [given] if isinstance(given, np.ndarray) else list(given or ())
-        if len(arrays) != len(names):
-            raise ShapeError(
-                f"{len(names)} example inputs are expected ({', '.join(names)}), not {len(arrays)}"
-            )
-        given = dict(zip(names, arrays))
-    missing = [name for name in names if name not in given]
-    if missing:
-        raise ShapeError(
-            f"no example is given for input {missing[0]}\n  inputs: {', '.join(names)}"
-        )
-    return {name: np.asarray(given[name]) for name in names}
+        given = _in_order(names, given)
+    arrays = {}
+    for name in names:
+        if name not in given:
+            known = ", ".join(names)
+            raise ShapeError(f"no example is given for input {name}\n  inputs: {known}")
+        arrays[name] = np.asarray(given[name])
+    return arrays
+
+
+def _in_order(names: Sequence[str], given: Any) -> dict[str, Any]:
+    arrays = [given] if isinstance(given, np.ndarray) else list(given or ())
+    if len(arrays) != len(names):
+        expected = f"{len(names)} example inputs are expected ({', '.join(names)})"
+        raise ShapeError(f"{expected}, not {len(arrays)}")
+    return dict(zip(names, arrays))
 
 
 def _of_graph(graph: Graph, given: Any) -> Network:
-    examples = random_arrays(graph.inputs) if given is None else given
-    return Network(graph, list(_named([t.name for t in graph.inputs], examples).values()), plain)
+    if given is None:
+        given = random_arrays(graph.inputs)
+    examples = _named([tensor.name for tensor in graph.inputs], given)
+    return Network(graph, list(examples.values()), plain)
 
 
 def _of_program(program: Program, given: Any) -> Network:
-    inputs = [tensor for tensor in program.inputs.values() if not is_weight(tensor)]
-    examples = _named(list(program.inputs), random_arrays(inputs) if given is None else given)
+    if given is None:
+        given = random_arrays([t for t in program.inputs.values() if not is_weight(t)])
+    examples = _named(list(program.inputs), given)
     builder = GraphBuilder()
     for name, tensor in program.inputs.items():
         if is_weight(tensor):
@@ -158,20 +179,21 @@ def _of_onnx(source: Any, given: Any) -> Network:
     from einalg.frontends.onnx.nodes.model_file import read_model
 
     model = read_model(source)
-    names = list(random_inputs.declared(model))
-    named = _named(names, random_inputs.drawn_inputs(model) if given is None else given)
+    names = list(random_inputs.input_types(model))
+    if given is None:
+        given = random_inputs.random_inputs(model)
+    named = _named(names, given)
     arrays = list(named.values())
     graph = load(model, named)
     session = _by_onnxruntime(model, named, graph)
-    return Network(
-        graph, arrays, plain, session, (tuple(arrays), {}), framework=_version_of("onnxruntime")
-    )
+    version = _version_of("onnxruntime")
+    return Network(graph, arrays, plain, session, (tuple(arrays), {}), framework=version)
 
 
 def _by_onnxruntime(
     model: Any, examples: Mapping[str, Array], graph: Graph
 ) -> Callable[..., Any] | None:
-    """A session of onnxruntime, called like the graph.
+    """Return a session of onnxruntime, called like the graph.
 
     None where it is not installed, cannot run the model on the examples, or might end the process.
     """
@@ -183,12 +205,11 @@ def _by_onnxruntime(
         return None
 
     def call(*arrays: Any) -> Any:
-        declared = [
-            np.asarray(array, numpy_dtype(t.dtype))
-            for t, array in zip(graph.inputs, graph.named_arrays(arrays).values())
-        ]
-        results = session.run(None, dict(zip(examples, declared)))
-        return results[0] if len(results) == 1 else tuple(results)
+        inputs = {}
+        values = graph.named_arrays(arrays).values()
+        for name, tensor, array in zip(examples, graph.inputs, values):
+            inputs[name] = np.asarray(array, numpy_dtype(tensor.dtype))
+        return _one_or_all(session.run(None, inputs))
 
     try:
         session = onnxruntime.InferenceSession(
@@ -202,12 +223,14 @@ def _by_onnxruntime(
 
 
 def _version_of(name: str) -> str:
-    """A framework with its version; nothing where it is not loaded."""
-    return f"{name} {sys.modules[name].__version__}" if name in sys.modules else ""
+    """Return a framework with its version; nothing where it is not loaded."""
+    if name not in sys.modules:
+        return ""
+    return f"{name} {sys.modules[name].__version__}"
 
 
 def _signature(function: Callable[..., Any]) -> Signature | None:
-    """None for code that tells none, as compiled one."""
+    """Return the signature of a function; None for code that tells none, as compiled one."""
     try:
         return signature(function)
     except (TypeError, ValueError):
@@ -219,16 +242,16 @@ def _of_module(module: Any, given: Any) -> Network:
 
     torch = sys.modules["torch"]
     forward = _signature(module.forward)
-    named = dict(given) if isinstance(given, Mapping) else {}
-    arguments = (given,) if isinstance(given, torch.Tensor) else tuple(() if named else given or ())
-    arguments, keywords = bound(forward, (), named) if named and forward else (arguments, named)
+    arguments, keywords = _module_arguments(given, forward, torch.Tensor)
     model = load_model(module, arguments, keywords)
 
     def call(*given: Any, **named: Any) -> Any:
         with torch.no_grad():
             return module(*given, **named)
 
-    framework = f"{_version_of('torch')} {torch.get_num_threads()} {type(module).__module__}.{type(module).__qualname__}"
+    kind = type(module)
+    name = f"{kind.__module__}.{kind.__qualname__}"
+    framework = f"{_version_of('torch')} {torch.get_num_threads()} {name}"
     return Network(
         model.graph,
         list(model.arrays(arguments, keywords)),
@@ -238,3 +261,13 @@ def _of_module(module: Any, given: Any) -> Network:
         forward,
         framework,
     )
+
+
+def _module_arguments(given: Any, forward: Signature | None, tensor_class: type) -> Arguments:
+    """Return example inputs as the arguments of a module's call: those in places, then by name."""
+    if isinstance(given, tensor_class):
+        return (given,), {}
+    if not isinstance(given, Mapping) or not given:
+        return tuple(given or ()), {}
+    named = dict(given)
+    return bound(forward, (), named) if forward else ((), named)

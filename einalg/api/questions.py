@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from codegen.measure.diagnostics import facts
-from derive.matching import Distance, distance_to, candidate_scopes
+from derive.matching import Distance, candidate_scopes, distance_to
 from derive.matching.mapping_table import mapping_table
 from derive.proof import Proof, prove
 from einalg.language.ir.program import as_program

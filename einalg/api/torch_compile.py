@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from torch import fx
 
 Run = Callable[..., Sequence[Any]]
-MOST_VERSIONS = 64  # of one graph, by the shapes of its inputs
+MAX_VERSIONS = 64  # of one graph, by the shapes of its inputs
 OPTIONS = list(signature(compile_graph).parameters)[1:]
 LOG = logging.getLogger("einalg")
 
@@ -34,8 +34,7 @@ LOG = logging.getLogger("einalg")
 def einalg(
     graph_module: fx.GraphModule, example_inputs: Sequence[Any], **options: Any
 ) -> Callable[..., Any]:
-    """The backend: `graph_module` as a function that compiles itself for the shapes that it is
-    called with.
+    """Return `graph_module` as a function that compiles itself for the shapes of its calls.
 
     `options` are those of `torch.compile(…, options=…)`, and go to the optimizer. Raises, when it
     is called, `TrainingMode` where gradients are wanted or a module is in training mode, and
@@ -46,23 +45,25 @@ def einalg(
     >>> with torch.no_grad(): model(torch.ones(2, 3)).shape
     torch.Size([2, 4])
     """
-    given = options.get("options") or {}
-    return Specialised(graph_module, lambda graph: compile_graph(graph, **_known(given)))
+    wanted = options.get("options") or {}
+    return Specialised(graph_module, lambda graph: compile_graph(graph, **_known(wanted)))
 
 
 def _known(options: Mapping[str, Any]) -> Mapping[str, Any]:
-    unknown = next((name for name in options if name not in OPTIONS), None)
-    if unknown is not None:
-        raise NotationError(f"there is no option {unknown!r}\n  the options: {', '.join(OPTIONS)}")
+    """Return the options; `NotationError` for one that there is not."""
+    for name in options:
+        if name not in OPTIONS:
+            known = ", ".join(OPTIONS)
+            raise NotationError(f"there is no option {name!r}\n  the options: {known}")
     return options
 
 
 class Specialised:
-    """A graph of Dynamo, compiled for every combination of shapes and whole numbers that it meets;
-    weights are read when that happens.
+    """A graph of Dynamo, compiled for every combination of shapes and whole numbers that it meets.
 
-    A weight that is another tensor later, or has been written to, makes it compile again. What the
-    graph itself writes to is no weight: it would be another one after each call.
+    Weights are read when that happens. A weight that is another tensor later, or has been written
+    to, makes it compile again. What the graph itself writes to is no weight: it would be another
+    one after each call.
     """
 
     def __init__(self, module: fx.GraphModule, compiler: Callable[[Graph], Run]):
@@ -80,32 +81,32 @@ class Specialised:
         if self._written is None:
             _refuse_gradients(inputs)
             self._written = _written(self._module, inputs)
-        key = tuple((getattr(value, "dtype", None), _shape(value)) for value in inputs)
-        found = self._versions.get(key)
-        if found is None or not found.suits(inputs):
-            _refuse_gradients(inputs)
-            weights = [
-                k for k, value in enumerate(inputs) if k not in self._written and is_weight(value)
-            ]
-            stamps = {k: _stamp(inputs[k]) for k in weights}
-            shapes = [
-                (k, getattr(value, "dtype", None), _shape(value))
-                for k, value in enumerate(inputs)
-                if k not in stamps
-            ]
-            run = _compiled(self._module, inputs, weights, self._compiler)
-            if len(self._versions) >= MOST_VERSIONS:
-                self._versions.pop(next(iter(self._versions)))
-            found = self._versions[key] = _Version(
-                [(k, *stamp) for k, stamp in stamps.items()], shapes, run
-            )
-        return found
+        key = tuple(map(_kind, inputs))
+        version = self._versions.get(key)
+        if version is not None and version.suits(inputs):
+            return version
+        _refuse_gradients(inputs)
+        weights, others = [], []
+        for k, value in enumerate(inputs):
+            if k not in self._written and is_weight(value):
+                weights.append((k, *_stamp(value)))
+            else:
+                others.append((k, *_kind(value)))
+        run = _compiled(self._module, inputs, [k for k, *_ in weights], self._compiler)
+        if len(self._versions) >= MAX_VERSIONS:
+            self._versions.pop(next(iter(self._versions)))
+        version = _Version(weights, others, run)
+        self._versions[key] = version
+        return version
 
 
 @dataclass(frozen=True)
 class _Version:
-    """A graph compiled for weights that are what they were, by position, and for other inputs of
-    some dtypes and shapes, or such numbers.
+    """A graph compiled for its weights and for the dtypes and shapes of its other inputs.
+
+    `weights` are rows of a position, the tensor, its address, and its version, which changes when
+    it is written to. `others` are rows of a position, a dtype and a shape; of a number None and the
+    number itself.
     """
 
     weights: Sequence[tuple[int, Callable[[], Any], int, int | None]]
@@ -113,13 +114,11 @@ class _Version:
     run: Callable[..., Any]
 
     def suits(self, inputs: Sequence[Any]) -> bool:
-        for k, tensor, where, version in self.weights:
+        for k, tensor, address, version in self.weights:
             value = inputs[k]
-            if (
-                value is not tensor()
-                or value.data_ptr() != where
-                or (version is not None and value._version != version)
-            ):
+            if value is not tensor() or value.data_ptr() != address:
+                return False
+            if version is not None and value._version != version:
                 return False
         for k, dtype, shape in self.others:
             value = inputs[k]
@@ -133,54 +132,59 @@ class _Version:
 
 def is_weight(value: Any) -> bool:
     """Whether Dynamo says that an input is a parameter or a buffer of a module."""
-    return hasattr(value, "_dynamo_static_input_type") or type(value).__name__ in (
-        "Parameter",
-        "Buffer",
-    )
+    if hasattr(value, "_dynamo_static_input_type"):
+        return True
+    return type(value).__name__ in ("Parameter", "Buffer")
 
 
 def _stamp(tensor: Any) -> tuple[Callable[[], Any], int, int | None]:
-    """What changes when a tensor is another one, or is written to; an inference tensor does not
-    tell the latter.
+    """Return what changes when a tensor is another one, or is written to.
+
+    An inference tensor does not tell the latter.
     """
-    return (
-        weakref.ref(tensor),
-        tensor.data_ptr(),
-        None if tensor.is_inference() else tensor._version,
-    )
+    version = None if tensor.is_inference() else tensor._version
+    return weakref.ref(tensor), tensor.data_ptr(), version
 
 
-def _shape(value: Any) -> Any:
-    return tuple(value.shape) if hasattr(value, "shape") else value
+def _kind(value: Any) -> tuple[Any, Any]:
+    """Return the dtype and the shape of a tensor; of a number None and the number itself."""
+    shape = tuple(value.shape) if hasattr(value, "shape") else value
+    return getattr(value, "dtype", None), shape
 
 
 def _refuse_gradients(inputs: Sequence[Any]) -> None:
     import torch
 
     if torch.is_grad_enabled() and any(getattr(x, "requires_grad", False) for x in inputs):
-        remedy = "call it under torch.no_grad() or torch.inference_mode(), or model.requires_grad_(False)"
-        raise TrainingMode(f"gradients are wanted, and einalg optimizes inference only\n  {remedy}")
+        raise TrainingMode(
+            "gradients are wanted, and einalg optimizes inference only\n"
+            "  call it under torch.no_grad() or torch.inference_mode(), or "
+            "model.requires_grad_(False)"
+        )
 
 
 def _copies(inputs: Sequence[Any]) -> list[Any]:
-    """Inputs for a graph that may write to them."""
+    """Return inputs for a graph that may write to them."""
     import torch
 
     return [x.detach().clone() if isinstance(x, torch.Tensor) else x for x in inputs]
 
 
 def _written(module: Any, inputs: Sequence[Any]) -> frozenset[int]:
-    """The positions of the inputs that a graph writes to: found out on copies, which count what is
-    written where inference tensors do not.
+    """Return the positions of the inputs that a graph writes to.
+
+    It runs on copies, which count what is written where inference tensors do not.
     """
     import torch
 
+    written = set()
     with torch.inference_mode(False), torch.no_grad():
-        given = _copies(inputs)
-        module(*given)
-        return frozenset(
-            k for k, x in enumerate(given) if isinstance(x, torch.Tensor) and x._version
-        )
+        copies = _copies(inputs)
+        module(*copies)
+        for k, value in enumerate(copies):
+            if isinstance(value, torch.Tensor) and value._version:
+                written.add(k)
+    return frozenset(written)
 
 
 def _compiled(
@@ -189,10 +193,10 @@ def _compiled(
     weights: Sequence[int],
     compiler: Callable[[Graph], Run],
 ) -> Callable[..., Any]:
-    """A graph for these very inputs; what it writes to its inputs, and results that are views of
-    these, are left to torch.
+    """Compile a graph for these very inputs.
 
-    So is all of it where torch cannot trace it, such as a number that is read from a tensor.
+    What it writes to its inputs, and results that are views of these, are left to torch. So is all
+    of it where torch cannot trace it, such as a number that is read from a tensor.
     """
     import torch
     from torch._functorch._aot_autograd.utils import make_boxed_func
@@ -202,9 +206,7 @@ def _compiled(
     ready: list[Callable[..., Any]] = []
 
     def lower(gm: fx.GraphModule, example_inputs: Sequence[Any]) -> Any:
-        captured.append(
-            (gm, example_inputs)
-        )  # read later, for here torch has tensors without values only
+        captured.append((gm, example_inputs))  # read later: here torch has no values
         return make_boxed_func(lambda *given: ready[0](*given))
 
     try:
@@ -221,22 +223,23 @@ def _compiled(
         )
         return module
     for traced, examples in captured:
-        same = len(examples) == len(
-            inputs
-        )  # where inputs share memory that is written to, torch has the memory in their place
-        ready.append(_read(traced, inputs if same else examples, weights if same else (), compiler))
+        if len(examples) == len(inputs):
+            ready.append(_read(traced, inputs, weights, compiler))
+        else:  # where inputs share memory that is written to, torch has that memory in their place
+            ready.append(_read(traced, examples, (), compiler))
     return module if _is_faster(module, called, inputs) else called
 
 
 def _is_faster(module: Any, called: Callable[..., Any], inputs: Sequence[Any]) -> bool:
-    """Whether torch itself runs a graph faster, on copies of the inputs, for a graph may write to
-    these; then it goes on doing that.
+    """Say whether torch itself runs a graph faster; then it goes on doing that.
+
+    Both run on copies of the inputs, for a graph may write to these.
     """
     import torch
 
-    given = _copies(inputs)
+    copies = _copies(inputs)
     with torch.no_grad():
-        original, optimized = median_seconds([lambda: module(*given), lambda: called(*given)])
+        original, optimized = median_seconds([lambda: module(*copies), lambda: called(*copies)])
     if not is_slower(optimized, original):
         return False
     LOG.warning(
@@ -253,7 +256,7 @@ def _read(
     weights: Sequence[int],
     compiler: Callable[[Graph], Run],
 ) -> Callable[..., Any]:
-    """An ATen graph as a function of its inputs, in which those that are weights are bound."""
+    """Return an ATen graph as a function of its inputs, in which the weights are bound."""
     model, positions = import_fx(traced, inputs, weights)
     run = compiler(model.graph)
     direct = getattr(run, "direct", None)

@@ -1,1 +1,6 @@
-"""Derivation by hand in Jupyter."""
+"""Derivation by hand in Jupyter: the panel of a session, its widget, and its search in the
+background.
+
+`panel` has no notebook in it: it holds sections of plain values and does what buttons ask for;
+`widget` shows it where anywidget is installed, `show` elsewhere. Only `einalg.api` imports it.
+"""

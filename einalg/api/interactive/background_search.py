@@ -110,12 +110,19 @@ class Searching:
                 found=found.stats.candidates,
                 candidates=shown,
                 tree=search_tree_html(found.plot()),
-                summary=f"{counted(found.stats.states, 'state')}, {counted(len(found.candidates), 'candidate')}; stopped: {found.stats.stopped}",
+                summary=_summary(found),
             )
 
     def _tell(self, **told: Any) -> None:
         self._told.update(told)
         self.publish(search=dict(self._told))
+
+
+def _summary(found: Any) -> str:
+    """Return, say, "12 states, 3 candidates; stopped: everything was tried"."""
+    states = counted(found.stats.states, "state")
+    candidates = counted(len(found.candidates), "candidate")
+    return f"{states}, {candidates}; stopped: {found.stats.stopped}"
 
 
 def _candidate(number: int, candidate: Any) -> dict[str, Any]:

@@ -8,7 +8,6 @@ can a test.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from itertools import groupby
 from threading import RLock
 from typing import Any
 
@@ -20,7 +19,7 @@ from einalg.text.wording import counted
 
 Section = Any  # JSON values
 Listener = Callable[[Mapping[str, Section]], None]
-NEAR = 6  # operators whose distance is shown at once
+MAX_NEAR_OPERATORS = 6  # whose distance is shown at once
 EXPORTS = {
     "script": ("derivation.py", lambda session: session.history.script()),
     "json": ("derivation.json", lambda session: session.history.to_json()),
@@ -59,8 +58,9 @@ class SessionPanel:
             self._publish(program=self._program(), steps=self._steps(), kernels=kernels, export={})
             self._choices = list(self.session.possible())
             self._changes.clear()
-            if not self._opened & {choice.move.rule for choice in self._choices}:
-                self._opened |= {choice.move.rule for choice in self._choices[:1]}
+            rules = [choice.move.rule for choice in self._choices]
+            if self._opened.isdisjoint(rules):
+                self._opened.update(rules[:1])
             self._publish(
                 version=self.version, rules=self._rules(), search=self._searching.section()
             )
@@ -127,41 +127,43 @@ class SessionPanel:
     def follow(self, candidate: int) -> None:
         """Apply the moves of a candidate that the search found, from where it began."""
         moves, began = self._searching.moves_of(candidate)
-        line = [self.session.history.start, *(step.program for step in self.session.timeline)]
-        number = next((k for k, program in enumerate(line) if program is began), None)
-        if number is None:
-            raise UseError(
-                "the search began from a step that is no longer there\n  search again from here"
-            )
+        number = self._step_number(began)
         if number != len(self.session.history):
             self.session.goto(number)
         self.session.follow(moves)
         self._say(f"{counted(len(moves), 'move')} applied")
 
+    def _step_number(self, program: Any) -> int:
+        """Return the number of the step of the timeline that gave a program."""
+        line = [self.session.history.start, *(step.program for step in self.session.timeline)]
+        for number, earlier in enumerate(line):
+            if earlier is program:
+                return number
+        raise UseError(
+            "the search began from a step that is no longer there\n  search again from here"
+        )
+
     def source(self, language: str = "c") -> None:
         """Show the source of the kernels that are generated."""
-        self._publish(
-            kernels={**self.sections["kernels"], "source": "compiling …", "language": language}
-        )
+        self._publish_source("compiling …", language)
+        target = "cuda" if language == "cuda" else "cpu"
         try:
-            text = self.session.compile("cuda" if language == "cuda" else "cpu").source(language)
+            text = self.session.compile(target).source(language)
         except EinalgError:
-            self._publish(kernels={**self.sections["kernels"], "source": "", "language": ""})
+            self._publish_source("", "")
             raise
-        self._publish(
-            kernels={
-                **self.sections["kernels"],
-                "source": text or "every kernel is a library's",
-                "language": language,
-            }
-        )
+        self._publish_source(text or "every kernel is a library's", language)
+
+    def _publish_source(self, source: str, language: str) -> None:
+        kernels = self.sections["kernels"]
+        self._publish(kernels={**kernels, "source": source, "language": language})
 
     def export(self, kind: str) -> None:
         """Show the derivation as a script, as JSON or as LaTeX."""
         if kind not in EXPORTS:
             raise UseError(f"there is no export {kind!r}\n  known: {', '.join(EXPORTS)}")
-        name, made = EXPORTS[kind]
-        self._publish(export={"kind": kind, "name": name, "text": made(self.session)})
+        name, export = EXPORTS[kind]
+        self._publish(export={"kind": kind, "name": name, "text": export(self.session)})
 
     def wait(self, seconds: float | None = None) -> None:
         """Until a search that is running has ended."""
@@ -184,32 +186,22 @@ class SessionPanel:
         }
 
     def _steps(self) -> list[Section]:
-        steps = [
-            {"rule": "given", "detail": "", "verdict": "", "text": str(self.session.history.start)}
-        ]
+        start = self.session.history.start
+        steps = [{"rule": "given", "detail": "", "verdict": "", "text": str(start)}]
         for step in self.session.timeline:
-            steps.append(
-                {
-                    "rule": step.move.rule,
-                    "detail": _detail(step.move),
-                    "verdict": step.verdict,
-                    "text": str(step.program),
-                }
-            )
+            row = {"rule": step.move.rule, "detail": _detail(step.move)}
+            steps.append({**row, "verdict": step.verdict, "text": str(step.program)})
         now = len(self.session.history)
-        return [
-            {**step, "number": number, "now": number == now, "undone": number > now}
-            for number, step in enumerate(steps)
-        ]
+        rows = []
+        for number, step in enumerate(steps):
+            rows.append({**step, "number": number, "now": number == now, "undone": number > now})
+        return rows
 
     def _rules(self) -> list[Section]:
-        found = {
-            rule: list(group)
-            for rule, group in groupby(
-                sorted(self._choices, key=lambda c: c.move.rule), key=lambda c: c.move.rule
-            )
-        }
-        return [self._rule(rule, found.get(rule.name, [])) for rule in self.session.offered]
+        choices: dict[str, list[Any]] = {}
+        for choice in self._choices:
+            choices.setdefault(choice.move.rule, []).append(choice)
+        return [self._rule(rule, choices.get(rule.name, [])) for rule in self.session.offered]
 
     def _rule(self, rule: Any, choices: list[Any]) -> Section:
         opened = rule.name in self._opened and bool(choices)
@@ -235,13 +227,14 @@ class SessionPanel:
         }
 
     def _distances(self) -> Section:
-        ranked = [
-            {"operator": d.operator, "distance": float(d), "reasons": [r.text for r in d.reasons]}
-            for d in self.session.distances()
-        ]
-        return {"near": ranked[:NEAR], "far": ranked[NEAR:]}
+        ranked = []
+        for distance in self.session.distances():
+            reasons = [reason.text for reason in distance.reasons]
+            row = {"operator": distance.operator, "distance": float(distance), "reasons": reasons}
+            ranked.append(row)
+        return {"near": ranked[:MAX_NEAR_OPERATORS], "far": ranked[MAX_NEAR_OPERATORS:]}
 
 
 def _detail(move: Any) -> str:
-    """Where a move is applied and how, without the name of its rule."""
+    """Return where a move is applied and how, without the name of its rule."""
     return str(move).partition(" at ")[2]

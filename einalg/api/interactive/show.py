@@ -16,34 +16,39 @@ from einalg.display.html import badge, code, page, table
 def bundle(panel: SessionPanel) -> dict[str, Any]:
     """The session in every form that there is a front end for, of which it takes the best."""
     forms: dict[str, Any] = {"text/plain": str(panel.session), "text/html": static(panel)}
-    view = _view(panel) if in_notebook() else None
-    return {**forms, **view} if view else forms
+    if in_notebook():
+        forms.update(_view(panel))
+    return forms
 
 
 def in_notebook() -> bool:
     """Whether this process is the kernel of a notebook."""
     ipython = sys.modules.get("IPython")
-    shell = ipython.get_ipython() if ipython is not None else None
-    return getattr(shell, "kernel", None) is not None
+    if ipython is None:
+        return False
+    return getattr(ipython.get_ipython(), "kernel", None) is not None
 
 
-def _view(panel: SessionPanel) -> dict[str, Any] | None:
-    """The view of the panel's widget, which is one however often it is shown; None where anywidget
-    is not installed.
+def _view(panel: SessionPanel) -> dict[str, Any]:
+    """Return the view of the panel's widget, which is one however often it is shown.
+
+    It is empty where anywidget is not installed.
     """
     if panel.widget is None:
         try:
             panel.widget = widget(panel)
         except ImportError:
-            return None
+            return {}
     shown = panel.widget._repr_mimebundle_()
-    view = shown[0] if isinstance(shown, tuple) else shown
-    return {key: value for key, value in (view or {}).items() if "widget" in key}
+    if isinstance(shown, tuple):
+        shown = shown[0]
+    return {key: value for key, value in (shown or {}).items() if "widget" in key}
 
 
 def static(panel: SessionPanel) -> str:
-    """The session as HTML that needs nobody to run it; its moves are applied with
-    `s.apply(number)`.
+    """Return the session as HTML that needs nobody to run it.
+
+    Its moves are applied with `s.apply(number)`.
     """
     sections = panel.sections
     return page(
@@ -56,55 +61,43 @@ def static(panel: SessionPanel) -> str:
     )
 
 
-def _folded(title: str, content: str, opened: bool = False) -> str:
-    return (
-        f"<details{' open' if opened else ''}><summary>{escape(title)}</summary>{content}</details>"
-    )
+def _folded(title: str, content: str) -> str:
+    return f"<details><summary>{escape(title)}</summary>{content}</details>"
 
 
 def _steps(steps: list[Any]) -> str:
-    rows = [
-        [
-            str(step["number"]),
-            f"{escape(step['rule'])} <small>{escape(step['detail'])}</small>",
-            _verdict(step),
-        ]
-        for step in steps
-    ]
+    rows = []
+    for step in steps:
+        rule = f"{escape(step['rule'])} <small>{escape(step['detail'])}</small>"
+        rows.append([str(step["number"]), rule, _verdict(step["verdict"])])
     return _folded(f"Steps: {len(steps) - 1}", table(["step", "rule", "verdict"], rows))
 
 
-def _verdict(step: Any) -> str:
-    return (
-        badge(step["verdict"], "good" if step["verdict"] == "proved" else "")
-        if step["verdict"]
-        else ""
-    )
+def _verdict(verdict: str) -> str:
+    if not verdict:
+        return ""
+    return badge(verdict, "good" if verdict == "proved" else "")
 
 
 def _moves(session: Any) -> str:
     choices = session.possible()
-    rows = (
-        [str(c.number), f"{escape(str(c.move))}<br>{code(c.before)}<br>⇒ {code(c.after)}"]
-        for c in choices
-    )
-    return _folded(
-        f"Moves: {len(choices)}, to be applied with s.apply(number)",
-        table(["number", "move"], rows),
-    )
+    rows = []
+    for choice in choices:
+        move, before, after = escape(str(choice.move)), code(choice.before), code(choice.after)
+        rows.append([str(choice.number), f"{move}<br>{before}<br>⇒ {after}"])
+    title = f"Moves: {len(choices)}, to be applied with s.apply(number)"
+    return _folded(title, table(["number", "move"], rows))
 
 
 def _distances(distances: Any) -> str:
-    rows = [
-        [escape(d["operator"]), f"{d['distance']:g}", "<br>".join(map(escape, d["reasons"]))]
-        for d in distances["near"]
-    ]
-    return _folded(
-        "Distance to each operator", table(["operator", "distance", "what separates"], rows)
-    )
+    rows = []
+    for row in distances["near"]:
+        reasons = "<br>".join(map(escape, row["reasons"]))
+        rows.append([escape(row["operator"]), f"{row['distance']:g}", reasons])
+    heads = ["operator", "distance", "what separates"]
+    return _folded("Distance to each operator", table(heads, rows))
 
 
 def _kernels(sections: Any) -> str:
-    return _folded(
-        "Kernels", "".join(f"<p>{code(kernel)}</p>" for kernel in sections["kernels"]["kernels"])
-    )
+    kernels = sections["kernels"]["kernels"]
+    return _folded("Kernels", "".join(f"<p>{code(kernel)}</p>" for kernel in kernels))
