@@ -11,7 +11,12 @@ from itertools import chain
 from math import prod
 
 from derive.bilinear.tiling import TiledContraction, TiledRead, summed_iterators
-from derive.rewriting.body_queries import index_ranges, iterators_by_index
+from derive.rewriting.body_queries import (
+    bare_subscripts,
+    index_ranges,
+    indices_of,
+    iterators_by_index,
+)
 from einalg.errors import RuleError
 from einalg.language.analysis.simplify import simplify_scope, with_padding
 from einalg.language.analysis.validate import check_scope
@@ -58,7 +63,7 @@ def assemble(scope: Scope, tiled: TiledContraction) -> Scope:
 
 def _names(scope: Scope, tiled: TiledContraction, known: Iterable[LoopIndex]) -> _Names:
     iterators = chain(scope.iterators, summed_iterators(scope), *tiled.kept.values())
-    used = frozenset(it.index for it in iterators)
+    used = frozenset(indices_of(iterators))
     product = LoopIndex(fresh_index("p", used), 0, tiled.factorisation.rank)
     return _Names(product, iterators_by_index(known), used)
 
@@ -101,13 +106,12 @@ def _combination(side: TiledRead, matrix: Constant, names: _Names) -> Access:
     Its axes are those of what is read, bare, so that other sums of indices stay.
     """
     axes, subscripts = _combination_axes(side, names)
-    iterators = [it for it, _ in axes.values()]
+    iterators, forms = zip(*axes.values())
     ranges = index_ranges((*iterators, *side.inside))
     read = with_padding(Access.of(side.access.base, tuple(subscripts)), ranges)
-    positions = [affine(it.index) for it in (names.product, *side.inside)]
-    weighted = Access.of(matrix, tuple(positions)) * read
+    weighted = Access.of(matrix, bare_subscripts((names.product, *side.inside))) * read
     scope = _checked(Scope(iterators, (), Reduce("Sum", side.inside, None, weighted)))
-    return Access.of(scope, tuple(form for _, form in axes.values()))
+    return Access.of(scope, forms)
 
 
 def _combination_axes(side: TiledRead, names: _Names) -> tuple[Axes, list[Affine]]:

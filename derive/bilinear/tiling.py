@@ -15,7 +15,7 @@ import sympy
 from derive.bilinear.factorisation import Factorisation, exact
 from derive.bilinear.strassen import matmul_tensor
 from derive.bilinear.toom_cook import correlation_tensor
-from derive.rewriting.body_queries import iterator_named
+from derive.rewriting.body_queries import bare_subscripts, indices_of, iterator_named
 from einalg.errors import RuleError
 from einalg.language.index.affine import Affine, Index
 from einalg.language.index.convert import affine
@@ -139,8 +139,7 @@ def correlation_sides(
             continue
         for sign in (1, -1):
             difference = {output: affine(output) - affine(tap) * sign}
-            moved = [subscript.substitute(difference) for subscript in pair.left.subscripts]
-            if not any(tap in subscript.indices for subscript in moved):
+            if not any(tap in s.substitute(difference).indices for s in pair.left.subscripts):
                 yield pair, sign
 
 
@@ -277,9 +276,9 @@ def tile_matmul(
 
 def _matmul_sizes(factorisation: Factorisation) -> tuple[int, int, int]:
     """Return the rows, inner values and columns of the matrices that a factorisation multiplies."""
-    shapes = [matrix.shape for matrix in factorisation.matrices]
-    if all(len(shape) == 3 for shape in shapes):
-        (_, rows, inner), (_, _, columns), _ = shapes
+    if all(matrix.rank == 3 for matrix in factorisation.matrices):
+        _, rows, inner = factorisation.U.shape
+        _, _, columns = factorisation.V.shape
         if factorisation.computes(matmul_tensor(rows, inner, columns)):
             return rows, inner, columns
     raise RuleError(f"{factorisation.name} computes no product of matrices")
@@ -370,7 +369,7 @@ def _constant_map(
         _whole_read(pair.left, axes.left),
         _whole_read(pair.right, axes.right),
         kept={it.index: () for _, it in chain(*axes)},
-        outputs=tuple(affine(it.index) for _, it in axes.outputs),
+        outputs=bare_subscripts(it for _, it in axes.outputs),
         problem={},
         other=other,
     )
@@ -378,7 +377,8 @@ def _constant_map(
 
 def _whole_read(access: Access, axes: list[tuple[int, LoopIndex]]) -> TiledRead:
     inside = tuple(it for _, it in axes)
-    return TiledRead(access, {it.index: affine(it.index) for it in inside}, inside)
+    forms = dict(zip(indices_of(inside), bare_subscripts(inside)))
+    return TiledRead(access, forms, inside)
 
 
 def _constant_axes(scope: Scope, coefficients: Access, pair: FactorPair) -> _ConstantAxes | None:
@@ -417,14 +417,14 @@ def _whole_axes(scope: Scope, coefficients: Access) -> list[LoopIndex] | None:
 def _iterator(iterators: tuple[LoopIndex, ...], name: str, place: str) -> LoopIndex:
     it = iterator_named(iterators, name)
     if it is None:
-        known = ", ".join(str(other.index) for other in iterators) or "none"
+        known = ", ".join(map(str, indices_of(iterators))) or "none"
         raise RuleError(f"there is no index {name} in {place}; it has {known}")
     return it
 
 
 def _fresh_indices(scope: Scope, *names: str) -> list[Index]:
     """Return indices called like these, different from each other and from those of the scope."""
-    used = {it.index for it in iterators_by_name(scope).values()}
+    used = set(indices_of(iterators_by_name(scope).values()))
     indices = []
     for name in names:
         indices.append(fresh_index(name, used))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache, wraps
 from typing import Any, NamedTuple
 
@@ -13,6 +13,7 @@ from einalg.errors import RuleError
 from einalg.language.analysis.simplify import with_padding
 from einalg.language.index.affine import Affine, Index, IndexArithmetic
 from einalg.language.index.constraint import Constraint
+from einalg.language.index.convert import affine
 from einalg.language.index.isl import Space, bounded
 from einalg.language.index.iterator import LoopIndex
 from einalg.language.ir.body import IDENTITY, Reduce, rebuild
@@ -24,6 +25,33 @@ MAX_MEMOIZED_SCOPES = 20_000
 MAX_MEMOIZED_SETS = 8192  # of isl; the states of a search ask the same of them many times
 
 Ranges = dict[Index, tuple[int, int]]
+
+
+def indices_of(iterators: Iterable[LoopIndex]) -> list[Index]:
+    """Return the indices of iterators, in their order."""
+    return [it.index for it in iterators]
+
+
+def bare_subscripts(iterators: Iterable[LoopIndex]) -> tuple[Affine, ...]:
+    """Return the subscripts of a read that walks over every axis by an index alone: `(h, w)`."""
+    return tuple(map(affine, indices_of(iterators)))
+
+
+def names_of(indices: Iterable[Index]) -> list[str]:
+    """Return the names of indices, in their order."""
+    return [index.name for index in indices]
+
+
+def is_empty(iterators: Iterable[LoopIndex]) -> bool:
+    """Tell whether a box has no points."""
+    return any(it.extent <= 0 for it in iterators)
+
+
+def substitute_conditions(
+    where: Iterable[Constraint], forms: Mapping[Index, Affine]
+) -> tuple[Constraint, ...]:
+    """Return conditions with forms in the place of indices."""
+    return tuple(condition.substitute(forms) for condition in where)
 
 
 def index_ranges(iterators: Iterable[LoopIndex]) -> Ranges:
@@ -135,8 +163,16 @@ def memoized_per_scope(find: Callable[[Scope], Iterator[Any]]) -> Callable[[Scop
 
 def may_vanish(body: Any) -> bool:
     """Tell whether a body has conditions or reads padding: elsewhere it may be anything."""
-    if any(isinstance(access.base, Padded) for access in accesses(body)):
-        return True
+    return reads_padding(body) or has_conditions(body)
+
+
+def reads_padding(body: Any) -> bool:
+    """Tell whether a body reads anything through padding."""
+    return any(isinstance(access.base, Padded) for access in accesses(body))
+
+
+def has_conditions(body: Any) -> bool:
+    """Tell whether a reduction of a body has conditions."""
     return any(node.where for node in reductions(body))
 
 
@@ -153,7 +189,7 @@ class ReadContext(NamedTuple):
         return index_ranges(self.iterators)
 
     def points(self) -> tuple[Space, isl.Set]:
-        space = Space([it.index for it in self.iterators])
+        space = Space(indices_of(self.iterators))
         return space, space.set(self.iterators, self.where)
 
     def image(self) -> isl.Set:
@@ -165,7 +201,7 @@ class ReadContext(NamedTuple):
 def _image(
     subscripts: tuple[Affine, ...], iterators: tuple[LoopIndex, ...], where: tuple[Constraint, ...]
 ) -> isl.Set:
-    space = Space([it.index for it in iterators])
+    space = Space(indices_of(iterators))
     return space.map(subscripts).intersect_domain(space.set(iterators, where)).range()
 
 
@@ -245,7 +281,7 @@ def may_differ_from(
 
     `value` is 0 or the identity of a reduction. The set may hold other points too.
     """
-    space = Space([it.index for it in iterators])
+    space = Space(indices_of(iterators))
     return _differs(value, body, space).intersect(space.set(iterators, where))
 
 

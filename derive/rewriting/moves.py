@@ -142,7 +142,8 @@ class _Frozen(dict[str, Any]):
     def _refuse(self, *_: Any, **__: Any) -> None:
         raise TypeError("a move is a value: make a new one")
 
-    __setitem__ = __delitem__ = update = pop = popitem = clear = setdefault = _refuse  # type: ignore[assignment]
+    __setitem__ = __delitem__ = update = setdefault = _refuse  # type: ignore[assignment]
+    pop = popitem = clear = _refuse  # type: ignore[assignment]
 
     def __reduce__(self) -> Any:
         return _Frozen, (dict(self),)

@@ -32,13 +32,13 @@ MIN_CHANNELS = 8  # that are worth a copy
 class Channels(NamedTuple):
     """The channels of a convolution: axes of its data, and axes of its result.
 
-    `access` reads the data by windows, `summed` are its axes that are summed one by one, `made`
+    `access` reads the data by windows, `summed` are its axes that are summed one by one, `produced`
     those axes of the result that only the weights have.
     """
 
     access: Access
     summed: tuple[int, ...]
-    made: tuple[int, ...]
+    produced: tuple[int, ...]
 
 
 def convolution_channels(scope: Scope) -> Iterator[Channels]:
@@ -46,7 +46,7 @@ def convolution_channels(scope: Scope) -> Iterator[Channels]:
 
     >>> import einalg as ea
     >>> convolution = ea.parse("O[f,h:6] += A[c,h+r]*K[f,c,r]", A=(4, 8), K=(5, 4, 3))
-    >>> [(c.summed, c.made) for c in convolution_channels(convolution)]
+    >>> [(c.summed, c.produced) for c in convolution_channels(convolution)]
     [((0,), (0,))]
     """
     for node in reductions(scope.body):
@@ -64,11 +64,11 @@ def _channels(scope: Scope, node: Reduce, data: Access, weights: Access) -> Chan
     for axis, index in enumerate(axis_indices(data)):
         if index in in_weights and index in node.indices:
             summed.append(axis)
-    made = []
+    produced = []
     for axis, index in enumerate(scope.indices):
         if index in in_weights and index not in in_data:
-            made.append(axis)
-    return Channels(data, tuple(summed), tuple(made))
+            produced.append(axis)
+    return Channels(data, tuple(summed), tuple(produced))
 
 
 def axis_indices(access: Access) -> list[Index | None]:
@@ -152,8 +152,8 @@ def _is_worth(scope: Scope, channels: Channels) -> bool:
     if not isinstance(tensor, Tensor) or tensor.role != "input":
         return False
     summed = prod(tensor.shape[axis] for axis in channels.summed)
-    made = prod(scope.shape[axis] for axis in channels.made)
-    return min(summed, made) >= MIN_CHANNELS
+    produced = prod(scope.shape[axis] for axis in channels.produced)
+    return min(summed, produced) >= MIN_CHANNELS
 
 
 def _moves(program: Program, name: str, channels: Channels) -> Iterator[Move]:
@@ -162,7 +162,7 @@ def _moves(program: Program, name: str, channels: Channels) -> Iterator[Move]:
     order = last(channels.summed, len(channels.access.subscripts))
     if order != sorted(order):
         yield Move(staging.RULE.name, (name,), _copy_arguments(scope, channels.access, order))
-    order = last(channels.made, scope.rank)
+    order = last(channels.produced, scope.rank)
     if order != sorted(order):
         yield reorder_move(scope, name, order)
 
@@ -176,5 +176,5 @@ def _copy_arguments(scope: Scope, access: Access, order: Sequence[int]) -> dict[
             staged[axis] = affine(Index(f"y{len(axes)}"))
             axes.append(form_text(access.subscripts[axis]))
     distinct = [equal_reads[0].access for equal_reads in staging.distinct_reads(scope)]
-    subscripts = [form_text(subscript) for subscript in staged]
+    subscripts = list(map(form_text, staged))
     return {"access": distinct.index(access), "axes": axes, "subscripts": subscripts}

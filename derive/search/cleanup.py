@@ -14,9 +14,12 @@ from typing import Any
 from derive.rewriting.body_queries import (
     ReadContext,
     bound_indices,
+    has_conditions,
     has_reduction,
     reads,
+    reads_padding,
 )
+from derive.rewriting.domains import box_of
 from derive.rewriting.moves import Move, Rule, apply
 from derive.rewriting.paths import Path, child, paths
 from derive.rules.algebra import staging
@@ -342,8 +345,7 @@ def _relaxations(path: Path, place: dict[str, int], domain: Any) -> Iterator[Mov
     """
     lattice = [condition for condition in domain.where if condition.relation != ">="]
     if len(lattice) < len(domain.where):
-        box = [[it.low, it.high] for it in domain.iterators]
-        args = {**place, "box": box, "where": list(map(str, lattice))}
+        args = {**place, "box": box_of(domain.iterators), "where": list(map(str, lattice))}
         yield Move(boundary_relaxing.RULE.name, path, args)
 
 
@@ -386,11 +388,10 @@ def _padding_moves(path: Path, scope: Scope) -> Iterator[Move]:
 
 def _may_have_idle_points(scope: Scope) -> bool:
     """Tell whether conditions or padding may make points of an inner domain do nothing."""
-    if any(node.where for node in reductions(scope.body)):
+    if has_conditions(scope.body):
         return True
-    for inner in inner_scopes(scope):
-        if any(isinstance(access.base, Padded) for access in accesses(inner.body)):
-            return True
+    if any(reads_padding(inner.body) for inner in inner_scopes(scope)):
+        return True
     for access in accesses(scope.body):
         if isinstance(access.base, Padded) and isinstance(access.tensor, Scope):
             return True

@@ -53,19 +53,21 @@ class StateExpander:
         for name, rule in self.rules.items():
             rules.append(name if ALL.get(name) is rule else (name, rule))
         numbers = {id(template): number for number, template in enumerate(TEMPLATES)}
-        templates = tuple(numbers.get(id(template), template) for template in self.templates)
-        return _restored, (tuple(rules), templates)
+        templates: list[Any] = []
+        for template in self.templates:
+            templates.append(numbers.get(id(template), template))
+        return _restored, (tuple(rules), tuple(templates))
 
     def __call__(self, program: Program) -> list[Successor]:
         successors: list[Successor] = []
-        known = {**ALL, **self.rules}
+        rules = {**ALL, **self.rules}
         applied: set[Move] = set()  # with the moves at isomorphic scopes, each of which is proposed
         for move in self.proposals(program):
             if move in applied:
                 continue
             try:
-                moved, steps = self._at_isomorphic_scopes(program, move, known)
-                cleaned, cleaning = cleaned_up(moved, known)
+                moved, steps = self._at_isomorphic_scopes(program, move, rules)
+                cleaned, cleaning = cleaned_up(moved, rules)
             except EinalgError as error:
                 log.debug("%s was proposed but does not apply: %s", move, error)
                 continue
@@ -128,7 +130,7 @@ class StateExpander:
         return [reasons for _, reasons in nearest_templates(scope, self.templates)]
 
     def _at_isomorphic_scopes(
-        self, program: Program, move: Move, known: Mapping[str, Rule]
+        self, program: Program, move: Move, rules: Mapping[str, Rule]
     ) -> tuple[Program, list[Move]]:
         """Apply a move, and the same move at all isomorphic scopes if all of them have it.
 
@@ -136,8 +138,8 @@ class StateExpander:
         are not is no state of its own. Where scopes differ in an offset, arguments may too: the
         same move is then the one that is proposed for the other scope in its place.
         """
-        moved = apply(program, move, known)
-        if known[move.rule].level != "scope":
+        moved = apply(program, move, rules)
+        if rules[move.rule].level != "scope":
             return moved, [move]
         others = isomorphic_scopes(program, move.path)
         for translate in (_at_path, self._counterpart) if others else ():
@@ -145,7 +147,7 @@ class StateExpander:
                 moves_there = [translate(program, move, path) for path in others]
                 together = moved
                 for other in moves_there:
-                    together = apply(together, other, known)
+                    together = apply(together, other, rules)
             except EinalgError as error:
                 log.debug("%s does not apply at all isomorphic scopes: %s", move, error)
             else:

@@ -11,7 +11,7 @@ from typing import Any
 
 from derive.matching import Reason, normal_form
 from derive.matching.patterns.normal_form import NormalForm, ReadAxis
-from derive.rewriting.body_queries import bound_indices, has_reduction, index_extents
+from derive.rewriting.body_queries import bound_indices, has_reduction, index_extents, names_of
 from derive.rewriting.moves import Move
 from derive.rewriting.paths import Path
 from derive.rules.algebra import distribution, staging
@@ -68,7 +68,7 @@ def _stray_indices(reasons: Iterable[Reason]) -> set[str]:
     strays: set[str] = set()
     for reason in reasons:
         if reason.kind == "stray":
-            strays.update(index.name for index in reason.indices)
+            strays.update(names_of(reason.indices))
     return strays
 
 
@@ -76,7 +76,7 @@ def _stray_repairs(path: Path, scope: Scope, strays: set[str]) -> Iterator[Move]
     """Sum first over what stands in one operand alone."""
     if not isinstance(scope.body, Reduce):
         return
-    names = [index.name for index in scope.body.indices]
+    names = names_of(scope.body.indices)
     if not strays.isdisjoint(names):
         outer = [name for name in names if name not in strays]
         yield Move(summation_splitting.RULE.name, path, {"reduction": 0, "outer": outer})
@@ -115,7 +115,7 @@ def _splits(path: Path, scope: Scope, mixed: Iterable[MixedAxis]) -> Iterator[Mo
     for choice in _window_choices(_windows(scope, scope.body, mixed)):
         names: dict[str, None] = {}
         for indices in choice:
-            names.update(dict.fromkeys(index.name for index in indices))
+            names.update(dict.fromkeys(names_of(indices)))
         outer = tuple(names)
         if outer and outer not in seen and len(outer) < len(scope.body.iterators):
             seen.append(outer)
@@ -143,8 +143,16 @@ def _window_choices(windows: list[list[Index]]) -> list[list[list[Index]]]:
 
 def _summed_indices(form: Affine, extents: Mapping[Index, int]) -> list[Index]:
     """Return the summed indices of a form, the one with the smallest coefficient first."""
-    summed = [index for index in form.indices if extents.get(index, 1) > 1]
-    return sorted(summed, key=lambda index: (abs(form.coefficient(index)), index.name))
+
+    def rank(index: Index) -> tuple[int, str]:
+        return abs(form.coefficient(index)), index.name
+
+    return sorted(_live_indices(form, extents), key=rank)
+
+
+def _live_indices(form: Affine, extents: Mapping[Index, int]) -> list[Index]:
+    """Return the indices of a form that take more than one value in a domain."""
+    return [index for index in form.indices if extents.get(index, 1) > 1]
 
 
 @dataclass(frozen=True)
@@ -178,7 +186,7 @@ def _skew(
 ) -> _Skew | None:
     """Return the skew that a mixed subscript of a read suggests, on an index of no other read."""
     extents = index_extents(scope.iterators)
-    indices = [index for index in form.indices if extents.get(index, 1) > 1]
+    indices = _live_indices(form, extents)
     if len(indices) < 2:
         return None
     for index in indices:

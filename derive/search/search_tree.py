@@ -107,13 +107,17 @@ def dot(rows: Iterable[SearchNode], best: int | None = None) -> str:
         '  edge [color="#888888", fontname="sans-serif", fontsize=8];',
     ]
     farthest = max((row.distance for row in rows), default=0.0)
-    labels = shortened((row.label for row in rows), MAX_LABEL_LENGTH)
+    labels = _short_labels(rows)
     for row in rows:
         lines.append(_node(row, labels[row.label], farthest, row.number in path))
     for row in rows:
         if row.parent in numbers:
             lines.append(_edge(row, row.number in path))
     return "\n".join([*lines, "}"])
+
+
+def _short_labels(rows: Iterable[SearchNode]) -> dict[str, str]:
+    return shortened((row.label for row in rows), MAX_LABEL_LENGTH)
 
 
 def _node(row: SearchNode, label: str, farthest: float, bold: bool) -> str:
@@ -242,7 +246,7 @@ class SearchTree:
         rows, path = self.nearest(MAX_TEXT_ROWS), self.best_path
         if not rows:
             return "nothing was explored"
-        labels = shortened((row.label for row in rows), MAX_LABEL_LENGTH)
+        labels = _short_labels(rows)
         lines = [self._line(row, labels[row.label], path) for row in rows]
         hidden = len(self.rows) - len(rows)
         if hidden:

@@ -136,7 +136,8 @@ def _is_interleaved(scope: Scope, args: Mapping[str, Any]) -> bool:
 def _forms(scope: Scope) -> Iterator[Affine]:
     """Yield the subscripts of a body, and the conditions of its reductions."""
     for access in accesses(scope.body):
-        yield from access.subscripts
+        subscripts: tuple[Affine, ...] = access.subscripts
+        yield from subscripts
     for node in reductions(scope.body):
         for condition in node.where:
             yield condition.form

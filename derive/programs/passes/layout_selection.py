@@ -103,4 +103,4 @@ def _channels(name: str, scope: Scope) -> Iterator[Axis]:
     """
     for found in convolution_channels(scope):
         yield from ((found.access.tensor.name, k) for k in found.summed)
-        yield from ((name, k) for k in found.made)
+        yield from ((name, k) for k in found.produced)

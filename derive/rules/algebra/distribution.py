@@ -10,11 +10,15 @@ import sympy
 
 from derive.rewriting.body_queries import (
     has_reduction,
+    indices_of,
+    is_empty,
     is_finite,
     reduction_at,
     replace_reduction,
+    substitute_conditions,
     with_body,
 )
+from derive.rewriting.domains import box_of
 from derive.rewriting.moves import Example, Rule
 from derive.rules.intra.traversal_merging import with_joined_reductions
 from einalg.errors import RuleError
@@ -87,7 +91,7 @@ def _into(scope: Scope, reduction: int) -> Scope:
             break
     else:
         raise RuleError("the sum is not a factor beside finite factors without reductions")
-    factors = [factor for factor in product.args if factor is not node]
+    factors = _others(product, node)
     moved = Reduce(node.op, node.iterators, node.where, sympy.Mul(*factors, node.body))
     body = with_joined_reductions(_replaced(scope.body, product, moved))
     return Scope(scope.iterators, scope.where, body)
@@ -95,11 +99,16 @@ def _into(scope: Scope, reduction: int) -> Scope:
 
 def _may_enter(product: Any, node: Reduce) -> bool:
     """Tell whether a sum is a factor of a product whose other factors may move into it."""
-    others = [factor for factor in product.args if factor is not node]
+    others = _others(product, node)
     if len(others) == len(product.args) or not is_finite(product):
         return False
     expressions = [factor for factor in others if not factor.is_number]
     return bool(expressions) and not any(map(has_reduction, expressions))
+
+
+def _others(product: Any, node: Reduce) -> list[Any]:
+    """Return the factors of a product but for one, told by identity."""
+    return [factor for factor in product.args if factor is not node]
 
 
 def _out_of(scope: Scope, reduction: int) -> Scope:
@@ -116,7 +125,7 @@ def _out_of(scope: Scope, reduction: int) -> Scope:
 
 def _may_leave(node: Reduce) -> bool:
     """Tell whether a factor may be moved out; one that a condition may guard is not proposed."""
-    if node.where or any(it.extent <= 0 for it in node.iterators):
+    if node.where or is_empty(node.iterators):
         return False
     free, rest = _independent(node)
     return bool(rest) and not all(factor.is_number for factor in free)
@@ -124,9 +133,14 @@ def _may_leave(node: Reduce) -> bool:
 
 def _independent(node: Reduce) -> tuple[list[Any], list[Any]]:
     """Return the factors of a sum in which its indices do not occur, and the others."""
-    factors = sympy.Mul.make_args(node.body)
-    free = [factor for factor in factors if factor.free_symbols.isdisjoint(node.indices)]
-    return free, [factor for factor in factors if factor not in free]
+    free: list[Any] = []
+    rest: list[Any] = []
+    for factor in sympy.Mul.make_args(node.body):
+        if factor.free_symbols.isdisjoint(node.indices):
+            free.append(factor)
+        else:
+            rest.append(factor)
+    return free, rest
 
 
 def _is_finite_sum(node: Reduce) -> bool:
@@ -185,16 +199,16 @@ def _namings(one: Reduce, other: Reduce) -> Iterator[Names]:
     """Yield the ways to call the indices of one sum as those of another with the same ranges."""
     if len(one.iterators) != len(other.iterators) or len(one.where) != len(other.where):
         return
-    ranges = [(it.low, it.high) for it in other.iterators]
+    box = box_of(other.iterators)
     for order in islice(permutations(one.iterators), MAX_NAMINGS):
-        if [(it.low, it.high) for it in order] == ranges:
-            yield dict(zip(other.indices, (it.index for it in order)))
+        if box_of(order) == box:
+            yield dict(zip(other.indices, indices_of(order)))
 
 
 def _renamed(node: Reduce, names: Mapping[Index, Index]) -> Reduce:
     forms = {old: affine(new) for old, new in names.items()}
     iterators = [it._replace(index=names[it.index]) for it in node.iterators]
-    where = [condition.substitute(forms) for condition in node.where]
+    where = substitute_conditions(node.where, forms)
     return Reduce(node.op, iterators, where, substitute(node.body, forms))
 
 

@@ -18,9 +18,12 @@ import sympy
 from derive.rewriting.arguments import parse_form
 from derive.rewriting.body_queries import (
     ReadContext,
+    bare_subscripts,
     enclosing_domain,
     holds_everywhere,
+    is_empty,
     memoized_per_scope,
+    names_of,
     reads,
     reduction_at,
     replace_reduction,
@@ -65,7 +68,7 @@ def find(scope: Scope) -> Iterator[Args]:
 
     These are the parts of products that are worth a scope of their own.
     """
-    if isinstance(scope.body, Access) or not all(it.extent > 0 for it in scope.iterators):
+    if isinstance(scope.body, Access) or is_empty(scope.iterators):
         return
     for position, equal_reads in enumerate(distinct_reads(scope)):
         yield from _copies(position, equal_reads[0])
@@ -210,8 +213,10 @@ def _copies(position: int, read: ReadContext) -> Iterator[Args]:
     for copy in (*_gathers(read), *_digit_copies(read)):
         if copy not in seen and not _is_idle(access, copy.subscripts):
             seen.add(copy)
-            axes = [form_text(axis) for axis in copy.axes]
-            subscripts = [form_text(subscript) for subscript in copy.subscripts]
+            axes, subscripts = (
+                list(map(form_text, copy.axes)),
+                list(map(form_text, copy.subscripts)),
+            )
             yield {"access": position, "axes": axes, "subscripts": subscripts}
 
 
@@ -300,9 +305,10 @@ def _cut_choices(cuts: list[dict[int, Cut]]) -> list[list[Cut | None]]:
     choices: list[list[Cut | None]] = []
     for divisor in sorted(divisors):
         choices.append([of_subscript.get(divisor) for of_subscript in cuts])
-    choices.append(
-        [of_subscript[max(of_subscript)] if of_subscript else None for of_subscript in cuts]
-    )
+    largest: list[Cut | None] = []
+    for of_subscript in cuts:
+        largest.append(of_subscript[max(of_subscript)] if of_subscript else None)
+    choices.append(largest)
     return choices
 
 
@@ -358,7 +364,7 @@ def _stage_operands(
     inner_iterators = _checked_iterators(iterators, part, what, axes)
     body = with_padded_reads(part, inner_iterators)
     inner = simplify_scope(Scope(inner_iterators, (), body))
-    staged = kind(Access.of(inner, tuple(affine(it.index) for it in inner_iterators)), *rest)
+    staged = kind(Access.of(inner, bare_subscripts(inner_iterators)), *rest)
     if reduction is None:
         return simplify_scope(Scope(scope.iterators, scope.where, staged))
     node = reduction_at(scope, reduction)
@@ -446,7 +452,7 @@ def _bodies(scope: Scope) -> Iterator[tuple[int | None, Any, tuple[LoopIndex, ..
             body, iterators = _place(scope, position)
         except RuleError:  # several places at once
             continue
-        if all(it.extent > 0 for it in iterators):
+        if not is_empty(iterators):
             yield position, body, iterators
 
 
@@ -457,8 +463,7 @@ def _with_fewer_indices(
     for chosen in groups:
         indices = _indices_of([operands[k] for k in chosen])
         if len(indices) < len(outside):
-            axes = [index.name for index in indices]
-            yield {what: list(chosen), "reduction": position, "axes": axes}
+            yield {what: list(chosen), "reduction": position, "axes": names_of(indices)}
 
 
 def _computes(operand: Any) -> bool:

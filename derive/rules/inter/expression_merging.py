@@ -8,7 +8,7 @@ from typing import Any
 
 import sympy
 
-from derive.rewriting.body_queries import bound_indices
+from derive.rewriting.body_queries import bare_subscripts, bound_indices
 from derive.rewriting.moves import Example, Rule
 from derive.rewriting.paths import Path, paths, replace_at, scope_at
 from einalg.errors import RuleError
@@ -78,7 +78,7 @@ def _union(one: Any, two: Any) -> Access | None:
     if renamed != first:
         return None
     whole = Scope(_longer(first, axis, _extent(second, axis)), first.where, first.body)
-    amounts = [(before, after) for before, after in one.base.amounts]
+    amounts = list(one.base.amounts)
     amounts[axis] = (one.base.amounts[axis][0], two.base.amounts[axis][1])
     return Access.of(Padded(whole, amounts), one.subscripts)
 
@@ -332,17 +332,17 @@ def _along(mine: Tensor, theirs: Tensor, position: int) -> Scope:
     iterators[position] = LoopIndex(iterators[position].index, low, end + length)
     before, after = [(0, 0)] * mine.rank, [(0, 0)] * mine.rank
     before[position], after[position] = (0, length), (end - low, 0)
-    subscripts = [affine(it.index) for it in iterators]
+    subscripts = bare_subscripts(iterators)
     moved = list(subscripts)
     moved[position] = moved[position] - (end - low2)
-    total = mine.pad(*before)[tuple(subscripts)] + theirs.pad(*after)[tuple(moved)]
+    total = mine.pad(*before)[subscripts] + theirs.pad(*after)[tuple(moved)]
     return Scope(iterators, (), total)
 
 
 def _along_new_axis(mine: Tensor, theirs: Tensor) -> Scope:
     layer = Index("z")
     iterators = [LoopIndex(layer, 0, 2), *_traversal(mine)]
-    subscripts = tuple(affine(it.index) for it in iterators)
+    subscripts = bare_subscripts(iterators)
     total: Any = sympy.S.Zero
     for number, tensor in enumerate((mine, theirs)):
         plane_iterators = [LoopIndex(layer, number, number + 1), *iterators[1:]]
@@ -375,7 +375,7 @@ def _with_longer_axis(one: Scope, two: Scope, stacked: dict[str, Tensor], axis: 
 
 def _slice(scope: Scope, stacked: Tensor, axis: int | None, offset: int) -> Scope:
     """Return the part of a stacked tensor that a scope computed."""
-    subscripts = [affine(index) for index in scope.indices]
+    subscripts = list(bare_subscripts(scope.iterators))
     if axis is None:
         subscripts.insert(0, affine(offset))
     else:

@@ -9,9 +9,11 @@ from typing import Any, NamedTuple
 
 from derive.rewriting.body_queries import (
     index_ranges,
+    is_empty,
     iterator_named,
     memoized_per_scope,
     reads,
+    substitute_conditions,
 )
 from derive.rewriting.moves import Example, Rule
 from einalg.errors import RuleError
@@ -106,7 +108,8 @@ def _periods(scope: Scope, index: Index) -> Iterator[int]:
 def _forms(scope: Scope) -> Iterator[Affine]:
     """Yield every subscript and condition of a scope."""
     for read in reads(scope):
-        yield from read.access.subscripts
+        subscripts: tuple[Affine, ...] = read.access.subscripts
+        yield from subscripts
     conditions = list(scope.where)
     for node in reductions(scope.body):
         conditions += node.where
@@ -188,7 +191,7 @@ class _Phase(NamedTuple):
 
 
 def _split_phases(scope: Scope, counts: Mapping[LoopIndex, int]) -> Scope:
-    if any(it.extent < 1 for it in scope.iterators):
+    if is_empty(scope.iterators):
         raise RuleError("a scope without points has no phases")
     total: Any = 0
     for rests in product(*map(range, counts.values())):
@@ -220,7 +223,7 @@ def _phase_sum(scope: Scope, phases: Mapping[LoopIndex, _Phase]) -> Reduce | Non
                 return None
         iterators.append(inside)
         subscripts.append(subscript)
-    where = [condition.substitute(forms) for condition in scope.where]
+    where = substitute_conditions(scope.where, forms)
     part = simplify_scope(Scope(iterators, where, substitute(scope.body, forms)))
     return Reduce("Sum", (), guard, Access.of(part, tuple(subscripts)))
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
-from derive.rewriting.body_queries import ReadContext, iterators_by_index
+from derive.rewriting.body_queries import ReadContext, indices_of, iterators_by_index
 from einalg.language.analysis.simplify import known_remainder
 from einalg.language.index.affine import Affine, FloorDiv, Index, Modulo
 from einalg.language.index.convert import affine
@@ -100,8 +100,8 @@ def _splits(
         groups = []
         for form in forms:
             if form.as_index() is None:
-                inside = [index for index in indices if index in form.indices]
-                groups.append([_split(index, divisor, used) for index in inside])
+                moving = form.indices
+                groups.append([_split(i, divisor, used) for i in indices if i in moving])
         yield groups
 
 
@@ -292,7 +292,7 @@ def _split(index: Index, divisor: int, used: set[Index]) -> Change:
 
 def _reorders(iterators: tuple[LoopIndex, ...], contexts: list[ReadContext]) -> Iterator[Map]:
     """Yield the orders in which a read's indices stand as its axes do, others after or before."""
-    original = [it.index for it in iterators]
+    original = indices_of(iterators)
     for context in contexts:
         order: list[Index] = []
         for subscript in context.access.subscripts:

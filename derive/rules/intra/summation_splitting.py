@@ -8,7 +8,12 @@ from typing import Any
 
 import sympy
 
-from derive.rewriting.body_queries import enclosing_domain, reduction_at, replace_reduction
+from derive.rewriting.body_queries import (
+    enclosing_domain,
+    indices_of,
+    reduction_at,
+    replace_reduction,
+)
 from derive.rewriting.moves import Example, Rule
 from einalg.errors import EinalgError, RuleError
 from einalg.language.analysis.simplify import simplify_scope
@@ -69,10 +74,15 @@ def split(scope: Scope, reduction: int, outer: Sequence[str]) -> Scope:
     them), and the inner scope has only the indices that it uses.
     """
     node = reduction_at(scope, reduction)
-    kept = [it for it in node.iterators if it.index.name in outer]
-    moved = [it for it in node.iterators if it.index.name not in outer]
+    kept: list[LoopIndex] = []
+    moved: list[LoopIndex] = []
+    for it in node.iterators:
+        if it.index.name in outer:
+            kept.append(it)
+        else:
+            moved.append(it)
     _check_split(node, kept, moved, outer)
-    moved_indices = {it.index for it in moved}
+    moved_indices = set(indices_of(moved))
     inside: list[Constraint] = []
     outside: list[Constraint] = []
     for condition in node.where:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import sympy
@@ -13,6 +13,7 @@ from derive.rewriting.body_queries import (
     holds_everywhere,
     index_ranges,
     reads_of,
+    substitute_conditions,
     with_body,
 )
 from derive.rewriting.moves import Example, Rule
@@ -92,7 +93,7 @@ def _with_fresh_names(body: Any, used: set[Index]) -> Any:
             used.add(names[it.index])
             iterators.append(LoopIndex(names[it.index], it.low, it.high))
         forms = {old: affine(new) for old, new in names.items()}
-        where = tuple(condition.substitute(forms) for condition in node.where)
+        where = substitute_conditions(node.where, forms)
         inner = _with_fresh_names(substitute(node.body, names), used)
         return Reduce(node.op, iterators, where, inner)
 
@@ -108,9 +109,14 @@ def _padded_copy(access: Access, target: Scope) -> Access | None:
     axes = _reordered_axes(target, target.body)
     if axes is None:
         return None
-    amounts = [access.base.amounts[axis] for axis in axes]
-    subscripts = tuple(access.subscripts[axis] for axis in axes)
-    return Access.of(Padded(target.body.base, amounts, access.base.fill), subscripts)
+    amounts = _at_positions(access.base.amounts, axes)
+    subscripts = _at_positions(access.subscripts, axes)
+    padded = Padded(target.body.base, amounts, access.base.fill)
+    return Access.of(padded, tuple(subscripts))
+
+
+def _at_positions(values: Sequence[Any], positions: Iterable[int]) -> list[Any]:
+    return [values[position] for position in positions]
 
 
 def _reordered_axes(scope: Scope, read: Access) -> list[int] | None:

@@ -15,10 +15,13 @@ from derive.rewriting.body_queries import (
     bound_indices,
     enclosing_domain,
     index_ranges,
+    indices_of,
+    is_empty,
     memoized_per_scope,
     reads,
     reduction_at,
     replace_reduction,
+    substitute_conditions,
 )
 from derive.rewriting.moves import Example, Rule
 from derive.rules.intra.substitution_maps import Forms, Map, proposed_maps
@@ -82,26 +85,26 @@ def substituted(
 
     `forward` gives every new index as a form in the old ones, `backward` every old one.
     """
-    ahead, back = _parsed(forward), _parsed(backward)
+    new_forms, old_forms = _parsed(forward), _parsed(backward)
     if target == TRAVERSAL:
-        return _substitute_traversal(scope, ahead, back)
+        return _substitute_traversal(scope, new_forms, old_forms)
     node = reduction_at(scope, target)
     outer, _ = enclosing_domain(scope, node)
-    _check_names(ahead, outer)
-    iterators, where = _image(node.iterators, node.where, ahead, back, outer)
-    renamed = Reduce(node.op, iterators, where, substitute(node.body, back))
+    _check_names(new_forms, outer)
+    iterators, where = _image(node.iterators, node.where, new_forms, old_forms, outer)
+    renamed = Reduce(node.op, iterators, where, substitute(node.body, old_forms))
     return simplify_scope(replace_reduction(scope, node, renamed))
 
 
-def _substitute_traversal(scope: Scope, ahead: Forms, back: Forms) -> Scope:
-    iterators, where = _image(scope.iterators, scope.where, ahead, back, ())
-    moved = simplify_scope(Scope(iterators, where, substitute(scope.body, back)))
-    read = Access.of(moved, tuple(ahead[it.index] for it in iterators))
+def _substitute_traversal(scope: Scope, new_forms: Forms, old_forms: Forms) -> Scope:
+    iterators, where = _image(scope.iterators, scope.where, new_forms, old_forms, ())
+    moved = simplify_scope(Scope(iterators, where, substitute(scope.body, old_forms)))
+    read = Access.of(moved, tuple(new_forms[it.index] for it in iterators))
     return simplify_scope(Scope(scope.iterators, scope.where, read))
 
 
-def _check_names(ahead: Forms, outer: tuple[LoopIndex, ...]) -> None:
-    clash = {it.index.name for it in outer if it.index in ahead}
+def _check_names(new_forms: Forms, outer: tuple[LoopIndex, ...]) -> None:
+    clash = {it.index.name for it in outer if it.index in new_forms}
     if clash:
         raise RuleError(
             f"index {min(clash)} is already bound around the reduction\n"
@@ -112,62 +115,66 @@ def _check_names(ahead: Forms, outer: tuple[LoopIndex, ...]) -> None:
 def _image(
     iterators: tuple[LoopIndex, ...],
     where: Any,
-    ahead: Forms,
-    back: Forms,
+    new_forms: Forms,
+    old_forms: Forms,
     outer: tuple[LoopIndex, ...],
 ) -> tuple[list[LoopIndex], tuple[Constraint, ...]]:
     """Return the box and the conditions of the image of a domain under a bijective map."""
-    if not _are_inverse_names(iterators, ahead, back):
+    if not _are_inverse_names(iterators, new_forms, old_forms):
         raise RuleError(
             f"the map must go from the indices {_names(iterators)} to new ones and back\n"
             "  give forward={new: form in the old indices} "
             "and backward={old: form in the new indices}"
         )
-    _check_bijective(iterators, where, ahead, back, outer)
-    box = _image_box(iterators, ahead)
-    conditions = [condition.substitute(back) for condition in where]
+    _check_bijective(iterators, where, new_forms, old_forms, outer)
+    box = _image_box(iterators, new_forms)
+    conditions = list(substitute_conditions(where, old_forms))
     for it in iterators:
-        conditions.append(Constraint(back[it.index] - it.low, ">="))
-        conditions.append(Constraint(-back[it.index] + (it.high - 1), ">="))
-    for index, form in ahead.items():
-        conditions.append(Constraint(form.substitute(back) - index, "=="))
+        conditions.append(Constraint(old_forms[it.index] - it.low, ">="))
+        conditions.append(Constraint(-old_forms[it.index] + (it.high - 1), ">="))
+    for index, form in new_forms.items():
+        conditions.append(Constraint(form.substitute(old_forms) - index, "=="))
     return box, needed_conditions(conditions, index_ranges((*outer, *box)))
 
 
 def _names(iterators: Iterable[LoopIndex]) -> str:
-    return ", ".join(str(it.index) for it in iterators)
+    return ", ".join(map(str, indices_of(iterators)))
 
 
-def _are_inverse_names(iterators: tuple[LoopIndex, ...], ahead: Forms, back: Forms) -> bool:
+def _are_inverse_names(
+    iterators: tuple[LoopIndex, ...], new_forms: Forms, old_forms: Forms
+) -> bool:
     """Tell whether both directions of a map are forms in the indices of the other side."""
     old = index_ranges(iterators).keys()
-    if back.keys() != old or not all(form.indices <= old for form in ahead.values()):
+    if old_forms.keys() != old or not all(form.indices <= old for form in new_forms.values()):
         return False
-    return all(form.indices <= ahead.keys() for form in back.values())
+    return all(form.indices <= new_forms.keys() for form in old_forms.values())
 
 
-def _image_box(iterators: tuple[LoopIndex, ...], ahead: Forms) -> list[LoopIndex]:
-    if any(it.extent <= 0 for it in iterators):
-        return [LoopIndex(index, 0, 0) for index in ahead]
+def _image_box(iterators: tuple[LoopIndex, ...], new_forms: Forms) -> list[LoopIndex]:
+    if is_empty(iterators):
+        return [LoopIndex(index, 0, 0) for index in new_forms]
     ranges = index_ranges(iterators)
     box = []
-    for index, form in ahead.items():
+    for index, form in new_forms.items():
         low, high = simplify(form, ranges).interval(ranges)
         box.append(LoopIndex(index, low, high + 1))
     return box
 
 
-def _check_bijective(iterators: Any, where: Any, ahead: Forms, back: Forms, outer: Any) -> None:
+def _check_bijective(
+    iterators: Any, where: Any, new_forms: Forms, old_forms: Forms, outer: Any
+) -> None:
     """Raise `RuleError` unless going there and back is the identity on the whole domain."""
     ranges = index_ranges(iterators)
     undecided = []
     for it in iterators:
-        returned = simplify(back[it.index].substitute(ahead), ranges, where)
+        returned = simplify(old_forms[it.index].substitute(new_forms), ranges, where)
         if returned.as_index() != it.index:
             undecided.append(returned - it.index)
     if not undecided:
         return
-    space = Space([it.index for it in (*outer, *iterators)])
+    space = Space(indices_of((*outer, *iterators)))
     points = space.set((*outer, *iterators), where)
     for difference in undecided:
         if not points.is_subset(space.where(Constraint(difference, "=="))):
@@ -206,7 +213,7 @@ def _from_isl(
         raise RuleError(
             f"the map takes {count} indices, but there are {len(iterators)}: {_names(iterators)}"
         )
-    inputs = [it.index for it in iterators]
+    inputs = indices_of(iterators)
     points = Space(inputs).set(iterators, where)
     on_domain = relation.intersect_domain(points)
     if not on_domain.is_bijective() or not points.is_subset(on_domain.domain()):
