@@ -15,7 +15,7 @@ import einalg as ea
 from einalg.cli.output import finite, note, print_json, say, working
 from einalg.cli.shape_options import ONNX, Shape
 from einalg.frontends.onnx.nodes.model_file import read_model
-from einalg.frontends.onnx.random_inputs import declared, element_type, stated_shape
+from einalg.frontends.onnx.random_inputs import input_types, element_type, stated_shape
 from einalg.frontends.random_inputs import random_array
 from einalg.language.ir.dtypes import numpy_dtype
 
@@ -77,7 +77,7 @@ def examples(
     """An array for every input of an ONNX model: read from its file, or drawn in the shape that is
     given or that the model states.
     """
-    inputs = declared(model)
+    inputs = input_types(model)
     unknown = next((name for name in (*files, *shapes) if name not in inputs), None)
     if unknown is not None:
         raise click.UsageError(

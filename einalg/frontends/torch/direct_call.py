@@ -43,15 +43,34 @@ def tensor_function(
     kernel_dtypes = [torch_dtype(tensor.dtype) for tensor in (*direct.inputs, *direct.outputs)]
     if [*signature.inputs, *signature.outputs] != kernel_dtypes:
         return otherwise
+    pool = BufferPool()
+    makers: list[Callable[[], Any]] = []
+    for tensor, dtype in zip(direct.outputs, signature.outputs):
+        makers.append(_tensor_maker(pool, tensor, dtype))
+    call = _call_function(direct, signature, makers, otherwise)
+    reader = _dlpack_reader()
+    if not reader:
+        return call
+    finish = _finish(signature.nest, len(makers))
+    plain = (torch.Tensor, torch.nn.Parameter)
+    interface = ObjectInterface(plain, call, tuple(makers), finish, reader, "is_neg")
+    return direct.on_objects(interface) or call
+
+
+def _call_function(
+    direct: DirectCall,
+    signature: TensorSignature,
+    makers: Sequence[Callable[[], Any]],
+    otherwise: Callable[..., Any],
+) -> Callable[..., Any]:
+    """Return the function of tensors in Python, for calls that no function in C does."""
+    import torch
+
     plain = (torch.Tensor, torch.nn.Parameter)
     strided, nest, run = torch.strided, signature.nest, direct.run
     expected: list[tuple[tuple[int, ...], Any, int]] = []
     for tensor, dtype in zip(direct.inputs, signature.inputs):
         expected.append((tensor.shape, dtype, dtype.itemsize))
-    pool = BufferPool()
-    makers: list[Callable[[], Any]] = []
-    for tensor, dtype in zip(direct.outputs, signature.outputs):
-        makers.append(_tensor_maker(pool, tensor, dtype))
     count = len(expected)
 
     def call(*arguments: Any, **keywords: Any) -> Any:
@@ -77,12 +96,7 @@ def tensor_function(
         run(addresses)
         return nest(iter(results))
 
-    reader = _dlpack_reader()
-    if not reader:
-        return call
-    finish = _finish(nest, len(makers))
-    interface = ObjectInterface(plain, call, tuple(makers), finish, reader, "is_neg")
-    return direct.on_objects(interface) or call
+    return call
 
 
 def _finish(nest: Nest, count: int) -> Callable[[tuple[Any, ...]], Any] | None:

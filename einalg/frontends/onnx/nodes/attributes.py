@@ -10,66 +10,73 @@ from einalg.frontends.onnx.nodes.values import array_of
 
 
 def attributes_of(node: Any) -> dict[str, Any]:
-    """Numbers, lists, bytes and arrays by name; inner graphs and other kinds are left out."""
+    """Return numbers, lists, bytes and arrays by name, without inner graphs and other kinds."""
     onnx = onnx_package()
-    found: dict[str, Any] = {}
+    values: dict[str, Any] = {}
     for attribute in node.attribute:
-        value = onnx.helper.get_attribute_value(attribute) if attribute.type else None
+        if not attribute.type:
+            continue
+        value = onnx.helper.get_attribute_value(attribute)
         if isinstance(value, onnx.TensorProto):
-            found[attribute.name] = array_of(value, f"attribute {attribute.name}")
+            values[attribute.name] = array_of(value, f"attribute {attribute.name}")
         elif isinstance(value, (int, float, bytes)):
-            found[attribute.name] = value
+            values[attribute.name] = value
         elif value is not None and not hasattr(value, "SerializeToString"):
-            found[attribute.name] = list(value)
-    return found
+            values[attribute.name] = list(value)
+    return values
 
 
 def inner_graphs(node: Any) -> Iterator[Any]:
-    """The graphs of a node: branches, bodies of loops."""
+    """Yield the graphs of a node: branches, bodies of loops."""
     for attribute in node.attribute:
-        yield from [attribute.g] if attribute.HasField("g") else []
+        if attribute.HasField("g"):
+            yield attribute.g
         yield from attribute.graphs
 
 
-def captured(node: Any) -> list[str]:
-    """Names that the inner graphs of a node may read from outside."""
-    found: dict[str, None] = {}
+def captured_names(node: Any) -> list[str]:
+    """Return names that the inner graphs of a node may read from outside."""
+    captured: dict[str, None] = {}
     for graph in inner_graphs(node):
-        own = {name for one in graph.node for name in one.output} | {
-            v.name for v in (*graph.input, *graph.initializer)
-        }
-        read = [name for one in graph.node for name in (*one.input, *captured(one))] + [
-            output.name for output in graph.output
-        ]
-        found.update((name, None) for name in read if name and name not in own)
-    return list(found)
+        defined = {value.name for value in (*graph.input, *graph.initializer)}
+        read: list[str] = []
+        for inner in graph.node:
+            defined.update(inner.output)
+            read += [*inner.input, *captured_names(inner)]
+        read += [output.name for output in graph.output]
+        captured.update((name, None) for name in read if name and name not in defined)
+    return list(captured)
 
 
 def with_arguments(function: Any, node: Any) -> Any:
-    """A copy of a function whose nodes have the attributes that its caller gives, or else its defaults."""
+    """Return a copy of a function whose nodes have the attributes of its caller.
+
+    Those that the caller does not set have the function's defaults.
+    """
     body = onnx_package().FunctionProto()
     body.CopyFrom(function)
-    given = {a.name: a for a in (*function.attribute_proto, *node.attribute)}
-    for one in body.node:
-        _settle(one, given)
+    arguments = {a.name: a for a in (*function.attribute_proto, *node.attribute)}
+    for inner in body.node:
+        _set_attributes(inner, arguments)
     return body
 
 
-def _settle(node: Any, given: dict[str, Any]) -> None:
-    kept = []
+def _set_attributes(node: Any, arguments: dict[str, Any]) -> None:
+    """Replace references to attributes of a function by its arguments."""
+    attributes: list[Any] = []
     for attribute in node.attribute:
         if attribute.ref_attr_name:
-            argument = given.get(attribute.ref_attr_name)
+            argument = arguments.get(attribute.ref_attr_name)
             if argument is None:
                 continue
             name = attribute.name
             attribute.CopyFrom(argument)
             attribute.name = name
-        for graph in [attribute.g] if attribute.HasField("g") else []:
-            for inner in graph.node:
-                _settle(inner, given)
+        if attribute.HasField("g"):
+            for inner in attribute.g.node:
+                _set_attributes(inner, arguments)
         copied = type(attribute)()
         copied.CopyFrom(attribute)
-        kept.append(copied)
+        attributes.append(copied)
     del node.attribute[:]
-    node.attribute.extend(kept)
+    node.attribute.extend(attributes)

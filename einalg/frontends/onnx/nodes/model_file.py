@@ -1,4 +1,7 @@
-"""Reading an ONNX file: its bytes, the data that lie beside it, and whether it is whole. Nothing is executed or written."""
+"""ONNX files: their bytes, the data that lie beside them, and whether they are whole.
+
+Nothing is executed or written.
+"""
 
 from __future__ import annotations
 
@@ -13,20 +16,20 @@ DAMAGED = "the file is damaged or no ONNX file: fetch it anew"
 
 
 def read_model(source: Any) -> Any:
-    """A `ModelProto` from a path, the bytes of a file, or a `ModelProto`, complete: data beside the file are read in.
+    """Return a complete `ModelProto` from a path, the bytes of a file, or a `ModelProto`.
 
-    Raises `RecordError` where it is broken, or made for a newer version of ONNX.
+    Data beside the file are read in. Raises `RecordError` where the model is broken, or made for a
+    newer version of ONNX.
     """
     onnx = onnx_package()
+    folder: Path | None = None
     if isinstance(source, onnx.ModelProto):
-        model, folder = onnx.ModelProto(), None
+        model = onnx.ModelProto()
         model.CopyFrom(source)
+    elif isinstance(source, (bytes, bytearray, memoryview)):
+        model = _parsed(bytes(source))
     else:
-        folder = (
-            None
-            if isinstance(source, (bytes, bytearray, memoryview))
-            else Path(source).resolve().parent
-        )
+        folder = Path(source).resolve().parent
         model = _parsed(_content(source))
     check_versions(model)
     for graph in (model.graph, *model.functions):
@@ -38,8 +41,6 @@ def read_model(source: Any) -> Any:
 
 
 def _content(source: Any) -> bytes:
-    if isinstance(source, (bytes, bytearray, memoryview)):
-        return bytes(source)
     try:
         return Path(source).read_bytes()
     except OSError as error:
@@ -67,44 +68,43 @@ def check_versions(model: Any) -> None:
     for entry in model.opset_import:
         if entry.domain in ("", "ai.onnx") and not 1 <= entry.version <= newest:
             raise RecordError(
-                f"the model uses operator set {entry.version}, and the installed onnx package knows 1 to {newest}\n  pip install --upgrade onnx"
+                f"the model uses operator set {entry.version}, "
+                f"and the installed onnx package knows 1 to {newest}\n"
+                "  pip install --upgrade onnx"
             )
 
 
 def _check_names(graph: Any) -> None:
     """Refuse names that are no text, which is what protobuf makes of damaged ones."""
-    values = [graph.input, graph.output, getattr(graph, "initializer", ())]
-    names = [
-        v if isinstance(v, (str, bytes)) else v.name for v in (*values[0], *values[1], *values[2])
-    ]
+    names: list[Any] = []
+    for value in (*graph.input, *graph.output, *getattr(graph, "initializer", ())):
+        names.append(getattr(value, "name", value))
     for node in graph.node:
-        names += [
-            node.name,
-            node.op_type,
-            node.domain,
-            *node.input,
-            *node.output,
-            *(a.name for a in node.attribute),
-        ]
-        for inner in (
-            g for a in node.attribute for g in ([a.g] if a.HasField("g") else []) + list(a.graphs)
-        ):
-            _check_names(inner)
-    wrong = next((name for name in names if not isinstance(name, str)), None)
-    if wrong is not None:
-        raise RecordError(f"{wrong!r} is no name\n  {DAMAGED}")
+        names += [node.name, node.op_type, node.domain, *node.input, *node.output]
+        for attribute in node.attribute:
+            names.append(attribute.name)
+            for inner in _graphs(attribute):
+                _check_names(inner)
+    for name in names:
+        if not isinstance(name, str):
+            raise RecordError(f"{name!r} is no name\n  {DAMAGED}")
+
+
+def _graphs(attribute: Any) -> Iterator[Any]:
+    if attribute.HasField("g"):
+        yield attribute.g
+    yield from attribute.graphs
 
 
 def _tensors(graph: Any) -> Iterator[Any]:
-    """Every stored tensor, also in attributes and inner graphs."""
+    """Yield every stored tensor, also in attributes and inner graphs."""
     yield from graph.initializer
     for node in graph.node:
         for attribute in node.attribute:
-            yield from ([attribute.t] if attribute.HasField("t") else [])
+            if attribute.HasField("t"):
+                yield attribute.t
             yield from attribute.tensors
-            for inner in ([attribute.g] if attribute.HasField("g") else []) + list(
-                attribute.graphs
-            ):
+            for inner in _graphs(attribute):
                 yield from _tensors(inner)
 
 
@@ -114,33 +114,38 @@ def _read_beside(tensor: Any, folder: Path | None) -> None:
     place = entries.get("location", "")
     if folder is None:
         raise RecordError(
-            f"tensor {tensor.name} lies in the file {place!r} beside the model\n  load the model by its path"
+            f"tensor {tensor.name} lies in the file {place!r} beside the model\n"
+            "  load the model by its path"
         )
     path = (folder / place).resolve()
     if not place or os.path.isabs(place) or not path.is_relative_to(folder):
         raise RecordError(
-            f"tensor {tensor.name} lies in {place!r}, outside the folder of the model\n  move the file into that folder"
+            f"tensor {tensor.name} lies in {place!r}, outside the folder of the model\n"
+            "  move the file into that folder"
         )
     try:
         offset = int(entries.get("offset", 0))
-        length = int(entries["length"]) if "length" in entries else path.stat().st_size - offset
+        size = path.stat().st_size
+        length = int(entries.get("length", size - offset))
         with path.open("rb") as file:
-            if offset < 0 or length < 0 or offset + length > path.stat().st_size:
+            if offset < 0 or length < 0 or offset + length > size:
                 raise RecordError(
-                    f"tensor {tensor.name} is {length} bytes at {offset} of {place!r}, which is shorter\n  {DAMAGED}"
+                    f"tensor {tensor.name} is {length} bytes at {offset} of {place!r}, "
+                    f"which is shorter\n  {DAMAGED}"
                 )
             file.seek(offset)
             tensor.raw_data = file.read(length)
     except (OSError, ValueError) as error:
         raise RecordError(
-            f"tensor {tensor.name} lies in {place!r}, which cannot be read: {error}\n  put the file beside the model"
+            f"tensor {tensor.name} lies in {place!r}, which cannot be read: {error}\n"
+            "  put the file beside the model"
         ) from None
     del tensor.external_data[:]
     tensor.data_location = onnx_package().TensorProto.DEFAULT
 
 
 def onnx_package() -> Any:
-    """The module `onnx`; an `EinalgError` with the remedy where it is not installed."""
+    """Return the module `onnx`; an `EinalgError` with the remedy where it is not installed."""
     try:
         import onnx
         import onnx.external_data_helper
@@ -149,13 +154,14 @@ def onnx_package() -> Any:
         import onnx.shape_inference
     except ImportError as error:
         raise EinalgError(
-            "reading ONNX files needs the package onnx, which is not installed\n  pip install 'einalg[onnx]'"
+            "reading ONNX files needs the package onnx, which is not installed\n"
+            "  pip install 'einalg[onnx]'"
         ) from error
     return onnx
 
 
 def onnxruntime_package() -> Any:
-    """The module `onnxruntime`, or None where it is not installed."""
+    """Return the module `onnxruntime`, or None where it is not installed."""
     try:
         import onnxruntime
     except ImportError:

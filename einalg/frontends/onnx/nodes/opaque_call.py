@@ -1,4 +1,4 @@
-"""Nodes that stay calls: a model of one node, run by onnxruntime where it is installed, else by the onnx package."""
+"""Nodes that stay calls: models of one node, run by onnxruntime or else by the onnx package."""
 
 from __future__ import annotations
 
@@ -13,16 +13,17 @@ from einalg.frontends.onnx.nodes.model_file import onnx_package, onnxruntime_pac
 from einalg.frontends.onnx.nodes.values import Value, element_of
 
 logger = logging.getLogger(__name__)
-OLDEST_IR = 8  # from which on initializers need not be inputs
-QUIET = 4  # fatal errors only
-FATAL = ("LSTM", "GRU")  # with which onnxruntime ends the process where an input has no elements
+MIN_IR_VERSION = 8  # from which on initializers need not be inputs
+FATAL_ERRORS_ONLY = 4  # a level of onnxruntime's log
+# Operators with which onnxruntime ends the process where an input has no elements.
+ENDING_PROCESS = ("LSTM", "GRU")
 
 
 class OnnxCall:
-    """`call(*arrays)`: the outputs of one node, for its inputs that are not known yet.
+    """One node as a function `call(*arrays)` of its inputs that are not constant.
 
-    `values` are those that the node reads, by the names that it has for them. Nothing is prepared before the first call. It
-    can be pickled.
+    `values` are those that the node reads, by the names that it has for them. Nothing is prepared
+    before the first call. It can be pickled.
     """
 
     def __init__(
@@ -32,49 +33,47 @@ class OnnxCall:
         values: Mapping[str, Value],
         functions: Sequence[Any] = (),
     ):
-        self._node, self._opsets, self._functions = (
-            node.SerializeToString(),
-            dict(opsets),
-            [f.SerializeToString() for f in functions],
-        )
-        self._operator = node.op_type
-        self._reads = [
-            (name, None if v.type is None else v.type.SerializeToString())
-            for name, v in values.items()
-            if not v.is_known
-        ]
-        self._constants = [(name, v.array) for name, v in values.items() if v.is_known]
-        self._sized = all(
-            value.shape is not None and 0 not in value.shape for value in values.values()
-        )
+        self._node, self._operator = node.SerializeToString(), node.op_type
+        self._opsets = dict(opsets)
+        self._functions = [function.SerializeToString() for function in functions]
+        self._reads: list[tuple[str, bytes | None]] = []
+        self._constants: list[tuple[str, Any]] = []
+        self._has_elements = True  # all inputs, as far as that is declared
+        for name, value in values.items():
+            if value.is_constant:
+                self._constants.append((name, value.array))
+            else:
+                self._reads.append((name, _serialized(value.type)))
+            if value.shape is None or 0 in value.shape:
+                self._has_elements = False
         self._run: Any = None
 
     @property
     def may_end_process(self) -> bool:
-        """Whether it is an operator with which onnxruntime does that for some arrays, which may be those that are given."""
-        return self._operator in FATAL and not self._sized
+        """Whether onnxruntime may end the process for some arrays."""
+        return self._operator in ENDING_PROCESS and not self._has_elements
 
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "_run": None}
 
     def __call__(self, *arrays: Any) -> list[Any]:
-        """The outputs that the node names, in order."""
-        given = {
-            name: self._as_declared(array, kind)
-            for (name, kind), array in zip(self._reads, arrays, strict=True)
-        }
+        """Return the outputs that the node names, in order."""
+        inputs: dict[str, Any] = {}
+        for (name, kind), array in zip(self._reads, arrays, strict=True):
+            inputs[name] = self._as_declared(array, kind)
         try:
-            if self.may_end_process and any(
-                np.size(array) == 0
-                for array in (*given.values(), *(array for _, array in self._constants))
-            ):
-                run = self._evaluated(given)
+            if self.may_end_process and self._any_is_empty(inputs):
+                run = self._evaluator(inputs)
             else:
-                run = self._run = self._run or self._prepared(given)
+                run = self._run = self._run or self._prepare(inputs)
             with np.errstate(all="ignore"):
-                return [_plain(value) for value in run(given)]
+                return [_plain(value) for value in run(inputs)]
         except Exception as error:  # whatever the framework raises
             raise EinalgError(f"{self._operator} could not be computed: {error}") from error
+
+    def _any_is_empty(self, inputs: Mapping[str, Any]) -> bool:
+        arrays = [*inputs.values(), *(array for _, array in self._constants)]
+        return any(np.size(array) == 0 for array in arrays)
 
     @staticmethod
     def _as_declared(array: Any, kind: bytes | None) -> Any:
@@ -82,70 +81,80 @@ class OnnxCall:
             return array
         onnx = onnx_package()
         element = element_of(onnx.TypeProto.FromString(kind))
-        return (
-            np.asarray(array, onnx.helper.tensor_dtype_to_np_dtype(element))
-            if element and element != onnx.TensorProto.STRING
-            else np.asarray(array)
-        )
+        if not element or element == onnx.TensorProto.STRING:
+            return np.asarray(array)
+        return np.asarray(array, onnx.helper.tensor_dtype_to_np_dtype(element))
 
-    def _prepared(self, given: dict[str, Any]) -> Any:
-        """A function from arrays by name to outputs: onnxruntime's if it can run the node on these, else onnx's own."""
-        model = self._model(given)
+    def _prepare(self, inputs: dict[str, Any]) -> Any:
+        """Return a function from arrays by name to outputs.
+
+        It is onnxruntime's if that can run the node on these inputs, else the onnx package's.
+        """
+        model = self._model(inputs)
         runtime = onnxruntime_package()
         if runtime is not None:
             try:
                 options = runtime.SessionOptions()
-                options.log_severity_level = QUIET
+                options.log_severity_level = FATAL_ERRORS_ONLY
                 session = runtime.InferenceSession(
                     model.SerializeToString(), options, providers=["CPUExecutionProvider"]
                 )
-                session.run(None, given)
+                session.run(None, inputs)
                 return lambda arrays: session.run(None, arrays)
             except Exception as error:
                 logger.debug("onnxruntime does not take %s: %s", self._operator, error)
-        return self._evaluated(given)
+        return self._evaluator(inputs)
 
-    def _evaluated(self, given: dict[str, Any]) -> Any:
-        """A function from arrays by name to outputs, as the onnx package computes them."""
-        evaluator = onnx_package().reference.ReferenceEvaluator(self._model(given))
+    def _evaluator(self, inputs: dict[str, Any]) -> Any:
+        """Return a function from arrays by name to outputs that the onnx package computes."""
+        evaluator = onnx_package().reference.ReferenceEvaluator(self._model(inputs))
         return lambda arrays: evaluator.run(None, arrays)
 
-    def _model(self, given: dict[str, Any]) -> Any:
+    def _model(self, inputs: dict[str, Any]) -> Any:
         onnx = onnx_package()
         node = onnx.NodeProto.FromString(self._node)
-        inputs = [
-            onnx.helper.make_value_info(name, self._type(kind, given[name]))
-            for name, kind in self._reads
-        ]
-        outputs = [
-            onnx.helper.make_value_info(name, onnx.TypeProto()) for name in node.output if name
-        ]
+        reads: list[Any] = []
+        for name, kind in self._reads:
+            reads.append(onnx.helper.make_value_info(name, self._type(kind, inputs[name])))
+        outputs: list[Any] = []
+        for name in filter(None, node.output):
+            outputs.append(onnx.helper.make_value_info(name, onnx.TypeProto()))
         stored = [onnx.numpy_helper.from_array(array, name) for name, array in self._constants]
-        graph = onnx.helper.make_graph([node], "node", inputs, outputs, stored)
-        opsets = [
-            onnx.helper.make_opsetid(domain, version) for domain, version in self._opsets.items()
-        ]
-        functions = [onnx.FunctionProto.FromString(f) for f in self._functions]
-        ir = max(OLDEST_IR, onnx.helper.find_min_ir_version_for(opsets, ignore_unknown=True))
+        graph = onnx.helper.make_graph([node], "node", reads, outputs, stored)
+        opsets = [onnx.helper.make_opsetid(*entry) for entry in self._opsets.items()]
+        functions = [onnx.FunctionProto.FromString(content) for content in self._functions]
+        version = onnx.helper.find_min_ir_version_for(opsets, ignore_unknown=True)
         return onnx.helper.make_model(
-            graph, opset_imports=opsets, functions=functions, ir_version=ir
+            graph,
+            opset_imports=opsets,
+            functions=functions,
+            ir_version=max(MIN_IR_VERSION, version),
         )
 
     @staticmethod
     def _type(kind: bytes | None, array: Any) -> Any:
-        """The declared type; where none is declared, that of the array."""
+        """Return the declared type; where none is declared, that of the array."""
         onnx = onnx_package()
-        declared = onnx.TypeProto.FromString(kind) if kind else None
-        if declared is not None and (not declared.HasField("tensor_type") or element_of(declared)):
-            return declared
+        if kind:
+            declared = onnx.TypeProto.FromString(kind)
+            if not declared.HasField("tensor_type") or element_of(declared):
+                return declared
         return onnx.helper.make_tensor_type_proto(
             onnx.helper.np_dtype_to_tensor_dtype(np.asarray(array).dtype), None
         )
 
 
+def _serialized(kind: Any) -> bytes | None:
+    if kind is None:
+        return None
+    return kind.SerializeToString()
+
+
 def _plain(value: Any) -> Any:
-    """A value of the framework as arrays hold it here: bfloat16 as f32."""
+    """Return a value of the framework as arrays hold it here: bfloat16 as f32."""
     if isinstance(value, (list, dict)) or value is None:
         return value
     array = np.asarray(value)
-    return array.astype(np.float32) if array.dtype.name == "bfloat16" else array
+    if array.dtype.name == "bfloat16":
+        return array.astype(np.float32)
+    return array

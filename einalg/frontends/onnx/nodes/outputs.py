@@ -1,4 +1,4 @@
-"""What a definition returns, checked against what ONNX says of the outputs."""
+"""Results of a definition, checked against the types that ONNX infers for the outputs."""
 
 from __future__ import annotations
 
@@ -22,101 +22,117 @@ from einalg.language.notation.builders import L
 
 @dataclass
 class NodeOutputs:
-    """The outputs of a node: those that are an expression, those that are an input, those that are known."""
+    """The outputs of a node: expressions, inputs that are handed on, and constants."""
 
-    names: list[str] = field(default_factory=list)  # of what is expressed, in order
+    names: list[str] = field(default_factory=list)  # of the expressions, in order
     scopes: list[Scope] = field(default_factory=list)
     program: Program | None = None  # instead of scopes
     same: dict[str, Tensor] = field(default_factory=dict)
-    known: dict[str, Array] = field(default_factory=dict)
+    constants: dict[str, Array] = field(default_factory=dict)
 
     @property
     def expression(self) -> Any:
-        return self.program or (self.scopes[0] if len(self.scopes) == 1 else tuple(self.scopes))
+        """The program, the only scope, or a tuple of scopes."""
+        if self.program is not None:
+            return self.program
+        if len(self.scopes) == 1:
+            return self.scopes[0]
+        return tuple(self.scopes)
 
     @property
     def tensors(self) -> Mapping[str, Tensor]:
-        """What the expression reads and needs an array for."""
+        """The tensors that the expression reads and that are no constants of it."""
         if self.program is not None:
             return self.program.inputs
-        return {
-            name: t
-            for scope in self.scopes
-            for name, t in scope.tensors.items()
-            if not hasattr(t, "values")
-        }
+        tensors: dict[str, Tensor] = {}
+        for scope in self.scopes:
+            for name, tensor in scope.tensors.items():
+                if not hasattr(tensor, "values"):
+                    tensors[name] = tensor
+        return tensors
 
     def shapes(self) -> dict[str, tuple[int, ...]]:
-        scopes = (
-            [self.program[o] for o in self.program.outputs]
-            if self.program is not None
-            else self.scopes
-        )
+        """Return the shapes of the expressions by name."""
+        scopes = self.scopes
+        if self.program is not None:
+            scopes = [self.program[output] for output in self.program.outputs]
         return {name: scope.shape for name, scope in zip(self.names, scopes)}
 
 
-def results_of(found: Any, node: Operator, kinds: Sequence[Any]) -> NodeOutputs:
-    """The outputs that are read, in the types and shapes that they must have; raises `NotExpressible` where they have others."""
+def node_outputs(definition: Any, node: Operator, kinds: Sequence[Any]) -> NodeOutputs:
+    """Return the outputs that are read, in the types and shapes that they must have.
+
+    `definition` is what a definition returned. Raises `NotExpressible` where types or shapes are
+    others.
+    """
     if node.unread:
         raise NotExpressible(f"attribute {node.unread[0]} has no meaning in the definition")
-    results = NodeOutputs()
-    if isinstance(found, Program):
-        _program(found, node, results)
+    outputs = NodeOutputs()
+    if isinstance(definition, Program):
+        _add_program(definition, node, outputs)
     else:
-        for position, one in enumerate(found if isinstance(found, tuple) else (found,)):
+        if not isinstance(definition, tuple):
+            definition = (definition,)
+        for position, result in enumerate(definition):
             if node.wants(position):
-                _output(one, node.outputs[position], node.dtypes[position], results)
-    absent = [
-        name
-        for name in filter(None, node.outputs)
-        if name not in (*results.names, *results.same, *results.known)
-    ]
-    if absent:
-        raise NotExpressible(f"its output {absent[0]} has no expression")
-    for name, kind in zip(node.outputs, kinds):
-        inferred, found_shape = sizes_of(kind), results.shapes().get(name)
-        if inferred is not None and found_shape is not None and inferred != found_shape:
-            raise NotExpressible(f"the expression has shape {found_shape}, and ONNX {inferred}")
-        if found_shape is not None and 0 in found_shape:
-            raise NotExpressible(f"{name} has no elements")
-    empty = next((t.name for t in results.tensors.values() if 0 in t.shape), None)
-    if empty is not None:
-        raise NotExpressible(f"{empty} has no elements")
-    if any(map(may_wrap, results.scopes if results.program is None else [results.program])):
+                _add_output(result, node.outputs[position], node.dtypes[position], outputs)
+    for name in node.outputs:
+        if name and name not in (*outputs.names, *outputs.same, *outputs.constants):
+            raise NotExpressible(f"its output {name} has no expression")
+    _require_shapes(outputs, node, kinds)
+    programs: Sequence[Any] = outputs.scopes
+    if outputs.program is not None:
+        programs = [outputs.program]
+    if any(map(may_wrap, programs)):
         raise NotExpressible("integers of 8 and 16 bits wrap round where they are too large")
-    return results
+    return outputs
 
 
-def _program(program: Program, node: Operator, results: NodeOutputs) -> None:
-    wanted = [
-        (output, node.outputs[k], node.dtypes[k])
-        for k, output in enumerate(program.outputs)
-        if node.wants(k)
-    ]
-    for output, _, dtype in wanted:
+def _require_shapes(outputs: NodeOutputs, node: Operator, kinds: Sequence[Any]) -> None:
+    """Raise `NotExpressible` for shapes that ONNX does not infer, and for empty tensors."""
+    shapes = outputs.shapes()
+    for name, kind in zip(node.outputs, kinds):
+        inferred, shape = sizes_of(kind), shapes.get(name)
+        if shape is None:
+            continue
+        if inferred is not None and inferred != shape:
+            raise NotExpressible(f"the expression has shape {shape}, and ONNX {inferred}")
+        if 0 in shape:
+            raise NotExpressible(f"{name} has no elements")
+    for tensor in outputs.tensors.values():
+        if 0 in tensor.shape:
+            raise NotExpressible(f"{tensor.name} has no elements")
+
+
+def _add_program(program: Program, node: Operator, outputs: NodeOutputs) -> None:
+    wanted: list[str] = []
+    for position, output in enumerate(program.outputs):
+        if not node.wants(position):
+            continue
+        dtype = node.dtypes[position]
         if dtype is not None and program[output].dtype != dtype:
             raise NotExpressible(
                 f"the expression has elements of {program[output].dtype}, and ONNX has {dtype}"
             )
-    kept = [output for output, _, _ in wanted]
-    results.program, results.names = (
-        Program(live_statements(program.statements, kept), kept),
-        [name for _, name, _ in wanted],
-    )
+        wanted.append(output)
+        outputs.names.append(node.outputs[position])
+    outputs.program = Program(live_statements(program.statements, wanted), wanted)
 
 
-def _output(one: Any, name: str, dtype: str | None, results: NodeOutputs) -> None:
-    if isinstance(one, Tensor) and dtype in (None, one.dtype):
-        results.same[name] = one
-    elif isinstance(one, np.ndarray):
-        results.known[name] = one if dtype is None else one.astype(numpy_dtype(dtype))
-    elif one is not None:
-        results.names.append(name)
-        results.scopes.append(_with_dtype(_whole(one), dtype))
+def _add_output(result: Any, name: str, dtype: str | None, outputs: NodeOutputs) -> None:
+    if isinstance(result, Tensor) and dtype in (None, result.dtype):
+        outputs.same[name] = result
+    elif isinstance(result, np.ndarray):
+        if dtype is not None:
+            result = result.astype(numpy_dtype(dtype))
+        outputs.constants[name] = result
+    elif result is not None:
+        outputs.names.append(name)
+        outputs.scopes.append(_with_dtype(_unconditional(result), dtype))
 
 
-def _whole(scope: Any) -> Any:
-    """A scope that has a value at every point: 0 where its condition does not hold."""
+def _unconditional(scope: Any) -> Any:
+    """Return a scope with a value at every point: 0 where its condition does not hold."""
     if not isinstance(scope, Scope) or not scope.where:
         return scope
     return L[_ranges(scope)](scope.pad(*(0,) * scope.rank)[scope.indices])
@@ -126,10 +142,10 @@ def _ranges(scope: Scope) -> Any:
     return tuple(slice(it.index, it.low, it.high) for it in scope.iterators) or ()
 
 
-def _with_dtype(one: Any, dtype: str | None) -> Any:
-    """An expression of a wider element type; where ONNX does not say which, as it is."""
-    if dtype is None or one.dtype == dtype:
-        return one
-    if dtype == "bool" or promote(one.dtype, dtype) != dtype:
-        raise NotExpressible(f"the expression has elements of {one.dtype}, and ONNX has {dtype}")
-    return ops.cast(one, dtype)
+def _with_dtype(result: Any, dtype: str | None) -> Any:
+    """Return an expression of a wider element type; as it is where ONNX does not say which."""
+    if dtype is None or result.dtype == dtype:
+        return result
+    if dtype == "bool" or promote(result.dtype, dtype) != dtype:
+        raise NotExpressible(f"the expression has elements of {result.dtype}, and ONNX has {dtype}")
+    return ops.cast(result, dtype)

@@ -1,8 +1,8 @@
-"""What ONNX says of a node: its schema, the types of its outputs, its definition by other operators."""
+"""Queries to the onnx package about a node: schema, types of outputs, definition by others."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -11,51 +11,59 @@ from einalg.frontends.onnx.nodes.model_file import onnx_package
 from einalg.frontends.onnx.nodes.values import Value
 
 Opsets = Mapping[str, int]
-PARAMETER = 2**10  # elements of a known input whose values may decide the shape of an output
-OWN_SIZE = {
-    "NonZero",
-    "Unique",
-    "Compress",
-}  # at most as many elements as there are in the inputs, times their axes
-IR = 10
+MAX_PARAMETER_ELEMENTS = 2**10  # of a constant input whose values may decide a shape
+IR_VERSION = 10
+RANDOM = ("Bernoulli", "Multinomial", "Dropout")
 
 
 def schema_of(node: Any, opsets: Opsets) -> Any:
-    """The schema of an operator in the version that the model uses; None where ONNX has none."""
+    """Return the schema of an operator in the model's version; None where ONNX has none."""
     onnx = onnx_package()
-    domain = "" if node.domain == "ai.onnx" else node.domain
+    domain = _domain(node)
     try:
         return onnx.defs.get_schema(node.op_type, opsets.get(domain, 1), domain)
     except (onnx.defs.SchemaError, TypeError, ValueError):
         return None
 
 
+def _domain(node: Any) -> str:
+    if node.domain == "ai.onnx":
+        return ""
+    return node.domain
+
+
 def infer(node: Any, values: Sequence[Value | None], opsets: Opsets) -> list[Any]:
-    """The types of the outputs; None for those that ONNX cannot infer."""
+    """Return the types of the outputs; None for those that ONNX cannot infer."""
     onnx = onnx_package()
+    unknown: list[Any] = [None] * len(node.output)
     schema = schema_of(node, opsets)
-    given = {name: v for name, v in zip(node.input, values) if name and v is not None}
-    if schema is None or any(v.type is None for v in given.values()):
-        return [None] * len(node.output)
-    small = {
-        n: v.array
-        for n, v in given.items()
-        if isinstance(v.array, np.ndarray) and v.array.size <= PARAMETER
-    }
-    data = {name: onnx.numpy_helper.from_array(array, name) for name, array in small.items()}
+    if schema is None:
+        return unknown
+    types: dict[str, Any] = {}
+    data: dict[str, Any] = {}
+    for name, value in zip(node.input, values):
+        if not name or value is None:
+            continue
+        if value.type is None:
+            return unknown
+        types[name] = value.type
+        if isinstance(value.array, np.ndarray) and value.array.size <= MAX_PARAMETER_ELEMENTS:
+            data[name] = onnx.numpy_helper.from_array(value.array, name)
     imports = [onnx.helper.make_opsetid(domain, version) for domain, version in opsets.items()]
     try:
-        types = {name: v.type for name, v in given.items()}
-        found = onnx.shape_inference.infer_node_outputs(
-            schema, node, types, data, opset_imports=imports, ir_version=IR
+        inferred = onnx.shape_inference.infer_node_outputs(
+            schema, node, types, data, opset_imports=imports, ir_version=IR_VERSION
         )
-    except Exception:  # what is wrong with the node is found where it is built
-        found = {}
-    return [found.get(name) for name in node.output]
+    except Exception:  # an error of the node is reported where it is built
+        return unknown
+    return [inferred.get(name) for name in node.output]
 
 
 def is_deterministic(node: Any, opsets: Opsets) -> bool:
-    """Whether a node gives the same for the same inputs: an operator of ONNX, without inner graphs, and not random."""
+    """Return whether a node has the same outputs for the same inputs.
+
+    That is an operator of ONNX, without inner graphs, and not random.
+    """
     schema = schema_of(node, opsets)
     if schema is None or any(a.HasField("g") or a.graphs for a in node.attribute):
         return False
@@ -63,32 +71,47 @@ def is_deterministic(node: Any, opsets: Opsets) -> bool:
 
 
 def is_random(operator: str) -> bool:
-    """Whether an operator may give another result at each call."""
-    return operator.startswith("Random") or operator in ("Bernoulli", "Multinomial", "Dropout")
+    """Return whether an operator may have another result at each call."""
+    return operator.startswith("Random") or operator in RANDOM
 
 
 def function_of(node: Any, types: Sequence[Any], opsets: Opsets) -> Any:
-    """The definition of a node by other operators, as a `FunctionProto`; None where ONNX has none."""
+    """Return the definition of a node by other operators, as a `FunctionProto`.
+
+    None where ONNX has none.
+    """
     onnx = onnx_package()
     schema = schema_of(node, opsets)
-    version = opsets.get("" if node.domain == "ai.onnx" else node.domain, 1)
+    version = opsets.get(_domain(node), 1)
     if schema is None or not (schema.has_function or schema.has_context_dependent_function):
         return None
     if any(a.name not in schema.attributes for a in node.attribute):
         return None
     try:
         if schema.has_context_dependent_function:
-            kinds = [b"" if kind is None else kind.SerializeToString() for kind in types]
-            versions = [
-                v for v in schema.context_dependent_function_opset_versions if v <= version
-            ] or [version]
-            text = schema.get_context_dependent_function_with_opset_version(
-                max(versions), node.SerializeToString(), kinds
-            )
+            function = _function_for_types(schema, node, types, version)
         else:
-            versions = [v for v in schema.function_opset_versions if v <= version] or [version]
-            text = schema.get_function_with_opset_version(max(versions))
-        function = onnx.FunctionProto.FromString(text) if isinstance(text, bytes) else text
-    except Exception:  # a schema that does not give it for these types
+            newest = _newest(schema.function_opset_versions, version)
+            function = schema.get_function_with_opset_version(newest)
+        if isinstance(function, bytes):
+            function = onnx.FunctionProto.FromString(function)
+    except Exception:  # a schema that has no function for these types
         return None
-    return function if isinstance(function, onnx.FunctionProto) and function.node else None
+    if not isinstance(function, onnx.FunctionProto) or not function.node:
+        return None
+    return function
+
+
+def _function_for_types(schema: Any, node: Any, types: Sequence[Any], version: int) -> Any:
+    serialized: list[bytes] = []
+    for kind in types:
+        serialized.append(b"" if kind is None else kind.SerializeToString())
+    newest = _newest(schema.context_dependent_function_opset_versions, version)
+    return schema.get_context_dependent_function_with_opset_version(
+        newest, node.SerializeToString(), serialized
+    )
+
+
+def _newest(versions: Iterable[int], version: int) -> int:
+    """Return the newest version that is not newer than that of the model."""
+    return max((v for v in versions if v <= version), default=version)

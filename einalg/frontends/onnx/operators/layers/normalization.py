@@ -1,4 +1,4 @@
-"""Normalizations: softmax in both of its meanings, and by mean and variance."""
+"""ONNX normalizations: softmax in both of its meanings, and by mean and variance."""
 
 from __future__ import annotations
 
@@ -14,13 +14,12 @@ from einalg.language.notation.builders import L, Sum
 from einalg.language.ops.definition.axes import axis_number, result_indices, with_entries
 from einalg.language.ops.definition.operands import operand, spans
 
-PER_AXIS = (
-    13  # the operator set from which on a softmax is over one axis, before over all from `axis` on
-)
+# The operator set from which on a softmax is over one axis; before it is over all from `axis` on.
+PER_AXIS = 13
 
 
 def _hardmax(x: Any, axis: int) -> Any:
-    """1 at the first of the largest elements, 0 elsewhere."""
+    """Return 1 at the first of the largest elements, 0 elsewhere."""
     place, at = operand(ops.argmax(x, axis, keepdims=True), "place"), result_indices(x.rank)
     first: Any = sympy.Eq(place[with_entries(at, {axis: affine(0)})], at[axis])
     return ops.cast(L[spans(at, x.shape)](sympy.Piecewise((1, first), (0, True))), x.dtype)
@@ -32,7 +31,10 @@ NORMALIZATIONS = {"Softmax": ops.softmax, "LogSoftmax": ops.log_softmax, "Hardma
 @onnx_operator(*NORMALIZATIONS)
 def softmax(node: Operator) -> Any:
     x, function = node.tensor(0), NORMALIZATIONS[node.type]
-    axis = axis_number(node.integer("axis", -1 if node.version >= PER_AXIS else 1), "axis", x.rank)
+    default = 1
+    if node.version >= PER_AXIS:
+        default = -1
+    axis = axis_number(node.integer("axis", default), "axis", x.rank)
     if node.version >= PER_AXIS or prod(x.shape[axis:]) == x.shape[axis]:
         return function(x, axis)
     rows = ops.reshape(x, (prod(x.shape[:axis]), prod(x.shape[axis:])))
@@ -57,37 +59,38 @@ def instance_normalization(node: Operator) -> Any:
 @onnx_operator("GroupNormalization", ignoring="stash_type")
 def group_normalization(node: Operator) -> Any:
     """Scale and bias are for each channel from operator set 21 on, for each group before."""
-    x, scale, bias, groups = (
-        node.tensor(0),
-        node.tensor(1),
-        node.tensor(2),
-        node.integer("num_groups"),
-    )
+    x, groups = node.tensor(0), node.integer("num_groups")
+    scale: Any = node.tensor(1)
+    bias: Any = node.tensor(2)
     if node.version < 21:
-        scale, bias = (ops.repeat(v, x.shape[1] // max(v.shape[0], 1), 0) for v in (scale, bias))
+        scale = ops.repeat(scale, x.shape[1] // max(scale.shape[0], 1), 0)
+        bias = ops.repeat(bias, x.shape[1] // max(bias.shape[0], 1), 0)
     return ops.group_norm(x, groups, scale, bias, eps=node.number("epsilon", 1e-5))
 
 
 @onnx_operator("LayerNormalization", "RMSNormalization", ignoring="stash_type")
 def layer_normalization(node: Operator) -> Any:
-    """Over all axes from `axis` on; scale and bias broadcast."""
+    """Normalize over all axes from `axis` on; scale and bias broadcast."""
     if node.wants(1) or node.wants(2):
         raise NotExpressible("mean and deviation as outputs")
     x, eps = node.tensor(0), node.number("epsilon", 1e-5)
     axes = tuple(range(axis_number(node.integer("axis", -1), "axis", x.rank), x.rank))
-    own = tuple(x.shape[a] for a in axes)
+    shape = x.shape[axes[0] :]
     scale, bias = node.tensor(1), node.optional(2)
-    fits = scale.shape == own and (bias is None or bias.shape == own)
-    weights = (scale, bias) if fits else (None, None)
-    normal = (
-        ops.layer_norm(x, *weights, axes=axes, eps=eps)
-        if node.type == "LayerNormalization"
-        else ops.rms_norm(x, weights[0], axes, eps)
-    )
-    if fits:
-        return normal
-    scaled = ops.mul(normal, scale)
-    return scaled if bias is None else ops.add(scaled, bias)
+    if scale.shape == shape and (bias is None or bias.shape == shape):
+        return _normalized(node, x, scale, bias, axes, eps)
+    scaled = ops.mul(_normalized(node, x, None, None, axes, eps), scale)
+    if bias is None:
+        return scaled
+    return ops.add(scaled, bias)
+
+
+def _normalized(
+    node: Operator, x: Any, scale: Any, bias: Any, axes: tuple[int, ...], eps: float
+) -> Any:
+    if node.type == "LayerNormalization":
+        return ops.layer_norm(x, scale, bias, axes=axes, eps=eps)
+    return ops.rms_norm(x, scale, axes, eps)
 
 
 @onnx_operator("MeanVarianceNormalization")
@@ -97,14 +100,10 @@ def mean_variance_normalization(node: Operator) -> Any:
 
 @onnx_operator("LRN")
 def local_response(node: Operator) -> Any:
-    """Divided by a power of the mean square of the neighbouring channels."""
+    """Divide by a power of the mean square of the neighbouring channels."""
     x = operand(node.tensor(0), "x", least=2, dtype="float")
-    size, alpha, beta, bias = (
-        node.integer("size"),
-        node.number("alpha", 1e-4),
-        node.number("beta", 0.75),
-        node.number("bias", 1.0),
-    )
+    size, bias = node.integer("size"), node.number("bias", 1.0)
+    alpha, beta = node.number("alpha", 1e-4), node.number("beta", 0.75)
     if not 1 <= (size or 0) <= 2**16:
         raise NotExpressible(f"{size} channels")
     at, (r,) = result_indices(x.rank), result_indices(x.rank + 1)[x.rank :]

@@ -1,4 +1,4 @@
-"""Poolings: means, maxima and norms of windows, and of whole channels."""
+"""ONNX poolings: means, maxima and norms of windows, and of whole channels."""
 
 from __future__ import annotations
 
@@ -22,25 +22,21 @@ MAXIMA = (ops.max_pool1d, ops.max_pool2d, ops.max_pool3d)
 
 
 def _windows(node: Operator) -> tuple[Any, int, dict[str, Any]]:
-    """The data, its axes of space, and how the windows lie."""
+    """Return the data, the number of spatial axes, and the arguments of a pooling."""
     x = node.tensor(0)
     rank = spatial_rank(x)
-    kernel, strides, dilations = (
-        per_axis(node, name, rank, 1) for name in ("kernel_shape", "strides", "dilations")
-    )
+    kernel = per_axis(node, "kernel_shape", rank, 1)
+    strides, dilations = per_axis(node, "strides", rank, 1), per_axis(node, "dilations", rank, 1)
     pads = paddings(node, x.shape[2:], extents_of(kernel, dilations), strides)
     ceil_mode = bool(node.integer("ceil_mode", 0)) and node.word("auto_pad", "NOTSET") == "NOTSET"
-    return (
-        x,
-        rank,
-        {
-            "kernel": kernel,
-            "stride": strides,
-            "dilation": dilations,
-            "padding": pads,
-            "ceil_mode": ceil_mode,
-        },
-    )
+    windows = {
+        "kernel": kernel,
+        "stride": strides,
+        "dilation": dilations,
+        "padding": pads,
+        "ceil_mode": ceil_mode,
+    }
+    return x, rank, windows
 
 
 @onnx_operator("MaxPool", ignoring="storage_order pads")
@@ -61,14 +57,17 @@ def average_pool(node: Operator) -> Any:
 
 @onnx_operator("LpPool", ignoring="pads")
 def lp_pool(node: Operator) -> Any:
-    """The root of the sum of powers; zeros lie around, also under a last window that is not full."""
+    """Return the root of the sum of powers.
+
+    Zeros lie around, also under a last window that is not full.
+    """
     x, rank, view = _windows(node)
     p = node.integer("p", 2)
     _positive(p)
-    around = [
-        _room(*row, ceil_mode=view["ceil_mode"])
-        for row in zip(x.shape[2:], *(view[k] for k in ("kernel", "dilation", "stride", "padding")))
-    ]
+    windows = zip(view["kernel"], view["dilation"], view["stride"], view["padding"])
+    around: list[tuple[int, int]] = []
+    for size, window in zip(x.shape[2:], windows):
+        around.append(_room(size, *window, ceil_mode=view["ceil_mode"]))
     powers = elementwise(x, lambda v: sympy.Abs(v) ** p)
     padded = ops.pad(powers, [(0, 0), (0, 0), *around])
     mean = AVERAGES[rank - 1](padded, view["kernel"], view["stride"], 0, view["dilation"])
@@ -78,12 +77,12 @@ def lp_pool(node: Operator) -> Any:
 def _room(
     size: int, taps: int, dilation: int, stride: int, pair: tuple[int, int], ceil_mode: bool
 ) -> tuple[int, int]:
-    """Zeros before and after an axis, so many that all windows are full."""
+    """Return how many zeros before and after an axis make all windows full."""
     extent = (taps - 1) * dilation + 1
     room = size + sum(pair) - extent
-    more = -room % stride if ceil_mode else 0
-    if more and room + more >= size + pair[0]:
-        more = 0  # the last window would begin in the padding
+    more = -room % stride
+    if not ceil_mode or room + more >= size + pair[0]:
+        return pair  # else the last window would begin in the padding
     return pair[0], pair[1] + more
 
 
@@ -103,4 +102,6 @@ def whole(node: Operator) -> Any:
         _positive(p)
         total = ops.sum(elementwise(x, lambda v: sympy.Abs(v) ** p), axes, keepdims=True)
         return elementwise(total, lambda v: v ** sympy.Rational(1, p))
-    return (ops.mean if node.type == "GlobalAveragePool" else ops.max)(x, axes, keepdims=True)
+    if node.type == "GlobalAveragePool":
+        return ops.mean(x, axes, keepdims=True)
+    return ops.max(x, axes, keepdims=True)

@@ -1,4 +1,4 @@
-"""Recurrent networks, unrolled: a program with a few statements for every step."""
+"""ONNX recurrent networks, unrolled: a program with a few statements for every step."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from einalg.language.ir.tensor import Tensor
 from einalg.language.notation.builders import L, Sum, indices
 from einalg.language.ops.math.elementwise import logistic
 
-MOST_STEPS = 32
+MAX_UNROLLED_STEPS = 32
 b, g, j, k, t = indices("b g j k t")
 Function = Callable[[Any], Any]
 ACTIVATIONS: dict[str, Function] = {
@@ -34,32 +34,37 @@ class _RecurrentDirection:
 
     def __init__(self, node: Operator, direction: int, statements: list[tuple[str, Any]]):
         self.node, self.direction, self.statements = node, direction, statements
-        self.x, self.w, self.r, self.bias = (
-            node.tensor(0),
-            node.tensor(1),
-            node.tensor(2),
-            node.optional(3),
-        )
+        self.x, self.w, self.r = node.tensor(0), node.tensor(1), node.tensor(2)
+        self.bias = node.optional(3)
         self.by_batch = bool(node.integer("layout", 0))
-        steps, batch = self.x.shape[:2][:: -1 if self.by_batch else 1]
-        self.steps, self.batch, self.size = steps, batch, self.r.shape[-1]
+        self.steps, self.batch = self.x.shape[:2]
+        if self.by_batch:
+            self.batch, self.steps = self.x.shape[:2]
+        self.size = self.r.shape[-1]
         self.functions = _functions(node, direction)
         self.bound = node.number("clip")
 
     def say(self, name: str, scope: Any) -> Tensor:
-        """A statement, whose name nothing else has."""
+        """Add a statement, whose name nothing else has."""
         name = f"{name}{self.direction}_"
         self.statements.append((name, scope))
         return statement_tensor(name, scope)
 
     def clipped(self, value: Any) -> Any:
-        """What an activation takes."""
-        return value if self.bound is None else sympy.Max(-self.bound, sympy.Min(self.bound, value))
+        """Return the argument of an activation, within the bounds of `clip`."""
+        if self.bound is None:
+            return value
+        return sympy.Max(-self.bound, sympy.Min(self.bound, value))
 
     def of_inputs(self, recurrent_bias: int) -> Tensor:
-        """All gates of all steps, as far as they come from the inputs; the first gates take their recurrent biases here too."""
+        """Add the share of the inputs in all gates of all steps.
+
+        Their recurrent biases are a part of it where `recurrent_bias` is the number of gates.
+        """
         count, depth = self.w.shape[1], self.x.shape[-1]
-        read = self.x[b, t, k] if self.by_batch else self.x[t, b, k]
+        read = self.x[t, b, k]
+        if self.by_batch:
+            read = self.x[b, t, k]
         total = Sum[k:depth](read * self.w[self.direction, g, k])
         if self.bias is not None:
             total = total + self.bias[self.direction, g]
@@ -67,17 +72,21 @@ class _RecurrentDirection:
                 total = total + self.bias[self.direction, g + count]
         return self.say("x", L[t : self.steps, b : self.batch, g:count](total))
 
-    def recurrent(self, state: Tensor | Any, gate: int, index: Any) -> Any:
-        """A gate at `index`, as far as it comes from the state."""
+    def recurrent(self, state: Any, gate: int, index: Any) -> Any:
+        """Return the share of the state in a gate at `index`: 0 where there is none."""
+        if state is None:
+            return 0
         return Sum[k : self.size](state[b, k] * self.r[self.direction, index + gate * self.size, k])
 
     def initial(self, position: int) -> Any:
-        """The state before the first step: an input, or 0."""
+        """Return the state before the first step; None for zeros."""
         if not self.node.has(position):
             return None
-        given = self.node.tensor(position)
-        at = (b, self.direction, j) if self.by_batch else (self.direction, b, j)
-        return self.say(f"initial{position}", L[b : self.batch, j : self.size](given[at]))
+        state = self.node.tensor(position)
+        element = state[self.direction, b, j]
+        if self.by_batch:
+            element = state[b, self.direction, j]
+        return self.say(f"initial{position}", L[b : self.batch, j : self.size](element))
 
     def state(self, name: str, body: Any) -> Tensor:
         return self.say(name, L[b : self.batch, j : self.size](body))
@@ -86,14 +95,17 @@ class _RecurrentDirection:
 def _functions(node: Operator, direction: int) -> tuple[Function, ...]:
     names = node.attribute("activations") or []
     count = len(DEFAULTS[node.type])
-    own = [
-        n.decode().lower() if isinstance(n, bytes) else str(n).lower()
-        for n in names[direction * count :][:count]
-    ] or DEFAULTS[node.type]
-    unknown = [n for n in own if n not in ACTIVATIONS]
-    if unknown or len(own) != count:
-        raise NotExpressible(f"the activation {unknown[0] if unknown else 'is missing'}")
-    return tuple(ACTIVATIONS[n] for n in own)
+    own: Sequence[Any] = names[direction * count :][:count] or DEFAULTS[node.type]
+    functions: list[Function] = []
+    for name in own:
+        if isinstance(name, bytes):
+            name = name.decode()
+        if str(name).lower() not in ACTIVATIONS:
+            raise NotExpressible(f"the activation {str(name).lower()}")
+        functions.append(ACTIVATIONS[str(name).lower()])
+    if len(functions) != count:
+        raise NotExpressible("the activation is missing")
+    return tuple(functions)
 
 
 @onnx_operator(
@@ -113,48 +125,59 @@ def recurrent(node: Operator) -> Any:
         or w.shape[1] != GATES[node.type] * node.tensor(2).shape[-1]
     ):
         raise NotExpressible("weights that do not fit")
-    steps = x.shape[1 if node.integer("layout", 0) else 0]
-    if steps > MOST_STEPS:
-        raise NotExpressible(f"{steps} steps, more than the {MOST_STEPS} that are unrolled")
+    steps = x.shape[0]
+    if node.integer("layout", 0):
+        steps = x.shape[1]
+    if steps > MAX_UNROLLED_STEPS:
+        raise NotExpressible(f"{steps} steps, more than the {MAX_UNROLLED_STEPS} that are unrolled")
     if node.has(4) and any(n != steps for n in node.integers(4, "sequence_lens")):
         raise NotExpressible("sequences of different lengths")
     statements: list[tuple[str, Any]] = []
-    states = [
-        _one_direction(_RecurrentDirection(node, d, statements), reverse)
-        for d, reverse in enumerate(directions)
-    ]
+    states: list[list[tuple[Tensor, ...]]] = []
+    for direction, is_reverse in enumerate(directions):
+        layer = _RecurrentDirection(node, direction, statements)
+        states.append(_one_direction(layer, is_reverse))
     return _outputs(node, statements, states)
 
 
-def _one_direction(layer: _RecurrentDirection, reverse: bool) -> list[tuple[Tensor, ...]]:
-    """The states after every step, in the order of the inputs."""
-    step = {"LSTM": _lstm, "GRU": _gru, "RNN": _rnn}[layer.node.type]
-    apart = layer.node.type == "GRU"
-    gates = layer.of_inputs(0 if apart else layer.w.shape[1])
-    state: tuple[Any, ...] = tuple(
-        layer.initial(5 + n) for n in range(2 if layer.node.type == "LSTM" else 1)
-    )
-    found: dict[int, tuple[Tensor, ...]] = {}
-    for position in range(layer.steps)[:: -1 if reverse else 1]:
-        state = found[position] = step(layer, gates, position, state)
-    return [found[position] for position in range(layer.steps)]
+def _one_direction(layer: _RecurrentDirection, is_reverse: bool) -> list[tuple[Tensor, ...]]:
+    """Add the statements of all steps; return the states after each, in the order of the inputs."""
+    kind = layer.node.type
+    step = {"LSTM": _lstm, "GRU": _gru, "RNN": _rnn}[kind]
+    recurrent_bias = layer.w.shape[1]
+    if kind == "GRU":  # which multiplies one of them by a gate
+        recurrent_bias = 0
+    gates = layer.of_inputs(recurrent_bias)
+    state: tuple[Any, ...] = (layer.initial(5),)
+    if kind == "LSTM":
+        state = (*state, layer.initial(6))
+    positions = list(range(layer.steps))
+    if is_reverse:
+        positions.reverse()
+    states: dict[int, tuple[Tensor, ...]] = {}
+    for position in positions:
+        state = states[position] = step(layer, gates, position, state)
+    return [states[position] for position in range(layer.steps)]
 
 
 def _rnn(
     layer: _RecurrentDirection, gates: Tensor, position: int, state: tuple[Any, ...]
 ) -> tuple[Tensor, ...]:
     (h,) = state
-    total = gates[position, b, j] + (layer.recurrent(h, 0, j) if h is not None else 0)
+    total = gates[position, b, j] + layer.recurrent(h, 0, j)
     return (layer.state(f"h{position}_", layer.functions[0](layer.clipped(total))),)
 
 
 def _lstm(
     layer: _RecurrentDirection, gates: Tensor, position: int, state: tuple[Any, ...]
 ) -> tuple[Tensor, ...]:
-    """Gates in the order input, output, forget, cell; peepholes read the cell before, the one of the output that after."""
+    """Return the states after a step of an LSTM, whose gates are input, output, forget, cell.
+
+    Peepholes read the cell before the step, the one of the output that after it.
+    """
     h, c = state
     size = layer.size
-    total = gates[position, b, g] + (layer.recurrent(h, 0, g) if h is not None else 0)
+    total = gates[position, b, g] + layer.recurrent(h, 0, g)
     all_gates = layer.say(f"gates{position}_", L[b : layer.batch, g : 4 * size](total))
     peepholes = layer.node.optional(7)
     f, inner, outer = layer.functions
@@ -165,10 +188,13 @@ def _lstm(
             value = value + peepholes[layer.direction, j + peephole * size] * cell[b, j]
         return layer.clipped(value)
 
-    opened = f(gate(0, c, 0))
-    kept = 1 - opened if layer.node.integer("input_forget", 0) else f(gate(2, c, 2))
-    new = opened * inner(gate(3))
-    cell = layer.state(f"c{position}_", new if c is None else kept * c[b, j] + new)
+    entry, forget = f(gate(0, c, 0)), f(gate(2, c, 2))
+    if layer.node.integer("input_forget", 0):
+        forget = 1 - entry
+    memory = entry * inner(gate(3))
+    if c is not None:
+        memory = forget * c[b, j] + memory
+    cell = layer.state(f"c{position}_", memory)
     hidden = layer.state(f"h{position}_", f(gate(1, cell, 1)) * outer(cell[b, j]))
     return hidden, cell
 
@@ -176,32 +202,33 @@ def _lstm(
 def _gru(
     layer: _RecurrentDirection, gates: Tensor, position: int, state: tuple[Any, ...]
 ) -> tuple[Tensor, ...]:
-    """Gates in the order update, reset, hidden."""
+    """Return the state after a step of a GRU, whose gates are update, reset, hidden."""
     (h,) = state
     size, bias, d = layer.size, layer.bias, layer.direction
     f, inner = layer.functions
 
     def shift(number: int, index: Any) -> Any:
-        return bias[d, index + (3 + number) * size] if bias is not None else 0
+        if bias is None:
+            return 0
+        return bias[d, index + (3 + number) * size]
 
     def gate(number: int, index: Any) -> Any:
         value = gates[position, b, index + number * size] + shift(number, index)
-        return f(layer.clipped(value + (layer.recurrent(h, number, index) if h is not None else 0)))
+        return f(layer.clipped(value + layer.recurrent(h, number, index)))
 
-    own = gates[position, b, j + 2 * size]
+    hidden = gates[position, b, j + 2 * size]
     if layer.node.integer("linear_before_reset", 0):
-        inside = gate(1, j) * (shift(2, j) + (layer.recurrent(h, 2, j) if h is not None else 0))
+        inside = gate(1, j) * (shift(2, j) + layer.recurrent(h, 2, j))
     elif h is not None:
         reset = layer.say(f"reset{position}_", L[b : layer.batch, j:size](gate(1, j) * h[b, j]))
         inside = shift(2, j) + layer.recurrent(reset, 2, j)
     else:
         inside = shift(2, j)
-    update, new = gate(0, j), inner(layer.clipped(own + inside))
-    return (
-        layer.state(
-            f"h{position}_", (1 - update) * new + (update * h[b, j] if h is not None else 0)
-        ),
-    )
+    update, new = gate(0, j), inner(layer.clipped(hidden + inside))
+    state = (1 - update) * new
+    if h is not None:
+        state = state + update * h[b, j]
+    return (layer.state(f"h{position}_", state),)
 
 
 def _outputs(
@@ -209,21 +236,19 @@ def _outputs(
     statements: list[tuple[str, Any]],
     states: Sequence[Sequence[tuple[Tensor, ...]]],
 ) -> Program:
-    """All hidden states, and the last one of each kind, with an axis for the directions."""
-    by_batch, reverse = bool(node.integer("layout", 0)), node.word("direction", "forward")
-    last = [own[0 if DIRECTIONS[reverse][d] else -1] for d, own in enumerate(states)]
-    every = ops.stack(
-        [_stack([step[0] for step in own], "every", d, statements) for d, own in enumerate(states)],
-        1,
-    )  # (steps, directions, batch, size)
-    ends = [
-        ops.stack([state[n] for state in last]) for n in range(len(last[0]))
-    ]  # (directions, batch, size)
-    if by_batch:
-        every, ends = (
-            ops.transpose(every, (2, 0, 1, 3)),
-            [ops.transpose(end, (1, 0, 2)) for end in ends],
-        )
+    """Return all hidden states, and the last one of each kind, with an axis for directions."""
+    last: list[tuple[Tensor, ...]] = []
+    hidden: list[Tensor] = []
+    is_reverse = DIRECTIONS[node.word("direction", "forward")]
+    for direction, steps in enumerate(states):
+        last.append(steps[0] if is_reverse[direction] else steps[-1])
+        parts = [state[0] for state in steps]
+        hidden.append(_stack(parts, "every", direction, statements))
+    every: Any = ops.stack(hidden, 1)  # (steps, directions, batch, size)
+    ends: list[Any] = [ops.stack(kind) for kind in zip(*last)]  # (directions, batch, size)
+    if node.integer("layout", 0):
+        every = ops.transpose(every, (2, 0, 1, 3))
+        ends = [ops.transpose(end, (1, 0, 2)) for end in ends]
     names = ("every_", "last0_", "last1_")[: 1 + len(ends)]
     return Program([*statements, *zip(names, (every, *ends))], names)
 

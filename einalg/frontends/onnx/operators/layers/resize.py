@@ -1,6 +1,7 @@
-"""Arrays at other sizes: the nearest element, or interpolated by straight lines or cubics, one axis after another.
+"""ONNX resizing: the nearest element, or linear or cubic interpolation, axis by axis.
 
-Where an element of the result lies in the input is a quotient `(factor·i + start) / divisor` of integers along each axis.
+The position of an element of the result in the input is a quotient `(factor·i + start) / divisor`
+of integers along each axis.
 """
 
 from __future__ import annotations
@@ -24,7 +25,10 @@ from einalg.language.ops.layers.resampling import (
     resampled,
 )
 
-IGNORED = "nearest_mode cubic_coeff_a exclude_outside extrapolation_value antialias keep_aspect_ratio_policy coordinate_transformation_mode"
+IGNORED = (
+    "nearest_mode cubic_coeff_a exclude_outside extrapolation_value antialias "
+    "keep_aspect_ratio_policy coordinate_transformation_mode"
+)
 
 
 @onnx_operator("Resize", "Upsample", ignoring=IGNORED)
@@ -33,60 +37,66 @@ def resize(node: Operator) -> Any:
     lines = _lines(node, x.shape)
     if node.integer("antialias", 0) and any(line.new < line.old for line in lines.values()):
         raise NotExpressible("a filter against aliasing")
-    return resampled(x, lines, _way(node, x.dtype)) if lines else x
+    if not lines:
+        return x
+    return resampled(x, lines, _interpolation(node, x.dtype))
 
 
-def _way(node: Operator, dtype: str) -> Interpolation:
+def _has_old_rules(node: Operator) -> bool:
+    return node.type == "Upsample" or node.version < 11
+
+
+def _interpolation(node: Operator, dtype: str) -> Interpolation:
     mode = node.word("mode", "nearest")
     if mode == "nearest":
-        old = node.type == "Upsample" or node.version < 11
-        kind = "floor" if old else node.word("nearest_mode", "round_prefer_floor")
+        kind = "floor"
+        if not _has_old_rules(node):
+            kind = node.word("nearest_mode", "round_prefer_floor")
         if kind not in NEAREST:
             raise NotExpressible(f"attribute nearest_mode is {kind!r}")
         return NEAREST[kind]
     if not is_float(dtype) or node.integer("exclude_outside", 0) or mode not in ("linear", "cubic"):
         raise NotExpressible(f"mode {mode} of {dtype}, or without what lies outside")
-    return (
-        LINEAR
-        if mode == "linear"
-        else cubic(Fraction(str(round(node.number("cubic_coeff_a", -0.75), 6))))
-    )
+    if mode == "linear":
+        return LINEAR
+    return cubic(Fraction(str(round(node.number("cubic_coeff_a", -0.75), 6))))
 
 
 def _lines(node: Operator, shape: tuple[int, ...]) -> dict[int, Line]:
-    """Where the elements of each axis that does not stay lie in the input."""
-    scales, sizes = _given(node)
+    """Return the positions in the input of the elements of each axis that changes."""
+    scales, sizes = _scales_or_sizes(node)
     rank = len(shape)
     axes = axis_numbers(node.sizes("axes") or tuple(range(rank)), "axes", rank)
-    count = len(sizes if scales is None else scales)
+    count = len(sizes)
+    if scales is not None:
+        count = len(scales)
     if count != len(axes) or 0 in shape:
         raise NotExpressible(f"{count} scales for {len(axes)} axes")
     if scales is None:
-        scales, sizes = _by_policy(
-            node.word("keep_aspect_ratio_policy", "stretch"), [shape[a] for a in axes], sizes
-        )
+        policy = node.word("keep_aspect_ratio_policy", "stretch")
+        scales, sizes = _by_policy(policy, [shape[axis] for axis in axes], sizes)
     else:
         sizes = [floor(shape[a] * float(scale)) for a, scale in zip(axes, scales)]
         scales = [fraction(scale) for scale in scales]
     if min(sizes, default=1) < 1 or min(scales, default=1) <= 0:
         raise NotExpressible("a size of 0")
     kind = _transformation(node)
-    return {
-        a: _line(kind, shape[a], size, scale)
-        for a, size, scale in zip(axes, sizes, scales)
-        if size != shape[a] or scale != 1
-    }
+    lines: dict[int, Line] = {}
+    for axis, size, scale in zip(axes, sizes, scales):
+        if size != shape[axis] or scale != 1:
+            lines[axis] = _line(kind, shape[axis], size, scale)
+    return lines
 
 
-def _given(node: Operator) -> tuple[Any, Any]:
-    """Scales or sizes, which have moved from version to version."""
+def _scales_or_sizes(node: Operator) -> tuple[Any, Any]:
+    """Return scales or sizes, which have moved from version to version."""
+    if node.type == "Upsample" and node.version < 9:
+        return node.attribute("scales"), None
     if node.type == "Upsample":
-        return (
-            node.attribute("scales")
-            if node.version < 9
-            else node.array(1, "scales").ravel().tolist()
-        ), None
-    first = 1 if node.version < 11 else 2
+        return node.array(1, "scales").ravel().tolist(), None
+    first = 2
+    if node.version < 11:
+        first = 1
     if node.has(first) and node.inputs[first].shape != (0,):  # pyright: ignore
         return node.array(first, "scales").ravel().tolist(), None
     return None, node.integers(3, "sizes")
@@ -100,13 +110,16 @@ def _by_policy(
         return scales, list(sizes)
     if policy not in ("not_larger", "not_smaller"):
         raise NotExpressible(f"attribute keep_aspect_ratio_policy is {policy!r}")
-    common = min(scales) if policy == "not_larger" else max(scales)
+    common = max(scales)
+    if policy == "not_larger":
+        common = min(scales)
     return [common] * len(scales), [floor(common * before + HALF) for before in old]
 
 
 def _transformation(node: Operator) -> str:
-    old = node.type == "Upsample" or node.version < 11
-    return "asymmetric" if old else node.word("coordinate_transformation_mode", "half_pixel")
+    if _has_old_rules(node):
+        return "asymmetric"
+    return node.word("coordinate_transformation_mode", "half_pixel")
 
 
 def _line(kind: str, old: int, new: int, scale: Fraction) -> Line:
@@ -120,12 +133,9 @@ def _line(kind: str, old: int, new: int, scale: Fraction) -> Line:
         return Line(old, new, Fraction(0), Fraction(0))
     if kind == "align_corners":
         length = old * scale  # which ONNX does not round
-        return Line(
-            old,
-            new,
-            (old - 1) / (length - 1) if new > 1 and length != 1 else Fraction(0),
-            Fraction(0),
-        )
+        if new > 1 and length != 1:
+            return Line(old, new, (old - 1) / (length - 1), Fraction(0))
+        return Line(old, new, Fraction(0), Fraction(0))
     if kind == "asymmetric":
         return Line(old, new, slope, Fraction(0))
     if kind == "tf_half_pixel_for_nn":

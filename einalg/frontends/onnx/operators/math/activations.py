@@ -12,7 +12,8 @@ from einalg.language import ops
 from einalg.language.ops.math.broadcasting import broadcast
 from einalg.language.ops.math.elementwise import elementwise
 
-SELU = 1.6732632423543772848, 1.0507009873554804934  # alpha and gamma, as ONNX has them
+SELU_ALPHA = 1.6732632423543772848  # as ONNX has it
+SELU_GAMMA = 1.0507009873554804934
 
 
 @onnx_operator("LeakyRelu", "ThresholdedRelu", ignoring="consumed_inputs")
@@ -27,9 +28,14 @@ def thresholds(node: Operator) -> Any:
 @onnx_operator("Elu", "Celu", "Selu", ignoring="consumed_inputs")
 def exponential(node: Operator) -> Any:
     x = node.tensor(0)
-    alpha = node.number("alpha", SELU[0] if node.type == "Selu" else 1.0)
-    gamma = node.number("gamma", SELU[1]) if node.type == "Selu" else 1
-    inner = alpha if node.type == "Celu" else 1
+    gamma: Any = 1
+    inner: Any = 1
+    if node.type == "Selu":
+        alpha, gamma = node.number("alpha", SELU_ALPHA), node.number("gamma", SELU_GAMMA)
+    else:
+        alpha = node.number("alpha", 1.0)
+    if node.type == "Celu":
+        inner = alpha
     if not inner:
         raise NotExpressible("alpha is 0, by which nothing can be divided")
     return elementwise(

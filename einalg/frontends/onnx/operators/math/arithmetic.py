@@ -15,9 +15,18 @@ from einalg.language.ops.definition.scalars import is_number
 from einalg.language.ops.math.broadcasting import broadcast
 
 BINARY: dict[str, Callable[..., Any]] = {
-    "Add": ops.add, "Sub": ops.sub, "Mul": ops.mul, "Div": ops.div, "Equal": ops.equal, "Less": ops.less, "LessOrEqual": ops.less_equal,
-    "Greater": ops.greater, "GreaterOrEqual": ops.greater_equal, "And": ops.logical_and, "Or": ops.logical_or,
-}  # fmt: skip
+    "Add": ops.add,
+    "Sub": ops.sub,
+    "Mul": ops.mul,
+    "Div": ops.div,
+    "Equal": ops.equal,
+    "Less": ops.less,
+    "LessOrEqual": ops.less_equal,
+    "Greater": ops.greater,
+    "GreaterOrEqual": ops.greater_equal,
+    "And": ops.logical_and,
+    "Or": ops.logical_or,
+}
 FOLDED: dict[str, Callable[..., Any]] = {
     "Max": ops.maximum,
     "Min": ops.minimum,
@@ -29,23 +38,28 @@ OLD_BROADCASTING = 7  # the first operator set with NumPy's
 
 
 def operands(node: Operator) -> list[Any]:
-    """The operands; before operator set 7 the second one lies along the axes from `axis` on."""
-    given = node.operands()
+    """Return the operands.
+
+    Before operator set 7 the second one lies along the axes from `axis` on.
+    """
+    values = node.operands()
     axis = node.integer("axis")
-    if node.version >= OLD_BROADCASTING or axis is None or is_number(given[1]):
-        return given
-    left, right = given
-    return [
-        left,
-        ops.unsqueeze(right, tuple(range(right.rank, left.rank - axis % max(left.rank, 1)))),
-    ]
+    if node.version >= OLD_BROADCASTING or axis is None or is_number(values[1]):
+        return values
+    left, right = values
+    last = left.rank - axis % max(left.rank, 1)
+    return [left, ops.unsqueeze(right, tuple(range(right.rank, last)))]
 
 
 @onnx_operator(*BINARY, ignoring=OLD)
 def binary(node: Operator) -> Any:
     left, right = operands(node)
-    if node.type == "Div" and not is_float((right if is_number(left) else left).dtype):
-        raise NotExpressible("the language has no division of integers")
+    if node.type == "Div":
+        tensor = left
+        if is_number(left):
+            tensor = right
+        if not is_float(tensor.dtype):
+            raise NotExpressible("the language has no division of integers")
     return BINARY[node.type](left, right)
 
 
@@ -81,6 +95,6 @@ def modulo(node: Operator) -> Any:
 def folded(node: Operator) -> Any:
     values = node.operands()
     total = reduce(FOLDED[node.type], values)
-    if node.type == "Mean":
-        return ops.div(total, len(values)) if len(values) > 1 else total
+    if node.type == "Mean" and len(values) > 1:
+        return ops.div(total, len(values))
     return total

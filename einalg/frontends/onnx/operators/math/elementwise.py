@@ -15,16 +15,37 @@ from einalg.language.ir.dtypes import is_float
 from einalg.language.ops.math.elementwise import elementwise
 
 FUNCTIONS: dict[str, Callable[[Any], Any]] = {
-    "Abs": ops.abs, "Ceil": ops.ceil, "Cos": ops.cos, "Erf": ops.erf, "Exp": ops.exp, "Floor": ops.floor, "HardSwish": ops.hardswish, "Log": ops.log,
-    "Neg": ops.neg, "Reciprocal": ops.reciprocal, "Relu": ops.relu, "Sigmoid": ops.sigmoid, "Sign": ops.sign, "Sin": ops.sin,
-    "Softplus": ops.softplus,     "Sqrt": ops.sqrt, "Tanh": ops.tanh,
-}  # fmt: skip
+    "Abs": ops.abs,
+    "Ceil": ops.ceil,
+    "Cos": ops.cos,
+    "Erf": ops.erf,
+    "Exp": ops.exp,
+    "Floor": ops.floor,
+    "HardSwish": ops.hardswish,
+    "Log": ops.log,
+    "Neg": ops.neg,
+    "Reciprocal": ops.reciprocal,
+    "Relu": ops.relu,
+    "Sigmoid": ops.sigmoid,
+    "Sign": ops.sign,
+    "Sin": ops.sin,
+    "Softplus": ops.softplus,
+    "Sqrt": ops.sqrt,
+    "Tanh": ops.tanh,
+}
 BODIES: dict[str, Callable[[Any], Any]] = {
-    "Acos": sympy.acos, "Acosh": sympy.acosh, "Asin": sympy.asin, "Asinh": sympy.asinh, "Atan": sympy.atan, "Atanh": sympy.atanh,
-    "Cosh": sympy.cosh, "Sinh": sympy.sinh, "Tan": sympy.tan,
+    "Acos": sympy.acos,
+    "Acosh": sympy.acosh,
+    "Asin": sympy.asin,
+    "Asinh": sympy.asinh,
+    "Atan": sympy.atan,
+    "Atanh": sympy.atanh,
+    "Cosh": sympy.cosh,
+    "Sinh": sympy.sinh,
+    "Tan": sympy.tan,
     "Softsign": lambda v: v / (1 + sympy.Abs(v)),
     "Mish": lambda v: v * sympy.tanh(sympy.Max(v, 0) + sympy.log(1 + sympy.exp(-sympy.Abs(v)))),
-}  # fmt: skip
+}
 ROUNDING = {"Ceil", "Floor", "Round"}
 
 
@@ -35,11 +56,13 @@ def function(node: Operator) -> Any:
         return x
     if node.type == "Round":
         return elementwise(x, nearest_even)
-    return FUNCTIONS[node.type](x) if node.type in FUNCTIONS else elementwise(x, BODIES[node.type])
+    if node.type in FUNCTIONS:
+        return FUNCTIONS[node.type](x)
+    return elementwise(x, BODIES[node.type])
 
 
 def nearest_even(v: Any) -> Any:
-    """The nearest whole number; the even one of two."""
+    """Return the nearest whole number; the even one of two."""
     below = sympy.floor(v)
     half = sympy.Rational(1, 2)
     up = below + remainder(below, 2)
@@ -57,7 +80,9 @@ def same(node: Operator) -> Any:
     if node.type == "Dropout" and node.scalar(2, "training_mode", False):
         raise NotExpressible("a dropout in training mode is random")
     x = node.tensor(0)
-    return (x, np.ones(x.shape, np.bool_)) if node.wants(1) else x
+    if not node.wants(1):
+        return x
+    return x, np.ones(x.shape, np.bool_)
 
 
 @onnx_operator("Cast", "CastLike", ignoring="to saturate round_mode")
@@ -65,4 +90,6 @@ def cast(node: Operator) -> Any:
     x, wanted = node.tensor(0), node.dtypes[0]
     if wanted is None:
         raise NotExpressible("the language does not have the element type of the result")
-    return x if x.dtype == wanted else ops.cast(x, wanted)
+    if x.dtype == wanted:
+        return x
+    return ops.cast(x, wanted)

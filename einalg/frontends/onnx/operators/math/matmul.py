@@ -17,7 +17,7 @@ def matmul(node: Operator) -> Any:
 
 @onnx_operator("Gemm", ignoring="broadcast")
 def gemm(node: Operator) -> Any:
-    alpha, beta = (_plain(node.number(name, 1.0)) for name in ("alpha", "beta"))
+    alpha, beta = _plain(node.number("alpha", 1.0)), _plain(node.number("beta", 1.0))
     product = ops.matmul(
         node.tensor(0),
         node.tensor(1),
@@ -25,12 +25,17 @@ def gemm(node: Operator) -> Any:
         transpose_b=bool(node.integer("transB", 0)),
     )
     if not node.has(2):
-        return product if alpha == 1 else ops.mul(product, alpha)
+        if alpha == 1:
+            return product
+        return ops.mul(product, alpha)
     return broadcast(lambda p, c: alpha * p + beta * c, product=product, C=node.tensor(2))
 
 
 def _plain(value: float) -> Any:
-    return int(value) if value.is_integer() else value
+    """Return a whole number as an integer."""
+    if value.is_integer():
+        return int(value)
+    return value
 
 
 @onnx_operator("Einsum")

@@ -1,4 +1,4 @@
-"""Reductions over axes, which are an attribute in older operator sets and an input in newer ones."""
+"""ONNX reductions over axes, which are an attribute in older operator sets, an input in newer."""
 
 from __future__ import annotations
 
@@ -33,11 +33,13 @@ OF_TRUTH = {"ReduceMax": Max, "ReduceMin": Min}
 @onnx_operator(*REDUCTIONS, ignoring="noop_with_empty_axes")
 def reduction(node: Operator) -> Any:
     x = node.tensor(0)
-    axes = node.integers(1, "axes") if node.has(1) else node.sizes("axes")
+    axes = node.sizes("axes")
+    if node.has(1):
+        axes = node.integers(1, "axes")
     keepdims = bool(node.integer("keepdims", 1))
     if not axes and node.integer("noop_with_empty_axes", 0):
         return _of_nothing(node, x)
-    axes = tuple(axes) if axes else None
+    axes = tuple(axes or ()) or None
     if x.dtype == "bool" and node.type in OF_TRUTH:
         r = reduce_axes(x, axes, "any")
         return r.result(r.over(OF_TRUTH[node.type], r.element), keepdims)
@@ -45,19 +47,23 @@ def reduction(node: Operator) -> Any:
 
 
 def _of_nothing(node: Operator, x: Any) -> Any:
-    """A reduction over no axes: what it does to one element."""
-    own = {
+    """Return a reduction over no axes: what it does to one element."""
+    functions = {
         "ReduceL1": sympy.Abs,
         "ReduceL2": sympy.Abs,
         "ReduceSumSquare": lambda v: v**2,
         "ReduceLogSum": sympy.log,
     }
-    return elementwise(x, own[node.type]) if node.type in own else x
+    if node.type not in functions:
+        return x
+    return elementwise(x, functions[node.type])
 
 
 @onnx_operator("ArgMax", "ArgMin")
 def place(node: Operator) -> Any:
-    find = ops.argmax if node.type == "ArgMax" else ops.argmin
+    find = ops.argmin
+    if node.type == "ArgMax":
+        find = ops.argmax
     return find(
         node.tensor(0),
         node.integer("axis", 0),

@@ -12,4 +12,6 @@ from einalg.language import ops
 def running(node: Operator) -> Any:
     x, axis = node.tensor(0), int(node.scalar(1, "axis"))
     exclusive, reverse = bool(node.integer("exclusive", 0)), bool(node.integer("reverse", 0))
-    return (ops.cumsum if node.type == "CumSum" else ops.cumprod)(x, axis, exclusive, reverse)
+    if node.type == "CumSum":
+        return ops.cumsum(x, axis, exclusive, reverse)
+    return ops.cumprod(x, axis, exclusive, reverse)

@@ -1,4 +1,4 @@
-"""What is known as soon as shapes are: shapes and sizes themselves, arrays of one number, ranges."""
+"""Results that depend on shapes alone: shapes and sizes, arrays of one number, ranges."""
 
 from __future__ import annotations
 
@@ -25,8 +25,7 @@ CONSTANTS = ("value", "value_float", "value_floats", "value_int", "value_ints")
 
 @onnx_operator("Shape", "Size")
 def shape(node: Operator) -> Any:
-    value = node.inputs[0] if node.has(0) else None
-    sizes = value.shape if value is not None else None
+    sizes = _shape_of_input(node)
     if sizes is None:
         raise NotExpressible("the shape is known at run time only")
     if node.type == "Size":
@@ -34,16 +33,22 @@ def shape(node: Operator) -> Any:
     return np.asarray(sizes[node.integer("start", 0) : node.integer("end", len(sizes))], np.int64)
 
 
+def _shape_of_input(node: Operator) -> tuple[int, ...] | None:
+    if not node.inputs or node.inputs[0] is None:
+        return None
+    return node.inputs[0].shape
+
+
 @onnx_operator("Constant")
 def constant(node: Operator) -> Any:
     for name in CONSTANTS:
         if name in node.attributes:
             value = node.attribute(name)
-            return (
-                value
-                if isinstance(value, np.ndarray)
-                else np.asarray(value, np.float32 if "float" in name else np.int64)
-            )
+            if isinstance(value, np.ndarray):
+                return value
+            if "float" in name:
+                return np.asarray(value, np.float32)
+            return np.asarray(value, np.int64)
     raise NotExpressible("a constant of another kind than numbers")
 
 
@@ -57,7 +62,7 @@ def constant_of_shape(node: Operator) -> Any:
 
 
 def filled(sizes: Any, number: Any, dtype: str) -> Any:
-    """An array of one number.
+    """Return an array of one number.
 
     >>> filled((2, 3), 7, "i32")
     L[i:2, j:3](7*i32_one_[()])
@@ -66,17 +71,17 @@ def filled(sizes: Any, number: Any, dtype: str) -> Any:
 
 
 def one(dtype: str) -> Any:
-    """The number 1 as an element of a dtype."""
-    return Constant(f"{dtype}_one_", (), dtype, (1,))[
-        ()
-    ]  # no tensor of a front end has a name that ends in _
+    """Return the number 1 as an element of a dtype.
+
+    No tensor of a front end has a name that ends in `_`.
+    """
+    return Constant(f"{dtype}_one_", (), dtype, (1,))[()]
 
 
 @onnx_operator("Range")
 def arithmetic_sequence(node: Operator) -> Any:
-    start, limit, step = (
-        node.scalar(k, what) for k, what in enumerate(("start", "limit", "delta"))
-    )
+    start, limit = node.scalar(0, "start"), node.scalar(1, "limit")
+    step = node.scalar(2, "delta")
     if not step or node.dtypes[0] is None:
         raise NotExpressible("a step of 0")
     count = max(0, int(np.ceil((limit - start) / step)))
@@ -86,10 +91,7 @@ def arithmetic_sequence(node: Operator) -> Any:
 
 @onnx_operator("EyeLike", ignoring="dtype")
 def identity_matrix(node: Operator) -> Any:
-    shape, k = (
-        node.inputs[0].shape if node.has(0) and node.inputs[0] else None,
-        node.integer("k", 0),
-    )
+    shape, k = _shape_of_input(node), node.integer("k", 0)
     if shape is None or len(shape) != 2 or node.dtypes[0] is None or node.dtypes[0] == "bool":
         raise NotExpressible("not a matrix of numbers of known shape")
     i, j = result_indices(2)

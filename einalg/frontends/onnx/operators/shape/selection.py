@@ -30,7 +30,9 @@ def where(node: Operator) -> Any:
 @onnx_operator("Trilu")
 def triangle(node: Operator) -> Any:
     x, k = node.tensor(0), node.scalar(1, "k", 0)
-    return (ops.triu if node.integer("upper", 1) else ops.tril)(x, k)
+    if node.integer("upper", 1):
+        return ops.triu(x, k)
+    return ops.tril(x, k)
 
 
 @onnx_operator("Gather")
@@ -42,17 +44,15 @@ def gather(node: Operator) -> Any:
 @onnx_operator("OneHot")
 def one_hot(node: Operator) -> Any:
     """`values[1]` where the position along the new axis is the index, `values[0]` elsewhere."""
-    found, depth, values = (
-        operand(node.tensor(0), "indices", dtype="number"),
-        int(node.scalar(1, "depth")),
-        operand(node.tensor(2), "values", rank=1),
-    )
-    axis = axis_number(node.integer("axis", -1), "axis", found.rank + 1)
-    if depth < 1 or depth > 2**20 or found.dtype[0] not in "iu":
-        raise NotExpressible(f"depth {depth} of {found.dtype} indices")
-    at = result_indices(found.rank + 1)
-    index = found[at[:axis] + at[axis + 1 :]]
-    shape = (*found.shape[:axis], depth, *found.shape[axis:])
-    same: Any = sympy.Eq(index, at[axis])
-    here: Any = same | sympy.Eq(index + depth, at[axis]) if holds(found.dtype, -1) else same
+    positions = operand(node.tensor(0), "indices", dtype="number")
+    depth, values = int(node.scalar(1, "depth")), operand(node.tensor(2), "values", rank=1)
+    axis = axis_number(node.integer("axis", -1), "axis", positions.rank + 1)
+    if depth < 1 or depth > 2**20 or positions.dtype[0] not in "iu":
+        raise NotExpressible(f"depth {depth} of {positions.dtype} indices")
+    at = result_indices(positions.rank + 1)
+    index = positions[at[:axis] + at[axis + 1 :]]
+    shape = (*positions.shape[:axis], depth, *positions.shape[axis:])
+    here: Any = sympy.Eq(index, at[axis])
+    if holds(positions.dtype, -1):
+        here = here | sympy.Eq(index + depth, at[axis])
     return L[spans(at, shape)](sympy.Piecewise((values[1], here), (values[0], True)))

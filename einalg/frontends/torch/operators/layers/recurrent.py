@@ -1,4 +1,7 @@
-"""Torch's recurrent networks as programs: the inputs of all steps of a layer in one statement, then a few statements a step."""
+"""Torch's recurrent networks as programs.
+
+The share of the inputs in all steps of a layer is one statement; then each step has a few.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +27,10 @@ Element = Callable[..., Any]  # of subscripts
 
 @dataclass
 class _StatementBuilder:
-    """Statements of a program so far; their names end in `_`, as no input's does."""
+    """Statements of a program under construction.
+
+    Their names end in `_`, as no input's does, for example `gates_3_`.
+    """
 
     pairs: list[tuple[str, Scope]] = field(default_factory=list)
 
@@ -36,7 +42,7 @@ class _StatementBuilder:
 
 @dataclass(frozen=True)
 class _RecurrentLayer:
-    """One direction of one layer: its weights, the number of units, and where it begins."""
+    """One direction of one layer: its weights, the number of units, and its first states."""
 
     weights: Sequence[Any]  # w_ih, w_hh, and perhaps b_ih, b_hh
     batch: int
@@ -45,33 +51,35 @@ class _RecurrentLayer:
     tied: bool  # whether the two biases are only ever added up
 
     def inputs(self, made: _StatementBuilder, x: Element, steps: int, depth: int) -> Tensor:
-        """What the inputs give to the gates of every step."""
+        """Add the share of the inputs in the gates of every step."""
         w, _, *biases = self.weights
-        total = Sum[k:depth](x(t, b, k) * w[g, k])
-        return made.add(
-            "inputs",
-            L[t:steps, b : self.batch, g : w.shape[0]](
-                total + sum(v[g] for v in (biases if self.tied else biases[:1]))
-            ),
-        )
+        if not self.tied:
+            biases = biases[:1]
+        total = Sum[k:depth](x(t, b, k) * w[g, k]) + sum(bias[g] for bias in biases)
+        return made.add("inputs", L[t:steps, b : self.batch, g : w.shape[0]](total))
 
     def recurrent(self, state: Element) -> Any:
-        """What the state gives to a gate."""
+        """Return the share of the state in a gate."""
         _, u, *biases = self.weights
         total = Sum[k : self.size](state(b, k) * u[g, k])
-        return total if self.tied or not biases else total + biases[1][g]
+        if self.tied or not biases:
+            return total
+        return total + biases[1][g]
 
 
 Cell = Callable[[_StatementBuilder, _RecurrentLayer, Tensor, int, Sequence[Element]], list[Tensor]]
 
 
 def _scope(body: Any, **ranges: tuple[int, int]) -> Scope:
-    """A scope whose accesses are known to fit: thousands of them, of which no range is inferred and no access checked."""
+    """Return a scope whose accesses are known to fit.
+
+    There are thousands of these, of which no range is inferred and no access checked.
+    """
     return Scope([(Index(name), *ends) for name, ends in ranges.items()], None, body)
 
 
 def _placed(layer: _RecurrentLayer, step: int, body: Any) -> Scope:
-    """The units after a step, as a scope that lies at that step of all."""
+    """Return the units after a step, as a scope at that step of all."""
     return _scope(body, t=(step, step + 1), b=(0, layer.batch), j=(0, layer.size))
 
 
@@ -92,16 +100,10 @@ def _lstm_step(
 ) -> list[Tensor]:
     gates = made.add("gates", _gates(layer, 4, inputs[step, b, g] + layer.recurrent(states[0])))
     entry, forget, new, out = (gates[b, j + part * layer.size] for part in range(4))
-    memory = made.add(
-        "memory",
-        _placed(
-            layer, step, logistic(forget) * states[1](b, j) + logistic(entry) * sympy.tanh(new)
-        ),
-    )
-    return [
-        made.add("state", _placed(layer, step, logistic(out) * sympy.tanh(memory[step, b, j]))),
-        memory,
-    ]
+    cell = logistic(forget) * states[1](b, j) + logistic(entry) * sympy.tanh(new)
+    memory = made.add("memory", _placed(layer, step, cell))
+    state = logistic(out) * sympy.tanh(memory[step, b, j])
+    return [made.add("state", _placed(layer, step, state)), memory]
 
 
 def _gru_step(
@@ -111,12 +113,10 @@ def _gru_step(
     step: int,
     states: Sequence[Element],
 ) -> list[Tensor]:
-    own = made.add("gates", _gates(layer, 3, layer.recurrent(states[0])))
-    of_x, of_h = (
-        [v[(*at, j + part * layer.size)] for part in range(3)]
-        for v, at in ((inputs, (step, b)), (own, (b,)))
-    )
-    reset, update = (logistic(of_x[part] + of_h[part]) for part in range(2))
+    gates = made.add("gates", _gates(layer, 3, layer.recurrent(states[0])))
+    of_x = [inputs[step, b, j + part * layer.size] for part in range(3)]
+    of_h = [gates[b, j + part * layer.size] for part in range(3)]
+    reset, update = logistic(of_x[0] + of_h[0]), logistic(of_x[1] + of_h[1])
     new = sympy.tanh(of_x[2] + reset * of_h[2])
     return [made.add("state", _placed(layer, step, (1 - update) * new + update * states[0](b, j)))]
 
@@ -136,52 +136,87 @@ def _plain_step(function: Callable[[Any], Any]) -> Cell:
 
 
 def _network(cell: Cell, tied: bool, several: bool) -> Handler:
+    """Return the handler of a kind of network, `several` with more than one state."""
+
     def handler(
-        x: Any, states: Any, weights: Sequence[Any], biased: bool, layers: int, dropout: float, in_training: bool, both_ways: bool, batch_first: bool
-    ) -> Program:  # fmt: skip
+        x: Any,
+        states: Any,
+        weights: Sequence[Any],
+        biased: bool,
+        layers: int,
+        dropout: float,
+        in_training: bool,
+        both_ways: bool,
+        batch_first: bool,
+    ) -> Program:
         if dropout and in_training:
             raise training_error("dropout between layers")
-        ways, each, begin = 1 + both_ways, 4 if biased else 2, states if several else [states]
-        if len(weights) != layers * ways * each:
+        if not several:
+            states = [states]
+        network = _Network(cell, tied, states, weights, biased, both_ways)
+        if len(weights) != layers * network.directions * network.weights_per_direction:
             raise NotExpressed("projections of the states")
-        batch, steps, depth = x.shape if batch_first else (x.shape[1], x.shape[0], x.shape[2])
-        size, made, last, outputs = begin[0].shape[-1], _StatementBuilder(), [], []
-        read: Element = (
-            (lambda step, row, unit: x[row, step, unit])
-            if batch_first
-            else (lambda step, row, unit: x[step, row, unit])
-        )
-        for layer in range(layers):
-            found = []
-            for way in range(ways):
-                n = layer * ways + way
-                first = [_first(s, n) for s in begin]
-                one = _RecurrentLayer(weights[n * each : (n + 1) * each], batch, size, first, tied)
-                found.append(
-                    _run(
-                        cell,
-                        made,
-                        one,
-                        one.inputs(made, read, steps, depth),
-                        list(range(steps))[:: -1 if way else 1],
-                    )
-                )
-            last += [states_at[-1] for states_at in found]
-            joined = _joined(
-                made,
-                [[s[0] for s in run] for run in found],
-                steps,
-                batch_first and layer == layers - 1,
-            )
-            outputs, depth, read = (
-                [joined.name],
-                size * ways,
-                lambda step, row, unit, y=joined: y[step, row, unit],
-            )
-        finals = [_final(made, [run[which] for run in last]) for which in range(len(begin))]
-        return Program(made.pairs, [*outputs, *(v.name for v in finals)])
+        return network.program(x, layers, batch_first)
 
     return handler
+
+
+@dataclass(frozen=True)
+class _Network:
+    """Layers of a recurrent network: the cell of a step, first states, and all weights in a row."""
+
+    cell: Cell
+    tied: bool
+    states: Sequence[Any]  # each of the shape (layers · directions, batch, size)
+    weights: Sequence[Any]
+    biased: bool
+    both_ways: bool
+
+    @property
+    def directions(self) -> int:
+        return 1 + self.both_ways
+
+    @property
+    def weights_per_direction(self) -> int:
+        return 2 + 2 * self.biased
+
+    def program(self, x: Any, layers: int, batch_first: bool) -> Program:
+        steps, batch, depth = x.shape
+        if batch_first:
+            batch, steps, depth = x.shape
+        made, read = _StatementBuilder(), _input_reader(x, batch_first)
+        last: list[list[Tensor]] = []  # of each layer and direction, the states after all steps
+        outputs = ""
+        for number in range(layers):
+            hidden: list[list[Tensor]] = []
+            for direction in range(self.directions):
+                layer = self._layer(number * self.directions + direction, batch)
+                inputs = layer.inputs(made, read, steps, depth)
+                order = list(range(steps))
+                if direction:
+                    order.reverse()
+                states = _run(self.cell, made, layer, inputs, order)
+                hidden.append([state[0] for state in states])
+                last.append(states[-1])
+            is_output = number == layers - 1
+            joined = _joined(made, hidden, steps, batch_first and is_output)
+            outputs, depth = joined.name, joined.shape[-1]
+            read = _input_reader(joined, batch_first=False)
+        finals = [_final(made, kind) for kind in zip(*last)]
+        return Program(made.pairs, [outputs, *(final.name for final in finals)])
+
+    def _layer(self, number: int, batch: int) -> _RecurrentLayer:
+        """Return one direction of one layer by its number in the row of all."""
+        count = self.weights_per_direction
+        weights = self.weights[number * count : (number + 1) * count]
+        first = [_first(states, number) for states in self.states]
+        return _RecurrentLayer(weights, batch, self.states[0].shape[-1], first, self.tied)
+
+
+def _input_reader(x: Any, batch_first: bool) -> Element:
+    if batch_first:
+        return lambda step, row, unit: x[row, step, unit]
+    return lambda step, row, unit: x[step, row, unit]
 
 
 def _first(states: Any, n: int) -> Element:
@@ -195,52 +230,62 @@ def _run(
     inputs: Tensor,
     order: Sequence[int],
 ) -> list[list[Tensor]]:
-    """The states after every step, in the order in which they are computed.
+    """Return the states after every step, in the order in which they are computed.
 
-    The cell is asked once, for a step 0 with states of no origin; every step has these statements with what it reads in the places of that.
+    The cell is called once, for a step 0 with placeholders for the states; every step has the same
+    statements with other elements in the places of what they read.
     """
-    begin = [
-        Tensor(f"begin{n}_", (layer.batch, layer.size), inputs.dtype)
-        for n in range(len(layer.states))
-    ]
+    begin: list[Tensor] = []
+    for number in range(len(layer.states)):
+        begin.append(Tensor(f"begin{number}_", (layer.batch, layer.size), inputs.dtype))
     once, every = _StatementBuilder(), Tensor("every_", (1, *inputs.shape[1:]), inputs.dtype)
-    after = cell(once, layer, every, 0, [lambda *at, v=v: v[at] for v in begin])
-    states, found = layer.states, []
+    after = cell(once, layer, every, 0, [_element_reader(tensor) for tensor in begin])
+    states, results = layer.states, list[list[Tensor]]()
     for step in order:
-        elements: dict[str, Element] = {v.name: state for v, state in zip(begin, states)}
+        elements: dict[str, Element] = dict(zip((tensor.name for tensor in begin), states))
         elements[every.name] = _moved(inputs, step)
-        own: dict[str, Tensor] = {}
+        added: dict[str, Tensor] = {}
         for name, scope in once.pairs:
-            own[name] = made.add(name.partition("_")[0], _at_step(scope, step, elements))
-            elements[name] = _moved(own[name], step if t in scope.indices else 0)
-        found.append([own[v.name] for v in after])
-        states = [_reader(v, step) for v in found[-1]]
-    return found
+            added[name] = made.add(name.partition("_")[0], _at_step(scope, step, elements))
+            offset = 0
+            if t in scope.indices:
+                offset = step
+            elements[name] = _moved(added[name], offset)
+        results.append([added[tensor.name] for tensor in after])
+        states = [_reader(tensor, step) for tensor in results[-1]]
+    return results
+
+
+def _element_reader(tensor: Tensor) -> Element:
+    return lambda *at: tensor[at]
 
 
 def _at_step(scope: Scope, step: int, elements: Mapping[str, Element]) -> Scope:
-    """A statement of step 0 as that of another one, which reads these elements."""
+    """Return a statement of step 0 as that of another one, which reads these elements."""
 
     def change(access: Access) -> Any:
         element = elements.get(access.tensor.name)
-        return access if element is None else element(*access.subscripts)
+        if element is None:
+            return access
+        return element(*access.subscripts)
 
-    ranges = {
-        it.index.name: (step, step + 1) if it.index == t else (it.low, it.high)
-        for it in scope.iterators
-    }
+    ranges: dict[str, tuple[int, int]] = {}
+    for iterator in scope.iterators:
+        ranges[iterator.index.name] = (iterator.low, iterator.high)
+        if iterator.index == t:
+            ranges[iterator.index.name] = (step, step + 1)
     return _scope(map_accesses(scope.body, change), **ranges)
 
 
 def _moved(tensor: Tensor, step: int) -> Element:
-    """What begins at a step, read as if that were the step 0."""
+    """Return the elements of a tensor that begins at a step, as if that were the step 0."""
     return lambda first, *others: tensor[(first + step, *others)]
 
 
 def _joined(
     made: _StatementBuilder, runs: Sequence[Sequence[Tensor]], steps: int, batch_first: bool
 ) -> Tensor:
-    """The states of all steps, those of the two directions after one another."""
+    """Add the states of all steps, with those of the two directions one after the other."""
     batch, size = runs[0][0].shape[1:]
     parts = []
     for way, run in enumerate(runs):
@@ -248,15 +293,14 @@ def _joined(
         for v in run:
             step = v.box[0][0]
             parts.append(v.pad((step, steps - 1 - step), 0, around)[t, b, affine(j) - way * size])
-    axes = [slice(t, steps), slice(b, batch)]
-    return made.add(
-        "states",
-        L[(*(axes[::-1] if batch_first else axes), slice(j, size * len(runs)))](sympy.Add(*parts)),
-    )
+    size_of_all = size * len(runs)
+    if batch_first:
+        return made.add("states", L[b:batch, t:steps, j:size_of_all](sympy.Add(*parts)))
+    return made.add("states", L[t:steps, b:batch, j:size_of_all](sympy.Add(*parts)))
 
 
 def _final(made: _StatementBuilder, states: Sequence[Tensor]) -> Tensor:
-    """The states after the last step of every layer."""
+    """Add the states after the last step of every layer."""
     _, batch, size = states[0].shape
     layers = []
     for n, v in enumerate(states):
