@@ -93,5 +93,7 @@ def _entry(names: list[str]) -> str:
         inherited = (
             "true" if value.__module__ == ea.derive.__module__ else "false"
         )  # from classes of ours, not from SymPy's
-        return f"::: {value.__module__}.{value.__qualname__}\n    options:\n      heading: ea.{names[0]}\n      inherited_members: {inherited}"
-    return f"### {', '.join(f'ea.{name}' for name in names)}\n\n{with_examples_as_blocks(_docstring_of(names[0]))}"
+        options = f"      heading: ea.{names[0]}\n      inherited_members: {inherited}"
+        return f"::: {value.__module__}.{value.__qualname__}\n    options:\n{options}"
+    heading = ", ".join(f"ea.{name}" for name in names)
+    return f"### {heading}\n\n{with_examples_as_blocks(_docstring_of(names[0]))}"

@@ -8,8 +8,10 @@ INTRODUCTION = """# Command line
 
 `pip install 'einalg[cli]'` installs the command `einalg`; `python -m einalg.cli` is the same.
 
-Shapes are options that are named like the tensors of the expression: `--A 1,64,56,56`, or with an element type `--x 8:f64`.
-`--json` prints JSON for other programs; that of `einalg derive` follows the schema that `einalg derive --schema` prints.
+Shapes are options that are named like the tensors of the expression: `--A 1,64,56,56`, or with an
+element type `--x 8:f64`.
+`--json` prints JSON for other programs; that of `einalg derive` follows the schema that `einalg
+derive --schema` prints.
 """
 COMMANDS = """::: mkdocs-click
     :module: einalg.cli.app

@@ -16,8 +16,10 @@ from einalg.errors import EinalgError
 TRANSCRIPTS = Path(__file__).resolve().parents[2] / "tests" / "golden" / "errors"
 INTRODUCTION = """# Errors
 
-Whatever einalg raises on purpose is an `EinalgError`. A message says what is wrong in your names, shows where with a caret, tells
-what is known, and ends with one remedy that you can paste. Search this page for the message that you got. The messages are those of
+Whatever einalg raises on purpose is an `EinalgError`. A message says what is wrong in your names,
+shows where with a caret, tells
+what is known, and ends with one remedy that you can paste. Search this page for the message that
+you got. The messages are those of
 the tests, which know `A` of shape `(8, 6)`, `B` of shape `(6, 5)` and `K` of shape `(3,)`.
 """
 

@@ -17,20 +17,27 @@ from docs.pages.markdown import block, table
 BENCH = Path(__file__).resolve().parents[2] / "bench"
 INTRODUCTION = """# Performance
 
-Each benchmark is one command, which answers one question and prints tables; `--json PATH` keeps them. The tables below are the
-files in `bench/results`, as they were measured on the machine that each names. Run the command to have the figures of yours.
+Each benchmark is one command, which answers one question and prints tables; `--json PATH` keeps
+them. The tables below are the
+files in `bench/results`, as they were measured on the machine that each names. Run the command to
+have the figures of yours.
 
 How figures come about:
 
-- Everything that is compared runs in turns, in the same minutes, on the same inputs, each turn after calls that do not count. What is shown is
-  the median. With several threads, each way waits until the threads of the one before have gone to sleep.
-- With one thread the time is that which the processor spends; with several threads it is that of the clock.
+- Everything that is compared runs in turns, in the same minutes, on the same inputs, each turn
+  after calls that do not count. What is shown is
+  the median. With several threads, each way waits until the threads of the one before have gone to
+  sleep.
+- With one thread the time is that which the processor spends; with several threads it is that of
+  the clock.
 - A ratio is the time of the fastest library divided by that of einalg: above 1, einalg is faster.
 - Weights are given ahead, to the libraries too.
-- `error` is the largest deviation from a computation in double precision, relative to the largest element that is computed: the fill of a mask
+- `error` is the largest deviation from a computation in double precision, relative to the largest
+  element that is computed: the fill of a mask
   counts relative to itself. A way with another result does not count.
 
-Whether a derivation pays depends on the machine, the shape, the element type and the number of threads. That is why einalg measures
+Whether a derivation pays depends on the machine, the shape, the element type and the number of
+threads. That is why einalg measures
 candidates where it runs, and keeps the expression as it is where nothing is faster.
 """
 

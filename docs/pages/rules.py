@@ -13,19 +13,25 @@ from einalg.language.ir.program import as_program
 
 INTRODUCTION = """# Rules
 
-A derivation is a sequence of moves. A **move** is a rule, applied at one place of a program, with arguments. Each rule here has a
-card: what it rewrites, into what, and what must hold. A rule checks what it requires with integer sets (isl), every time that it is
+A derivation is a sequence of moves. A **move** is a rule, applied at one place of a program, with
+arguments. Each rule here has a
+card: what it rewrites, into what, and what must hold. A rule checks what it requires with integer
+sets (isl), every time that it is
 applied, and raises `RuleError` where that does not hold.
 
-The cards use the notation of the EinNet paper. `L[x∈X] f` is a scope: the value of `f` at every point `x` of the domain `X`. `Σ[s]` is a
-sum over `s`. Braces hold an inner scope. `f ~ g` are two expressions side by side. `Φ` maps indices to indices.
+The cards use the notation of the EinNet paper. `L[x∈X] f` is a scope: the value of `f` at every
+point `x` of the domain `X`. `Σ[s]` is a
+sum over `s`. Braces hold an inner scope. `f ~ g` are two expressions side by side. `Φ` maps indices
+to indices.
 
-`ea.Session` applies rules by hand; see the [tutorial](../tutorial.md). `ea.derive` searches through them. Each rule is tested alone,
+`ea.Session` applies rules by hand; see the [tutorial](../tutorial.md). `ea.derive` searches through
+them. Each rule is tested alone,
 on random expressions, by the same [`check_rule`](../extend/rule.md) that you can use for your own.
 """
 SPELLINGS = """## Spellings
 
-These rules say the same thing in another way: they give a scope a name, put it back, gather what is read, or use the laws of arithmetic.
+These rules say the same thing in another way: they give a scope a name, put it back, gather what is
+read, or use the laws of arithmetic.
 The search uses them around the rules above.
 """
 
