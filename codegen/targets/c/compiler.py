@@ -152,7 +152,7 @@ def find_compiler() -> Compiler | None:
 
 @lru_cache(maxsize=16)
 def _find(chosen: str, path: str) -> Compiler | None:
-    commands = [("cc",), ("gcc",), ("clang",)]
+    commands: list[tuple[str, ...]] = [("cc",), ("gcc",), ("clang",)]
     if chosen.strip():
         commands.insert(0, _words(chosen))
     for command in commands:

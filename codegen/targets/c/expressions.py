@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 from typing import Any, NamedTuple
@@ -82,8 +82,9 @@ class ExpressionPrinter:
     compute with; `generated_functions` are those that stand in the file itself.
     """
 
-    types = C_TYPES
-    loads, stores = {"f16": "load_half"}, {"f16": "store_half"}
+    types: Mapping[str, str] = C_TYPES
+    loads: Mapping[str, str] = {"f16": "load_half"}
+    stores: Mapping[str, str] = {"f16": "store_half"}
     generated_functions = frozenset((name, "f32") for name in NAMES)
 
     def __init__(self, function: Function, index: str, names: Names):

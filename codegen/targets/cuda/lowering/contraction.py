@@ -137,13 +137,13 @@ class _Work:
 
     def parts(self, tile: AnyTile) -> int:
         """Return how many blocks share the terms of a tile, each with several steps."""
-        for_a_full_device = -(-self.numbers.blocks // self.blocks(tile))
-        with_enough_steps = self.depth // (tile.depth * self.numbers.steps)
-        return max(1, min(for_a_full_device, with_enough_steps, self.numbers.parts))
+        for_a_full_device = -(-self.numbers.device_blocks // self.blocks(tile))
+        with_enough_steps = self.depth // (tile.depth * self.numbers.min_part_steps)
+        return max(1, min(for_a_full_device, with_enough_steps, self.numbers.max_parts))
 
     def is_large(self, smallest: AnyTile) -> bool:
         """Return whether tiles pay, the smallest of which is not half empty."""
-        if self.rows * self.columns * self.depth < self.numbers.contraction:
+        if self.rows * self.columns * self.depth < self.numbers.min_tiled_products:
             return False
         if self.depth < MIN_DEPTH:
             return False
@@ -171,11 +171,11 @@ def choose_tile(
     fitting = [t for t in legal if t.rows < 2 * work.rows and t.columns < 2 * work.columns]
     fitting = fitting or legal[-1:]
     for tile in fitting:
-        if work.blocks(tile) >= numbers.blocks and tile.sums >= MIN_THREAD_SUMS:
+        if work.blocks(tile) >= numbers.device_blocks and tile.sums >= MIN_THREAD_SUMS:
             return TileChoice(tile, 1)
     choices = [TileChoice(tile, work.parts(tile)) for tile in fitting]
     for choice in choices:
-        if work.blocks(choice.tile) * choice.parts >= numbers.blocks:
+        if work.blocks(choice.tile) * choice.parts >= numbers.device_blocks:
             return choice
     return max(choices, key=lambda c: work.blocks(c.tile) * c.parts, default=None)
 

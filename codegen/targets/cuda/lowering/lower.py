@@ -75,7 +75,7 @@ def lower_cuda(
     >>> f.body[0].kind, f.body[0].extent, f.body[0].body[0].kind, f.body[0].body[0].extent
     ('block', 4, 'thread', 256)
     """
-    return _plan(name, scope, holes or {}, replace(schedule, parts=1)).kernel()
+    return _plan(name, scope, holes or {}, replace(schedule, max_parts=1)).kernel()
 
 
 @dataclass(frozen=True)

@@ -25,7 +25,7 @@ def _elements(source: CudaSource) -> tuple[Statement, ...]:
     """Return the loops in which each thread computes some outputs, one by one."""
     numbers, points = source.numbers, Points.of(source, "point", source.plan.output)
     threads = _block_threads(points.count, numbers.threads)
-    each = max(1, min(numbers.elements, points.count // max(1, numbers.busy)))
+    each = max(1, min(numbers.max_thread_outputs, points.count // max(1, numbers.device_threads)))
     blocks = -(-points.count // (threads * each))
     block, thread = source.fresh("block", blocks), source.fresh("thread", threads)
     step = source.fresh("step", each)
@@ -52,7 +52,7 @@ def _vector_width(source: CudaSource) -> int:
     if any(True for _ in reductions(source.scope.body)):
         return 1
     largest = max(element_size(b.dtype) for b in (*source.buffers.values(), source.output))
-    width, extent = numbers.bytes // largest, levels[0].extent
+    width, extent = numbers.vector_bytes // largest, levels[0].extent
     if width <= 1 or extent % width or extent < width * numbers.threads:
         return 1
     return width

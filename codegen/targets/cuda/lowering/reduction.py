@@ -183,7 +183,7 @@ class _RowKernel:
         `extent` is that of their axis; a thread has `thread_points` of them in all.
         """
         sizes = [element_size(buf.dtype) for buf in self.source.buffers.values()]
-        widest = self.source.numbers.bytes // min(sizes, default=VECTOR_WIDTHS[0])
+        widest = self.source.numbers.vector_bytes // min(sizes, default=VECTOR_WIDTHS[0])
         widest = min(widest, thread_points)
         return [width for width in VECTOR_WIDTHS if width <= widest and extent % width == 0]
 

@@ -51,8 +51,10 @@ def shared_reductions(source: CudaSource) -> RowReductions | None:
     over = tuple(level for level in source.plan.output if level.index in needed)
     along = tuple(level for level in source.plan.output if level.index not in needed)
     rows = RowReductions(tuple(indices_of), over, along)
-    enough_outputs = count_points(over) >= source.numbers.busy
-    if count_points(along) == 1 and (enough_outputs or rows.terms < source.numbers.long):
+    enough_outputs = count_points(over) >= source.numbers.device_threads
+    if count_points(along) == 1 and (
+        enough_outputs or rows.terms < source.numbers.min_shared_terms
+    ):
         return None
     return rows
 
@@ -71,7 +73,7 @@ def _shareable(source: CudaSource) -> dict[Reduce, frozenset[Index]]:
                 continue
             visit(reduce.body, True)
             indices = _indices_read(reduce, place)
-            if not indices <= place.bound or points(reduce) < source.numbers.short:
+            if not indices <= place.bound or points(reduce) < source.numbers.min_row_terms:
                 continue
             if not conditional or reads_inside(reduce, place):
                 indices_of[reduce] = indices
@@ -100,11 +102,11 @@ def choose_part_count(source: CudaSource, rows: RowReductions) -> int:
     lanes = max(numbers.lanes)
     rows_of_block = max(1, numbers.threads // lanes)
     blocks = -(-count_points(rows.over) // rows_of_block)
-    if blocks >= numbers.blocks or not _is_one_reduction(source, rows):
+    if blocks >= numbers.device_blocks or not _is_one_reduction(source, rows):
         return 1
-    for_a_full_device = -(-numbers.blocks // blocks)
-    with_enough_terms = rows.terms // (lanes * numbers.steps * MIN_THREAD_POINTS)
-    return max(1, min(for_a_full_device, with_enough_terms, numbers.parts))
+    for_a_full_device = -(-numbers.device_blocks // blocks)
+    with_enough_terms = rows.terms // (lanes * numbers.min_part_steps * MIN_THREAD_POINTS)
+    return max(1, min(for_a_full_device, with_enough_terms, numbers.max_parts))
 
 
 def _is_one_reduction(source: CudaSource, rows: RowReductions) -> bool:
@@ -148,6 +150,6 @@ def divide(source: CudaSource, rows: RowReductions, parts: int) -> Division:
     groups = max(1, min(numbers.threads // lanes, row_count))
     blocks = -(-row_count // groups)
     worth_while = row_length // max(rows.terms, MIN_THREAD_POINTS * lanes)
-    for_a_full_device = -(-numbers.blocks // blocks)
+    for_a_full_device = -(-numbers.device_blocks // blocks)
     pieces = max(1, min(worth_while, for_a_full_device))
-    return Division(parts, lanes, min(numbers.shuffled, lanes), groups, blocks, pieces)
+    return Division(parts, lanes, min(numbers.warp_lanes, lanes), groups, blocks, pieces)

@@ -150,41 +150,40 @@ class CudaSchedule(Schedule):
     """The numbers of a lowering for a GPU, besides those of `Schedule`.
 
     Blocks and threads:
-    `threads`: of a block. `blocks`: of tiles or rows that fill a device. `busy`: threads that fill
-    a device. `elements`: most outputs of a thread. `bytes`: that one read may take.
-    `grid`: most blocks along each axis, which go on with the next work; as many as fit a device at
-    once make a persistent grid.
+    `threads`: of a block. `device_blocks`, `device_threads`: that keep a whole device busy.
+    `max_thread_outputs`: of one thread. `vector_bytes`: that one read may take. `grid`: most blocks
+    along each axis, which go on with the next work; as many as fit a device at once make a
+    persistent grid.
 
     Reductions that threads share:
-    `long`: points of a reduction that several threads share, where there are fewer outputs than
-    `busy`; `short`: those of one that a row of outputs shares. `lanes`: threads that share a
-    reduction, a few or many; `shuffled`: those that hand each other values directly.
+    `min_shared_terms`: of a reduction that several threads share, where there are fewer outputs
+    than `device_threads`; `min_row_terms`: of one that a row of outputs shares. `lanes`: threads
+    that share a reduction, a few or many; `warp_lanes`: those that hand each other values directly.
 
     Products:
-    `contraction`: products from which on tiles are staged. `tiles`: what to choose from, large ones
+    `min_tiled_products`: from which on tiles are staged. `tiles`: what to choose from, large ones
     first. `tensor_tiles`: the same for tensor cores and elements of two bytes. `tf32`: whether
     these may multiply f32 with 10 bits of each factor.
 
-    Long sums:
-    `steps`: least number that each of several blocks takes which share a sum; `parts`: most such
-    blocks.
+    Long sums that several blocks share:
+    `min_part_steps`: that each block takes. `max_parts`: such blocks.
     """
 
     threads: int = 256
-    elements: int = 4
-    busy: int = 1 << 17
-    bytes: int = 16
-    long: int = 64
-    short: int = 8
+    max_thread_outputs: int = 4
+    device_threads: int = 1 << 17
+    vector_bytes: int = VECTOR_BYTES
+    min_shared_terms: int = 64
+    min_row_terms: int = 8
     lanes: tuple[int, int] = (32, 256)
-    shuffled: int = 32
-    contraction: int = 1 << 15
+    warp_lanes: int = WARP_THREADS
+    min_tiled_products: int = 1 << 15
     tiles: tuple[BlockTile, ...] = BLOCK_TILES
     tensor_tiles: tuple[TensorTile, ...] = TENSOR_TILES
     tf32: bool = False
-    blocks: int = 128
-    steps: int = 8
-    parts: int = 64
+    device_blocks: int = 128
+    min_part_steps: int = 8
+    max_parts: int = 64
     grid: tuple[int, int, int] = MAX_GRID
     hoisted_points: float = inf  # each thread has an output of its own
 

@@ -172,7 +172,7 @@ def _widths(source: CudaSource, along: StagedFactor | SummedDepth) -> Iterator[i
         return
     extent = along.levels[-1].extent
     for width in VECTOR_WIDTHS:
-        if width <= source.numbers.bytes and extent % width == 0 and along.size % width == 0:
+        if width <= source.numbers.vector_bytes and extent % width == 0 and along.size % width == 0:
             yield width
 
 

@@ -193,7 +193,7 @@ def cpp_compiler() -> Compiler:
 
 @lru_cache(maxsize=4)
 def _find(chosen: str, path: str) -> Compiler | None:
-    commands = [("c++",), ("g++",), ("clang++",)]
+    commands: list[tuple[str, ...]] = [("c++",), ("g++",), ("clang++",)]
     if chosen:
         commands.insert(0, tuple(shlex.split(chosen)))
     for command in commands:

@@ -40,7 +40,11 @@ class FragmentPrinter(Protocol):
     """What fragments need of the printer that writes the rest of a kernel."""
 
     source: Function
-    types: Mapping[str, str]
+
+    @property
+    def types(self) -> Mapping[str, str]:
+        """Return the types of C by element type."""
+        ...
 
     def names(self, kind: str, name: str) -> str:
         """Return the identifier of a buffer or an index in the text."""
