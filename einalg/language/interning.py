@@ -1,4 +1,4 @@
-"""Nested tuples that are stored once, so that comparing and hashing their shared parts costs
+"""Interning of nested tuples: each is stored once, so that comparing and hashing shared parts costs
 nothing.
 """
 
@@ -6,9 +6,8 @@ from __future__ import annotations
 
 from typing import Any
 
-MOST = (
-    2_000_000  # beyond it sharing starts anew; equal tuples stay equal, comparing them costs more
-)
+# Beyond it sharing starts anew: equal tuples stay equal, but comparing them costs more.
+MAX_INTERNED_TUPLES = 2_000_000
 
 
 class InternedTuple(tuple[Any, ...]):
@@ -21,7 +20,11 @@ class InternedTuple(tuple[Any, ...]):
         return cached
 
     def __eq__(self, other: object) -> bool:
-        return self is other or (hash(self) == hash(other) and tuple.__eq__(self, other) is True)  # type: ignore[arg-type]
+        if self is other:
+            return True
+        if not isinstance(other, tuple) or hash(self) != hash(other):
+            return False
+        return tuple.__eq__(self, other)
 
     def __ne__(self, other: object) -> bool:
         return not self == other
@@ -30,16 +33,16 @@ class InternedTuple(tuple[Any, ...]):
         return interned, tuple(self)
 
 
-_KNOWN: dict[InternedTuple, InternedTuple] = {}
+_INTERNED: dict[InternedTuple, InternedTuple] = {}
 
 
 def interned(*parts: Any) -> InternedTuple:
-    """The tuple of these parts; the same object for equal parts.
+    """Return the tuple of these parts; the same object for equal parts.
 
     >>> interned(1, "a") is interned(1, "a")
     True
     """
-    if len(_KNOWN) > MOST:
-        _KNOWN.clear()
-    made = InternedTuple(parts)
-    return _KNOWN.setdefault(made, made)
+    if len(_INTERNED) > MAX_INTERNED_TUPLES:
+        _INTERNED.clear()
+    new = InternedTuple(parts)
+    return _INTERNED.setdefault(new, new)

@@ -1,5 +1,5 @@
-"""Nodes: how tensors, accesses and scopes are SymPy's objects, with fields that are set once
-(design §3).
+"""The base of nodes: tensors, accesses and scopes are SymPy's objects, with fields that are set
+once (design §3).
 """
 
 from __future__ import annotations
@@ -12,15 +12,14 @@ from sympy.core.symbol import Str
 
 
 def lift(value: Any) -> Basic:
-    """A field of a node as a SymPy argument."""
+    """Return a field of a node as a SymPy argument."""
     if isinstance(value, Basic):
         return value
     if isinstance(value, str):
         return Str(value)
     if isinstance(value, (tuple, list)):
-        return Tuple(
-            *(lift(v) for v in value if v is not None)
-        )  # a range that is still open has no bounds
+        # A range that is still open has no bounds.
+        return Tuple(*(lift(entry) for entry in value if entry is not None))
     return sympy.sympify(value)
 
 
@@ -58,9 +57,8 @@ class Node:
     def __hash__(self) -> int:
         known = self._mhash  # pyright: ignore
         if known is None:
-            known = self._mhash = hash(
-                (type(self).__name__, *(getattr(self, name) for name in self._fields))
-            )
+            fields = [getattr(self, name) for name in self._fields]
+            known = self._mhash = hash((type(self).__name__, *fields))
         return known
 
     def __eq__(self, other: object) -> bool:

@@ -1,11 +1,11 @@
-"""The element type that a body computes, from those of the tensors that it reads."""
+"""Inference of the element type of a body from those of the tensors that it reads."""
 
 from __future__ import annotations
 
 from typing import Any
 
 import sympy
-from sympy import Expr, Integer
+from sympy import Expr
 
 from einalg.language.index.affine import IndexArithmetic
 from einalg.language.ir.body import Reduce
@@ -14,11 +14,13 @@ from einalg.language.ir.tensor import Access, unpadded
 
 
 def result_dtype(body: Any) -> str:
-    """Element type of a body: the promotion of what it reads; comparisons give bool, inexact
-    functions a float.
+    """Return the element type of a body: the promotion of what it reads; comparisons give bool,
+    inexact functions a float.
     """
-    found = _promoted(body)
-    return "i64" if found == "bool" and not _is_truth(body) else found
+    dtype = _promoted(body)
+    if dtype == "bool" and not _is_truth(body):
+        return "i64"
+    return dtype
 
 
 def _is_truth(body: Any) -> bool:
@@ -36,31 +38,50 @@ def _promoted(body: Any) -> str:
     if isinstance(body, Access):
         return unpadded(body.base).dtype
     if isinstance(body, Reduce):
-        inner = _promoted(body.body)
-        return "i64" if inner == "bool" and body.op in ("Sum", "Prod") else inner
-    if isinstance(body, (IndexArithmetic, Integer)):
-        return "bool" if isinstance(body, Integer) else "i64"
+        return _promoted_reduction(body)
+    if isinstance(body, IndexArithmetic):
+        return "i64"
     if isinstance(body, sympy.Piecewise):
         return promote(*(_promoted(case.args[0]) for case in body.args))
     if isinstance(body, (sympy.Rel, sympy.logic.boolalg.Boolean)):
         return "bool"
     if not body.args:
-        return "f32" if body in (sympy.oo, -sympy.oo) or not body.is_Integer else "bool"
+        return "bool" if body.is_Integer else "f32"
+    return _promoted_operands(body)
+
+
+def _promoted_reduction(node: Reduce) -> str:
+    """Return the type of a reduction; sums and products count truth values."""
+    inner = _promoted(node.body)
+    if inner == "bool" and node.op in ("Sum", "Prod"):
+        return "i64"
+    return inner
+
+
+def _promoted_operands(body: Any) -> str:
+    """Return the promotion of the operands of an operation or function."""
     constants, others = list[Any](), list[Any]()
-    for a in body.args:
-        (constants if a.is_number else others).append(a)
+    for operand in body.args:
+        (constants if operand.is_number else others).append(operand)
     inner = promote(*map(_promoted, others))
     if is_float(inner):
         return inner  # a constant never widens an f16
-    return inner if _keeps_integers(body) and all(c.is_integer for c in constants) else "f32"
+    if _keeps_integers(body) and all(constant.is_integer for constant in constants):
+        return inner
+    return "f32"
 
 
 def _keeps_integers(body: Expr) -> bool:
+    """Whether an operation gives integers for integers."""
     if isinstance(body, sympy.Pow):
         return bool(body.exp.is_Integer and body.exp >= 0)
     if isinstance(body, sympy.Mul):
-        return not any(
-            isinstance(a, sympy.Pow) and a.exp.is_negative or a.is_Rational and not a.is_Integer
-            for a in body.args
-        )
+        return not any(map(_is_divisor, body.args))
     return isinstance(body, (sympy.Add, sympy.Max, sympy.Min, sympy.Abs, sympy.sign))
+
+
+def _is_divisor(factor: Any) -> bool:
+    """Whether a factor divides: `1/a`, or a fraction."""
+    if isinstance(factor, sympy.Pow):
+        return bool(factor.exp.is_negative)
+    return bool(factor.is_Rational and not factor.is_Integer)

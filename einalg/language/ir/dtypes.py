@@ -28,7 +28,7 @@ _FLOATS = ("bf16", "f16", "f32", "f64")
 
 
 def dtype_name(dtype: Any) -> str:
-    """The short name of a dtype given as `'f32'`, `'float32'`, a NumPy dtype or type.
+    """Return the short name of a dtype given as `'f32'`, `'float32'`, a NumPy dtype or type.
 
     >>> dtype_name("float32"), dtype_name(np.int8)
     ('f32', 'i8')
@@ -38,13 +38,14 @@ def dtype_name(dtype: Any) -> str:
         return text
     if text in ("bfloat16", "torch.bfloat16"):
         return "bf16"
-    by_bytes = (
-        isinstance(dtype, str) and text[:1] in "iuf" and text[1:].isdigit()
-    )  # NumPy's "i8" is our "i64"
-    try:
-        name = "" if dtype is None or by_bytes else np.dtype(getattr(dtype, "name", dtype)).name
-    except (TypeError, ValueError):
-        name = text.removeprefix("torch.")
+    name = ""
+    # NumPy counts bytes: its "i8" is our "i64".
+    counts_bytes = isinstance(dtype, str) and text[:1] in "iuf" and text[1:].isdigit()
+    if dtype is not None and not counts_bytes:
+        try:
+            name = np.dtype(getattr(dtype, "name", dtype)).name
+        except (TypeError, ValueError):
+            name = text.removeprefix("torch.")
     if name not in _FROM_NUMPY:
         raise ShapeError(f"dtype {text!r} is unknown\n  use one of: {', '.join(NUMPY)}")
     return _FROM_NUMPY[name]
@@ -67,7 +68,7 @@ def holds(dtype: str, value: Any) -> bool:
 
 
 def bounds(dtype: str) -> tuple[int, int]:
-    """The least and the largest value of a type that is no float: what infinities are there.
+    """Return the least and the largest value of a type that is no float: what infinities are there.
 
     >>> bounds("bool"), bounds("i8")
     ((0, 1), (-128, 127))
@@ -79,7 +80,7 @@ def bounds(dtype: str) -> tuple[int, int]:
 
 
 def promote(*dtypes: str) -> str:
-    """The smallest type that holds all of them (NumPy's rules; bf16 with f16 gives f32).
+    """Return the smallest type that holds all of them (NumPy's rules; bf16 with f16 gives f32).
 
     >>> promote("i8", "f32"), promote("bf16", "bf16"), promote("bool", "i32")
     ('f32', 'bf16', 'i32')
@@ -101,5 +102,5 @@ def promote(*dtypes: str) -> str:
 
 
 def numpy_dtype(dtype: str) -> np.dtype[Any]:
-    """The NumPy dtype that holds elements of `dtype`."""
+    """Return the NumPy dtype that holds elements of `dtype`."""
     return np.dtype(NUMPY[dtype])

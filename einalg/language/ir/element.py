@@ -28,7 +28,7 @@ OPERATORS = {
 }
 
 
-SPELT = {
+SYMPY_NAMES = {
     "absolute": "Abs",
     "maximum": "Max",
     "minimum": "Min",
@@ -37,9 +37,6 @@ SPELT = {
     "ceil": "ceiling",
     "arctan2": "atan2",
 }
-
-
-INVERSE = "arc"  # NumPy's arcsin is SymPy's asin
 
 
 class Element:
@@ -54,21 +51,19 @@ class Element:
         return _remainder(other, self)
 
     def __array_ufunc__(self, function: Any, method: str, *operands: Any, **options: Any) -> Any:
-        """A number of NumPy and an element, joined by an operator; `UseError` for arrays and for
+        """Join a number of NumPy and an element by an operator; `UseError` for arrays and for
         NumPy's functions.
         """
         name = function.__name__
-        if (
-            name not in OPERATORS
-            or method != "__call__"
-            or any(np.ndim(x) for x in operands if isinstance(x, np.ndarray))
-        ):
+        has_arrays = any(isinstance(x, np.ndarray) and np.ndim(x) for x in operands)
+        if has_arrays or name not in OPERATORS or method != "__call__":
             raise UseError(
                 f"NumPy's {name} has no value for an element of an expression\n  {_remedy(name)}"
             )
-        return OPERATORS[name](
-            *(x.item() if isinstance(x, (np.generic, np.ndarray)) else x for x in operands)
-        )
+        numbers = []
+        for x in operands:
+            numbers.append(x.item() if isinstance(x, (np.generic, np.ndarray)) else x)
+        return OPERATORS[name](*numbers)
 
 
 def _remainder(dividend: Any, modulus: Any) -> Any:
@@ -85,5 +80,13 @@ def _remedy(name: str) -> str:
             "combine elements with elements and numbers; an array is an input, given where the "
             "expression is evaluated"
         )
-    spelt = SPELT.get(name, f"a{name.removeprefix(INVERSE)}" if name.startswith(INVERSE) else name)
-    return f"use SymPy's functions: sympy.{spelt}(A[i])"
+    return f"use SymPy's functions: sympy.{_sympy_name(name)}(A[i])"
+
+
+def _sympy_name(name: str) -> str:
+    """Return SymPy's name of a function of NumPy: `asin` for `arcsin`, `Abs` for `absolute`."""
+    if name in SYMPY_NAMES:
+        return SYMPY_NAMES[name]
+    if name.startswith("arc"):
+        return f"a{name.removeprefix('arc')}"
+    return name

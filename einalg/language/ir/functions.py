@@ -15,13 +15,12 @@ SYMPY_FUNCTIONS = """
 """
 
 
-FUNCTIONS: dict[str, Any] = {name: getattr(sympy, name) for name in SYMPY_FUNCTIONS.split()} | {
-    "Mod": Mod
-}
+FUNCTIONS: dict[str, Any] = {name: getattr(sympy, name) for name in SYMPY_FUNCTIONS.split()}
+FUNCTIONS["Mod"] = Mod
 
 
 OPERATIONS = frozenset(
-    {function for function in FUNCTIONS.values() if isinstance(function, type)}
+    function for function in FUNCTIONS.values() if isinstance(function, type)
 ) | {
     sympy.Add,
     sympy.Mul,
@@ -59,12 +58,13 @@ SPELT: dict[str, str] = {
 
 
 def not_a_function(name: str) -> str:
-    """The message for a function that no part of einalg computes."""
-    return (
-        f"{name} is not a function of the notation\n"
-        f"  {f'write {SPELT[name]}' if name in SPELT else f'known: {known_functions()}'}"
-    )
+    """Return the message for a function that no part of einalg computes."""
+    remedy = f"known: {known_functions()}"
+    if name in SPELT:
+        remedy = f"write {SPELT[name]}"
+    return f"{name} is not a function of the notation\n  {remedy}"
 
 
 def known_functions() -> str:
+    """Return the names of all functions, in alphabetical order."""
     return ", ".join(sorted(FUNCTIONS))

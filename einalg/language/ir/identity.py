@@ -1,5 +1,5 @@
-"""The identity of a scope: what it says, up to the names of its indices and the order of
-commutative operands.
+"""Identity of scopes: the whole scope, up to the names of its indices and the order of commutative
+operands.
 
 Two scopes are equal if and only if their identities are. An identity is a nested tuple that is
 stored once, so that comparing and hashing it costs nothing. (`einalg.language.analysis.canonical`
@@ -46,26 +46,29 @@ def _body(body: Any, names: Names, depth: int) -> Any:
     if isinstance(body, Access):
         return "[]", _base(body.base), tuple([_form(s, names) for s in body.subscripts])
     if isinstance(body, Reduce):
-        inner = {**names, **{it.index: depth + k for k, it in enumerate(body.iterators)}}
-        ranges = tuple([(it.low, it.high) for it in body.iterators])
-        return (
-            body.op,
-            ranges,
-            _conditions(body.where, inner),
-            _body(body.body, inner, depth + len(ranges)),
-        )
+        inner, ranges = dict(names), []
+        for position, it in enumerate(body.iterators, depth):
+            inner[it.index] = position
+            ranges.append((it.low, it.high))
+        conditions = _conditions(body.where, inner)
+        value = _body(body.body, inner, depth + len(ranges))
+        return body.op, tuple(ranges), conditions, value
     if isinstance(body, IndexArithmetic):
         return _form(affine(body), names)
     if not body.args:
         return body
-    parts = [_body(a, names, depth) for a in body.args]
-    return type(body), _unordered(parts) if isinstance(body, COMMUTATIVE) else tuple(parts)
+    parts = [_body(operand, names, depth) for operand in body.args]
+    if isinstance(body, COMMUTATIVE):
+        return type(body), _unordered(parts)
+    return type(body), tuple(parts)
 
 
 def _base(base: Any) -> Any:
     if isinstance(base, Padded):
         return "pad", base.amounts, base.fill, _base(base.base)
-    return base.identity if base.is_scope else base
+    if base.is_scope:
+        return base.identity
+    return base
 
 
 def _form(form: Affine, names: Names) -> Any:
@@ -77,26 +80,26 @@ def _terms(form: Affine, names: Names, sign: int) -> frozenset[Any]:
 
 
 def _atom(atom: Any, names: Names) -> Any:
-    return (
-        names.get(atom, atom)
-        if isinstance(atom, Index)
-        else (type(atom), _form(atom.argument, names), atom.divisor)
-    )
+    if isinstance(atom, Index):
+        return names.get(atom, atom)
+    return type(atom), _form(atom.argument, names), atom.divisor
 
 
 def _conditions(where: tuple[Constraint, ...], names: Names) -> frozenset[Any]:
-    """Conditions have no order, and the sides of an equation none either."""
-    found: set[Any] = set()
-    for c in where:
-        form = _form(c.form, names)
-        found.add(
-            form
-            if c.relation == ">="
-            else frozenset([form, (_terms(c.form, names, -1), -c.form.const)])
-        )
-    return frozenset(found)
+    """Return conditions, which have no order, and neither have the sides of an equation."""
+    parts: set[Any] = set()
+    for condition in where:
+        form = _form(condition.form, names)
+        if condition.relation == "==":
+            negated = _terms(condition.form, names, -1), -condition.form.const
+            parts.add(frozenset([form, negated]))
+        else:
+            parts.add(form)
+    return frozenset(parts)
 
 
 def _unordered(parts: list[Any]) -> frozenset[Any]:
-    found = frozenset(parts)
-    return found if len(found) == len(parts) else frozenset(Counter(parts).items())
+    distinct = frozenset(parts)
+    if len(distinct) == len(parts):
+        return distinct
+    return frozenset(Counter(parts).items())

@@ -57,39 +57,44 @@ class Kernel:
         """Whether it is an eOperator, be it one with a name: generated code runs it as fast as
         memory allows.
 
-        >>> Kernel("transpose", {}, ("A",), "O", plain=True).is_eop, Kernel("matmul", {}, ("A", "B"), "O").is_eop
+        >>> transpose = Kernel("transpose", {}, ("A",), "O", plain=True)
+        >>> transpose.is_eop, Kernel("matmul", {}, ("A", "B"), "O").is_eop
         (True, False)
         """
         return self.op == EOP or self.plain
 
     def __str__(self) -> str:
-        sizes = ", ".join(f"{k}={v}" for k, v in {**self.sizes, **self.parameters}.items())
-        then = f", then {self.epilogue}" if self.epilogue is not None else ""
-        return (
-            f"{self.output} = {self.op}({', '.join(self.inputs)})"
-            + (f"  [{sizes}]" if sizes else "")
-            + then
-        )
+        text = f"{self.output} = {self.op}({', '.join(self.inputs)})"
+        settings = {**self.sizes, **self.parameters}
+        if settings:
+            text += f"  [{', '.join(f'{name}={value}' for name, value in settings.items())}]"
+        if self.epilogue is not None:
+            text += f", then {self.epilogue}"
+        return text
 
     def as_record(self) -> dict[str, Any]:
-        """The kernel as JSON values."""
-        record = {
+        """Return the kernel as JSON values."""
+        record: dict[str, Any] = {
             "op": self.op,
             "sizes": dict(self.sizes),
             "inputs": list(self.inputs),
             "output": self.output,
         }
-        return (
-            {**record, "parameters": {k: _plain(v) for k, v in self.parameters.items()}}
-            if self.parameters
-            else record
-        )
+        if self.parameters:
+            parameters = {name: _json_value(value) for name, value in self.parameters.items()}
+            record["parameters"] = parameters
+        return record
 
 
-def _plain(value: Any) -> Any:
-    """A parameter as a JSON value."""
+def _json_value(value: Any) -> Any:
+    """Return a parameter as a JSON value: a number, a text, None, or a list of them."""
     if isinstance(value, (tuple, list)):
-        return [_plain(v) for v in value]
-    if value is not None and not isinstance(value, str) and math.isfinite(number := float(value)):
-        return int(number) if number.is_integer() else number
-    return None if value is None else str(value)
+        return [_json_value(entry) for entry in value]
+    if value is None or isinstance(value, str):
+        return value
+    number = float(value)
+    if not math.isfinite(number):
+        return str(value)
+    if number.is_integer():
+        return int(number)
+    return number

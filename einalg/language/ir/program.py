@@ -1,9 +1,11 @@
-"""Programs: ordered named statements (design §2). Nested scopes and named statements are two
-spellings of one thing.
+"""Programs: ordered named statements (design §2).
+
+Nested scopes and named statements are two spellings of one thing.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import wraps
 from typing import Any, ParamSpec, TypeVar
@@ -47,24 +49,24 @@ class Program(Node, Basic):
             raise NotationError(
                 "a program needs at least one statement\n  e.g. Program([('O', scope)])"
             )
-        if len(set(names)) < len(names):
-            twice = next(name for name in names if names.count(name) > 1)
-            raise NotationError(
-                f"{twice} is assigned twice\n  give the second statement a name of its own"
-            )
-        node = cls._build(pairs, tuple(str(o) for o in outputs) or _unread(pairs))
+        for name, count in Counter(names).items():
+            if count > 1:
+                raise NotationError(
+                    f"{name} is assigned twice\n  give the second statement a name of its own"
+                )
+        node = cls._build(pairs, tuple(map(str, outputs)) or _unread(pairs))
         node._tensors, node._scopes, node._text = None, dict(pairs), None
-        missing = [o for o in node.outputs if o not in names]
-        if missing:
-            raise NotationError(
-                f"output {missing[0]} is not a statement; the statements are {', '.join(names)}"
-            )
+        for output in node.outputs:
+            if output not in node._scopes:
+                raise NotationError(
+                    f"output {output} is not a statement; the statements are {', '.join(names)}"
+                )
         _check_order(node)
         return node
 
     @classmethod
     def with_text(cls, statements: Iterable[Any], outputs: Iterable[Any], text: str) -> Program:
-        """A program whose text is known, so that nothing is read to print it."""
+        """Return a program whose text is known, so that nothing is read to print it."""
         node = cls(statements, outputs)
         node._text = text
         return node
@@ -85,35 +87,27 @@ class Program(Node, Basic):
     def tensors(self) -> dict[str, Tensor]:
         """The inputs, weights and constants that are read, by name, in order of first use."""
         if self._tensors is None:
-            found: dict[str, Tensor] = {}
+            by_name: dict[str, Tensor] = {}
             for _, scope in self.statements:
-                found.update(
-                    (k, t)
-                    for k, t in scope.tensors.items()
-                    if t.role != "intermediate" and k not in found
-                )
-            self._tensors = found
+                for name, tensor in scope.tensors.items():
+                    if tensor.role != "intermediate":
+                        by_name.setdefault(name, tensor)
+            self._tensors = by_name
         return self._tensors
 
     @property
     def inputs(self) -> dict[str, Tensor]:
         """The tensors that need an array: all but the constants."""
-        return {
-            name: tensor
-            for name, tensor in self.tensors.items()
-            if not isinstance(tensor, Constant)
-        }
+        return {name: t for name, t in self.tensors.items() if not isinstance(t, Constant)}
 
     @property
     def constants(self) -> dict[str, Constant]:
         """The tensors whose values are part of the program."""
-        return {
-            name: tensor for name, tensor in self.tensors.items() if isinstance(tensor, Constant)
-        }
+        return {name: t for name, t in self.tensors.items() if isinstance(t, Constant)}
 
     @property
     def free_symbols(self) -> set[Any]:
-        """None: a program is closed."""
+        """The empty set: a program is closed."""
         return set()
 
     @property
@@ -127,7 +121,7 @@ class Program(Node, Basic):
         return self[self.outputs[0]]
 
     def replaced(self, name: str, scope: Scope) -> Program:
-        """The program with one statement's scope replaced."""
+        """Return the program with one statement's scope replaced."""
         return Program(((k, scope if k == name else s) for k, s in self.statements), self.outputs)
 
     def _sympystr(self, printer: Any) -> str:
@@ -155,10 +149,9 @@ class Program(Node, Basic):
         return iter(self.statements)
 
     def _repr_latex_(self) -> str:
-        rows = (
-            rf"{latex(statement_tensor(name, scope))} &= {latex(scope)}"
-            for name, scope in self.statements
-        )
+        rows = []
+        for name, scope in self.statements:
+            rows.append(rf"{latex(statement_tensor(name, scope))} &= {latex(scope)}")
         return rf"$\displaystyle \begin{{aligned}}{(chr(92) * 2).join(rows)}\end{{aligned}}$"
 
     def tree(self) -> str:
@@ -167,24 +160,21 @@ class Program(Node, Basic):
 
 
 def statement_tensor(name: str, scope: Scope) -> Tensor:
-    """The tensor that later statements read."""
+    """Return the tensor that later statements read."""
     return Tensor(name, scope.box, scope.dtype, "intermediate")
 
 
 def as_program(expression: Any, name: str = "O") -> Program:
-    """A scope as a program of one statement; a program as it is."""
+    """Return a scope as a program of one statement; a program as it is."""
     if isinstance(expression, Program):
         return expression
     if isinstance(expression, Scope):
-        taken = expression.tensors
-        while name in taken:
+        while name in expression.tensors:
             name += "_"
         return Program([(name, expression)])
-    remedy = (
-        "read it with ea.parse(text, A=(4, 5), …)"
-        if isinstance(expression, str)
-        else "e.g. ea.L[i](A[i])"
-    )
+    remedy = "e.g. ea.L[i](A[i])"
+    if isinstance(expression, str):
+        remedy = "read it with ea.parse(text, A=(4, 5), …)"
     raise NotationError(
         "expected a tensor expression (a scope or a program), not "
         f"{type(expression).__name__}\n"
@@ -193,8 +183,8 @@ def as_program(expression: Any, name: str = "O") -> Program:
 
 
 def of_expressions(function: Callable[P, Result]) -> Callable[P, Result]:
-    """A public function whose first argument is an expression: text in its place is refused before
-    other arguments are looked at.
+    """Decorate a public function whose first argument is an expression: text in its place is
+    refused before other arguments are looked at.
 
     Who passes text passes shapes as well, by the names of tensors.
     """
@@ -211,24 +201,22 @@ def of_expressions(function: Callable[P, Result]) -> Callable[P, Result]:
 def require_names(given: Sequence[Any], inputs: Iterable[str]) -> None:
     """Raise `UseError` for arrays that are given without the names of their tensors."""
     if given:
-        raise UseError(
-            "arrays are given by name: "
-            f"{', '.join(f'{name}=…' for name in inputs) or 'there is no input'}"
-        )
+        usage = ", ".join(f"{name}=…" for name in inputs) or "there is no input"
+        raise UseError(f"arrays are given by name: {usage}")
 
 
 def inlined(program: Program, output: str | None = None) -> Scope:
-    """One statement as a single nested scope: every read of a named statement reads its scope
-    instead.
+    """Return one statement as a single nested scope: every read of a named statement reads its
+    scope instead.
     """
     known: dict[str, Scope] = {}
     for name, scope in program.statements:
         known[name] = substitute_tensors(scope, known)
-    return (
-        known[output or program.outputs[0]]
-        if output or len(program.outputs) == 1
-        else program.result
-    )
+    if output:
+        return known[output]
+    if len(program.outputs) == 1:
+        return known[program.outputs[0]]
+    return program.result
 
 
 def substitute_tensors(scope: Scope, values: Mapping[str, Any]) -> Scope:
@@ -236,10 +224,16 @@ def substitute_tensors(scope: Scope, values: Mapping[str, Any]) -> Scope:
 
     def change(access: Access) -> Access:
         base = access.tensor
-        value = base if isinstance(base, Scope) else values.get(base.name, base)
-        return access if value is base else rebased(access, value)
+        if isinstance(base, Scope):
+            return access
+        value = values.get(base.name, base)
+        if value is base:
+            return access
+        return rebased(access, value)
 
-    return substitute_accesses(scope, change) if values else scope
+    if not values:
+        return scope
+    return substitute_accesses(scope, change)
 
 
 def substitute_accesses(scope: Scope, change: Callable[[Access], Access]) -> Scope:
@@ -250,40 +244,40 @@ def substitute_accesses(scope: Scope, change: Callable[[Access], Access]) -> Sco
 
     def changed(access: Access) -> Access:
         inner = memo.get(access.tensor)
-        return change(access if inner is None or inner is access.tensor else rebased(access, inner))
+        if inner is not None and inner is not access.tensor:
+            access = rebased(access, inner)
+        return change(access)
 
     for node in all_scopes(scope):
         body = map_accesses(node.body, changed)
-        memo[node] = node if body is node.body else Scope(node.iterators, node.where, body)
+        memo[node] = node
+        if body is not node.body:
+            memo[node] = Scope(node.iterators, node.where, body)
     return memo[scope]
 
 
 def _unread(pairs: tuple[tuple[str, Scope], ...]) -> tuple[str, ...]:
-    read = {
-        t
-        for _, scope in pairs
-        for t, tensor in scope.tensors.items()
-        if tensor.role == "intermediate"
-    }
+    """Return the names of the statements that no other reads."""
+    read: set[str] = set()
+    for _, scope in pairs:
+        for name, tensor in scope.tensors.items():
+            if tensor.role == "intermediate":
+                read.add(name)
     return tuple(name for name, _ in pairs if name not in read)
 
 
 def _check_order(program: Program) -> None:
+    """Check that every statement reads inputs and statements before it."""
     known: dict[str, Tensor] = {}
     inputs: dict[str, Tensor] = {}
     names = set(program.names)
     for name, scope in program.statements:
         for used, tensor in scope.tensors.items():
-            if tensor.role != "intermediate":
-                add_tensor(inputs, tensor)
-            if tensor.role == "intermediate" and known.get(used) != tensor:
-                why = (
-                    "before it is assigned"
-                    if used not in known
-                    else "with another shape or dtype than it has"
-                )
-                raise NotationError(f"statement {name} reads {used} {why}")
-            if tensor.role != "intermediate" and used in names:
+            if tensor.role == "intermediate":
+                _check_read(name, tensor, known.get(used))
+                continue
+            add_tensor(inputs, tensor)
+            if used in names:
                 raise NotationError(
                     f"{used} is an input of statement {name} and also the name of a "
                     "statement\n"
@@ -292,9 +286,19 @@ def _check_order(program: Program) -> None:
         known[name] = statement_tensor(name, scope)
 
 
+def _check_read(name: str, tensor: Tensor, assigned: Tensor | None) -> None:
+    """Check a read of a statement; `assigned` is its tensor, None where it comes later."""
+    if assigned is None:
+        raise NotationError(f"statement {name} reads {tensor.name} before it is assigned")
+    if assigned != tensor:
+        raise NotationError(
+            f"statement {name} reads {tensor.name} with another shape or dtype than it has"
+        )
+
+
 def in_double(program: Program) -> Program:
-    """The same program with its floating-point tensors, and so everything computed from them, in
-    double precision.
+    """Return the same program with its floating-point tensors, and so everything computed from
+    them, in double precision.
     """
     wide = {name: as_double(tensor) for name, tensor in program.tensors.items()}
     statements = []
@@ -306,11 +310,9 @@ def in_double(program: Program) -> Program:
 
 
 def as_double(tensor: Tensor) -> Tensor:
-    """A floating-point tensor in double precision; any other as it is."""
+    """Return a floating-point tensor in double precision; any other as it is."""
     if not is_float(tensor.dtype):
         return tensor
-    return (
-        tensor.as_dtype("f64")
-        if isinstance(tensor, Constant)
-        else Tensor(tensor.name, tensor.axes, "f64", tensor.role)
-    )
+    if isinstance(tensor, Constant):
+        return tensor.as_dtype("f64")
+    return Tensor(tensor.name, tensor.axes, "f64", tensor.role)

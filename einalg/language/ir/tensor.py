@@ -1,4 +1,4 @@
-"""Tensors, constant ones too, their padded views, and accesses to them (design §2, §3)."""
+"""Tensors, constant tensors, their padded views, and accesses to them (design §2, §3)."""
 
 from __future__ import annotations
 
@@ -27,7 +27,9 @@ ROLES = ("input", "weight", "intermediate")
 
 
 class Indexable:
-    """What can be subscripted and padded: a tensor, a scope, a padded view. It is not a number, a list or a truth value."""
+    """What can be subscripted and padded: a tensor, a scope, a padded view. It is not a number, a
+    list or a truth value.
+    """
 
     __slots__ = ()
     __array_ufunc__ = None
@@ -36,12 +38,15 @@ class Indexable:
     dtype: str
 
     def __getitem__(self, subscripts: Any) -> Access:
-        return Access(self, subscripts if isinstance(subscripts, tuple) else (subscripts,))
+        if not isinstance(subscripts, tuple):
+            subscripts = (subscripts,)
+        return Access(self, subscripts)
 
     def pad(self, *amounts: Any, fill: Any = 0) -> Padded:
-        """A view that may be read outside its box, where it holds `fill`.
+        """Return a view that may be read outside its box, where it holds `fill`.
 
-        One entry an axis: a number (both sides) or `(before, after)`. Amounts are elements, not bytes.
+        One entry an axis: a number (both sides) or `(before, after)`. Amounts are elements, not
+        bytes.
         """
         return Padded(self, amounts, fill)
 
@@ -82,8 +87,8 @@ class Indexable:
 class Tensor(Node, Indexable, Basic):
     """A named array with static shape.
 
-    `axes` is a size or a half-open `(low, high)` for each axis; `role` is `input`, `weight` (known before run time) or
-    `intermediate` (the value of a statement of a program).
+    `axes` is a size or a half-open `(low, high)` for each axis; `role` is `input`, `weight` (known
+    before run time) or `intermediate` (the value of a statement of a program).
 
     >>> Tensor("A", (8, 224)).shape
     (8, 224)
@@ -100,12 +105,8 @@ class Tensor(Node, Indexable, Basic):
             raise NotationError(
                 f"{name}: role {role!r} is unknown\n  use one of: {', '.join(ROLES)}"
             )
-        return cls._build(
-            name,
-            tuple(_axis(name, k, axis) for k, axis in enumerate(_axes(name, axes))),
-            dtype_name(dtype),
-            role,
-        )
+        box = [_axis(name, k, axis) for k, axis in enumerate(_axes(name, axes))]
+        return cls._build(name, tuple(box), dtype_name(dtype), role)
 
     @property
     def box(self) -> Box:
@@ -123,11 +124,13 @@ class Tensor(Node, Indexable, Basic):
 
     @property
     def kind(self) -> tuple[Any, ...]:
-        """What it is but for its name."""
-        return type(self), *(getattr(self, name) for name in self._fields if name != "name")
+        """The type and all fields but the name."""
+        return type(self), *self._hashable_content()[1:]
 
     def _hashable_content(self) -> tuple[Any, ...]:
-        """What SymPy compares where it brings operands into an order: their order is that of their `args`, which take longer to make."""
+        """What SymPy compares where it brings operands into an order: their order is that of their
+        `args`, which take longer to make.
+        """
         return tuple(getattr(self, name) for name in self._fields)
 
     def _sympystr(self, printer: Any) -> str:
@@ -135,9 +138,11 @@ class Tensor(Node, Indexable, Basic):
 
 
 class Constant(Tensor):
-    """A tensor that is its `values`: rational numbers in row-major order, exact whatever the dtype; `ea.constant` makes one.
+    """A tensor that is its `values`: rational numbers in row-major order, exact whatever the dtype;
+    `ea.constant` makes one.
 
-    It is never asked for as an input. Two constants are equal where all of name, axes, dtype and values are.
+    It is never asked for as an input. Two constants are equal where all of name, axes, dtype and
+    values are.
 
     >>> Constant("H", (2,), "f32", (1, sympy.Rational(1, 2))).values
     (1, 1/2)
@@ -151,34 +156,40 @@ class Constant(Tensor):
         cls, name: Any, axes: Iterable[Any], dtype: Any = "f32", values: Iterable[Any] = ()
     ) -> Constant:
         plain = Tensor(name, axes, dtype)
-        numbers = tuple(_rational(plain.name, value) for value in values)
+        numbers = tuple([_rational(plain.name, value) for value in values])
         if len(numbers) != prod(plain.shape):
-            wrong = f"{plain.name} of shape {plain.shape} has {prod(plain.shape)} elements, but {len(numbers)} values"
-            raise ShapeError(f"{wrong}\n  give one value an element")
-        misfit = next((n for n in numbers if not holds(plain.dtype, n)), None)
-        if misfit is not None:
-            raise NotationError(
-                f"{plain.name}: {misfit} is no value of dtype {plain.dtype}\n  give another dtype, e.g. dtype='f32'"
+            wrong = (
+                f"{plain.name} of shape {plain.shape} has {prod(plain.shape)} elements, but "
+                f"{len(numbers)} values"
             )
+            raise ShapeError(f"{wrong}\n  give one value an element")
+        for number in numbers:
+            if not holds(plain.dtype, number):
+                raise NotationError(
+                    f"{plain.name}: {number} is no value of dtype {plain.dtype}\n"
+                    "  give another dtype, e.g. dtype='f32'"
+                )
         return cls._build(plain.name, plain.axes, plain.dtype, numbers)
 
     def elements(self) -> Iterator[tuple[tuple[int, ...], sympy.Rational]]:
-        """Every point of the box with its value."""
+        """Return every point of the box with its value."""
         return zip(product(*(range(low, high) for low, high in self.axes)), self.values)
 
     def as_dtype(self, dtype: str) -> Constant:
-        """The same values with another element type."""
-        return self if dtype == self.dtype else Constant(self.name, self.axes, dtype, self.values)
+        """Return the same values with another element type."""
+        if dtype == self.dtype:
+            return self
+        return Constant(self.name, self.axes, dtype, self.values)
 
 
 def _rational(name: str, value: Any) -> Any:
-    """A value of a constant; a float is the binary fraction that it is."""
+    """Return a value of a constant; a float is the binary fraction that it is."""
     if isinstance(value, sympy.Rational):
         return value
     try:
-        exact = hasattr(value, "denominator")
-        ratio = (value.numerator, value.denominator) if exact else value.as_integer_ratio()
-        return sympy.Rational(*map(int, ratio))
+        if hasattr(value, "denominator"):
+            return sympy.Rational(int(value.numerator), int(value.denominator))
+        return sympy.Rational(*map(int, value.as_integer_ratio()))
     except (AttributeError, TypeError, ValueError, OverflowError):
         pass
     message = f"{name}: a value of a constant must be a rational number, not {value!r}"
@@ -189,24 +200,28 @@ def _rational(name: str, value: Any) -> Any:
 
 def _axes(name: str, axes: Any) -> tuple[Any, ...]:
     try:
-        given = None if isinstance(axes, str) else tuple(axes)
+        if not isinstance(axes, str):
+            return tuple(axes)
     except TypeError:
-        given = None
-    if given is None:
-        raise ShapeError(
-            f"{name}: the shape must be a tuple of sizes, not {axes!r}\n  e.g. (8, 224), and (8,) for one axis"
-        )
-    return given
+        pass
+    raise ShapeError(
+        f"{name}: the shape must be a tuple of sizes, not {axes!r}\n"
+        "  e.g. (8, 224), and (8,) for one axis"
+    )
 
 
 def _entries(value: Any) -> tuple[Any, ...] | None:
-    """The entries of a tuple or list, Python's or SymPy's; None for any other value."""
-    return tuple(value) if isinstance(value, (tuple, list, Tuple)) else None
+    """Return the entries of a tuple or list, Python's or SymPy's; None for any other value."""
+    if isinstance(value, (tuple, list, Tuple)):
+        return tuple(value)
+    return None
 
 
 def _axis(name: str, position: int, axis: Any) -> tuple[int, int]:
     entries = _entries(axis)
-    low, high = entries if entries is not None and len(entries) == 2 else (0, axis)
+    low, high = 0, axis
+    if entries is not None and len(entries) == 2:
+        low, high = entries
     start, stop = whole_number(low), whole_number(high)
     if start is None or stop is None:
         raise ShapeError(
@@ -220,7 +235,9 @@ def _axis(name: str, position: int, axis: Any) -> tuple[int, int]:
 
 
 class Padded(Node, Indexable, Basic):
-    """A view of a tensor or scope that holds `fill` outside its box, up to `amounts` elements away."""
+    """A view of a tensor or scope that holds `fill` outside its box, up to `amounts` elements
+    away.
+    """
 
     __slots__ = ("base", "amounts", "fill")
     _fields = ("base", "amounts", "fill")
@@ -230,32 +247,25 @@ class Padded(Node, Indexable, Basic):
         base = ScopeRead.scope_of(base)
         if not isinstance(base, Indexable):
             raise NotationError(f"{base!r} cannot be padded: it is not a tensor or a scope")
-        given = tuple(amounts)
-        if len(given) != base.rank:
-            wrong = f"{describe(base)} has {base.rank} axes, but .pad has {len(given)} entries"
+        entries = tuple(amounts)
+        if len(entries) != base.rank:
+            wrong = f"{describe(base)} has {base.rank} axes, but .pad has {len(entries)} entries"
             raise ShapeError(
-                f"{wrong}\n  give one entry an axis, 0 for an axis without padding: .pad({', '.join('0' * base.rank)})"
+                f"{wrong}\n  give one entry an axis, 0 for an axis without padding: "
+                f".pad({', '.join('0' * base.rank)})"
             )
-        pads = tuple(_amount(base, k, entry) for k, entry in enumerate(given))
-        try:
-            number = sympy.sympify(fill, strict=True)  # else text would be evaluated
-        except sympy.SympifyError:
-            number = None
-        if not isinstance(number, Expr) or number.free_symbols or not number.is_extended_real:
-            raise NotationError(
-                f"{describe(base)}.pad: fill must be a number, not {fill}\n  e.g. fill=0, or fill=-inf"
-            )
-        if number.is_finite and number != 0 and not holds(base.dtype, number):
-            raise NotationError(
-                f"{describe(base)}.pad: {number_text(number)} is no value of dtype {base.dtype}\n  give another fill, or cast: ea.ops.cast(A, 'f32')"
-            )
+        pads = [_amount(base, k, entry) for k, entry in enumerate(entries)]
+        number = _fill(base, fill)
         if isinstance(base, Padded) and base.fill == number:
-            pads = tuple((a + c, b + d) for (a, b), (c, d) in zip(base.amounts, pads))
+            for axis, (before, after) in enumerate(base.amounts):
+                pads[axis] = before + pads[axis][0], after + pads[axis][1]
             base = base.base
-        return cls._build(base, pads, number)
+        return cls._build(base, tuple(pads), number)
 
     def _seen(self, name: str) -> Any:
-        return ScopeRead.of(self.base) if name == "base" else getattr(self, name)
+        if name == "base":
+            return ScopeRead.of(self.base)
+        return getattr(self, name)
 
     @property
     def box(self) -> Box:
@@ -270,55 +280,81 @@ class Padded(Node, Indexable, Basic):
         return self.base.dtype
 
     def _sympystr(self, printer: Any) -> str:
-        base = (
-            printer._print(self.base)
-            if isinstance(self.base, (Tensor, Padded))
-            else f"({printer._print(self.base)})"
-        )
+        base = printer._print(self.base)
+        if self.base.is_scope:
+            base = f"({base})"
         entries = [str(a) if a == b else f"({a}, {b})" for a, b in self.amounts]
-        fill = [f"fill={number_text(self.fill)}"] if self.fill != 0 else []
-        return f"{base}.pad({', '.join(entries + fill)})"
+        if self.fill != 0:
+            entries.append(f"fill={number_text(self.fill)}")
+        return f"{base}.pad({', '.join(entries)})"
+
+
+def _fill(base: Any, fill: Any) -> Expr:
+    """Return what a padding holds as a number of the dtype of its base."""
+    try:
+        number = sympy.sympify(fill, strict=True)  # else text would be evaluated
+    except sympy.SympifyError:
+        number = None
+    if not isinstance(number, Expr) or number.free_symbols or not number.is_extended_real:
+        raise NotationError(
+            f"{describe(base)}.pad: fill must be a number, not {fill}\n  e.g. fill=0, or fill=-inf"
+        )
+    if number.is_finite and number != 0 and not holds(base.dtype, number):
+        raise NotationError(
+            f"{describe(base)}.pad: {number_text(number)} is no value of dtype {base.dtype}\n"
+            "  give another fill, or cast: ea.ops.cast(A, 'f32')"
+        )
+    return number
 
 
 def _amount(base: Any, position: int, entry: Any) -> tuple[int, int]:
     entries = _entries(entry)
-    pair = (entry, entry) if entries is None else entries
-    before, after = map(whole_number, pair) if len(pair) == 2 else (None, None)
-    if before is None or after is None:
+    if entries is None:
+        entries = (entry, entry)
+    numbers = [whole_number(number) for number in entries]
+    if len(numbers) != 2 or None in numbers:
         raise ShapeError(
-            f"{describe(base)}.pad: axis {position} takes a number or (before, after), not {entry!r}\n  e.g. .pad(1, (0, 2))"
+            f"{describe(base)}.pad: axis {position} takes a number or (before, after), not "
+            f"{entry!r}\n  e.g. .pad(1, (0, 2))"
         )
+    before, after = numbers
     if before < 0 or after < 0:
         raise ShapeError(
-            f"{describe(base)}.pad: axis {position} has a negative amount {entry}\n  to read less, narrow the index instead"
+            f"{describe(base)}.pad: axis {position} has a negative amount {entry}\n"
+            "  to read less, narrow the index instead"
         )
     return before, after
 
 
 def padded_box(base: Indexable) -> Box:
-    """The half-open interval of every axis that may be read, padding included."""
-    if isinstance(base, Padded):
-        return tuple(
-            (low - a, high + b) for (low, high), (a, b) in zip(padded_box(base.base), base.amounts)
-        )
-    return base.box
+    """Return the half-open interval of every axis that may be read, padding included."""
+    if not isinstance(base, Padded):
+        return base.box
+    box = []
+    for (low, high), (before, after) in zip(padded_box(base.base), base.amounts):
+        box.append((low - before, high + after))
+    return tuple(box)
 
 
 def unpadded(base: Indexable) -> Any:
-    """The tensor or scope under all views."""
+    """Return the tensor or scope under all views."""
     while isinstance(base, Padded):
         base = base.base
     return base
 
 
 def describe(base: Any) -> str:
-    """How an error names a readable: its name, or 'the inner scope'."""
+    """Return how an error names what is read: by its name, or as 'the inner scope'."""
     base = unpadded(base)
-    return base.name if isinstance(base, Tensor) else "the inner scope"
+    if isinstance(base, Tensor):
+        return base.name
+    return "the inner scope"
 
 
 class Access(Node, Element, Expr):
-    """`base[subscripts]`: one quasi-affine subscript for each axis of a tensor, a scope or a padded view."""
+    """`base[subscripts]`: one quasi-affine subscript for each axis of a tensor, a scope or a padded
+    view.
+    """
 
     __slots__ = ("base", "subscripts")
     _fields = ("base", "subscripts")
@@ -331,9 +367,13 @@ class Access(Node, Element, Expr):
         if not isinstance(base, Indexable):
             raise NotationError(f"{base!r} cannot be indexed: it is not a tensor or a scope")
         if len(given) != base.rank:
-            wrong = f"{describe(base)} has {base.rank} axes, but is indexed with {len(given)}: [{', '.join(map(str, given))}]"
+            wrong = (
+                f"{describe(base)} has {base.rank} axes, but is indexed with {len(given)}: "
+                f"[{', '.join(map(str, given))}]"
+            )
             raise ShapeError(
-                f"{wrong}\n  give one subscript an axis: [{', '.join('ijklmnpq'[: base.rank]) or '()'}]"
+                f"{wrong}\n"
+                f"  give one subscript an axis: [{', '.join('ijklmnpq'[: base.rank]) or '()'}]"
             )
         return cls.of(base, tuple(affine(s) for s in given))
 
@@ -343,11 +383,13 @@ class Access(Node, Element, Expr):
         return cls._build(base, subscripts)
 
     def _seen(self, name: str) -> Any:
-        return ScopeRead.of(self.base) if name == "base" else getattr(self, name)
+        if name == "base":
+            return ScopeRead.of(self.base)
+        return getattr(self, name)
 
     @property
     def free_symbols(self) -> set[Any]:
-        return set().union(*(s.indices for s in self.subscripts)) if self.subscripts else set()
+        return set().union(*(subscript.indices for subscript in self.subscripts))
 
     @property
     def tensor(self) -> Any:
@@ -356,7 +398,9 @@ class Access(Node, Element, Expr):
 
     @property
     def relation(self) -> Any:
-        """The `islpy.Map` from the indices that occur (by name, sorted) to the element that is read."""
+        """The `islpy.Map` from the indices that occur (by name, sorted) to the element that is
+        read.
+        """
         return access_relation(self.free_symbols, self.subscripts)
 
     @property
@@ -365,13 +409,15 @@ class Access(Node, Element, Expr):
 
     def _sympystr(self, printer: Any) -> str:
         base = printer._print(self.base)
-        if not isinstance(self.base, (Tensor, Padded)):
+        if self.base.is_scope:
             base = f"({base})"
         return f"{base}[{', '.join(map(str, self.subscripts)) or '()'}]"
 
 
 class ScopeRead(Atom):
-    """A scope where it is read, as SymPy sees it: a whole, for SymPy would move cases of its body out of it, away from their indices."""
+    """A scope where it is read, as SymPy sees it: a whole, for SymPy would move cases of its body
+    out of it, away from their indices.
+    """
 
     __slots__ = ("scope",)
 
@@ -385,13 +431,19 @@ class ScopeRead(Atom):
 
     @staticmethod
     def of(base: Any) -> Any:
-        """Return what SymPy sees of the base of a view or access: a scope as a whole, a tensor itself."""
-        return ScopeRead(base) if base.is_scope else base
+        """Return what SymPy sees of the base of a view or access: a scope as a whole, a tensor
+        itself.
+        """
+        if base.is_scope:
+            return ScopeRead(base)
+        return base
 
     @staticmethod
     def scope_of(base: Any) -> Any:
-        """The scope that is read, of what SymPy sees of it; anything else is given back."""
-        return base.scope if isinstance(base, ScopeRead) else base
+        """Return the scope that is read, of what SymPy sees of it; anything else as it is."""
+        if isinstance(base, ScopeRead):
+            return base.scope
+        return base
 
     def _hashable_content(self) -> tuple[Any, ...]:
         return (self.scope,)

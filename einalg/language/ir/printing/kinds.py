@@ -1,6 +1,4 @@
-"""What a node is, for printers, which are below the nodes: they ask its flags and import none of
-them.
-"""
+"""Kinds of nodes, for printers, which are below the nodes: they ask flags and import no node."""
 
 from __future__ import annotations
 

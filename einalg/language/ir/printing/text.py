@@ -1,4 +1,4 @@
-"""Expressions as text that parses back, and as a tree (design §4)."""
+"""Expressions as text that parses back (design §4)."""
 
 from __future__ import annotations
 
@@ -30,41 +30,56 @@ class TextPrinter(StrPrinter):
         return ordered_terms(expr)
 
     def _print_Mul(self, expr: Any) -> str:
-        """Sums last or in brackets of their own: `2*(a + b)*c` would be `(2*a + 2*b)*c`."""
+        """Return a product with sums last or in brackets: `2*(a + b)*c` would be `(2*a +
+        2*b)*c`.
+        """
         number, rest = expr.as_coeff_Mul()
-        sign, number = ("-", -number) if number.is_extended_negative else ("", number)
-        top, bottom = (
-            (Integer(number.p), Integer(number.q)) if number.is_Rational else (number, Integer(1))
-        )
-        factors, sums, divisors = _parted(rest)
-        below = [self._factor(d) for d in ([bottom] if bottom != 1 else []) + divisors]
-        over = f"/({'*'.join(below)})" if len(below) > 1 else f"/{below[0]}" if below else ""
-        above = [self._factor(f) for f in ([top] if top != 1 else []) + factors]
-        brackets = [self._factor(s) for s in sums]
+        sign = ""
+        if number.is_extended_negative:
+            sign, number = "-", -number
+        top, bottom = number, Integer(1)
+        if number.is_Rational:
+            top, bottom = Integer(number.p), Integer(number.q)
+        factors, sums, divisors = _split_factors(rest)
+        over = self._over([bottom, *divisors] if bottom != 1 else divisors)
+        numerators = list(map(self._factor, factors))
+        if top != 1:
+            numerators.insert(0, self._factor(top))
+        brackets = list(map(self._factor, sums))
         if factors or not sums:
-            return sign + ("*".join(above + brackets) or "1") + over
+            return sign + ("*".join(numerators + brackets) or "1") + over
         if not sign and top == 1:
             return "*".join(brackets) + over
         if divisors:
             return f"{sign}{self._print(top)}{over}*{'*'.join(brackets)}"
-        return f"{sign}{'*'.join([*above, '(' + '*'.join(brackets) + ')'])}{over}"
+        return f"{sign}{'*'.join([*numerators, '(' + '*'.join(brackets) + ')'])}{over}"
+
+    def _over(self, divisors: list[Any]) -> str:
+        """Return what a product is divided by, e.g. `/2` or `/(2*a)`."""
+        if not divisors:
+            return ""
+        factors = "*".join(map(self._factor, divisors))
+        if len(divisors) > 1:
+            return f"/({factors})"
+        return f"/{factors}"
 
     def _factor(self, factor: Any) -> str:
         return self.parenthesize(factor, PRECEDENCE["Mul"], strict=False)
 
 
 def ordered_terms(total: Any) -> list[Any]:
-    """The terms of a sum as a person writes them: numbers last, and nothing negative first where
-    there is a choice.
+    """Return the terms of a sum as a person writes them: numbers last, and nothing negative first
+    where there is a choice.
     """
-    return sorted(
-        total.args,
-        key=lambda term: (bool(term.is_number), bool(term.as_coeff_Mul()[0].is_negative)),
-    )
+    return sorted(total.args, key=_term_order)
 
 
-def _parted(product: Any) -> tuple[list[Any], list[Any], list[Any]]:
-    """The factors of a product: those that are no sums, the sums, and what stands below the
+def _term_order(term: Any) -> tuple[bool, bool]:
+    return bool(term.is_number), bool(term.as_coeff_Mul()[0].is_negative)
+
+
+def _split_factors(product: Any) -> tuple[list[Any], list[Any], list[Any]]:
+    """Return the factors of a product: those that are no sums, the sums, and what stands below the
     line.
     """
     factors, sums, divisors = [], [], []
@@ -77,7 +92,7 @@ def _parted(product: Any) -> tuple[list[Any], list[Any], list[Any]]:
 
 
 def text(node: Any) -> str:
-    """`node` in the notation, valid in both doors; printing never raises."""
+    """Return `node` in the notation, valid in both doors; printing never raises."""
     try:
         return TextPrinter({"order": "none"}).doprint(node)
     except RecursionError:
@@ -85,7 +100,7 @@ def text(node: Any) -> str:
 
 
 def outline(node: Any) -> str:
-    """The notation without the ranges of its indices.
+    """Return a node in the notation without the ranges of its indices.
 
     >>> import einalg as ea
     >>> outline(ea.parse("O[i] += A[i,k]*B[k]", A=(4, 5), B=(5,)))
@@ -102,7 +117,9 @@ class _NumberPrinter(StrPrinter):
 
 
 def number_text(value: Any) -> str:
-    """A constant as both doors read it."""
-    if value in (sympy.oo, -sympy.oo):
-        return "inf" if value == sympy.oo else "-inf"
+    """Return a constant as both doors read it."""
+    if value == sympy.oo:
+        return "inf"
+    if value == -sympy.oo:
+        return "-inf"
     return _NumberPrinter().doprint(value)

@@ -13,7 +13,7 @@ from einalg.language.ir.printing.text import TOO_DEEP, ordered_terms, text
 
 
 def tree(node: Any) -> str:
-    """`node` as an indented tree, one node a line."""
+    """Return `node` as an indented tree, one node a line."""
     try:
         return _tree(node, 0)
     except RecursionError:
@@ -30,18 +30,19 @@ def _tree(node: Any, depth: int) -> str:
             f"{_tree(node.body, depth + 1)}"
         )
     if is_access(node) and is_scope(node.tensor):
-        return (
-            f"{pad}[{', '.join(map(str, node.subscripts))}] of{_padding(node.base)}\n"
-            f"{_tree(node.tensor, depth + 1)}"
-        )
+        subscripts = ", ".join(map(str, node.subscripts))
+        return f"{pad}[{subscripts}] of{_padding(node.base)}\n{_tree(node.tensor, depth + 1)}"
     if is_access(node) or isinstance(node, IndexArithmetic) or not getattr(node, "args", ()):
         return f"{pad}{text(node)}"
     arguments = ordered_terms(node) if isinstance(node, sympy.Add) else node.args
-    return "\n".join([f"{pad}{type(node).__name__}", *(_tree(a, depth + 1) for a in arguments)])
+    lines = [f"{pad}{type(node).__name__}"]
+    for argument in arguments:
+        lines.append(_tree(argument, depth + 1))
+    return "\n".join(lines)
 
 
 def _padding(base: Any) -> str:
-    """The views of a scope, inner first, as they are written after it."""
+    """Return the views of a scope, inner first, as they are written after it."""
     if not is_view(base):
         return ""
     shown = text(base)
