@@ -82,20 +82,21 @@ def _bytes(part: Any) -> bytes:
 
 def _import(model: Any, values: Mapping[str, Value]) -> ImportRecord:
     importer, environment = OnnxImporter(model), _stored_values(model.graph)
-    builder = importer.builder
     stored_names = {id(value.array): name for name, value in environment.items()}
     inputs = [value for value in values.values() if value.array is None]
     for value in inputs:
-        value.place = builder.unique(value.name)
-        builder.input(value.place, value.shape or (), dtype_of(value.type) or "")
-        value.tensor = builder.values[value.place]
+        value.place = importer.builder.unique(value.name)
+        dtype = dtype_of(value.type) or ""
+        importer.builder.input(value.place, value.shape or (), dtype)
+        value.tensor = importer.builder.values[value.place]
     environment.update(values)
     importer.run(model.graph, environment)
     output_names = tuple(output.name for output in model.graph.output)
     outputs: list[str] = []
     for name in output_names:
         outputs.append(importer.reference(required_value(environment, name, "the graph")))
-    graph = builder.graph(outputs, (tuple(value.name for value in inputs), output_names))
+    names = (tuple(value.name for value in inputs), output_names)
+    graph = importer.builder.graph(outputs, names)  # expansions replace the builder
     sources: dict[str, str] = {}
     for place, array in graph.weights.items():
         if id(array) in stored_names:

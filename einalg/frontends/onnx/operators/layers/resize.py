@@ -67,9 +67,7 @@ def _lines(node: Operator, shape: tuple[int, ...]) -> dict[int, Line]:
     scales, sizes = _scales_or_sizes(node)
     rank = len(shape)
     axes = axis_numbers(node.sizes("axes") or tuple(range(rank)), "axes", rank)
-    count = len(sizes)
-    if scales is not None:
-        count = len(scales)
+    count = len(scales if scales is not None else sizes)
     if count != len(axes) or 0 in shape:
         raise NotExpressible(f"{count} scales for {len(axes)} axes")
     if scales is None:
