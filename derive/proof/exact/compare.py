@@ -1,4 +1,6 @@
-"""The exact comparison: equal as relations, and the exact set of output points that differ (design §9)."""
+"""The exact comparison: equal as relations, and the exact set of output points that differ
+(design §9).
+"""
 
 from __future__ import annotations
 
@@ -16,14 +18,14 @@ from einalg.language.index.affine import Index
 from einalg.language.index.isl import bounded
 from einalg.language.ir.scope import Scope
 
-OPERATIONS = (
-    1_000_000  # of isl, for one output: a few seconds at most, where ordinary proofs take 50,000
-)
+MAX_ISL_OPERATIONS = 1_000_000  # for one output: a few seconds; ordinary proofs take 50,000
 
 
 @dataclass(frozen=True)
 class ExactComparison:
-    """`equal` is None where the exact comparison does not decide; `region` holds the points that differ."""
+    """`equal` is None where the exact comparison does not decide, `why` says the reason; `region`
+    holds the points that differ.
+    """
 
     equal: bool | None
     region: isl.Set | None = None
@@ -33,7 +35,7 @@ class ExactComparison:
 def compare_exactly(one: Scope, two: Scope) -> ExactComparison:
     """Compare two scopes of one shape, all that they read inlined, at every output point."""
     try:
-        with bounded(OPERATIONS):
+        with bounded(MAX_ISL_OPERATIONS):
             return _compare(one, two)
     except OutsideFragment as reason:
         return ExactComparison(None, why=str(reason))
@@ -44,32 +46,23 @@ def compare_exactly(one: Scope, two: Scope) -> ExactComparison:
 
 
 def _compare(one: Scope, two: Scope) -> ExactComparison:
-    expansion = Inliner()
-    ours, theirs = expansion.output(one), expansion.output(two)
-    classes, point = Classes(expansion.ranges), output_indices(one.rank)
+    inliner = Inliner()
+    ours, theirs = inliner.output(one), inliner.output(two)
+    classes, point = Classes(inliner.ranges), output_indices(one.rank)
     left = _left_over(classes, point, ours, theirs)
     if not left:
         return ExactComparison(True)
-    reductions = _reduction(ours), _reduction(theirs)
-    if (
-        left.interpreted()
-        and reductions[0]
-        and reductions[1]
-        and reductions[0].function == reductions[1].function
-    ):
-        left = _left_over(
-            classes,
-            point,
-            reductions[0].arguments[0],
-            reductions[1].arguments[0],
-            reductions[0].idempotent,
-        )
-        if not left:
-            return ExactComparison(True)
+    our_reduction, their_reduction = _reduction(ours), _reduction(theirs)
+    if left.interpreted() and our_reduction and their_reduction:
+        if our_reduction.function == their_reduction.function:
+            (our_elements,), (their_elements,) = our_reduction.arguments, their_reduction.arguments
+            once = our_reduction.idempotent
+            left = _left_over(classes, point, our_elements, their_elements, once)
+            if not left:
+                return ExactComparison(True)
     if left.interpreted():
-        return ExactComparison(
-            None, why=f"functions that may obey other laws: {', '.join(left.interpreted())}"
-        )
+        functions = ", ".join(left.interpreted())
+        return ExactComparison(None, why=f"functions that may obey other laws: {functions}")
     return ExactComparison(False, readable(left.region(), [index.name for index in one.indices]))
 
 
@@ -84,12 +77,10 @@ def _left_over(
 
 
 def _reduction(polynomial: Polynomial) -> FunctionFactor | None:
-    """The maximum, minimum or product that a polynomial is: over elements of tensors it is decided by which elements it meets."""
+    """Return the maximum, minimum or product that a polynomial is: over elements of tensors it is
+    decided by which elements it meets.
+    """
     factor = single_factor(polynomial)
-    return (
-        factor.head
-        if factor
-        and isinstance(factor.head, FunctionFactor)
-        and factor.head.function.endswith("[]")
-        else None
-    )
+    if factor is None or not isinstance(factor.head, FunctionFactor):
+        return None
+    return factor.head if factor.head.function.endswith("[]") else None

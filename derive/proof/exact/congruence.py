@@ -1,9 +1,10 @@
-"""Functions as tensors of their own: the same tensor wherever the same function has equal arguments (design §9).
+"""Functions as tensors of their own: the same tensor wherever the same function has equal arguments
+(design §9).
 
-What is no polynomial, `f(e)`, is an element of a class: a function together with arguments e(v) over points v. Another
-`f(e')` at a point u belongs to the class where e'(u) = e(φ(u)), which is decided as for whole expressions, and is then its
-element at φ(u). φ is the identity, or it is read off the relations: it takes u to the point v whose first and last
-coordinates are those of u.
+What is no polynomial, `f(e)`, is an element of a class: a function together with arguments e(v)
+over points v. Another `f(e')` at a point u belongs to the class where e'(u) = e(φ(u)), which is
+decided as for whole expressions, and is then its element at φ(u). φ is the identity, or it is read
+off the relations: it takes u to the point v whose first and last coordinates are those of u.
 """
 
 from __future__ import annotations
@@ -24,15 +25,15 @@ from einalg.language.index.affine import Index
 from einalg.language.index.convert import affine
 from einalg.language.index.isl import Space
 
-MOST_ORDERS = 24  # of the arguments of a commutative function
+MAX_ARGUMENT_ORDERS = 24  # of a commutative function
 Pieces = list[Piece]
 
 
-@dataclass
-class _Given:
+@dataclass(frozen=True)
+class _Arguments:
     """The arguments of a function at the points of a domain."""
 
-    arguments: Sequence[Pieces]
+    pieces: Sequence[Pieces]
     domain: isl.Set
 
     @property
@@ -41,45 +42,60 @@ class _Given:
 
     @cached_property
     def heads(self) -> list[set[Any]]:
-        return [_heads(pieces) for pieces in self.arguments]
+        """The heads of the terms of every argument: `[{("A", "x"), ("b",)}]` for `f(A*x + b)`."""
+        return list(map(_heads, self.pieces))
 
     @cached_property
     def corners(self) -> dict[Any, isl.Map]:
-        """By argument and heads: the map from points to the first and last coordinates of the terms that exist at all points."""
-        found: dict[Any, isl.Map] = {}
-        for position, pieces in enumerate(self.arguments):
+        """By argument and heads: the map from points to the first and last coordinates of the terms
+        that exist at all points.
+        """
+        corners: dict[Any, isl.Map] = {}
+        for position, pieces in enumerate(self.pieces):
             for heads in sorted(self.heads[position]):
-                relation = union(
-                    [_coordinates(p) for p in pieces if p.heads == heads]
-                ).intersect_domain(self.domain)
+                maps = [_coordinates(piece) for piece in pieces if piece.heads == heads]
+                relation = union(maps).intersect_domain(self.domain)
                 if self.domain.is_subset(relation.domain()):
-                    found[position, heads] = relation.lexmin().flat_range_product(relation.lexmax())
-        return found
+                    first, last = relation.lexmin(), relation.lexmax()
+                    corners[position, heads] = first.flat_range_product(last)
+        return corners
 
 
-@dataclass
+@dataclass(frozen=True)
 class _Class:
+    """A function with arguments, and the name of the tensor of its values."""
+
     name: str
     function: str
     idempotent: bool
-    given: _Given
+    arguments: _Arguments
 
 
 class Classes:
-    """Turns polynomials into relations; both sides of a comparison share one, so that equal values get equal names."""
+    """Turns polynomials into relations; both sides of a comparison share one, so that equal values
+    get equal names.
+    """
 
     def __init__(self, ranges: dict[Index, tuple[int, int]]):
         self.ranges = ranges
-        self.known: list[_Class] = []
+        self._classes: list[_Class] = []
 
     def pieces(self, polynomial: Polynomial, point: Sequence[Index]) -> Pieces:
-        """The terms of a polynomial that are not empty, as relations over the points of `point`."""
-        terms = (part for term in polynomial for part in evaluated(term, self.ranges))
-        found = (piece(term, point, self.ranges, self.factor) for term in terms)
-        return [p for p in found if p is not None]
+        """Return the terms of a polynomial that are not empty, as relations over the points of
+        `point`.
+        """
+        pieces = []
+        for term in polynomial:
+            for part in evaluated(term, self.ranges):
+                of_part = piece(part, point, self.ranges, self.factor)
+                if of_part is not None:
+                    pieces.append(of_part)
+        return pieces
 
     def factor(self, factor: Factor, space: Space, domain: isl.Set) -> tuple[str, isl.Map]:
-        """A name, and the map from points of `space` to coordinates; equal elements have equal names and coordinates."""
+        """Return a name, and the map from points of `space` to coordinates; equal elements have
+        equal names and coordinates.
+        """
         coordinates = space.map(factor.subscripts)
         head = factor.head
         if isinstance(head, ElementFactor):
@@ -91,91 +107,92 @@ class Classes:
         return str(head), coordinates
 
     def _classified(self, opaque: FunctionFactor, domain: isl.Set) -> tuple[str, isl.Map]:
-        """The class of a function, and the map from the indices it depends on to the elements of the class."""
+        """Return the class of a function, and the map from the indices it depends on to the
+        elements of the class.
+        """
         point = opaque.free
-        orders = _orders(
-            [self.pieces(argument, point) for argument in opaque.arguments], opaque.commutative
-        )
-        given = [_Given(order, domain) for order in orders]
-        for known in self.known:
-            if known.function == opaque.function and len(known.given.arguments) == len(
-                opaque.arguments
-            ):
-                for one in given:
-                    change = _change(known, one)
+        pieces = [self.pieces(argument, point) for argument in opaque.arguments]
+        orders = []
+        for order in _orders(pieces, opaque.commutative):
+            orders.append(_Arguments(order, domain))
+        for known in self._classes:
+            if known.function == opaque.function:
+                for arguments in orders:
+                    change = _change(known, arguments)
                     if change is not None:
                         return known.name, change
-        made = _Class(
-            opaque_name(opaque.function, len(self.known) + 1),
-            opaque.function,
-            opaque.idempotent,
-            given[0],
-        )
-        self.known.append(made)
-        return made.name, Space(point).map([affine(i) for i in point])
+        name = opaque_name(opaque.function, len(self._classes) + 1)
+        self._classes.append(_Class(name, opaque.function, opaque.idempotent, orders[0]))
+        return name, Space(point).map(list(map(affine, point)))
 
 
 def _orders(arguments: list[Pieces], commutative: bool) -> Iterator[Sequence[Pieces]]:
-    return islice(permutations(arguments), MOST_ORDERS) if commutative else iter([arguments])
+    if not commutative:
+        return iter([arguments])
+    return islice(permutations(arguments), MAX_ARGUMENT_ORDERS)
 
 
-def _change(known: _Class, given: _Given) -> isl.Map | None:
-    """A map from the points of `given` to points at which the class has the same arguments; None where none is found."""
-    if known.given.heads != given.heads:
+def _change(known: _Class, arguments: _Arguments) -> isl.Map | None:
+    """Return a map from the points of `arguments` to points at which the class has the same ones;
+    None where there is none.
+    """
+    if known.arguments.heads != arguments.heads:
         return None
-    if known.given.rank == given.rank:
-        identity = isl.Map.identity(given.domain.get_space().map_from_set())
-        if _equal_under(identity, known, given):
+    if known.arguments.rank == arguments.rank:
+        identity = _identity(arguments.domain)
+        if _is_equal_under(identity, known, arguments):
             return identity
-    return _by_corners(known, given)
+    return _change_by_corners(known, arguments)
 
 
-def _heads(pieces: Pieces) -> set[Any]:
-    return {p.heads for p in pieces}
+def _identity(domain: isl.Set) -> isl.Map:
+    return isl.Map.identity(domain.get_space().map_from_set())
 
 
-def _equal_under(change: isl.Map, known: _Class, given: _Given) -> bool:
-    domain = given.domain
-    for ours, theirs in zip(known.given.arguments, given.arguments):
-        moved = [_pulled_back(p, change.intersect_domain(domain)) for p in ours]
-        within = [
-            _pulled_back(
-                p, isl.Map.identity(domain.get_space().map_from_set()).intersect_domain(domain)
-            )
-            for p in theirs
-        ]
-        if difference(moved, within, given.rank, known.idempotent):
+def _is_equal_under(change: isl.Map, known: _Class, arguments: _Arguments) -> bool:
+    """Return whether the class has the same arguments at the points that `change` gives."""
+    change = change.intersect_domain(arguments.domain)
+    identity = _identity(arguments.domain).intersect_domain(arguments.domain)
+    for ours, theirs in zip(known.arguments.pieces, arguments.pieces):
+        moved = [_pulled_back(piece, change) for piece in ours]
+        unmoved = [_pulled_back(piece, identity) for piece in theirs]
+        if difference(moved, unmoved, arguments.rank, known.idempotent):
             return False
     return True
 
 
-def _pulled_back(p: Piece, change: isl.Map) -> Piece:
-    """The piece at the point that `change` gives."""
-    reduction = isl.Space.set_alloc(
-        isl.DEFAULT_CONTEXT, 0, p.relation.dim(isl.dim_type.in_) - p.rank
-    )
+def _heads(pieces: Pieces) -> set[Any]:
+    return {piece.heads for piece in pieces}
+
+
+def _reduction_rank(piece: Piece) -> int:
+    """Return the number of axes of the reduction of a piece, the last axes of its domain."""
+    return piece.relation.dim(isl.dim_type.in_) - piece.rank
+
+
+def _pulled_back(piece: Piece, change: isl.Map) -> Piece:
+    """Return the piece at the point that `change` gives."""
+    reduction = isl.Space.set_alloc(isl.DEFAULT_CONTEXT, 0, _reduction_rank(piece))
     both = change.flat_product(isl.Map.identity(reduction.map_from_set()))
-    return Piece(p.weight, p.heads, both.apply_range(p.relation), change.dim(isl.dim_type.in_))
+    relation = both.apply_range(piece.relation)
+    return Piece(piece.weight, piece.heads, relation, change.dim(isl.dim_type.in_))
 
 
-def _by_corners(known: _Class, given: _Given) -> isl.Map | None:
-    """The map that keeps the first and the last coordinates of every kind of term; None where there is no such map."""
-    ours, theirs = known.given.corners, given.corners
+def _change_by_corners(known: _Class, arguments: _Arguments) -> isl.Map | None:
+    """Return the map that keeps the first and the last coordinates of every kind of term; None
+    where there is no such map.
+    """
+    ours, theirs = known.arguments.corners, arguments.corners
     if ours.keys() != theirs.keys() or not ours:
         return None
-    change = product_of([theirs[k] for k in ours]).apply_range(
-        product_of([ours[k] for k in ours]).reverse()
-    )
-    change = change.intersect_domain(given.domain).lexmin()
-    return (
-        change
-        if given.domain.is_subset(change.domain()) and _equal_under(change, known, given)
-        else None
-    )
+    to_corners = product_of([theirs[kind] for kind in ours])
+    from_corners = product_of(list(ours.values())).reverse()
+    change = to_corners.apply_range(from_corners).intersect_domain(arguments.domain).lexmin()
+    if not arguments.domain.is_subset(change.domain()):
+        return None
+    return change if _is_equal_under(change, known, arguments) else None
 
 
-def _coordinates(p: Piece) -> isl.Map:
-    """`{point -> coordinates}`, whatever the point of the reduction."""
-    return p.relation.project_out(
-        isl.dim_type.in_, p.rank, p.relation.dim(isl.dim_type.in_) - p.rank
-    )
+def _coordinates(piece: Piece) -> isl.Map:
+    """Return `{point -> coordinates}`, whatever the point of the reduction."""
+    return piece.relation.project_out(isl.dim_type.in_, piece.rank, _reduction_rank(piece))

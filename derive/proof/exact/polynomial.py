@@ -1,7 +1,8 @@
 """Polynomials over tensor elements, with guards: what an expression is after inlining (design §9).
 
-A polynomial is a sum of terms; a term is `coefficient · Σ[iterators where guards] product of factors`. A factor is an element of
-a tensor, or an *opaque* value, of which only what it is made of is known: a function, a maximum, an irrational constant.
+A polynomial is a sum of terms; a term is `coefficient · Σ[iterators where guards] product of
+factors`. A factor is an element of a tensor, or an *opaque* value, of which only what it is made of
+is known: a function, a maximum, an irrational constant.
 """
 
 from __future__ import annotations
@@ -62,7 +63,9 @@ class IndexValue:
 
 @dataclass(frozen=True, eq=False)
 class FunctionFactor:
-    """A function of polynomials. `idempotent`: its argument is a set of values (maxima), without multiplicity."""
+    """A function of polynomials. `idempotent`: its argument is a set of values (maxima), without
+    multiplicity.
+    """
 
     function: str
     arguments: tuple[Polynomial, ...]
@@ -71,9 +74,9 @@ class FunctionFactor:
 
     @property
     def free(self) -> tuple[Index, ...]:
-        """The indices that the value depends on, in order of name."""
-        found = set().union(*(free_indices(argument) for argument in self.arguments))
-        return tuple(sorted(found, key=lambda i: (i.name[0] != "x", len(i.name), i.name)))
+        """The indices that the value depends on: those of the output first, in order of name."""
+        indices = set().union(*map(free_indices, self.arguments))
+        return tuple(sorted(indices, key=lambda i: (i.name[0] != "x", len(i.name), i.name)))
 
 
 Head = ElementFactor | ConstantElements | ConstantFactor | IndexValue | FunctionFactor
@@ -81,12 +84,25 @@ Head = ElementFactor | ConstantElements | ConstantFactor | IndexValue | Function
 
 @dataclass(frozen=True)
 class Factor:
+    """The element of a head at some subscripts: `A[i, j+1]`."""
+
     head: Head
     subscripts: tuple[Affine, ...] = ()
+
+    def indices(self) -> set[Index]:
+        """Return the indices in the subscripts."""
+        indices: set[Index] = set()
+        for subscript in self.subscripts:
+            indices |= subscript.indices
+        return indices
 
 
 @dataclass(frozen=True)
 class Term:
+    """`coefficient · Σ[iterators where …] product of factors`; indices that no iterator binds are
+    those of the output, or of what the term is a part of.
+    """
+
     coefficient: Fraction
     iterators: tuple[LoopIndex, ...] = ()
     where: tuple[Constraint, ...] = ()
@@ -97,87 +113,96 @@ class Term:
         return frozenset(it.index for it in self.iterators)
 
     def guarded(self, conditions: Iterable[Constraint]) -> Term:
-        added = [c for c in conditions if c not in self.where]
+        added = [condition for condition in conditions if condition not in self.where]
         return replace(self, where=(*self.where, *added)) if added else self
 
     def free_indices(self) -> set[Index]:
-        used = {i for f in self.factors for s in f.subscripts for i in s.indices}
-        return used.union(*(c.indices for c in self.where)) - self.bound
+        used: set[Index] = set()
+        for factor in self.factors:
+            used |= factor.indices()
+        for condition in self.where:
+            used |= condition.indices
+        return used - self.bound
 
 
 Polynomial = tuple[Term, ...]
 
 
 def free_indices(polynomial: Polynomial) -> set[Index]:
-    return set().union(*(term.free_indices() for term in polynomial))
+    """Return the indices that a polynomial depends on."""
+    indices: set[Index] = set()
+    for term in polynomial:
+        indices |= term.free_indices()
+    return indices
 
 
 def constant(value: Any) -> Polynomial:
+    """Return a rational number as a polynomial."""
     value = Fraction(value)
     return (Term(value),) if value else ()
 
 
 def of_factor(factor: Factor) -> Polynomial:
+    """Return a factor as a polynomial."""
     return (Term(Fraction(1), factors=(factor,)),)
 
 
 def guarded(polynomial: Polynomial, conditions: Iterable[Constraint]) -> Polynomial:
+    """Return a polynomial that is 0 where a condition fails."""
     conditions = tuple(conditions)
     return tuple(term.guarded(conditions) for term in polynomial)
 
 
 def summed(polynomial: Polynomial, iterators: tuple[LoopIndex, ...]) -> Polynomial:
-    """`Σ[iterators] polynomial`; an iterator that a term does not use multiplies its coefficient."""
-    result = []
+    """Return `Σ[iterators] polynomial`; an iterator that a term does not use multiplies its
+    coefficient.
+    """
+    sums = []
     for term in polynomial:
         used = term.free_indices()
-        coefficient = term.coefficient
+        coefficient, summed_over = term.coefficient, list(term.iterators)
         for it in iterators:
-            coefficient *= 1 if it.index in used else it.extent
+            if it.index in used:
+                summed_over.append(it)
+            else:
+                coefficient *= it.extent
         if coefficient:
-            kept = tuple(it for it in iterators if it.index in used)
-            result.append(
-                replace(term, coefficient=coefficient, iterators=(*term.iterators, *kept))
-            )
-    return tuple(result)
+            sums.append(replace(term, coefficient=coefficient, iterators=tuple(summed_over)))
+    return tuple(sums)
 
 
-def multiplied(polynomials: Iterable[Polynomial], most_terms: int) -> Polynomial:
-    """The product of polynomials that share no bound index. Raises `OutsideFragment` beyond `most_terms` terms."""
+def multiplied(polynomials: Iterable[Polynomial], max_terms: int) -> Polynomial:
+    """Return the product of polynomials that share no bound index. Raises `OutsideFragment` beyond
+    `max_terms` terms.
+    """
     result: Polynomial = (Term(Fraction(1)),)
     for polynomial in polynomials:
-        if len(result) * len(polynomial) > most_terms:
-            raise OutsideFragment(f"more than {most_terms} terms")
-        result = tuple(_joined(a, b) for a, b in product(result, polynomial))
+        if len(result) * len(polynomial) > max_terms:
+            raise OutsideFragment(f"more than {max_terms} terms")
+        result = tuple(_term_product(a, b) for a, b in product(result, polynomial))
     return result
 
 
-def _joined(a: Term, b: Term) -> Term:
-    joined = Term(
-        a.coefficient * b.coefficient,
-        (*a.iterators, *b.iterators),
-        a.where,
-        (*a.factors, *b.factors),
-    )
-    return joined.guarded(b.where)
+def _term_product(a: Term, b: Term) -> Term:
+    coefficient, iterators = a.coefficient * b.coefficient, (*a.iterators, *b.iterators)
+    return Term(coefficient, iterators, a.where, (*a.factors, *b.factors)).guarded(b.where)
 
 
 def constant_value(polynomial: Polynomial) -> Fraction | None:
-    """The rational number that a polynomial is, or None."""
-    if any(term.factors or term.iterators or term.where for term in polynomial):
-        return None
-    return sum((term.coefficient for term in polynomial), Fraction(0))
+    """Return the rational number that a polynomial is, or None."""
+    value = Fraction(0)
+    for term in polynomial:
+        if term.factors or term.iterators or term.where:
+            return None
+        value += term.coefficient
+    return value
 
 
 def single_factor(polynomial: Polynomial) -> Factor | None:
-    """The factor that a polynomial is, or None."""
-    if len(polynomial) == 1:
-        term = polynomial[0]
-        if (
-            term.coefficient == 1
-            and len(term.factors) == 1
-            and not term.iterators
-            and not term.where
-        ):
-            return term.factors[0]
-    return None
+    """Return the factor that a polynomial is, or None."""
+    if len(polynomial) != 1:
+        return None
+    (term,) = polynomial
+    if term.coefficient != 1 or len(term.factors) != 1 or term.iterators or term.where:
+        return None
+    return term.factors[0]

@@ -1,24 +1,26 @@
-"""The coordinates of products of elements as isl relations; factors of one tensor commute (design §9)."""
+"""The coordinates of products of elements as isl relations; factors of one tensor commute
+(design §9).
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from itertools import pairwise, permutations
 from typing import Any
 
 import islpy as isl
 
 from derive.proof.exact.polynomial import OutsideFragment
-from einalg.language.index.affine import Index
+from einalg.language.index.affine import Affine, Index
 from einalg.language.index.constraint import Constraint
 from einalg.language.index.convert import affine
 from einalg.language.index.isl import Space
 
-MOST_REPEATED = 3  # different factors of one tensor in a term
+MAX_DIFFERENT_FACTORS = 3  # of one tensor in a term
 
 
 def union(sets: Sequence[Any]) -> Any:
-    """The union of sets or of maps."""
+    """Return the union of sets or of maps."""
     whole = sets[0]
     for other in sets[1:]:
         whole = whole.union(other)
@@ -26,7 +28,7 @@ def union(sets: Sequence[Any]) -> Any:
 
 
 def product_of(maps: Sequence[isl.Map]) -> isl.Map:
-    """`{x -> (y, z, …)}` of maps `{x -> y}`, `{x -> z}`, …"""
+    """Return `{x -> (y, z, …)}` of maps `{x -> y}`, `{x -> z}`, …"""
     whole = maps[0]
     for other in maps[1:]:
         whole = whole.flat_range_product(other)
@@ -34,51 +36,62 @@ def product_of(maps: Sequence[isl.Map]) -> isl.Map:
 
 
 def sorted_product(maps: list[isl.Map]) -> isl.Map:
-    """The coordinates of several factors of one tensor, sorted, because products commute."""
-    distinct: list[tuple[isl.Map, int]] = []
-    for one in maps:
-        place = next((k for k, (known, _) in enumerate(distinct) if known.is_equal(one)), None)
-        if place is None:
-            distinct.append((one, 1))
-        else:
-            distinct[place] = (one, distinct[place][1] + 1)
-    whole = product_of([known for known, _ in distinct])
+    """Return the coordinates of several factors of one tensor, sorted, because products commute."""
+    distinct, times = _counted(maps)
+    whole = product_of(distinct)
     axes = maps[0].dim(isl.dim_type.out)
     if len(maps) == 1 or axes == 0:
         return whole
-    if len(distinct) > MOST_REPEATED:
-        raise OutsideFragment(f"more than {MOST_REPEATED} different factors of one tensor")
-    return whole.apply_range(_sorting([times for _, times in distinct], axes))
+    if len(distinct) > MAX_DIFFERENT_FACTORS:
+        raise OutsideFragment(f"more than {MAX_DIFFERENT_FACTORS} different factors of one tensor")
+    return whole.apply_range(_sorting(times, axes))
+
+
+def _counted(maps: Iterable[isl.Map]) -> tuple[list[isl.Map], list[int]]:
+    """Return the distinct maps, and how often each occurs."""
+    distinct: list[isl.Map] = []
+    times: list[int] = []
+    for one in maps:
+        for place, known in enumerate(distinct):
+            if known.is_equal(one):
+                times[place] += 1
+                break
+        else:
+            distinct.append(one)
+            times.append(1)
+    return distinct, times
 
 
 def _sorting(times: Sequence[int], axes: int) -> isl.Map:
-    """The function that sorts points of `axes` coordinates lexicographically, and repeats each so many times."""
-    points = [[Index(f"y{k}_{axis}") for axis in range(axes)] for k in range(len(times))]
-    space = Space([i for p in points for i in p])
+    """Return the function that sorts points of `axes` coordinates lexicographically, and repeats
+    each so many times.
+    """
+    points = [_point(f"y{k}_", axes) for k in range(len(times))]
+    space = Space([index for point in points for index in point])
     orders = []
     for order in permutations(range(len(times))):
         domain = space.universe()
         for a, b in pairwise(order):
             domain = domain.intersect(_before(space, points[a], points[b], strictly=a > b))
-        orders.append(
-            space.map([affine(i) for k in order for i in points[k] * times[k]]).intersect_domain(
-                domain
-            )
-        )
+        coordinates: list[Affine] = []
+        for k in order:
+            coordinates += list(map(affine, points[k])) * times[k]
+        orders.append(space.map(coordinates).intersect_domain(domain))
     return union(orders)
 
 
+def _point(prefix: str, axes: int) -> list[Index]:
+    return [Index(f"{prefix}{axis}") for axis in range(axes)]
+
+
 def _before(space: Space, a: Sequence[Index], b: Sequence[Index], strictly: bool) -> isl.Set:
+    """Return where one point is lexicographically smaller than another, or equal."""
     differences = [y - x for x, y in zip(a, b)]
     parts = []
-    for k, difference in enumerate(differences):
-        part = space.where(Constraint(difference - 1, ">="))
-        for equal in differences[:k]:
-            part = part.intersect(space.where(Constraint(equal, "==")))
-        parts.append(part)
+    equal_so_far = space.universe()
+    for difference in differences:
+        parts.append(space.where(Constraint(difference - 1, ">=")).intersect(equal_so_far))
+        equal_so_far = equal_so_far.intersect(space.where(Constraint(difference, "==")))
     if not strictly:
-        same = space.universe()
-        for equal in differences:
-            same = same.intersect(space.where(Constraint(equal, "==")))
-        parts.append(same)
+        parts.append(equal_so_far)
     return union(parts)

@@ -1,8 +1,9 @@
 """Polynomials as integer relations with multiplicity, and where two of them differ (design §9).
 
-A term with coefficient c is the relation {output point -> coordinates of all its factors}, that holds as often as there are
-points of its reduction with those coordinates. A polynomial in independent variables is zero exactly where the total
-coefficient of every monomial is, so that the comparison is exact about the points at which two polynomials differ.
+A term with coefficient c is the relation {output point -> coordinates of all its factors}, that
+holds as often as there are points of its reduction with those coordinates. A polynomial in
+independent variables is zero exactly where the total coefficient of every monomial is, so that the
+comparison is exact about the points at which two polynomials differ.
 """
 
 from __future__ import annotations
@@ -10,27 +11,30 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from itertools import groupby, product
+from itertools import product
 from typing import Any
 
 import islpy as isl
 
-from derive.proof.exact.polynomial import ElementFactor, OutsideFragment, Term
+from derive.proof.exact.polynomial import ElementFactor, Factor, OutsideFragment, Term
 from derive.proof.exact.products import sorted_product, union
 from einalg.language.index.affine import Index
 from einalg.language.index.isl import Space
 from einalg.language.index.iterator import LoopIndex
 
-MOST_LEVELS = 64  # of multiplicity that are counted
-MOST_PARTS = 64  # into which overlapping relations are cut
+MAX_MULTIPLICITY = 64  # that is counted
+MAX_PARTS = 64  # into which overlapping relations are cut
 Heads = tuple[str, ...]
 Weighted = tuple[Fraction, isl.Set]
 Ranges = Any
+NamedFactor = Callable[[Any, Space, isl.Set], tuple[str, isl.Map]]
 
 
 @dataclass(frozen=True)
 class Piece:
-    """A term as `weight · {(point, reduction) -> coordinates}`; `heads` name the factors in the order of the coordinates."""
+    """A term as `weight · {(point, reduction) -> coordinates}`; `heads` name the factors in the
+    order of the coordinates, as in `("A", "x")`.
+    """
 
     weight: Fraction
     heads: Heads
@@ -38,7 +42,9 @@ class Piece:
     rank: int  # of the point, the first axes of the domain
 
     def images(self, once: bool) -> Iterable[isl.Set]:
-        """Sets of (point, coordinates): those that occur at least once, at least twice, …; only the first if `once`."""
+        """Yield sets of (point, coordinates): those that occur at least once, at least twice, …;
+        only the first if `once`.
+        """
         relation = keeping_point(self.relation, self.rank)
         if once or relation.is_injective():
             yield relation.range()
@@ -48,7 +54,9 @@ class Piece:
 
 @dataclass(frozen=True)
 class Difference:
-    """What is left of the difference of two polynomials: for every monomial's heads, sets of (point, coordinates)."""
+    """What is left of the difference of two polynomials: for every monomial's heads, sets of
+    (point, coordinates).
+    """
 
     rank: int
     left: dict[Heads, list[isl.Set]]
@@ -57,117 +65,136 @@ class Difference:
         return bool(self.left)
 
     def region(self) -> isl.Set:
-        """The points at which some monomial differs."""
-        sets = [s for parts in self.left.values() for s in parts]
-        return union(
-            [
-                s.project_out(isl.dim_type.set, self.rank, s.dim(isl.dim_type.set) - self.rank)
-                for s in sets
-            ]
-        ).coalesce()
+        """Return the points at which some monomial differs."""
+        points = []
+        for sets in self.left.values():
+            for one in sets:
+                coordinates = one.dim(isl.dim_type.set) - self.rank
+                points.append(one.project_out(isl.dim_type.set, self.rank, coordinates))
+        return union(points).coalesce()
 
     def interpreted(self) -> list[str]:
-        """Factors that are left over and obey laws of their own (functions, constants, indices), so that no difference is proven."""
+        """Return the factors that are left over and obey laws of their own (functions, constants,
+        indices), so that no difference is proven.
+        """
         return sorted({head for heads in self.left for head in heads if not head.isidentifier()})
 
 
 def opaque_name(function: str, number: int) -> str:
-    """A factor's name that no tensor can have."""
+    """Return a factor's name that no tensor can have."""
     return f"{function} #{number}"
 
 
 def piece(
-    term: Term,
-    point: Sequence[Index],
-    ranges: Ranges,
-    factor: Callable[[Any, Space, isl.Set], tuple[str, isl.Map]],
+    term: Term, point: Sequence[Index], ranges: Ranges, named_factor: NamedFactor
 ) -> Piece | None:
-    """A term as a relation over the points of `point`; None where it is empty. `factor` names a factor and maps to its coordinates."""
+    """Return a term as a relation over the points of `point`; None where it is empty.
+    `named_factor` gives the name of a factor, and the map to its coordinates.
+    """
     iterators = _in_order_of_use(term)
     space = Space([*point, *(it.index for it in iterators)])
-    domain = space.set([*(LoopIndex(i, *ranges[i]) for i in point), *iterators], term.where)
+    point_ranges = [LoopIndex(index, *ranges[index]) for index in point]
+    domain = space.set([*point_ranges, *iterators], term.where)
     if domain.is_empty():
         return None
-    factors = sorted((factor(f, space, domain) for f in term.factors), key=lambda pair: pair[0])
+    by_name: dict[str, list[isl.Map]] = {}
+    for factor in term.factors:
+        name, coordinates = named_factor(factor, space, domain)
+        by_name.setdefault(name, []).append(coordinates)
     relation = space.map(())
-    for _, group in groupby(factors, key=lambda pair: pair[0]):
-        relation = relation.flat_range_product(sorted_product([m for _, m in group]))
-    return Piece(
-        term.coefficient,
-        tuple(name for name, _ in factors),
-        relation.intersect_domain(domain),
-        len(point),
-    )
+    heads: list[str] = []
+    for name in sorted(by_name):
+        relation = relation.flat_range_product(sorted_product(by_name[name]))
+        heads += [name] * len(by_name[name])
+    relation = relation.intersect_domain(domain)
+    return Piece(term.coefficient, tuple(heads), relation, len(point))
 
 
 def _in_order_of_use(term: Term) -> list[LoopIndex]:
-    """Iterators in the order of their first use, so that those of equal terms correspond more often."""
-    used: dict[Index, None] = {}
-    for factor in sorted(
-        term.factors, key=lambda f: f.head.tensor if isinstance(f.head, ElementFactor) else ""
-    ):
+    """Return the iterators in the order of their first use, so that those of equal terms correspond
+    more often.
+    """
+    order: dict[Index, int] = {}
+    for factor in sorted(term.factors, key=_tensor_name):
         for subscript in factor.subscripts:
-            used.update(
-                dict.fromkeys(sorted(subscript.indices, key=lambda i: (len(i.name), i.name)))
-            )
-    order = {index: k for k, index in enumerate(used)}
+            for index in sorted(subscript.indices, key=_by_length_and_name):
+                order.setdefault(index, len(order))
     return sorted(term.iterators, key=lambda it: order.get(it.index, len(order)))
 
 
+def _tensor_name(factor: Factor) -> str:
+    return factor.head.tensor if isinstance(factor.head, ElementFactor) else ""
+
+
+def _by_length_and_name(index: Index) -> tuple[int, str]:
+    return len(index.name), index.name
+
+
 def keeping_point(relation: isl.Map, rank: int) -> isl.Map:
-    """`{(point, reduction) -> coordinates}` as `{(point, reduction) -> (point, coordinates)}`."""
+    """Return `{(point, reduction) -> coordinates}` as `{(point, reduction) -> (point,
+    coordinates)}`.
+    """
     identity = isl.Map.identity(relation.get_space().domain().map_from_set())
     point = identity.project_out(isl.dim_type.out, rank, identity.dim(isl.dim_type.out) - rank)
     return point.flat_range_product(relation)
 
 
 def _levels(relation: isl.Map) -> Iterable[isl.Set]:
+    """Yield what a relation reaches at least once, at least twice, …"""
     rest = relation.reverse()
-    for _ in range(MOST_LEVELS):
+    for _ in range(MAX_MULTIPLICITY):
         if rest.is_empty():
             return
         first = rest.lexmin()
         yield first.domain()
         rest = rest.subtract(first).coalesce()
-    raise OutsideFragment(f"a monomial occurs more than {MOST_LEVELS} times")
+    raise OutsideFragment(f"a monomial occurs more than {MAX_MULTIPLICITY} times")
 
 
 def difference(
     one: Sequence[Piece], two: Sequence[Piece], rank: int, once: bool = False
 ) -> Difference:
-    """Where two polynomials are not the same; `once` compares which monomials occur, not how often."""
+    """Return where two polynomials are not the same; `once` compares which monomials occur, not how
+    often.
+    """
     one, two = _without_equal(one, two)
     groups: dict[Heads, tuple[list[Piece], list[Piece]]] = {}
     for side, pieces in enumerate((one, two)):
-        for p in pieces:
-            groups.setdefault(p.heads, ([], []))[side].append(p)
-    left = {heads: _left_over(*sides, once) for heads, sides in groups.items()}
-    return Difference(rank, {heads: sets for heads, sets in left.items() if sets})
+        for piece in pieces:
+            groups.setdefault(piece.heads, ([], []))[side].append(piece)
+    left: dict[Heads, list[isl.Set]] = {}
+    for heads, (ours, theirs) in groups.items():
+        sets = _left_over(ours, theirs, once)
+        if sets:
+            left[heads] = sets
+    return Difference(rank, left)
 
 
 def _without_equal(one: Sequence[Piece], two: Sequence[Piece]) -> tuple[list[Piece], list[Piece]]:
-    """Pieces that are the same on both sides, reduction point by reduction point, cancel whatever their multiplicity."""
-    others = list(two)
-    kept = []
-    for p in one:
-        match = next((k for k, q in enumerate(others) if _same(p, q)), None)
-        if match is None:
-            kept.append(p)
+    """Return the pieces of both sides without those that are the same, reduction point by reduction
+    point, which cancel whatever their multiplicity.
+    """
+    theirs = list(two)
+    ours = []
+    for piece in one:
+        equal = next((k for k, other in enumerate(theirs) if _is_same(piece, other)), None)
+        if equal is None:
+            ours.append(piece)
         else:
-            others.pop(match)
-    return kept, others
+            theirs.pop(equal)
+    return ours, theirs
 
 
-def _same(one: Piece, two: Piece) -> bool:
+def _is_same(one: Piece, two: Piece) -> bool:
     if one.weight != two.weight or one.heads != two.heads:
         return False
-    return one.relation.dim(isl.dim_type.in_) == two.relation.dim(
-        isl.dim_type.in_
-    ) and one.relation.is_equal(two.relation)
+    if one.relation.dim(isl.dim_type.in_) != two.relation.dim(isl.dim_type.in_):
+        return False
+    return one.relation.is_equal(two.relation)
 
 
 def _left_over(one: Sequence[Piece], two: Sequence[Piece], once: bool) -> list[isl.Set]:
-    """The (point, coordinates) at which the total weights differ."""
+    """Return the (point, coordinates) at which the total weights differ."""
     ours, theirs = _by_weight(one, once), _by_weight(two, once)
     rest: list[Weighted] = []
     for weight in sorted(ours.keys() | theirs.keys()):
@@ -178,36 +205,42 @@ def _left_over(one: Sequence[Piece], two: Sequence[Piece], once: bool) -> list[i
 
 
 def _by_weight(pieces: Sequence[Piece], once: bool) -> dict[Fraction, list[isl.Set]]:
-    """The images by weight, those that are disjoint joined."""
-    found: dict[Fraction, list[isl.Set]] = {}
-    for p in pieces:
-        joined = found.setdefault(Fraction(1) if once else p.weight, [])
-        for image in p.images(once):
-            place = next(
-                (k for k, known in enumerate(joined) if once or known.is_disjoint(image)), None
-            )
-            if place is None:
-                joined.append(image)
-            else:
-                joined[place] = joined[place].union(image).coalesce()
-    return found
+    """Return the images by weight, those that are disjoint joined."""
+    images: dict[Fraction, list[isl.Set]] = {}
+    for piece in pieces:
+        weight = Fraction(1) if once else piece.weight
+        joined = images.setdefault(weight, [])
+        for image in piece.images(once):
+            _join(joined, image, once)
+    return images
+
+
+def _join(joined: list[isl.Set], image: isl.Set, once: bool) -> None:
+    """Add an image to the first set that it does not meet, or to any where it counts once."""
+    for place, known in enumerate(joined):
+        if once or known.is_disjoint(image):
+            joined[place] = known.union(image).coalesce()
+            return
+    joined.append(image)
 
 
 def _cancelled(weight: Fraction, ours: list[isl.Set], theirs: list[isl.Set]) -> Iterable[Weighted]:
-    """`w·[ours] - w·[theirs]` with what both have taken away from both."""
+    """Yield `w·[ours] - w·[theirs]` without what is in both."""
     ours, theirs = list(ours), list(theirs)
     for a, b in product(range(len(ours)), range(len(theirs))):
         ours[a], theirs[b] = ours[a].subtract(theirs[b]), theirs[b].subtract(ours[a])
     for sign, sets in ((weight, ours), (-weight, theirs)):
-        yield from ((sign, points.coalesce()) for points in sets if not points.is_empty())
+        for points in sets:
+            if not points.is_empty():
+                yield sign, points.coalesce()
 
 
 def _disjoint(parts: Sequence[Weighted]) -> list[Weighted]:
-    """The same total weight everywhere, as disjoint sets."""
-    found: list[Weighted] = []
+    """Return the same total weight everywhere, as disjoint sets."""
+    disjoint: list[Weighted] = []
     for weight, points in parts:
         cut: list[Weighted] = []
-        for known, area in found:
+        for known, area in disjoint:
             both = area.intersect(points)
             if both.is_empty():
                 cut.append((known, area))
@@ -215,7 +248,7 @@ def _disjoint(parts: Sequence[Weighted]) -> list[Weighted]:
             cut += [(known + weight, both), (known, area.subtract(points))]
             points = points.subtract(area)
         cut.append((weight, points))
-        found = [(w, s.coalesce()) for w, s in cut if not s.is_empty()]
-        if len(found) > MOST_PARTS:
-            raise OutsideFragment(f"more than {MOST_PARTS} parts with different coefficients")
-    return found
+        disjoint = [(its_weight, s.coalesce()) for its_weight, s in cut if not s.is_empty()]
+        if len(disjoint) > MAX_PARTS:
+            raise OutsideFragment(f"more than {MAX_PARTS} parts with different coefficients")
+    return disjoint
