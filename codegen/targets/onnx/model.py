@@ -13,7 +13,7 @@ from codegen.targets.onnx.graph_builder import OnnxGraphBuilder
 from codegen.targets.onnx.operators import FLOATS, OPERATORS
 from einalg.frontends.graph import Names, live_statements, unique_name
 from einalg.language.analysis.batching import Slices
-from einalg.language.analysis.compile_time import settled
+from einalg.language.analysis.compile_time import compile_time_statements
 from einalg.language.interpreters.numpy import execute
 from einalg.language.ir.dtypes import dtype_name
 from einalg.language.ir.kernel import Kernel
@@ -101,7 +101,7 @@ def _distinct(names: Sequence[str], used_names: Sequence[str]) -> list[str]:
     """Return the names, with others like them for what is named a second time.
 
     >>> _distinct(["y", "y", "z"], ["x"])
-    ['y', 'y1', 'z']
+    ['y', 'y_2', 'z']
     """
     distinct: list[str] = []
     for name in names:
@@ -131,7 +131,7 @@ class _ProgramWriter:
     def outputs(self, program: Program, kernels: Sequence[Kernel]) -> dict[str, Buf]:
         """Return the outputs of a program."""
         kernel_of = {kernel.output: kernel for kernel in kernels}
-        constants = settled(program, lambda tensor: tensor.name in self.weights)
+        constants = compile_time_statements(program, lambda tensor: tensor.name in self.weights)
         if constants:
             self._compute(program, constants)
         for name, scope in program.statements:

@@ -139,7 +139,7 @@ def with_barriers(function: Function, repeated: frozenset[str] = frozenset()) ->
     `repeated` are the names of the block loops of which one block runs several steps.
 
     >>> from codegen.ir.nodes import Buf
-    >>> from einalg.language.index.affine import Index, affine
+    >>> from einalg.language.index.convert import affine
     >>> t, part, out = Index("t"), Buf("part", (64,), "f32", "shared"), Buf("O", (64,), "f32")
     >>> def threads(target, source):
     ...     body = (Store(target, "=", source),)
