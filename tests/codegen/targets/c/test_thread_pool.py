@@ -18,7 +18,7 @@ PROGRAM = ea.parse(
 )
 RUN = """
 import os, numpy as np, einalg as ea
-from codegen.program.executable import compile_program
+from codegen.program.compile import compile_program
 p = ea.parse("T[i,j] += A[i,k]*B[k,j]\\nO[i,j] = exp(-T[i,j]*T[i,j]) + A[i,j]", A=(301, 301), B=(301, 301))
 a, b = (np.random.default_rng(k).normal(size=(301, 301)).astype(np.float32) for k in range(2))
 run, t = compile_program(p), a @ b
