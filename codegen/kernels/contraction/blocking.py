@@ -35,7 +35,7 @@ class TilingPlan:
     def element_bytes(self) -> int:
         return numpy_dtype(self.contraction.dtype).itemsize
 
-    @cached_property
+    @property
     def passes(self) -> int:
         """Return the passes of a vector through the units of the machine."""
         return self.target.passes(self.tiling.lanes, self.element_bytes)
@@ -52,7 +52,7 @@ class TilingPlan:
             return self.contraction.depth[0].extent
         return 1
 
-    @cached_property
+    @property
     def inner_depth(self) -> int:
         return extent(self.contraction.depth[1:])
 
@@ -69,24 +69,24 @@ class TilingPlan:
         """Return the rows that are not walked as one."""
         return extent(self.partition.outer_rows)
 
-    @cached_property
+    @property
     def row_tiles(self) -> int:
         """Return the tiles of rows, which all read each panel."""
         return self.outer_rows * self.partition.tiles
 
-    @cached_property
+    @property
     def outer_columns(self) -> int:
         """Return the columns that are walked one by one."""
         return extent(self.partition.outer_columns)
 
-    @cached_property
+    @property
     def lines(self) -> int:
         """Return the columns that are walked in lines."""
         if self.partition.lines is None:
             return 1
         return self.partition.lines.extent
 
-    @cached_property
+    @property
     def width_vectors(self) -> int:
         """Return the vectors of a line of columns."""
         return -(-self.partition.width // self.tiling.lanes)
@@ -169,23 +169,43 @@ def depth_parts(plan: TilingPlan, vectors: int) -> int:
     smallest = -(-panel_bytes // (plan.target.level2 // 4))
     if smallest >= plan.outer_depth:
         return plan.outer_depth
+    traffic = _memory_traffic(plan)
 
     def moved(parts: int) -> int:
-        return _moved_elements(plan, -(-plan.outer_depth // parts) * plan.inner_depth, parts)
+        return traffic.elements(-(-plan.outer_depth // parts) * plan.inner_depth, parts)
 
     return min(range(smallest, 2 * smallest + 2), key=moved)
 
 
-def _moved_elements(plan: TilingPlan, depth: int, parts: int) -> int:
-    """Return the elements that move where so many parts of depth are summed one after the other."""
+@dataclass(frozen=True)
+class _MemoryTraffic:
+    """What moves between the second cache and memory: elements of the left operand, and results.
+
+    Results move so many times for each part of depth but one; the left operand once for as many
+    columns, of `width_bytes` for each step of depth, as half of the cache holds.
+    """
+
+    left: int
+    results: int
+    result_moves: int
+    width_bytes: int
+    half_cache: int
+
+    def elements(self, depth: int, parts: int) -> int:
+        """Return the elements that move where parts of so much depth are summed one by one."""
+        left_moves = -(-self.width_bytes * depth // self.half_cache)
+        return self.left * left_moves + self.result_moves * self.results * (parts - 1)
+
+
+def _memory_traffic(plan: TilingPlan) -> _MemoryTraffic:
     c = plan.contraction
     rows, width = extent((*c.batch, *c.rows)), extent(c.columns)
     result_moves = plan.tiling.lanes  # results are transposed each time
     if c.columns[-1].target == 1:
         result_moves = 2
     left = min(rows * plan.depth, prod(c.left.buf.shape))
-    left_moves = -(-width * depth * plan.element_bytes // (plan.target.level2 // 2))
-    return left * left_moves + result_moves * rows * width * (parts - 1)
+    width_bytes = width * plan.element_bytes
+    return _MemoryTraffic(left, rows * width, result_moves, width_bytes, plan.target.level2 // 2)
 
 
 def balanced_group(panels: int, largest: int, cores: int) -> int:
