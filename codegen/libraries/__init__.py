@@ -1,7 +1,12 @@
 """Libraries of fast operators, and which matched kernels they can run (design §10).
 
-`EINALG_LIBRARIES` names those that take part, separated by commas. Without it NumPy does, and torch in a process that has
-imported it already: a user who has no torch loses nothing, and nobody waits for an import that was not asked for.
+`EINALG_LIBRARIES` names those that take part, separated by commas. Without it NumPy does, and torch
+in a process that has imported it already: a user who has no torch loses nothing, and nobody waits
+for an import that was not asked for.
+
+A module here binds the operators of one library; it imports `codegen.ir` and `codegen.runtime`,
+and everything above asks `library_kernels`. A new library is a module with its bindings and a row
+of `LIBRARIES`.
 """
 
 from __future__ import annotations
@@ -14,9 +19,6 @@ from dataclasses import dataclass
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
-from typing import Any
-
-import numpy as np
 
 from codegen.libraries import banded, numpy, torch
 from codegen.runtime.protocol import KernelFunction
@@ -31,10 +33,13 @@ Bindings = Mapping[str, Callable[[Kernel, Scope], KernelFunction | None]]
 
 @dataclass(frozen=True)
 class Library:
-    """A Python module and how it runs operators: for each way a name, and a binding for each operator that it has."""
+    """A Python module, and its implementations: for each a name, and its bindings by operator.
+
+    An example of `implementations` is `{"numpy": {"matmul": matmul, "reduce": reduce}}`.
+    """
 
     module: str
-    ways: Mapping[str, Bindings]
+    implementations: Mapping[str, Bindings]
 
 
 LIBRARIES: dict[str, Library] = {
@@ -46,7 +51,7 @@ LIBRARIES: dict[str, Library] = {
 
 
 def names() -> tuple[str, ...]:
-    """The libraries that take part. `CodegenError` where one is named that is not known here.
+    """Return the libraries that take part. `CodegenError` for one that is not known here.
 
     >>> "numpy" in names() or CHOSEN in os.environ
     True
@@ -54,30 +59,36 @@ def names() -> tuple[str, ...]:
     chosen = os.environ.get(CHOSEN)
     if chosen is None:
         return tuple(name for name, library in LIBRARIES.items() if library.module in sys.modules)
-    wanted = dict.fromkeys(name.strip() for name in chosen.split(",") if name.strip())
-    unknown = [name for name in wanted if name not in LIBRARIES]
-    if unknown:
-        raise CodegenError(
-            f"{CHOSEN} names {unknown[0]!r}, which is no library here\n  use some of: {','.join(LIBRARIES)}"
-        )
-    return tuple(name for name in wanted if _is_installed(name))
+    installed: dict[str, None] = {}
+    for name in filter(None, map(str.strip, chosen.split(","))):
+        if name not in LIBRARIES:
+            raise CodegenError(
+                f"{CHOSEN} names {name!r}, which is no library here\n"
+                f"  use some of: {','.join(LIBRARIES)}"
+            )
+        if _is_installed(name):
+            installed[name] = None
+    return tuple(installed)
 
 
 @cache
 def _is_installed(name: str) -> bool:
-    found = find_spec(LIBRARIES[name].module) is not None
-    if not found:
+    is_installed = find_spec(LIBRARIES[name].module) is not None
+    if not is_installed:
         LOG.warning(
             "einalg: %s names %s, which is not installed; pip install 'einalg[%s]'",
             CHOSEN,
             name,
             name,
         )
-    return found
+    return is_installed
 
 
 def versions() -> tuple[str, ...]:
-    """The libraries that take part, each with its version: what a measured choice depends on."""
+    """Return the libraries that take part, each with its version, as `"torch 2.6"`.
+
+    A measured choice depends on these.
+    """
     return tuple(f"{name} {_version(name)}" for name in names())
 
 
@@ -89,17 +100,22 @@ def _version(name: str) -> str:
         return "of unknown version"
 
 
-def ways(kernel: Kernel, scope: Scope) -> dict[str, KernelFunction]:
-    """Every way in which a library runs a kernel, by its name; a library that cannot be asked has none, with a warning."""
-    found: dict[str, KernelFunction] = {}
+def library_kernels(kernel: Kernel, scope: Scope) -> dict[str, KernelFunction]:
+    """Return every library's function for a kernel, by the name of the implementation.
+
+    A library that cannot be asked has none, with a warning.
+    """
+    kernels: dict[str, KernelFunction] = {}
     for name in names():
-        for way, bindings in LIBRARIES[name].ways.items():
+        for implementation, bindings in LIBRARIES[name].implementations.items():
             binding = bindings.get(kernel.op)
+            if binding is None:
+                continue
             try:
-                run = binding(kernel, scope) if binding else None
-            except Exception as error:  # whatever a library raises, there is another way
+                run = binding(kernel, scope)
+            except Exception as error:  # a library may raise anything, and there are others
                 LOG.warning("einalg: %s cannot be asked for %s: %s", name, kernel, error)
-                run = None
+                continue
             if run is not None:
-                found[way] = run
-    return found
+                kernels[implementation] = run
+    return kernels

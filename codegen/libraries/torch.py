@@ -15,7 +15,7 @@ from codegen.ir.scalar import computed_in
 from codegen.ir.window import SpatialAxes, reduction, setting, window
 from codegen.libraries.numpy import POOLS
 from codegen.libraries.operands import Array, OperandView, operand, writable
-from codegen.runtime.foreign_call import called
+from codegen.runtime.foreign_call import call_function
 from einalg.language.ir.dtype_inference import result_dtype
 from einalg.language.ir.kernel import Kernel
 from einalg.language.ir.scope import Scope
@@ -49,7 +49,7 @@ class TorchKernel:
     weights: Tensor = None
 
     def __call__(self, buffers: Mapping[str, Array]) -> None:
-        called(self._run, buffers)
+        call_function(self._run, buffers)
 
     def prepared(self, known: Mapping[str, Array], _: Any) -> TorchKernel:
         """The same call with its weights packed, where they are known."""
@@ -60,7 +60,7 @@ class TorchKernel:
             or any(o.name == last.name for o in self.operands[:-1])
         ):
             return self
-        weights = called(self.pack, tensor(last, known))
+        weights = call_function(self.pack, tensor(last, known))
         assert self.packed is not None
         return replace(self, operands=self.operands[:-1], compute=self.packed, weights=weights)
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from codegen.libraries import ways
-from codegen.program.build import KernelCall
+from codegen.libraries import library_kernels
 from codegen.program.compile import compile_program
 from codegen.program.executable import Executable, FixedKernels
+from codegen.program.generated_code import KernelCall
 from codegen.runtime.protocol import KernelFunction
 from codegen.targets.c.compiler import find_compiler
 from einalg.language.ir.kernel import Kernel
@@ -41,7 +41,7 @@ def as_written(
 
 def _libraries(program: Program, kernels: Sequence[Kernel]) -> list[str]:
     """The ways of libraries in which every operator of a program can be run, in the order in which they are known."""
-    offers = [ways(kernel, program[kernel.output]) for kernel in kernels if not kernel.is_eop]
+    offers = [library_kernels(kernel, program[kernel.output]) for kernel in kernels if not kernel.is_eop]
     return [
         name for name in (offers[0] if offers else ()) if all(name in offer for offer in offers)
     ]
@@ -51,7 +51,7 @@ def _by(name: str, program: Program, kernels: Sequence[Kernel], loops: Executabl
     """The operators by a library, what is between them by generated loops."""
 
     def run(kernel: Kernel) -> KernelFunction:
-        return ways(kernel, program[kernel.output])[name]
+        return library_kernels(kernel, program[kernel.output])[name]
 
     steps = [
         step if kernel.is_eop else KernelCall(kernel.output, name, run(kernel))

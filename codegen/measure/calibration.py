@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from codegen.program.compile import compile_apart, compile_program
+from codegen.program.compile import compile_program, compile_separately
 from codegen.program.executable import Executable
 from codegen.runtime.array_arguments import sample
 from codegen.targets.c.compiler import find_compiler
@@ -62,7 +62,7 @@ def kernel_timers(
     """
     return [
         partial(_seconds, make)
-        for make in compile_apart(
+        for make in compile_separately(
             [(_alone(kernel), [kernel]) for kernel in kernels], target, accuracy
         )
     ]

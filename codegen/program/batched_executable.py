@@ -15,7 +15,7 @@ from typing import Any
 from codegen.program.executable import Executable
 from codegen.runtime.array_arguments import Loader
 from codegen.runtime.call_frame import CallFrame
-from codegen.runtime.foreign_call import called
+from codegen.runtime.foreign_call import call_function
 from codegen.runtime.memory_planning import size_of
 from codegen.targets.c.compiler import COMPILE_TIMEOUT_SECONDS, find_compiler
 from codegen.targets.c.thread_pool import REGIONS, attached
@@ -107,7 +107,11 @@ class BatchedExecutable:
         compiler = find_compiler() if self.one.is_native else None
         return (
             compiler
-            and attached(compiler, compiler.load(REGIONS + SLICES, COMPILE_TIMEOUT_SECONDS), COMPILE_TIMEOUT_SECONDS).slices
+            and attached(
+                compiler,
+                compiler.load(REGIONS + SLICES, COMPILE_TIMEOUT_SECONDS),
+                COMPILE_TIMEOUT_SECONDS,
+            ).slices
         )
 
     @cached_property
@@ -173,7 +177,7 @@ class _BatchLanes:
             ctypes.c_long(size)
             for size in (count, len(self._frames), self._kernels, len(self._offsets))
         ]
-        called(self._function, *sizes[:2], arrays[0], *sizes[2:], *arrays[1:])
+        call_function(self._function, *sizes[:2], arrays[0], *sizes[2:], *arrays[1:])
 
 
 _POINTER = ctypes.sizeof(ctypes.c_void_p)

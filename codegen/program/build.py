@@ -1,442 +1,396 @@
-"""The code of statements: generated, compiled and loaded once, whatever programs they are a part of (design §10).
+"""The code of statements: generated, compiled and loaded once, whatever programs they are in.
 
-What was generated is found again by what it depends on, so that a program whose kernels are known starts without code generation.
+Values in a row, each made by one function (design §10): a `BuildProblem`; the `FusionDecision` of
+`decide_fusion`, which says what becomes one kernel; the `KernelSelection` of `select_kernels`,
+which says what runs each kernel; and the `BuiltProgram` of these. What was generated is found again
+by what it depends on, so that a program whose kernels are known starts without code generation.
 """
 
 from __future__ import annotations
 
-import json
-import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
-from codegen.ir.nodes import Buf, Function
-from codegen.kernels.transpose import transpose_kernel
-from codegen.libraries import ways
-from codegen.lowering.guards import fills_gaps
-from codegen.lowering.lower import lower
-from codegen.lowering.schedule import Schedule
-from codegen.program import generated_kernels
-from codegen.program.deduplicate import KernelSignature, kernel_signature
-from codegen.program.epilogue_fusion import Fused, fused, pairs
-from codegen.runtime.kernel_call import GeneratedKernel, entry
-from codegen.runtime.protocol import GENERATED, KernelFunction
-from codegen.targets.c.compiler import Compiler
-from codegen.targets.c.object_store import Place, loaded, placed
-from codegen.targets.c.source_file import c_source, own_sources
-from codegen.tuning.fingerprint import host_fingerprint
-from codegen.tuning.kernel_choice import by_library, leaves_time, library_for, rivals
-from codegen.tuning.tile_search import TUNINGS
+from codegen.ir.nodes import Function
+from codegen.libraries import library_kernels
+from codegen.program.build_problem import BuildProblem, KernelSource
+from codegen.program.deduplicate import KernelSignature
+from codegen.program.epilogue_fusion import Fused, FusedProgram, fused_program
+from codegen.program.generated_code import (
+    EINALG,
+    NOT_FUSED,
+    GeneratedCode,
+    Implementation,
+    KernelCall,
+    KernelRecord,
+    read_record,
+    store_record,
+    warn_of_damage,
+)
+from codegen.runtime.protocol import KernelFunction
+from codegen.targets.c.object_store import loaded
+from codegen.targets.c.source_file import c_source
+from codegen.tuning.kernel_choice import alternatives, by_library, has_budget, library_for
 from einalg.errors import CodegenError, EinalgError
-from einalg.frontends.graph import unique_name
-from einalg.language.analysis.compile_time import known_ahead
-from einalg.language.ir.kernel import EOP, Kernel
+from einalg.language.ir.kernel import Kernel
 from einalg.language.ir.program import Program
-from einalg.storage.disk_cache import DiskCache
-from einalg.storage.fingerprint import KERNEL_CODE, text_digest
 
-LOG = logging.getLogger("einalg")
-MADE = DiskCache("made", ".json", "generated kernels")
-EINALG = "einalg"  # whose code it is
-APART: Mapping[str, Any] = {}  # what is kept of an operator and its reader that are not one kernel
-_looked: set[str] = set()  # keys of what was in doubt and this process has looked into
+_reviewed: set[str] = set()  # keys of inconclusive records that this process has looked into
 
 
 @dataclass(frozen=True)
-class KernelCall:
-    """The call that runs one kernel, by what that gives."""
+class FusionVerdict:
+    """Whether an operator and its reader become one kernel; `function` where it was generated."""
 
-    output: str
-    library: str
-    run: KernelFunction
+    is_fused: bool
+    is_conclusive: bool = True
+    function: Function | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class FusionDecision:
+    """What becomes one kernel, with the verdict on each pair that was looked at, by its key."""
+
+    problem: BuildProblem
+    fused_program: FusedProgram
+    verdicts: Mapping[str, FusionVerdict]
+
+    @property
+    def kernels(self) -> Sequence[Kernel]:
+        return self.fused_program.kernels
+
+    @cached_property
+    def signatures(self) -> list[KernelSignature]:
+        """What the code of each kernel depends on."""
+        fused = self.fused_program.fused
+        signatures: list[KernelSignature] = []
+        for kernel in self.kernels:
+            if kernel.output in fused:
+                signatures.append(fused[kernel.output].signature)
+            else:
+                signatures.append(self.problem.signatures[kernel.output])
+        return signatures
+
+    @cached_property
+    def keys(self) -> list[str]:
+        """What the record of each kernel is stored under; equal for those that share code."""
+        return list(map(self.problem.key, self.signatures))
+
+    @cached_property
+    def positions(self) -> dict[str, int]:
+        """The position of the first kernel with each key."""
+        positions: dict[str, int] = {}
+        for position, key in enumerate(self.keys):
+            positions.setdefault(key, position)
+        return positions
+
+    @property
+    def is_conclusive(self) -> bool:
+        """Whether another run would decide the same; what is generated now is judged later."""
+        cached = [verdict for verdict in self.verdicts.values() if verdict.function is None]
+        return all(verdict.is_conclusive for verdict in cached)
+
+    def source(self, position: int) -> KernelSource:
+        """Return code for a kernel: that of its operator where there is some, else a loop nest."""
+        kernel = self.kernels[position]
+        if kernel.epilogue is None:
+            return self.problem.source(kernel)
+        verdict = self.verdicts[self.keys[position]]
+        function = verdict.function
+        if function is None:
+            function = self.problem.fused_function(self.fused_program.fused[kernel.output])
+        assert function is not None  # as it was when this kernel was fused
+        return KernelSource(EINALG, function)
+
+    def compile(self, sources: Mapping[str, KernelSource]) -> dict[str, GeneratedCode]:
+        """Compile the code of kernels, by their keys."""
+        codes: dict[str, GeneratedCode] = {}
+        for key, compiled in self.problem.compile(sources).items():
+            source = sources[key]
+            tensors = self.signatures[self.positions[key]].tensors
+            codes[key] = GeneratedCode(
+                source.library, source.function, tensors, compiled.text, compiled.place
+            )
+        return codes
 
 
 @dataclass(frozen=True)
-class Code:
-    """Generated code: whose it is, its function, the names that this has for a unit's tensors, its C file, and its place in a shared object.
+class KernelSelection:
+    """What runs the kernels, by their keys, and whether another run would choose the same."""
 
-    Where the code was found, the function says what it takes, and has no body.
-    """
-
-    name: str
-    function: Function
-    tensors: tuple[str, ...]
-    source: str
-    place: Place
-
-    def entry(
-        self, compiler: Compiler, tensors: Sequence[str], offsets: Mapping[str, int], timeout: float
-    ) -> GeneratedKernel | None:
-        """The call of its function with other tensors in the places of its own; None where its shared object is no longer there."""
-        there = loaded(compiler, self.place, timeout)
-        if there is None:
-            return None
-        names, taken = dict(zip(self.tensors, tensors, strict=True)), set(tensors)
-        for pack in self.function.packs:
-            names[pack.output.name] = unique_name(pack.output.name, taken)
-            taken.add(names[pack.output.name])
-        return entry(there, self.function, self.place[1], names, offsets)
-
-    def record(self) -> dict[str, Any]:
-        taken = {
-            "name": self.name,
-            "tensors": self.tensors,
-            "source": self.source,
-            "place": self.place,
-        }
-        return {**taken, "function": _interface(self.function)}
-
-    @classmethod
-    def from_record(cls, row: Any) -> Code:
-        library, position = row["place"]
-        return cls(
-            str(row["name"]),
-            _function(row["function"]),
-            tuple(map(str, row["tensors"])),
-            str(row["source"]),
-            (str(library), int(position)),
-        )
+    implementations: Mapping[str, Implementation]
+    is_conclusive: bool
 
 
-Way = Code | str  # generated, or the name of a library's
+@dataclass(frozen=True, eq=False)
+class BuiltProgram:
+    """A program whose kernels are built."""
 
+    decision: FusionDecision
+    selection: KernelSelection
 
-def _interface(function: Function) -> dict[str, Any]:
-    """What a function takes and packs, as JSON values."""
-    buffers = [[b.name, b.shape, b.dtype, b.space] for b in (*function.inputs, function.output)]
-    return {
-        "name": function.name,
-        "buffers": buffers,
-        "packs": [_interface(pack) for pack in function.packs],
-    }
+    @property
+    def program(self) -> Program:
+        """The flat program, with a statement for each kernel."""
+        return self.decision.fused_program.program
 
-
-def _function(row: Any) -> Function:
-    *inputs, output = (
-        Buf(str(name), tuple(map(int, shape)), str(dtype), str(space))
-        for name, shape, dtype, space in row["buffers"]
-    )
-    return Function(
-        str(row["name"]),
-        tuple(inputs),
-        output,
-        (),
-        "",
-        tuple(_function(pack) for pack in row["packs"]),
-    )
-
-
-def state(compiler: Compiler, schedule: Schedule) -> str:
-    """What all code depends on besides its statement."""
-    fingerprint = host_fingerprint(KERNEL_CODE, compiler)
-    return fingerprint.key(TUNINGS.entries_digest(), repr(schedule))
-
-
-class KernelBuilder:
-    """A flat program whose kernels become steps. `is_settled` says that another run would choose the same."""
-
-    def __init__(
-        self,
-        program: Program,
-        kernels: Sequence[Kernel],
-        compiler: Compiler,
-        schedule: Schedule,
-        timeout: float,
-    ):
-        self.compiler, self.schedule, self.timeout = compiler, schedule, timeout
-        self.known = dict(program.statements)
-        kernels = [
-            _as_eop(kernel) if fills_gaps(self.known[kernel.output], self.known) else kernel
-            for kernel in kernels
-        ]
-        self.ahead = known_ahead(program)
-        self.machine = state(compiler, schedule)
-        self.is_settled = True
-        self.tried = dict[
-            str, tuple[Function | None, bool]
-        ]()  # by the keys of fused kernels: None where they are not; whether that is beyond doubt
-        self.alone = {
-            kernel.output: kernel_signature(kernel, self.known, self.ahead) for kernel in kernels
-        }
-        self.written = dict[
-            str, tuple[str, Function]
-        ]()  # code of kernels that are not fused, by their outputs
-        self.fusible = pairs(program, kernels, self.ahead, lambda kernel: self.alone[kernel.output])
-        self.program, self.left, self.fused = program, list(kernels), dict[str, Fused]()
-
-    def _choose(self) -> None:
-        """What becomes one kernel; a comparison with libraries needs the machine for itself, so that what is compared is compiled before, at once."""
-        self.placed(
-            {k.output: self.code_of(k) for k in self.open() if rivals(k, self.known[k.output])}
-        )
-        self.program, self.left, self.fused = fused(
-            self.program, self.left, self.fusible, self._is_better
-        )
-        self.known = dict(self.program.statements)
-        self.units = [
-            self.fused[k.output].unit if k.output in self.fused else self.alone[k.output]
-            for k in self.left
-        ]
-        self.first: dict[str, int] = {}  # of the statements that need one code, by its key
-        self.keys = [self._key(own) for own in self.units]
-        for k, key in enumerate(self.keys):
-            self.first.setdefault(key, k)
+    @property
+    def implementations(self) -> list[Implementation]:
+        """What runs each kernel."""
+        return [self.selection.implementations[key] for key in self.decision.keys]
 
     def steps(self) -> list[KernelCall]:
-        """A step for each kernel: code that is there, and code that is generated now, compiled together."""
-        self._choose()
-        found: dict[str, Way | None] = {key: self._found(key, k) for key, k in self.first.items()}
-        unknown = {
-            key: self._generated(self.first[key]) for key, way in found.items() if way is None
-        }
-        waiting = dict[str, tuple[str, Function]]()
-        doubtful = set[str]()
-        for key, (name, function) in unknown.items():
-            kernel = self.left[self.first[key]]
-            way, is_settled = (
-                self._library(kernel, function)
-                if kernel.epilogue is None
-                else (None, self.tried.get(key, (None, True))[1])
-            )
-            if way is None:
-                waiting[key] = name, function
+        """Return the call of each kernel."""
+        steps: list[KernelCall] = []
+        for position, implementation in enumerate(self.implementations):
+            kernel = self.decision.kernels[position]
+            if isinstance(implementation, GeneratedCode):
+                library = implementation.library
+                run = self._generated_kernel(implementation, position)
             else:
-                found[key] = way
-            if not is_settled:
-                doubtful.add(key)
-        found |= self._compiled(waiting)
-        for key in unknown:
-            way = found[key]
-            self._keep(
-                key,
-                way.record() if isinstance(way, Code) else {"library": way},
-                key not in doubtful,
-            )
-        self.ways = {key: way for key, way in found.items() if way is not None}
-        return [self._step(k, self.ways[key]) for k, key in enumerate(self.keys)]
+                library = implementation
+                run = self._library_call(kernel, implementation, position)
+            steps.append(KernelCall(kernel.output, library, run))
+        return steps
 
     def record(self) -> dict[str, Any] | None:
-        """The steps as JSON values, for `codegen.program.restore`; None where another run may choose other ones."""
-        if not self.is_settled:
+        """Return the steps as JSON values, for `codegen.program.restore`.
+
+        None where another run may choose other ones.
+        """
+        if not (self.decision.is_conclusive and self.selection.is_conclusive):
             return None
-        codes = {key: way.record() for key, way in self.ways.items() if isinstance(way, Code)}
-        products = {name: pair.product.output for name, pair in self.fused.items()}
-        steps = [
-            {
-                "output": kernel.output,
-                "product": products.get(kernel.output),
-                "library": None if key in codes else self.ways[key],
-            }
-            | (
-                {"code": key, "tensors": own.tensors, "offsets": own.offsets}
-                if key in codes
-                else {}
-            )
-            for kernel, own, key in zip(self.left, self.units, self.keys)
-        ]
-        return {"state": self.machine, "codes": codes, "steps": steps}
+        codes: dict[str, Any] = {}
+        steps: list[dict[str, Any]] = []
+        for position, implementation in enumerate(self.implementations):
+            key = self.decision.keys[position]
+            if isinstance(implementation, GeneratedCode) and key not in codes:
+                codes[key] = implementation.record()
+            steps.append(self._step_record(position, implementation))
+        return {"state": self.decision.problem.state, "codes": codes, "steps": steps}
 
     def kernels(self) -> list[Kernel]:
-        """The kernels, those that are generated with their source."""
-        ways = [self.ways[key] for key in self.keys]
-        return [
-            replace(kernel, source=way.source) if isinstance(way, Code) else kernel
-            for kernel, way in zip(self.left, ways)
-        ]
+        """Return the kernels, those that are generated with their source."""
+        kernels: list[Kernel] = []
+        for kernel, implementation in zip(self.decision.kernels, self.implementations):
+            if isinstance(implementation, GeneratedCode):
+                kernel = replace(kernel, source=implementation.source)
+            kernels.append(kernel)
+        return kernels
 
     def text(self) -> str:
-        """The C file with all that is generated, each code once."""
-        return c_source([self._generated(k)[1] for k in self.first.values()])
+        """Return the C file with all that is generated, each code once."""
+        positions = self.decision.positions.values()
+        return c_source([self.decision.source(position).function for position in positions])
 
-    def open(self) -> list[Kernel]:
-        """Kernels as they are before any becomes one with another, of which nothing is kept: one for each code."""
-        within = [pair for some in self.fusible.values() for pair in some]
-        products = {pair.product.output for pair in within}
-        asked = {
-            self._key(pair.unit): pair.product for pair in reversed(within)
-        }  # the first of those with one key
-        asked |= {
-            self._key(self.alone[kernel.output]): kernel
-            for kernel in reversed(self.left)
-            if kernel.output not in products
-        }
-        return [kernel for key, kernel in asked.items() if MADE.read(key) is None]
+    def generated_kernel(self, name: str) -> KernelFunction:
+        """Return the generated code of a statement that a library fails to run."""
+        outputs = [kernel.output for kernel in self.decision.kernels]
+        return self._fallback(outputs.index(name))
 
-    def _key(self, own: KernelSignature) -> str:
-        """What the code of a statement is kept under."""
-        return text_digest("made", self.machine, repr(own.key))
+    def _fallback(self, position: int) -> KernelFunction:
+        key = self.decision.keys[position]
+        first = self.decision.positions[key]
+        (code,) = self.decision.compile({key: self.decision.source(position)}).values()
+        return self._generated_kernel(code, first)
 
-    def _is_better(self, pair: Fused) -> bool:
-        """Whether an operator and its reader are one kernel: where no library is faster for the operator."""
-        key = self._key(pair.unit)
-        if key not in self.tried:
-            row = self._kept(key)
-            if row is not None:
-                return row != APART
-            self.tried[key] = function, is_settled = self._tried(pair)
-            if function is None:
-                self._keep(key, APART, is_settled)
-        return self.tried[key][0] is not None
-
-    def _tried(self, pair: Fused) -> tuple[Function | None, bool]:
-        """The function of an operator with its reader, None where there is none or a library is faster; and whether that is beyond doubt."""
-        function, scope = self._of_pair(pair), self.known[pair.product.output]
-        if function is None or not rivals(pair.product, scope):
-            return function, True
-        name, is_settled = self._library(pair.product, self.code_of(pair.product)[1])
-        return function if name is None else None, is_settled
-
-    def _of_pair(self, pair: Fused) -> Function | None:
-        assert pair.product.scope is not None
-        return generated_kernels.function(
-            pair.product, pair.product.scope, self.ahead, (pair.kernel.output, pair.scope)
+    def _generated_kernel(self, code: GeneratedCode, position: int) -> KernelFunction:
+        problem = self.decision.problem
+        signature = self.decision.signatures[position]
+        kernel = code.kernel(
+            problem.compiler, signature.tensors, signature.offsets, problem.timeout
         )
-
-    def _found(self, key: str, k: int) -> Way | None:
-        """What was kept for a statement under its key; None where that is not there, or what it needs."""
-        row = self._kept(key)
-        if not row or "library" in row:
-            return (
-                name
-                if row and (name := str(row["library"])) in ways(self.left[k], self.units[k].scope)
-                else None
-            )
-        try:
-            code = Code.from_record(row)
-        except (ValueError, TypeError, KeyError, AttributeError) as error:
-            _warn(error)
-            return None
-        return code if loaded(self.compiler, code.place, self.timeout) else None
-
-    def _generated(self, k: int) -> tuple[str, Function]:
-        """Code for a statement: that of its operator where there is some, else a loop nest."""
-        kernel = self.left[k]
-        if kernel.epilogue is None:
-            return self.code_of(kernel)
-        known, _ = self.tried.get(self.keys[k], (None, True))
-        function = known or self._of_pair(self.fused[kernel.output])
-        assert function is not None  # as it was when this kernel was fused
-        return EINALG, function
-
-    def code_of(self, kernel: Kernel) -> tuple[str, Function]:
-        """Code for a kernel that is not fused."""
-        name = kernel.output
-        if name not in self.written:
-            scope = self.alone[name].scope
-            function = (
-                generated_kernels.function(kernel, scope, self.ahead) if kernel.op != EOP else None
-            )
-            own = (
-                function
-                or transpose_kernel(name, scope)
-                or lower(name, scope, self.known, self.schedule)
-            )
-            self.written[name] = EINALG if function else GENERATED, own
-        return self.written[name]
-
-    def _library(self, kernel: Kernel, function: Function) -> tuple[str | None, bool]:
-        """The library's way that is faster than the generated function, if one is, and whether that is beyond doubt."""
-        return library_for(
-            kernel,
-            self.known[kernel.output],
-            function,
-            self.ahead,
-            self._flagged(function),
-            self.timeout,
-        )
-
-    def _flagged(self, function: Function) -> Compiler:
-        """Integers of a user wrap round on overflow, which C leaves undefined otherwise."""
-        whole = any(b.dtype[0] in "iu" for b in (*function.inputs, function.output))
-        return self.compiler.with_flags("-fwrapv") if whole else self.compiler
-
-    def _compiled(self, waiting: Mapping[str, tuple[str, Function]]) -> dict[str, Code]:
-        """The code of functions by key, those for which the compiler has the same flags together."""
-        places = self.placed(waiting)
-        return {
-            key: Code(name, function, self.units[self.first[key]].tensors, *places[key])
-            for key, (name, function) in waiting.items()
-        }
-
-    def placed(self, waiting: Mapping[str, tuple[str, Function]]) -> dict[str, tuple[str, Place]]:
-        """The sources of functions, by key, and where they lie."""
-        found: dict[str, tuple[str, Place]] = {}
-        for compiler in dict.fromkeys(self._flagged(function) for _, function in waiting.values()):
-            chosen = {
-                key: function
-                for key, (_, function) in waiting.items()
-                if self._flagged(function) == compiler
-            }
-            sources = own_sources(list(chosen.values()))
-            found |= zip(
-                chosen, zip(sources, placed(compiler, list(chosen.values()), sources, self.timeout))
-            )
-        return found
-
-    def _step(self, k: int, way: Way) -> KernelCall:
-        kernel = self.left[k]
-        if isinstance(way, Code):
-            return KernelCall(kernel.output, way.name, self._entry(way, self.units[k]))
-        return KernelCall(
-            kernel.output,
-            way,
-            by_library(kernel, self.known[kernel.output], way, lambda: self.instead(kernel.output)),
-        )
-
-    def _entry(self, code: Code, own: KernelSignature) -> KernelFunction:
-        found = code.entry(self.compiler, own.tensors, own.offsets, self.timeout)
-        if found is None:
+        if kernel is None:
             raise CodegenError(
-                "the compiled kernels vanished from the cache while they were loaded\n  try it again"
+                "the compiled kernels vanished from the cache while they were loaded\n"
+                "  try it again"
             )
-        return found
+        return kernel
 
-    def instead(self, name: str) -> KernelFunction:
-        """The generated code of a statement that a library fails to run."""
-        k = next(k for k, kernel in enumerate(self.left) if kernel.output == name)
-        (code,) = self._compiled({self.keys[k]: self._generated(k)}).values()
-        return self._entry(code, self.units[self.first[self.keys[k]]])
+    def _library_call(self, kernel: Kernel, library: str, position: int) -> KernelFunction:
+        scope = self.decision.problem.scopes[kernel.output]
+        return by_library(kernel, scope, library, lambda: self._fallback(position))
 
-    def _kept(self, key: str) -> Mapping[str, Any] | None:
-        """What is kept under a key; None where that is nothing, or in doubt while there is time to look into it once more."""
-        try:
-            row, is_settled = json.loads(MADE.read(key) or b"[null, true]")
-            row = None if row is None else dict(row)
-        except (ValueError, TypeError) as error:
-            _warn(error)
-            return None
-        if row is None or not (is_settled or key in _looked or not leaves_time()):
-            return None
-        self.is_settled = self.is_settled and is_settled
-        return row
-
-    def _keep(self, key: str, row: Mapping[str, Any], is_settled: bool) -> None:
-        self.is_settled = self.is_settled and is_settled
-        _looked.add(key)
-        MADE.replace(key, json.dumps([row, is_settled]).encode())
+    def _step_record(self, position: int, implementation: Implementation) -> dict[str, Any]:
+        output = self.decision.kernels[position].output
+        fused = self.decision.fused_program.fused.get(output)
+        step: dict[str, Any] = {"output": output, "product": None, "library": None}
+        if fused is not None:
+            step["product"] = fused.product.output
+        if isinstance(implementation, GeneratedCode):
+            signature = self.decision.signatures[position]
+            step["code"] = self.decision.keys[position]
+            step["tensors"] = signature.tensors
+            step["offsets"] = signature.offsets
+        else:
+            step["library"] = implementation
+        return step
 
 
-def compile_together(makings: Sequence[KernelBuilder]) -> None:
-    """Compile what nothing is kept of, for programs that are made with the same compiler; what fails is told to whoever needs it."""
-    waiting = dict[str, tuple[str, Function]]()
-    for number, making in enumerate(makings):
+def build(problem: BuildProblem) -> BuiltProgram:
+    """Build the kernels of a program: those that are known, and others, compiled together now."""
+    decision = decide_fusion(problem)
+    return BuiltProgram(decision, select_kernels(decision))
+
+
+def compile_together(problems: Sequence[BuildProblem]) -> None:
+    """Compile what no record is of, for programs that are built with the same compiler later.
+
+    What fails is reported to whoever builds it.
+    """
+    sources: dict[str, KernelSource] = {}
+    for number, problem in enumerate(problems):
         with suppress(EinalgError):
-            waiting |= {
-                f"{number}.{kernel.output}": making.code_of(kernel) for kernel in making.open()
-            }
-    with suppress(EinalgError):
-        for making in makings[:1]:
-            making.placed(waiting)
+            for kernel in problem.uncached_kernels():
+                sources[f"{number}.{kernel.output}"] = problem.source(kernel)
+    if problems:
+        with suppress(EinalgError):
+            problems[0].compile(sources)
 
 
-def _as_eop(kernel: Kernel) -> Kernel:
-    """A kernel as an eOperator, whatever operator it is."""
-    return Kernel(EOP, kernel.sizes, kernel.inputs, kernel.output, scope=kernel.scope)
+def decide_fusion(problem: BuildProblem) -> FusionDecision:
+    """Decide which operators and readers become one kernel.
+
+    A comparison with libraries needs the machine for itself, so what is compared is compiled
+    before, at once.
+    """
+    compared: dict[str, KernelSource] = {}
+    for kernel in problem.uncached_kernels():
+        if alternatives(kernel, problem.scopes[kernel.output]):
+            compared[kernel.output] = problem.source(kernel)
+    problem.compile(compared)
+    verdicts: dict[str, FusionVerdict] = {}
+
+    def is_better(pair: Fused) -> bool:
+        key = problem.key(pair.signature)
+        if key not in verdicts:
+            verdicts[key] = _fusion_verdict(problem, pair, key)
+        return verdicts[key].is_fused
+
+    program = fused_program(problem.program, problem.kernels, problem.fusible, is_better)
+    return FusionDecision(problem, program, verdicts)
 
 
-def _warn(error: Exception) -> None:
-    LOG.warning(
-        "einalg: a generated kernel in the cache is damaged (%s); it is generated again", error
+def select_kernels(decision: FusionDecision) -> KernelSelection:
+    """Select what runs each kernel, and store it: libraries where these are faster.
+
+    All that is generated is compiled together.
+    """
+    implementations: dict[str, Implementation] = {}
+    sources: dict[str, KernelSource] = {}
+    is_conclusive: dict[str, bool] = {}
+    for key, position in decision.positions.items():
+        record = _usable_record(key)
+        implementation = record and _cached_implementation(decision, record, position)
+        if record and implementation:
+            implementations[key], is_conclusive[key] = implementation, record.is_conclusive
+    unknown = [key for key in decision.positions if key not in implementations]
+    for key in unknown:
+        sources[key] = decision.source(decision.positions[key])
+    for key in unknown:
+        library, is_conclusive[key] = _faster_library(decision, key, sources[key].function)
+        if library is not None:
+            implementations[key] = library
+            del sources[key]
+    implementations.update(decision.compile(sources))
+    for key in unknown:
+        row = _implementation_record(implementations[key])
+        _store_reviewed(key, KernelRecord(row, is_conclusive[key]))
+    return KernelSelection(implementations, all(is_conclusive.values()))
+
+
+def _fusion_verdict(problem: BuildProblem, pair: Fused, key: str) -> FusionVerdict:
+    """Say whether an operator and its reader are one kernel: where no library is faster."""
+    record = _usable_record(key)
+    if record is not None:
+        return FusionVerdict(record.row != NOT_FUSED, record.is_conclusive)
+    product = pair.product
+    function = problem.fused_function(pair)
+    is_conclusive = True
+    if function is not None and alternatives(product, problem.scopes[product.output]):
+        library, is_conclusive = _compare_libraries(
+            problem, product, problem.source(product).function
+        )
+        if library is not None:
+            function = None
+    if function is None:
+        _store_reviewed(key, KernelRecord(NOT_FUSED, is_conclusive))
+    return FusionVerdict(function is not None, is_conclusive, function)
+
+
+def _faster_library(
+    decision: FusionDecision, key: str, function: Function
+) -> tuple[str | None, bool]:
+    """Return the library that is faster than a kernel's function, and whether that is conclusive.
+
+    A fused kernel was compared when it was fused.
+    """
+    kernel = decision.kernels[decision.positions[key]]
+    if kernel.epilogue is not None:
+        return None, decision.verdicts[key].is_conclusive
+    return _compare_libraries(decision.problem, kernel, function)
+
+
+def _compare_libraries(
+    problem: BuildProblem, kernel: Kernel, function: Function
+) -> tuple[str | None, bool]:
+    return library_for(
+        kernel,
+        problem.scopes[kernel.output],
+        function,
+        problem.constants,
+        problem.compiler_for(function),
+        problem.timeout,
     )
+
+
+def _cached_implementation(
+    decision: FusionDecision, record: KernelRecord, position: int
+) -> Implementation | None:
+    """Return what a record names; None where that is not there, or what it needs."""
+    row = record.row
+    if not row:
+        return None
+    if "library" in row:
+        name = str(row["library"])
+        scope = decision.signatures[position].scope
+        return _if_among(name, library_kernels(decision.kernels[position], scope))
+    try:
+        code = GeneratedCode.from_record(row)
+    except (ValueError, TypeError, KeyError, AttributeError) as error:
+        warn_of_damage(error)
+        return None
+    problem = decision.problem
+    if not loaded(problem.compiler, code.place, problem.timeout):
+        return None
+    return code
+
+
+def _if_among(name: str, names: Collection[str]) -> str | None:
+    if name in names:
+        return name
+    return None
+
+
+def _implementation_record(implementation: Implementation) -> Mapping[str, Any]:
+    if isinstance(implementation, GeneratedCode):
+        return implementation.record()
+    return {"library": implementation}
+
+
+def _usable_record(key: str) -> KernelRecord | None:
+    """Return a record; None for one in doubt while there is time to look into it once more."""
+    record = read_record(key)
+    if record is None or record.is_conclusive:
+        return record
+    if key in _reviewed or not has_budget():
+        return record
+    return None
+
+
+def _store_reviewed(key: str, record: KernelRecord) -> None:
+    _reviewed.add(key)
+    store_record(key, record)

@@ -34,14 +34,14 @@ from codegen.targets.cuda.lowering.schedule import CUDA_DEFAULT, CudaSchedule
 from codegen.targets.cuda.text.geometry import launch
 from codegen.targets.cuda.text.printer import cuda_source
 from codegen.tuning.cuda_kernel_choice import chosen, fastest
-from codegen.tuning.kernel_choice import LEAST_POINTS, inputs_for, points
+from codegen.tuning.kernel_choice import POLICY, inputs_for, points
 from einalg.errors import CodegenError
 from einalg.language.ir.kernel import EOP, Kernel
 from einalg.language.ir.program import Program, statement_tensor
 from einalg.language.ir.scope import Scope
 
 LOG = logging.getLogger("einalg")
-Take = Callable[[Driver, int], Memory]  # where the memory of some bytes comes from
+Allocate = Callable[[Driver, int], Memory]  # where the memory of some bytes comes from
 Assemble = Callable[[str, int], bytes]  # CUDA text and compute capability -> machine code
 
 
@@ -300,7 +300,7 @@ class _Device:
         name, scope = kernel.output, self.program[kernel.output]
         found = (
             self.parts.libraries(kernel, scope, self.parts.schedule)
-            if kernel.op != EOP and points(scope) >= LEAST_POINTS
+            if kernel.op != EOP and points(scope) >= POLICY.min_library_points
             else {}
         )
         best = chosen(lambda: self.fastest(name, scope, found), str(kernel)) if found else None
@@ -337,14 +337,14 @@ class _Device:
                     prod(function.output.shape) * device_dtype(function.output.dtype).itemsize,
                 )
 
-    def upload(self, array: Any, dtype: str, take: Take = allocate) -> Memory:
+    def upload(self, array: Any, dtype: str, take: Allocate = allocate) -> Memory:
         array = to_device(array, dtype)
         memory = take(self.driver, array.nbytes)
         if array.size:
             self.driver.upload(memory.address, array)
         return memory
 
-    def allocate_result(self, name: str, memory: dict[str, Any], take: Take = allocate) -> None:
+    def allocate_result(self, name: str, memory: dict[str, Any], take: Allocate = allocate) -> None:
         scope = self.program[name]
         memory[name] = take(self.driver, prod(scope.shape) * device_dtype(scope.dtype).itemsize)
 

@@ -41,7 +41,7 @@ def kernel_signature(
     scope, offsets = known[kernel.output], dict[str, int]()
     holes = {name: known[name] for name in scope.tensors if name in known and known[name].where}
     if kernel.op == EOP:
-        scope, offsets = _sliced(scope, holes)
+        scope, offsets = _with_slices(scope, holes)
     order = _ordered(scope, ahead)
     labels = {name: f"A{k}" for k, name in enumerate(order)}
     tensors = {
@@ -103,7 +103,7 @@ def _text(value: Any) -> str:
     return repr(dict(value)) if isinstance(value, Mapping) else repr(value)
 
 
-def _sliced(scope: Scope, holes: Collection[str]) -> tuple[Scope, dict[str, int]]:
+def _with_slices(scope: Scope, holes: Collection[str]) -> tuple[Scope, dict[str, int]]:
     """The scope with those tensors that are read at fixed first subscripts without these axes, and where they begin, in bytes."""
     fixed: dict[str, set[tuple[int, ...]]] = {}
     for access in accesses(scope.body):

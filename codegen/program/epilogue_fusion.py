@@ -14,123 +14,141 @@ from einalg.language.ir.scope import Scope
 
 @dataclass(frozen=True)
 class Fused:
-    """`product` as it is matched, and the one statement that reads its results: `kernel` computes both.
+    """An operator, `product`, and the one statement that reads its results: `kernel` computes both.
 
-    `unit` is what code of it depends on, and `scope` the statement as this code sees it.
+    `signature` is what code of it depends on, and `scope` the statement as this code sees it.
     """
 
     product: Kernel
     kernel: Kernel
     scope: Scope
-    unit: KernelSignature
+    signature: KernelSignature
 
 
-def pairs(
+@dataclass(frozen=True)
+class FusedProgram:
+    """A flat program in which some operators and their readers are one kernel, by its output."""
+
+    program: Program
+    kernels: tuple[Kernel, ...]
+    fused: Mapping[str, Fused]
+
+
+def fusible_pairs(
     program: Program,
     kernels: Sequence[Kernel],
-    ahead: Collection[str],
-    unit_of: Callable[[Kernel], KernelSignature],
+    constants: Collection[str],
+    signatures: Mapping[str, KernelSignature],
 ) -> dict[str, list[Fused]]:
-    """For statements of a flat program, by their names, the operators that can be one kernel with them, the best place for it first.
+    """Return the operators that can be one kernel with a statement, by that statement's name.
 
-    `ahead` names what is known before a run, which stays as it is.
+    The best place for it comes first. `constants` are known before a run, and stay as they are.
     """
-    known, makers = dict(program.statements), {kernel.output: kernel for kernel in kernels}
-    order, readers = {name: k for k, name in enumerate(makers)}, _readers(program)
-
-    def products(kernel: Kernel) -> list[str]:
-        """The operators whose results an eOperator alone reads, the last first."""
-        if not kernel.is_eop or kernel.output in ahead:
-            return []
-        alone = [
-            name
-            for name in known[kernel.output].tensors
-            if name in makers and readers[name] == [kernel.output]
-        ]
-        usable = [
-            name
-            for name in alone
-            if not makers[name].is_eop and name not in program.outputs and name not in ahead
-        ]
-        return sorted(usable, key=lambda name: -order[name])
-
-    found = {
-        kernel.output: [
-            pair
-            for name in products(kernel)
-            if (pair := _pair(makers[name], kernel, known, unit_of))
-        ]
-        for kernel in kernels
-    }
-    return {name: some for name, some in found.items() if some}
+    scopes = dict(program.statements)
+    products = {kernel.output: kernel for kernel in kernels if not kernel.is_eop}
+    positions = {name: position for position, name in enumerate(products)}
+    single_readers = _single_readers(program)
+    pairs: dict[str, list[Fused]] = {}
+    for reader in kernels:
+        if not reader.is_eop or reader.output in constants:
+            continue
+        operands = [name for name in scopes[reader.output].tensors if name in positions]
+        for name in sorted(operands, key=positions.__getitem__, reverse=True):
+            if name in program.outputs or name in constants:
+                continue
+            if single_readers.get(name) != reader.output:
+                continue
+            pair = _pair(products[name], reader, scopes, signatures)
+            if pair is not None:
+                pairs.setdefault(reader.output, []).append(pair)
+    return pairs
 
 
-def fused(
+def fused_program(
     program: Program,
     kernels: Sequence[Kernel],
-    among: Mapping[str, Sequence[Fused]],
+    candidates: Mapping[str, Sequence[Fused]],
     is_better: Callable[[Fused], bool],
-) -> tuple[Program, list[Kernel], dict[str, Fused]]:
-    """A flat program with operators and their readers in one wherever that `is_better`; its kernels; and what is fused, by its output."""
-    chosen = {
-        name: next((pair for pair in some if is_better(pair)), None) for name, some in among.items()
-    }
-    found = {name: pair for name, pair in chosen.items() if pair}
-    if not found:
-        return program, list(kernels), found
-    gone = {pair.product.output for pair in found.values()}
-    scopes = {
-        **dict(program.statements),
-        **{name: pair.kernel.scope for name, pair in found.items()},
-    }
-    kept = [
-        found[kernel.output].kernel if kernel.output in found else kernel
-        for kernel in kernels
-        if kernel.output not in gone
-    ]
-    return (
-        Program([(kernel.output, scopes[kernel.output]) for kernel in kept], program.outputs),
-        kept,
-        found,
-    )
+) -> FusedProgram:
+    """Return a program with operators and their readers in one wherever that `is_better`."""
+    fused: dict[str, Fused] = {}
+    for name, pairs in candidates.items():
+        for pair in pairs:
+            if is_better(pair):
+                fused[name] = pair
+                break
+    if not fused:
+        return FusedProgram(program, tuple(kernels), fused)
+    products = {pair.product.output for pair in fused.values()}
+    scopes = dict(program.statements)
+    statements: list[tuple[str, Scope]] = []
+    remaining: list[Kernel] = []
+    for kernel in kernels:
+        name = kernel.output
+        if name in products:
+            continue
+        if name in fused:
+            kernel = fused[name].kernel
+            assert kernel.scope is not None
+            scopes[name] = kernel.scope
+        remaining.append(kernel)
+        statements.append((name, scopes[name]))
+    return FusedProgram(Program(statements, program.outputs), tuple(remaining), fused)
 
 
-def _readers(program: Program) -> Mapping[str, list[str]]:
-    """The statements that read each tensor."""
-    found: dict[str, list[str]] = {}
+def _single_readers(program: Program) -> dict[str, str]:
+    """Return the statement that alone reads a tensor, for each tensor that only one reads."""
+    readers: dict[str, list[str]] = {}
     for output, scope in program.statements:
         for name in scope.tensors:
-            found.setdefault(name, []).append(output)
-    return found
+            readers.setdefault(name, []).append(output)
+    return {name: outputs[0] for name, outputs in readers.items() if len(outputs) == 1}
 
 
 def _pair(
     product: Kernel,
     reader: Kernel,
-    known: Mapping[str, Scope],
-    unit_of: Callable[[Kernel], KernelSignature],
+    scopes: Mapping[str, Scope],
+    signatures: Mapping[str, KernelSignature],
 ) -> Fused | None:
-    """Two kernels as one.
+    """Return two kernels as one.
 
-    None where one of them knows of points without a value, or both read a tensor, one of them a part of it.
+    None where one of them knows of points without a value, or both read a tensor, one of them a
+    part of it.
     """
     name = product.output
-    if fills_gaps(known[reader.output], known):
+    if scopes[name].where or fills_gaps(scopes[reader.output], scopes):
         return None
-    one, two = unit_of(product), unit_of(reader)
-    if known[name].where or two.offsets.keys() & set(one.tensors) - {name} or two.offsets.get(name):
+    first, second = signatures[name], signatures[reader.output]
+    if second.offsets.get(name) or second.offsets.keys() & set(first.tensors) - {name}:
         return None
-    tensors = dict.fromkeys(
-        t for t in (*one.tensors, *two.tensors) if t not in (name, reader.output)
-    )
-    scope = substitute_tensors(known[reader.output], {name: known[name]})
-    places = tuple(one.tensors.index(t) if t in one.tensors else -1 for t in two.tensors)
-    offsets = {t: offset for t, offset in two.offsets.items() if t != name}
-    own = KernelSignature(
-        ("fused", one.key, two.key, places), (*tensors, reader.output), scope, offsets
-    )
-    inputs = (*product.inputs, *(t for t in tensors if t not in product.inputs))
+    signature = _joint_signature(name, reader.output, scopes, signatures)
+    inputs = list(product.inputs)
+    inputs += [tensor for tensor in signature.tensors[:-1] if tensor not in product.inputs]
     kernel = replace(
-        product, inputs=inputs, output=reader.output, scope=scope, epilogue=known[reader.output]
+        product,
+        inputs=tuple(inputs),
+        output=reader.output,
+        scope=signature.scope,
+        epilogue=scopes[reader.output],
     )
-    return Fused(replace(product, scope=known[name]), kernel, two.scope, own)
+    return Fused(replace(product, scope=scopes[name]), kernel, second.scope, signature)
+
+
+def _joint_signature(
+    product: str,
+    reader: str,
+    scopes: Mapping[str, Scope],
+    signatures: Mapping[str, KernelSignature],
+) -> KernelSignature:
+    """Return what the code of an operator with its reader depends on."""
+    first, second = signatures[product], signatures[reader]
+    tensors = dict.fromkeys((*first.tensors, *second.tensors))
+    del tensors[product]
+    tensors.pop(reader, None)
+    scope = substitute_tensors(scopes[reader], {product: scopes[product]})
+    positions = {name: position for position, name in enumerate(first.tensors)}
+    places = tuple(positions.get(name, -1) for name in second.tensors)
+    offsets = {name: offset for name, offset in second.offsets.items() if name != product}
+    key = ("fused", first.key, second.key, places)
+    return KernelSignature(key, (*tensors, reader), scope, offsets)

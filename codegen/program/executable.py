@@ -15,14 +15,14 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from codegen.program.build import EINALG, KernelCall
+from codegen.program.generated_code import EINALG, KernelCall
 from codegen.runtime.array_arguments import Loader, load, loaded, sample
 from codegen.runtime.c_dispatch import OnAddresses
 from codegen.runtime.call_frame import CallFrame, MemoryPlan, PlannedStep, plan
 from codegen.runtime.kernel_call import GeneratedKernel
 from codegen.runtime.protocol import GENERATED, Buffers, Packed, prepared
 from einalg.errors import CodegenError, ShapeError
-from einalg.language.analysis.compile_time import settled
+from einalg.language.analysis.compile_time import compile_time_statements
 from einalg.language.ir.dtypes import numpy_dtype
 from einalg.language.ir.kernel import Kernel
 from einalg.language.ir.program import Program, require_names, statement_tensor
@@ -79,7 +79,7 @@ class Executable:
         self.program, self.target = program, target
         self._steps, self._of = tuple(steps), made
         self._bound = {name: array for name, array in bound.items() if name in program.tensors}
-        self._done = settled(program, lambda t: t.name in self._bound)
+        self._done = compile_time_statements(program, lambda t: t.name in self._bound)
         self._done -= {step.output for step in steps if step.library == NUMPY}
         self._shapes = {
             name: (scope.shape, numpy_dtype(scope.dtype))

@@ -91,4 +91,6 @@ def contraction(kernel: Kernel, scope: Scope, ahead: Collection[str] = ()) -> Co
 
 def written(way: Contraction, tiling: Tiling, scope: Scope) -> Function:
     """A contraction with the numbers of its loop nest as a function."""
-    return contraction_function(way, tiling, str(scope), pays(way.work, way.left.buf, way.right.buf))
+    return contraction_function(
+        way, tiling, str(scope), pays(way.work, way.left.buf, way.right.buf)
+    )

@@ -1,4 +1,7 @@
-"""Compiled programs as records: what runs a program is found again without its statements being read or generated (design §10)."""
+"""Compiled programs as records: what runs a program is found again by what it was built of.
+
+No statement is read or generated for that (design §10).
+"""
 
 from __future__ import annotations
 
@@ -7,9 +10,11 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from codegen.libraries import ways
+from codegen.libraries import library_kernels
 from codegen.lowering.schedule import DEFAULT
-from codegen.program.build import Code, KernelBuilder, KernelCall, state
+from codegen.program.build import BuiltProgram, build
+from codegen.program.build_problem import BuildProblem, build_state
+from codegen.program.generated_code import GeneratedCode, KernelCall
 from codegen.runtime.protocol import KernelFunction
 from codegen.targets.c.compiler import COMPILE_TIMEOUT_SECONDS, Compiler
 from codegen.tuning.kernel_choice import by_library
@@ -20,9 +25,12 @@ from einalg.language.ir.scope import LazyBody, Scope
 KernelOf = Callable[[str, Scope], Kernel]
 
 
-@dataclass
+@dataclass(frozen=True)
 class RestoredProgram:
-    """A record of `KernelBuilder.record` with the flat program of which it was made, and what gives the kernel of a statement."""
+    """A record of `BuiltProgram.record`, and the flat program that it was made of.
+
+    `kernel_of` gives the kernel of a statement.
+    """
 
     row: Mapping[str, Any]
     whole: Program
@@ -30,70 +38,80 @@ class RestoredProgram:
     compiler: Compiler
 
     @cached_property
-    def again(self) -> KernelBuilder:
-        """The same made of the statements: for what is not kept."""
+    def rebuilt(self) -> BuiltProgram:
+        """The program built of its statements, for what the record does not hold."""
         kernels = [self.kernel_of(name, scope) for name, scope in self.whole.statements]
-        making = KernelBuilder(self.whole, kernels, self.compiler, DEFAULT, COMPILE_TIMEOUT_SECONDS)
-        making.steps()
-        return making
+        return build(
+            BuildProblem.of(self.whole, kernels, self.compiler, DEFAULT, COMPILE_TIMEOUT_SECONDS)
+        )
 
     @cached_property
     def program(self) -> Program:
         """The statements that are left where some are one kernel with others."""
-        scopes = [
-            (step["output"], self._scope(step["output"], step["product"]))
-            for step in self.row["steps"]
-        ]
-        return Program(scopes, self.whole.outputs)
+        statements: list[tuple[str, Scope]] = []
+        for step in self.row["steps"]:
+            name = step["output"]
+            statements.append((name, self._scope(name, step["product"])))
+        return Program(statements, self.whole.outputs)
 
     def kernels(self) -> Sequence[Kernel]:
-        return self.again.kernels()
+        return self.rebuilt.kernels()
 
     def text(self) -> str:
-        return self.again.text()
+        return self.rebuilt.text()
 
     def record(self) -> Mapping[str, Any]:
         return self.row
 
     def steps(self) -> list[KernelCall] | None:
-        """What runs the program; None where the record is of another state, or something that it needs is no longer there."""
-        if self.row["state"] != state(self.compiler, DEFAULT):
+        """Return the calls that run the program.
+
+        None where the record is of another state, or something that it needs is no longer there.
+        """
+        if self.row["state"] != build_state(self.compiler, DEFAULT):
             return None
-        codes = {key: Code.from_record(code) for key, code in self.row["codes"].items()}
-        found = []
-        for step in self.row["steps"]:
-            code = codes.get(step.get("code"))
-            run = (
-                self._generated(code, step)
-                if code
-                else self._by_library(step["output"], step["library"])
-            )
-            if run is None:
+        codes: dict[str, GeneratedCode] = {}
+        for key, row in self.row["codes"].items():
+            codes[key] = GeneratedCode.from_record(row)
+        steps: list[KernelCall] = []
+        for row in self.row["steps"]:
+            step = self._step(row, codes.get(row.get("code")))
+            if step is None:
                 return None
-            found.append(KernelCall(step["output"], code.name if code else step["library"], run))
-        return found
+            steps.append(step)
+        return steps
 
-    def _generated(self, code: Code, step: Mapping[str, Any]) -> KernelFunction | None:
-        return code.entry(self.compiler, step["tensors"], step["offsets"], COMPILE_TIMEOUT_SECONDS)
+    def _step(self, row: Mapping[str, Any], code: GeneratedCode | None) -> KernelCall | None:
+        """Return the call of one kernel; None where what it needs is no longer there."""
+        name = row["output"]
+        if code is None:
+            library = row["library"]
+            run = self._library_call(name, library)
+        else:
+            library = code.library
+            run = code.kernel(
+                self.compiler, row["tensors"], row["offsets"], COMPILE_TIMEOUT_SECONDS
+            )
+        if run is None:
+            return None
+        return KernelCall(name, library, run)
 
-    def _by_library(self, name: str, way: str) -> KernelFunction | None:
+    def _library_call(self, name: str, library: str) -> KernelFunction | None:
         scope = self.whole[name]
         kernel = self.kernel_of(name, scope)
-        return (
-            by_library(kernel, scope, way, lambda: self.again.instead(name))
-            if way in ways(kernel, scope)
-            else None
-        )
+        if library not in library_kernels(kernel, scope):
+            return None
+        return by_library(kernel, scope, library, lambda: self.rebuilt.generated_kernel(name))
 
     def _scope(self, name: str, product: str | None) -> Scope:
-        """A statement, with that for its operator which is one kernel with it."""
+        """Return a statement, with the operator in it that is one kernel with it."""
         scope = self.whole[name]
         if product is None:
             return scope
-        made = self.whole[product]
-        read = {**made.tensors, **scope.tensors}
-        del read[product]
+        operator = self.whole[product]
+        tensors = {**operator.tensors, **scope.tensors}
+        del tensors[product]
         body = LazyBody(
-            lambda: substitute_tensors(scope, {product: made}).body, scope.dtype, read
+            lambda: substitute_tensors(scope, {product: operator}).body, scope.dtype, tensors
         )
         return Scope.with_lazy_body(scope.iterators, scope.where, body)

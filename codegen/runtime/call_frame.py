@@ -9,9 +9,9 @@ from functools import cached_property, partial
 from itertools import groupby
 from typing import Any
 
-from codegen.runtime.foreign_call import Array, called
+from codegen.runtime.foreign_call import Array, call_function
 from codegen.runtime.kernel_call import GeneratedKernel
-from codegen.runtime.memory_planning import Life, planned, reserved, size_of, view
+from codegen.runtime.memory_planning import Lifetime, place_values, reserved, size_of, view
 from codegen.runtime.protocol import KernelFunction
 from einalg.runtime.direct_call import address
 
@@ -37,16 +37,16 @@ class MemoryPlan:
 
 def plan(stages: Sequence[PlannedStep], between: Mapping[str, Kind]) -> MemoryPlan:
     """The memory of a frame."""
-    lives: dict[Any, Life] = {}
+    lives: dict[Any, Lifetime] = {}
     for position, stage in enumerate(stages):
         for name in stage.touched & between.keys():
             first = lives[name].first if name in lives else position
-            lives[name] = Life(first, position, size_of(*between[name]))
+            lives[name] = Lifetime(first, position, size_of(*between[name]))
         for target in _packed(stage):
-            lives[position, target.name] = Life(
+            lives[position, target.name] = Lifetime(
                 position, position, size_of(target.shape, target.dtype)
             )
-    return MemoryPlan(between, *planned(lives))
+    return MemoryPlan(between, *place_values(lives))
 
 
 def _packed(stage: PlannedStep) -> Iterable[Any]:
@@ -76,9 +76,9 @@ class CDispatcher:
 
     def call(self) -> Callable[[], Any]:
         if len(self.functions) == 1:
-            return partial(called, self.functions[0], ctypes.addressof(self.blocks[0]))
+            return partial(call_function, self.functions[0], ctypes.addressof(self.blocks[0]))
         return partial(
-            called, self.sequence, len(self.functions), *map(ctypes.addressof, self.tables)
+            call_function, self.sequence, len(self.functions), *map(ctypes.addressof, self.tables)
         )
 
 

@@ -46,7 +46,7 @@ class ForeignCall:
         self.function.argtypes, self.function.restype = [ctypes.c_void_p], None
 
     def __call__(self, buffers: Mapping[str, Array]) -> None:
-        called(self.function, self.addresses(buffers))
+        call_function(self.function, self.addresses(buffers))
 
     def addresses(
         self, buffers: Mapping[str, Array], later: Collection[str] = ()
@@ -58,7 +58,7 @@ class ForeignCall:
         )
 
 
-def called(function: Callable[..., Any], *arguments: Any) -> Any:
+def call_function(function: Callable[..., Any], *arguments: Any) -> Any:
     """What a function that may use OpenMP's threads returns, in a thread where these exist."""
     worker = getattr(_forked, "worker", None)
     return function(*arguments) if worker is None else worker.submit(function, *arguments).result()

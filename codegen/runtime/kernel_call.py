@@ -73,7 +73,7 @@ class GeneratedKernel:
         return kept[target.name]
 
 
-def entry(
+def generated_kernel(
     library: Any,
     function: Function,
     position: int = 0,

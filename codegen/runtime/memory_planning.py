@@ -12,11 +12,11 @@ import numpy as np
 from einalg.language.ir.dtypes import numpy_dtype
 
 Array = np.ndarray[Any, Any]
-LINE = 64  # bytes of a line of the cache, on which every array begins
+CACHE_LINE_BYTES = 64  # bytes of a line of the cache, on which every array begins
 
 
 @dataclass(frozen=True)
-class Life:
+class Lifetime:
     """The bytes that a value takes, from the step that makes it to the last one that reads it."""
 
     first: int
@@ -35,8 +35,8 @@ def aligned(shape: Sequence[int], dtype: str) -> Array:
 
 def reserved(size: int) -> Array:
     """So many bytes that begin with a line of the cache."""
-    memory = np.zeros(size + LINE, np.uint8)
-    begin = -memory.ctypes.data % LINE
+    memory = np.zeros(size + CACHE_LINE_BYTES, np.uint8)
+    begin = -memory.ctypes.data % CACHE_LINE_BYTES
     return memory[begin : begin + size]
 
 
@@ -49,10 +49,10 @@ def size_of(shape: Sequence[int], dtype: str) -> int:
     return prod(shape) * numpy_dtype(dtype).itemsize
 
 
-def planned(lives: Mapping[Any, Life]) -> tuple[dict[Hashable, int], int]:
+def place_values(lives: Mapping[Any, Lifetime]) -> tuple[dict[Hashable, int], int]:
     """Where every value lies in one block of memory, and the size of that: the largest first, each at the lowest place that is free all its life.
 
-    >>> planned({"T": Life(0, 1, 100), "U": Life(1, 2, 100), "V": Life(2, 3, 60)})
+    >>> place_values({"T": Lifetime(0, 1, 100), "U": Lifetime(1, 2, 100), "V": Lifetime(2, 3, 60)})
     ({'T': 0, 'U': 128, 'V': 0}, 228)
     """
     order = sorted(lives, key=lambda name: (-lives[name].bytes, lives[name].first))
@@ -64,6 +64,6 @@ def planned(lives: Mapping[Any, Life]) -> tuple[dict[Hashable, int], int]:
         for other in beside[np.argsort(begin[beside])]:
             if begin[other] >= offset + life.bytes:
                 break
-            offset = max(offset, -(-int(end[other]) // LINE) * LINE)
+            offset = max(offset, -(-int(end[other]) // CACHE_LINE_BYTES) * CACHE_LINE_BYTES)
         first[k], last[k], begin[k], end[k] = life.first, life.last, offset, offset + life.bytes
     return dict(zip(order, begin.tolist())), int(end.max(initial=0))

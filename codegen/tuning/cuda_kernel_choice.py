@@ -7,7 +7,14 @@ from collections.abc import Callable, Mapping
 
 from codegen.targets.cuda.device.driver import Driver
 from codegen.tuning.fingerprint import CHOICE_CODE
-from codegen.tuning.kernel_choice import Array, Figures, Selection, agreeing, figures, remembered
+from codegen.tuning.kernel_choice import (
+    Array,
+    Figures,
+    Selection,
+    cached_choice,
+    consistent_runs,
+    figures_of,
+)
 from einalg.errors import DeviceError
 from einalg.language.ir.scope import Scope
 from einalg.storage.fingerprint import Fingerprint
@@ -29,7 +36,7 @@ def fastest(
     say what the calls depend on besides the device.
     """
     fingerprint = Fingerprint(CHOICE_CODE, f"{driver.name}\n{driver.sm}")
-    return remembered(
+    return cached_choice(
         fingerprint.key("cuda", *calls, *keys),
         calls,
         lambda: measured(driver, calls, read, scope),
@@ -44,10 +51,10 @@ def measured(
     def attempt(call: Callable[[], None]) -> tuple[Figures, Array]:
         call()
         values = read()
-        return figures([driver.elapsed(call) for _ in range(REPEATS)]), values
+        return figures_of([driver.elapsed(call) for _ in range(REPEATS)]), values
 
     return Selection(
-        agreeing({name: lambda call=call: attempt(call) for name, call in calls.items()}, scope)
+        consistent_runs({name: lambda call=call: attempt(call) for name, call in calls.items()}, scope)
     )
 
 

@@ -1,4 +1,7 @@
-"""Which of several ways to run a kernel is fastest here: measured, kept with its figures, and measured again while these leave doubt (design §10)."""
+"""The fastest of several implementations of a kernel on this machine (design §10).
+
+A choice is measured, stored with its figures, and measured again while these leave doubt.
+"""
 
 from __future__ import annotations
 
@@ -15,17 +18,18 @@ from typing import Any, TypeVar
 import numpy as np
 
 from codegen.ir.nodes import Function
-from codegen.libraries import ways
+from codegen.libraries import library_kernels
 from codegen.libraries.fallback import Fallback
 from codegen.libraries.numpy import POOLS
 from codegen.runtime.array_arguments import Array, sample
-from codegen.runtime.kernel_call import entry
+from codegen.runtime.kernel_call import generated_kernel
 from codegen.runtime.protocol import GENERATED, Buffers, KernelFunction, prepared
 from codegen.targets.c.compiler import Compiler
 from codegen.targets.c.object_store import loaded, placed
 from codegen.targets.c.source_file import own_sources
 from codegen.targets.c.thread_pool import RUNTIME
 from codegen.tuning.fingerprint import CHOICE_CODE, library_versions, thread_settings
+from codegen.tuning.value_comparison import same_values
 from einalg.language.ir.dtypes import numpy_dtype
 from einalg.language.ir.kernel import EOP, Kernel
 from einalg.language.ir.scope import Scope
@@ -39,29 +43,39 @@ from einalg.storage.fingerprint import Fingerprint
 
 LOG = logging.getLogger("einalg")
 CHOICES = DiskCache("choices", ".json", "measured choices")
-SECONDS, LEAST_ROUNDS, MOST_ROUNDS = 0.03, 3, 30  # of a way
-LATE, MUCH_LATER = (
-    0.1,
-    5.0,
-)  # seconds of a first run, and times those of the best, from which on a way is not run again
-LEAST_POINTS = 1 << 12  # of a scope, below which a library's call costs more than it can save
-MEMORY_BOUND = (
-    "reduce",
-    *POOLS,
-)  # generated loops run these at the speed of memory, where a library has nothing to gain
-MARGIN = 0.1  # by which the best is ahead of the second, and of which half its own times may differ, beyond doubt
-MOST_MEASUREMENTS = 4  # by as many processes
-AGAIN = 0.25  # seconds, from which on a process measures nothing again that leaves doubt
-TOLERANCE = {"f64": 1e-9, "f32": 1e-4, "bf16": 2e-2, "f16": 1e-2}  # of the largest element
-BLOCK = 1 << 20  # elements that are compared at once
-Found = TypeVar("Found")
-_taken: dict[str, str] = {}  # this process's choices: it measures nothing twice
-_again: list[float] = []  # seconds that this process has measured again
+MEASURING = MeasuringPolicy(0.03, 3, 30)  # of one implementation
+
+
+@dataclass(frozen=True)
+class ChoicePolicy:
+    """When implementations are compared, and when a choice is beyond doubt.
+
+    A library is tried for a scope of `min_library_points`, below which its call costs more than it
+    can save. What takes longer at its first run than `late_seconds` and `late_factor` times the
+    best is not run again. A choice is beyond doubt where the best is ahead of the second by
+    `margin`, of which half its own times may differ, or after `max_measurements`, by as many
+    processes. A process measures again what leaves doubt for `repeat_seconds`.
+    """
+
+    min_library_points: int = 1 << 12
+    late_seconds: float = 0.1
+    late_factor: float = 5.0
+    margin: float = 0.1
+    max_measurements: int = 4
+    repeat_seconds: float = 0.25
+
+
+POLICY = ChoicePolicy()
+# Generated loops run these at the speed of memory, where a library has nothing to gain.
+MEMORY_BOUND = ("reduce", *POOLS)
+Run = TypeVar("Run")
+_choices: dict[str, str] = {}  # of this process, by key: it measures nothing twice
+_repeat_seconds: list[float] = []  # that this process has measured again
 
 
 @dataclass(frozen=True)
 class Figures:
-    """The median of some runs in seconds, and how far the middle half of them lies apart, as a part of that."""
+    """The median of some runs in seconds, and the spread of their middle half, as a part of it."""
 
     seconds: float
     spread: float
@@ -69,265 +83,299 @@ class Figures:
 
 @dataclass(frozen=True)
 class Selection:
-    """Ways with their figures, the lowest of so many measurements."""
+    """Implementations with their figures, the lowest of so many measurements.
 
-    ways: Mapping[str, Figures]
+    An example of `figures` is `{"generated": Figures(1e-3, 0.02), "numpy": Figures(2e-3, 0.1)}`.
+    """
+
+    figures: Mapping[str, Figures]
     measurements: int = 1
 
     @property
     def best(self) -> str:
-        return min(self.ways, key=lambda name: self.ways[name].seconds)
+        return min(self.figures, key=lambda name: self.figures[name].seconds)
 
-    def is_settled(self) -> bool:
-        """Whether another measurement would hardly change it: the best is well ahead, of figures that are sharp."""
-        first, *rest = sorted(self.ways.values(), key=lambda figures: figures.seconds)
-        ahead = not rest or rest[0].seconds >= first.seconds * (
-            1 + max(MARGIN, first.spread, rest[0].spread)
-        )
-        return self.measurements >= MOST_MEASUREMENTS or (ahead and first.spread <= MARGIN)
+    def is_conclusive(self) -> bool:
+        """Say whether another measurement would hardly choose another one.
+
+        The best is well ahead, and its figures are sharp.
+        """
+        if self.measurements >= POLICY.max_measurements:
+            return True
+        first, *others = sorted(self.figures.values(), key=lambda figures: figures.seconds)
+        if first.spread > POLICY.margin:
+            return False
+        if not others:
+            return True
+        second = others[0]
+        lead = max(POLICY.margin, first.spread, second.spread)
+        return second.seconds >= first.seconds * (1 + lead)
 
     def merged(self, other: Selection) -> Selection:
-        """Each way's lower figures: what is disturbed is slower, never faster."""
-        lowest = {
-            name: min(figures, other.ways.get(name, figures), key=lambda f: (f.seconds, f.spread))
-            for name, figures in self.ways.items()
-        }
-        return Selection({**other.ways, **lowest}, self.measurements + other.measurements)
+        """Return each implementation's lower figures: what is disturbed is slower, never faster."""
+        lowest = dict(other.figures)
+        for name, figures in self.figures.items():
+            rival = lowest.get(name, figures)
+            lowest[name] = min(figures, rival, key=lambda f: (f.seconds, f.spread))
+        return Selection(lowest, self.measurements + other.measurements)
 
     def text(self) -> bytes:
-        ways = {name: [figures.seconds, figures.spread] for name, figures in self.ways.items()}
+        """Return the selection as JSON."""
+        ways: dict[str, list[float]] = {}
+        for name, figures in self.figures.items():
+            ways[name] = [figures.seconds, figures.spread]
         return json.dumps({"measurements": self.measurements, "ways": ways}).encode()
 
 
-def choice_of(content: bytes | None) -> Selection | None:
-    """A choice from its text; None for a foreign or broken one.
+def selection_from_text(content: bytes | None) -> Selection | None:
+    """Return a selection from its text; None for a foreign or broken one.
 
-    >>> choice_of(Selection({"numpy": Figures(1e-3, 0.1)}).text()).best
+    >>> selection_from_text(Selection({"numpy": Figures(1e-3, 0.1)}).text()).best
     'numpy'
     """
     try:
         entry = json.loads(content or b"")
-        ways = {
-            str(name): Figures(float(seconds), float(spread))
-            for name, (seconds, spread) in entry["ways"].items()
-        }
-        sound = ways and all(0 < f.seconds < float("inf") and f.spread >= 0 for f in ways.values())
-        return Selection(ways, int(entry["measurements"])) if sound else None
+        figures: dict[str, Figures] = {}
+        for name, (seconds, spread) in entry["ways"].items():
+            figures[str(name)] = Figures(float(seconds), float(spread))
+        measurements = int(entry["measurements"])
     except (ValueError, TypeError, KeyError, AttributeError):
         return None
+    if not figures:
+        return None
+    for row in figures.values():
+        if not 0 < row.seconds < float("inf") or not row.spread >= 0:
+            return None
+    return Selection(figures, measurements)
 
 
 def fastest(
     calls: Mapping[str, Callable[[], KernelFunction]],
     kernel: Kernel,
     scope: Scope,
-    ahead: Collection[str] = (),
+    constants: Collection[str] = (),
     *keys: str,
 ) -> str:
-    """The name of the fastest of several ways, given as functions that make them ready; the first is the one that is believed.
+    """Return the name of the fastest implementation; `calls` make them ready.
 
-    `ahead` names the inputs that are known before a run. `keys` say what the ways depend on besides the kernel, as a compiler.
-    A way that raises or has other values than the first is left out, with a warning.
+    The values of the first one are the expected ones. `constants` names the inputs that are known
+    before a run. `keys` say what the implementations depend on besides the kernel, as a compiler.
+    One that raises or has other values than the first is left out, with a warning.
     """
-    return remembered(
-        _key(calls, kernel, ahead, *keys),
+    return cached_choice(
+        _key(calls, kernel, constants, *keys),
         calls,
-        lambda: measure(calls, scope, kernel.output, ahead),
+        lambda: measure(calls, scope, kernel.output, constants),
     )
 
 
-def _key(ways: Collection[str], kernel: Kernel, ahead: Collection[str], *keys: str) -> str:
+def _key(names: Collection[str], kernel: Kernel, constants: Collection[str], *keys: str) -> str:
     machine = "\n".join(thread_settings())
     fingerprint = Fingerprint(CHOICE_CODE, machine, libraries=library_versions())
-    return fingerprint.key(*keys, kernel.op, *ways, " ".join(sorted(ahead)))
+    return fingerprint.key(*keys, kernel.op, *names, " ".join(sorted(constants)))
 
 
-def remembered(key: str, ways: Collection[str], measure: Callable[[], Selection]) -> str:
-    """The best of some ways: as it was measured before, or measured now where nothing is known, or what is known leaves doubt.
+def cached_choice(key: str, names: Collection[str], measure: Callable[[], Selection]) -> str:
+    """Return the best of some implementations.
 
-    A process measures again for some time only, so that one that starts from what is known starts quickly.
+    It is the one that was measured before, or is measured now where nothing is known, or what is
+    known leaves doubt. A process measures again for some time only, so that one that starts from
+    what is known starts quickly.
     """
-    if key not in _taken:
-        known = choice_of(CHOICES.read(key))
-        if known is None or set(known.ways) - set(ways):
-            known = measure()
-            CHOICES.replace(key, known.text())
-        elif not known.is_settled() and leaves_time():
-            began = perf_counter()
-            measured = measure()
-            _again.append(perf_counter() - began)
-            known = known.merged(measured) if set(known.ways) == set(measured.ways) else measured
-            CHOICES.replace(key, known.text())
-        _taken[key] = known.best
-    return _taken[key]
+    if key not in _choices:
+        _choices[key] = _selection(key, names, measure).best
+    return _choices[key]
 
 
-def leaves_time() -> bool:
-    """Whether this process may still measure again what leaves doubt."""
-    return sum(_again) < AGAIN
+def _selection(key: str, names: Collection[str], measure: Callable[[], Selection]) -> Selection:
+    known = selection_from_text(CHOICES.read(key))
+    if known is None or known.figures.keys() - set(names):
+        selection = measure()
+    elif known.is_conclusive() or not has_budget():
+        return known
+    else:
+        began = perf_counter()
+        selection = measure()
+        _repeat_seconds.append(perf_counter() - began)
+        if known.figures.keys() == selection.figures.keys():
+            selection = known.merged(selection)
+    CHOICES.replace(key, selection.text())
+    return selection
 
 
-def rivals(kernel: Kernel, scope: Scope) -> Mapping[str, KernelFunction]:
-    """The ways of libraries that may be faster than generated code."""
-    return (
-        ways(kernel, scope)
-        if points(scope) >= LEAST_POINTS and kernel.op not in (EOP, *MEMORY_BOUND)
-        else {}
-    )
+def has_budget() -> bool:
+    """Say whether this process may still measure again what leaves doubt."""
+    return sum(_repeat_seconds) < POLICY.repeat_seconds
+
+
+def alternatives(kernel: Kernel, scope: Scope) -> Mapping[str, KernelFunction]:
+    """Return the implementations of libraries that may be faster than generated code."""
+    if kernel.op in (EOP, *MEMORY_BOUND) or points(scope) < POLICY.min_library_points:
+        return {}
+    return library_kernels(kernel, scope)
 
 
 def library_for(
     kernel: Kernel,
     scope: Scope,
     function: Function,
-    ahead: Collection[str],
+    constants: Collection[str],
     compiler: Compiler,
     timeout: float,
 ) -> tuple[str | None, bool]:
-    """The library's way that runs an operator faster than its generated function, None where no way does; and whether that is beyond doubt."""
-    found = rivals(kernel, scope)
-    if not found:
+    """Return the library that runs an operator faster than its generated function.
+
+    None where no library does; and whether that is beyond doubt.
+    """
+    libraries = alternatives(kernel, scope)
+    if not libraries:
         return None, True
 
     source = own_sources([function])
 
     def generated() -> KernelFunction:
         (place,) = placed(compiler, [function], source, timeout)
-        library = loaded(compiler, place, timeout)
-        assert library is not None  # a moment ago
-        return entry(library, function, place[1])
+        shared_object = loaded(compiler, place, timeout)
+        assert shared_object is not None  # a moment ago
+        return generated_kernel(shared_object, function, place[1])
 
-    calls = {GENERATED: generated, **{name: lambda run=run: run for name, run in found.items()}}
-    given = [name for name in scope.tensors if name in ahead], compiler.key(*source), RUNTIME
-    name = fastest(calls, kernel, scope, *given)
-    known = choice_of(CHOICES.read(_key(calls, kernel, *given)))
-    return None if name == GENERATED else name, known is not None and known.is_settled()
+    calls: dict[str, Callable[[], KernelFunction]] = {GENERATED: generated}
+    for name, run in libraries.items():
+        calls[name] = partial(_itself, run)
+    known = [name for name in scope.tensors if name in constants]
+    keys = compiler.key(*source), RUNTIME
+    name = fastest(calls, kernel, scope, known, *keys)
+    selection = selection_from_text(CHOICES.read(_key(calls, kernel, known, *keys)))
+    is_conclusive = selection is not None and selection.is_conclusive()
+    if name == GENERATED:
+        return None, is_conclusive
+    return name, is_conclusive
+
+
+def _itself(run: KernelFunction) -> KernelFunction:
+    return run
 
 
 def by_library(
-    kernel: Kernel, scope: Scope, name: str, instead: Callable[[], KernelFunction]
+    kernel: Kernel, scope: Scope, name: str, generated: Callable[[], KernelFunction]
 ) -> KernelFunction:
-    """A library's way to run an operator, with generated code to fall back to."""
-    return Fallback(ways(kernel, scope)[name], instead, f"{name} for {kernel}")
+    """Return a library's function for an operator, with generated code to fall back to."""
+    return Fallback(library_kernels(kernel, scope)[name], generated, f"{name} for {kernel}")
 
 
 def points(scope: Scope) -> int:
-    """How often the innermost body of a scope is computed."""
-    return prod(scope.shape) * max(
-        (prod(it.extent for it in r.iterators) for r in reductions(scope.body)), default=1
-    )
+    """Return how often the innermost body of a scope is computed."""
+    most = 1
+    for reduction in reductions(scope.body):
+        extents = [iterator.extent for iterator in reduction.iterators]
+        most = max(most, prod(extents))
+    return prod(scope.shape) * most
 
 
 def measure(
     calls: Mapping[str, Callable[[], KernelFunction]],
     scope: Scope,
     output: str,
-    ahead: Collection[str] = (),
+    constants: Collection[str] = (),
 ) -> Selection:
-    """All ways on the same random inputs, in turns; of one that is late at its first run, no more is asked."""
+    """Measure all implementations on the same random inputs, in turns.
+
+    One that is late at its first run is not run again.
+    """
     buffers = inputs_for(scope)
+    known = {name: array for name, array in buffers.items() if name in constants}
     buffers[output] = np.empty(scope.shape, numpy_dtype(scope.dtype))
     first: dict[str, float] = {}
 
     def attempt(name: str) -> tuple[KernelFunction, Array]:
-        run = prepared(calls[name](), {k: array for k, array in buffers.items() if k in ahead})
+        run = prepared(calls[name](), known)
         began = perf_counter()
         values = _result(run, buffers, output)
         first[name] = perf_counter() - began
         return run, values
 
-    runs = agreeing({name: partial(attempt, name) for name in calls}, scope)
-    latest = max(LATE, MUCH_LATER * min(first[name] for name in runs))
-    times = {name: [first[name]] for name in runs if first[name] > latest}
-    times |= timed({name: run for name, run in runs.items() if name not in times}, buffers)
-    return Selection({name: figures(times[name]) for name in runs})
+    runs = consistent_runs({name: partial(attempt, name) for name in calls}, scope)
+    best = min(first[name] for name in runs)
+    latest = max(POLICY.late_seconds, POLICY.late_factor * best)
+    times = timed({name: run for name, run in runs.items() if first[name] <= latest}, buffers)
+    figures: dict[str, Figures] = {}
+    for name in runs:
+        figures[name] = figures_of(times.get(name, [first[name]]))
+    return Selection(figures)
 
 
-def agreeing(
-    attempts: Mapping[str, Callable[[], tuple[Found, Array]]], scope: Scope
-) -> dict[str, Found]:
-    """What attempts to compute a scope give, of those whose values, which they give too, are those of the first one.
+def consistent_runs(
+    attempts: Mapping[str, Callable[[], tuple[Run, Array]]], scope: Scope
+) -> dict[str, Run]:
+    """Return the runs of those attempts whose values are those of the first one.
 
-    One that raises or has other values is left out, with a warning; what the first one raises is raised.
+    An attempt gives a run and its values. One that raises or has other values is left out, with a
+    warning; what the first one raises is raised.
     """
-    given, expected = dict[str, Found](), None
+    runs: dict[str, Run] = {}
+    expected: Array | None = None
     for name, attempt in attempts.items():
         try:
-            found, values = attempt()
-        except Exception as error:  # whatever a library raises, there is another way
+            run, values = attempt()
+        except Exception as error:  # a library may raise anything, and there are others
             if expected is None:
                 raise
             LOG.warning("einalg: %s cannot run %s and is left out: %s", name, scope, str(error))
             continue
-        if expected is None or _same(values, expected, scope.dtype):
-            given[name], expected = found, values if expected is None else expected
-        else:
+        if expected is None:
+            expected = values
+        elif not same_values(values, expected, scope.dtype):
             LOG.warning("einalg: %s has other values for %s and is left out", name, scope)
-    return given
+            continue
+        runs[name] = run
+    return runs
 
 
 def timed(runs: Mapping[str, KernelFunction], buffers: Buffers) -> dict[str, list[float]]:
-    """The seconds of runs, each after a first one; what is hopeless has few.
+    """Return the seconds of runs, each after a first one; what is hopeless has few.
 
-    With several threads each run is followed by one of the first way, as it is in a program by kernels that are generated: what a library's
-    threads cost these, while they wait for more work, is a part of its price.
+    With several threads each run is followed by one of the first implementation, as it is in a
+    program by kernels that are generated: what a library's threads cost these, while they wait for
+    more work, is a part of its price.
     """
-    calls = {name: lambda run=run: run(buffers) for name, run in runs.items()}
-    policy = MeasuringPolicy(SECONDS, LEAST_ROUNDS, MOST_ROUNDS)
+    calls = {name: partial(run, buffers) for name, run in runs.items()}
     teardown = None
     if thread_count() > 1 and len(calls) > 1:
         teardown = next(iter(calls.values()))
-    return run_times(calls, policy, teardown)
+    return run_times(calls, MEASURING, teardown)
 
 
-def figures(times: list[float]) -> Figures:
+def figures_of(times: list[float]) -> Figures:
+    """Return the figures of some runs.
+
+    >>> figures_of([1.0, 2.0, 3.0])
+    Figures(seconds=2.0, spread=0.5)
+    """
     middle = max(median(times), 1e-9)
-    low, _, high = quantiles(times, n=4, method="inclusive") if len(times) > 1 else (0.0, 0.0, 0.0)
+    if len(times) == 1:
+        return Figures(middle, 0.0)
+    low, _, high = quantiles(times, n=4, method="inclusive")
     return Figures(middle, (high - low) / middle)
 
 
 def inputs_for(scope: Scope) -> dict[str, Array]:
-    """Random arrays for what a scope reads, and its constants."""
-    constants = {
-        name: array_of(tensor)
-        for name, tensor in scope.tensors.items()
-        if isinstance(tensor, Constant)
-    }
-    others = {
-        name: Tensor(name, t.axes, t.dtype)
-        for name, t in scope.tensors.items()
-        if name not in constants
-    }
+    """Return random arrays for what a scope reads, and its constants."""
+    constants: dict[str, Array] = {}
+    others: dict[str, Tensor] = {}
+    for name, tensor in scope.tensors.items():
+        if isinstance(tensor, Constant):
+            constants[name] = array_of(tensor)
+        else:
+            others[name] = Tensor(name, tensor.axes, tensor.dtype)
     return {**constants, **sample(others)}
 
 
 def _result(run: KernelFunction, buffers: Mapping[str, Any], output: str) -> Array:
-    """What a run gives; elements that it does not write show."""
+    """Return what a run computes; elements that it does not write show."""
     out = buffers[output]
-    out.fill(np.nan if out.dtype.kind == "f" else 77)
+    if out.dtype.kind == "f":
+        out.fill(np.nan)
+    else:
+        out.fill(77)
     run(buffers)
     return out.copy()
-
-
-def _same(found: Array, expected: Array, dtype: str) -> bool:
-    """Whether values are equal within the tolerance of a dtype, block by block: large results in double precision would not fit in memory."""
-    if dtype not in TOLERANCE:
-        return np.array_equal(found, expected)
-    one, other = found.reshape(-1), expected.reshape(-1)
-    blocks = [slice(k, k + BLOCK) for k in range(0, other.size, BLOCK)]
-    allowed = TOLERANCE[dtype] * max((_largest(other[block]) for block in blocks), default=0.0)
-    return all(
-        np.allclose(
-            one[block].astype(np.float64),
-            other[block].astype(np.float64),
-            rtol=0,
-            atol=allowed,
-            equal_nan=True,
-        )
-        for block in blocks
-    )
-
-
-def _largest(values: Array) -> float:
-    exact = values.astype(np.float64)
-    return float(np.abs(exact[np.isfinite(exact)]).max(initial=0))

@@ -24,12 +24,12 @@ from codegen.kernels.strided_axes import StridedAxis, StridedOperand
 from codegen.runtime.array_arguments import Array
 from codegen.runtime.protocol import KernelFunction, prepared
 from codegen.targets.c.compiler import Compiler, find_compiler
-from codegen.tuning.kernel_choice import LEAST_ROUNDS, MOST_ROUNDS, inputs_for
+from codegen.tuning.kernel_choice import MEASURING, inputs_for
 from einalg.errors import RecordError
 from einalg.language.ir.dtypes import numpy_dtype
 from einalg.language.ir.scope import Scope
 from einalg.runtime.processors import core_count
-from einalg.runtime.timing import MeasuringPolicy, interleaved
+from einalg.runtime.timing import interleaved
 from einalg.storage.disk_cache import DiskCache, cache_folder
 from einalg.storage.fingerprint import text_digest
 
@@ -226,7 +226,7 @@ class _Bench:
             else:
                 LOG.warning("einalg: a tiling has other values and is left out: %s", way[1])
         calls = {name: lambda run=run: run(self.buffers) for name, run in runs.items()}
-        policy = MeasuringPolicy(SECONDS / COUNT, LEAST_ROUNDS, MOST_ROUNDS)
+        policy = replace(MEASURING, seconds_per_alternative=SECONDS / COUNT)
         times = interleaved(calls, policy)
         return {int(name): least(runs) for name, runs in times.items()}
 

@@ -6,15 +6,18 @@ from __future__ import annotations
 
 import logging
 import re
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 import einalg as ea
+from codegen.lowering.schedule import DEFAULT
 from codegen.program import build
+from codegen.program.build_problem import BuildProblem
 from codegen.program.compile import compile_program
-from codegen.program.generated_code import KERNEL_RECORDS
-from codegen.targets.c.compiler import KERNEL_CACHE
+from codegen.program.generated_code import KERNEL_RECORDS, read_record, store_record
+from codegen.targets.c.compiler import COMPILE_TIMEOUT_SECONDS, KERNEL_CACHE, find_compiler
 from derive.search.best_first import kernels_of
 from einalg.language.interpreters.numpy import execute
 from einalg.language.ir.program import as_program, in_double
@@ -171,3 +174,33 @@ def test_the_cache_may_be_read_only(own_cache, monkeypatch, caplog):
     with caplog.at_level(logging.WARNING, "einalg"):
         assert_right(found, compile_program(found, kernels_of(found)))
     assert "cannot be written" in caplog.text
+
+
+def problem(found):
+    compiler = find_compiler()
+    assert compiler is not None
+    return BuildProblem.of(found, kernels_of(found), compiler, DEFAULT, COMPILE_TIMEOUT_SECONDS)
+
+
+def test_a_record_does_not_need_the_steps():
+    """In whatever order a built program is asked."""
+    found = program()
+    record = build.build(problem(found)).record()
+    built = build.build(problem(found))
+    built.steps()
+    assert record is not None and built.record() == record
+
+
+def test_reading_records_in_doubt_changes_nothing(monkeypatch):
+    """A decision that was made stays as it is when others read the same records."""
+    monkeypatch.setattr(build, "library_for", lambda *_: (None, False))
+    found = program("T[i,j] += A[i,k]*W[k,j]\nO[i,j] = T[i,j]*T[i,j]", 200)
+    first = build.build(problem(found))
+    assert first.selection.is_conclusive and first.record() is not None
+    for key in first.decision.keys:
+        record = read_record(key)
+        assert record is not None
+        store_record(key, replace(record, is_conclusive=False))
+    in_doubt = build.build(problem(found))
+    assert in_doubt.record() is None
+    assert first.selection.is_conclusive and first.record() is not None

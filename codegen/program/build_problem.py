@@ -1,0 +1,177 @@
+"""A flat program whose kernels are to be built, and the functions that are generated for these."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+
+from codegen.ir.nodes import Function
+from codegen.kernels.transpose import transpose_kernel
+from codegen.lowering.guards import fills_gaps
+from codegen.lowering.lower import lower
+from codegen.lowering.schedule import Schedule
+from codegen.program import generated_kernels
+from codegen.program.deduplicate import KernelSignature, kernel_signature
+from codegen.program.epilogue_fusion import Fused, fusible_pairs
+from codegen.program.generated_code import EINALG, KERNEL_RECORDS
+from codegen.runtime.protocol import GENERATED
+from codegen.targets.c.compiler import Compiler
+from codegen.targets.c.object_store import Place, placed
+from codegen.targets.c.source_file import own_sources
+from codegen.tuning.fingerprint import host_fingerprint
+from codegen.tuning.tile_search import TUNINGS
+from einalg.language.analysis.compile_time import compile_time_constants
+from einalg.language.ir.kernel import EOP, Kernel
+from einalg.language.ir.program import Program
+from einalg.language.ir.scope import Scope
+from einalg.storage.fingerprint import KERNEL_CODE, text_digest
+
+
+@dataclass(frozen=True)
+class KernelSource:
+    """A generated function, and whose code it is: that of an operator, or a plain loop nest."""
+
+    library: str
+    function: Function
+
+
+@dataclass(frozen=True)
+class CompiledSource:
+    """The C file of a function, and where its machine code lies: `("9f…", 3)`."""
+
+    text: str
+    place: Place
+
+
+def build_state(compiler: Compiler, schedule: Schedule) -> str:
+    """Return a digest of all that generated code depends on besides its statement."""
+    fingerprint = host_fingerprint(KERNEL_CODE, compiler)
+    return fingerprint.key(TUNINGS.entries_digest(), repr(schedule))
+
+
+@dataclass(frozen=True, eq=False)
+class BuildProblem:
+    """A flat program with one kernel for each statement, and what these are compiled with."""
+
+    program: Program
+    kernels: tuple[Kernel, ...]
+    compiler: Compiler
+    schedule: Schedule
+    timeout: float
+    _sources: dict[str, KernelSource] = field(default_factory=dict, init=False, repr=False)
+
+    @classmethod
+    def of(
+        cls,
+        program: Program,
+        kernels: Sequence[Kernel],
+        compiler: Compiler,
+        schedule: Schedule,
+        timeout: float,
+    ) -> BuildProblem:
+        """Return the problem, with an eOperator for each kernel whose gaps no library fills."""
+        scopes = dict(program.statements)
+        usable: list[Kernel] = []
+        for kernel in kernels:
+            if fills_gaps(scopes[kernel.output], scopes):
+                kernel = Kernel(EOP, kernel.sizes, kernel.inputs, kernel.output, scope=kernel.scope)
+            usable.append(kernel)
+        return cls(program, tuple(usable), compiler, schedule, timeout)
+
+    @cached_property
+    def scopes(self) -> dict[str, Scope]:
+        """The statements by their names."""
+        return dict(self.program.statements)
+
+    @cached_property
+    def constants(self) -> frozenset[str]:
+        """The tensors and statements whose values are known before a run."""
+        return frozenset(compile_time_constants(self.program))
+
+    @cached_property
+    def state(self) -> str:
+        return build_state(self.compiler, self.schedule)
+
+    @cached_property
+    def signatures(self) -> dict[str, KernelSignature]:
+        """The signature of each kernel by itself, by its output."""
+        return {
+            kernel.output: kernel_signature(kernel, self.scopes, self.constants)
+            for kernel in self.kernels
+        }
+
+    @cached_property
+    def fusible(self) -> dict[str, list[Fused]]:
+        """The operators that may be one kernel with a statement, by that statement's name."""
+        return fusible_pairs(self.program, self.kernels, self.constants, self.signatures)
+
+    def key(self, signature: KernelSignature) -> str:
+        """Return what the record of a kernel is stored under."""
+        return text_digest("made", self.state, repr(signature.key))
+
+    def source(self, kernel: Kernel) -> KernelSource:
+        """Return code for a kernel that is not fused: that of its operator, else a loop nest."""
+        name = kernel.output
+        if name not in self._sources:
+            self._sources[name] = self._generated(kernel)
+        return self._sources[name]
+
+    def _generated(self, kernel: Kernel) -> KernelSource:
+        name = kernel.output
+        scope = self.signatures[name].scope
+        if kernel.op != EOP:
+            function = generated_kernels.function(kernel, scope, self.constants)
+            if function is not None:
+                return KernelSource(EINALG, function)
+        transpose = transpose_kernel(name, scope)
+        if transpose is not None:
+            return KernelSource(GENERATED, transpose)
+        return KernelSource(GENERATED, lower(name, scope, self.scopes, self.schedule))
+
+    def fused_function(self, pair: Fused) -> Function | None:
+        """Return a function for an operator with its reader; None where there is none."""
+        product = pair.product
+        assert product.scope is not None
+        epilogue = pair.kernel.output, pair.scope
+        return generated_kernels.function(product, product.scope, self.constants, epilogue)
+
+    def compiler_for(self, function: Function) -> Compiler:
+        """Return the compiler with the flags that a function needs.
+
+        Integers of a user wrap round on overflow, which C leaves undefined otherwise.
+        """
+        buffers = (*function.inputs, function.output)
+        if any(buf.dtype[0] in "iu" for buf in buffers):
+            return self.compiler.with_flags("-fwrapv")
+        return self.compiler
+
+    def compile(self, sources: Mapping[str, KernelSource]) -> dict[str, CompiledSource]:
+        """Compile functions, by their keys; those that need the same flags together."""
+        batches: dict[Compiler, dict[str, Function]] = {}
+        for key, source in sources.items():
+            batch = batches.setdefault(self.compiler_for(source.function), {})
+            batch[key] = source.function
+        compiled: dict[str, CompiledSource] = {}
+        for compiler, batch in batches.items():
+            functions = list(batch.values())
+            texts = own_sources(functions)
+            places = placed(compiler, functions, texts, self.timeout)
+            compiled.update(zip(batch, map(CompiledSource, texts, places)))
+        return compiled
+
+    def uncached_kernels(self) -> list[Kernel]:
+        """Return the kernels that no record is of, as they are before fusion; one for each key."""
+        pairs: list[Fused] = []
+        for candidates in self.fusible.values():
+            pairs += candidates
+        kernels: dict[str, Kernel] = {}
+        for pair in pairs:
+            kernels.setdefault(self.key(pair.signature), pair.product)
+        products = {pair.product.output for pair in pairs}
+        alone: dict[str, Kernel] = {}
+        for kernel in self.kernels:
+            if kernel.output not in products:
+                alone.setdefault(self.key(self.signatures[kernel.output]), kernel)
+        kernels |= alone
+        return [kernel for key, kernel in kernels.items() if KERNEL_RECORDS.read(key) is None]

@@ -1,0 +1,40 @@
+"""Values of two implementations of a kernel: equal up to rounding in another order."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from codegen.runtime.array_arguments import Array
+
+TOLERANCE = {"f64": 1e-9, "f32": 1e-4, "bf16": 2e-2, "f16": 1e-2}  # of the largest element
+BLOCK_ELEMENTS = 1 << 20  # that are compared at once
+
+
+def same_values(values: Array, expected: Array, dtype: str) -> bool:
+    """Say whether values are equal within the tolerance of a dtype.
+
+    They are compared block by block: large results in double precision would not fit in memory.
+
+    >>> same_values(np.ones(3), np.ones(3) + 1e-12, "f64")
+    True
+    """
+    if dtype not in TOLERANCE:
+        return np.array_equal(values, expected)
+    largest = 0.0
+    for block in _blocks(expected):
+        finite = block[np.isfinite(block)]
+        largest = max(largest, float(np.abs(finite).max(initial=0)))
+    pairs = zip(_blocks(values), _blocks(expected))
+    allowed = TOLERANCE[dtype] * largest
+    return all(
+        np.allclose(block, other, rtol=0, atol=allowed, equal_nan=True) for block, other in pairs
+    )
+
+
+def _blocks(array: Array) -> Iterator[Array]:
+    """Yield the elements of an array in double precision, some at a time."""
+    flat = array.reshape(-1)
+    for start in range(0, flat.size, BLOCK_ELEMENTS):
+        yield flat[start : start + BLOCK_ELEMENTS].astype(np.float64)
