@@ -37,18 +37,20 @@ class NumberedMove:
         """What changes, as text: the scope at the move's place, or the statements that are gone
         after it.
         """
-        return (
-            str(self._scope(self.program)) if self._is_local else _without(self.program, self.made)
-        )
+        if self._is_local:
+            return str(self._scope(self.program))
+        return _without(self.program, self.made)
 
     @cached_property
     def after(self) -> str:
         """What the move makes of it, as text."""
-        return str(self._scope(self.made)) if self._is_local else _without(self.made, self.program)
+        if self._is_local:
+            return str(self._scope(self.made))
+        return _without(self.made, self.program)
 
     @cached_property
     def change(self) -> tuple[Changed, Changed]:
-        """What the move replaces and what it puts there: two scopes, or the statements that differ."""
+        """What the move replaces and what it puts there: two scopes, or statements that differ."""
         if self._is_local:
             return self._scope(self.program), self._scope(self.made)
         old, new = self.program.statements, self.made.statements
@@ -85,11 +87,9 @@ class MoveList(Listing[NumberedMove]):
         groups: dict[Any, list[NumberedMove]] = {}
         for choice in self:
             groups.setdefault((choice.move.place, choice.before), []).append(choice)
-        lines = [
-            line
-            for (place, before), choices in groups.items()
-            for line in _at(place, before, choices)
-        ]
+        lines: list[str] = []
+        for (place, before), choices in groups.items():
+            lines += _at(place, before, choices)
         return wrapped("\n".join(lines), width()) or "no move is possible"
 
 

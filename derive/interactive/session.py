@@ -1,4 +1,4 @@
-"""Derivation by hand: see the moves, apply one, take it back; every step is proven (design §6, §9)."""
+"""Derivation by hand: see the moves, apply one, take it back; every step is proven."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 from derive.cost.backend import Backend, Runnable
 from derive.interactive.choices import MoveList, NumberedMove, program_distance
-from derive.matching import Distances, distances, with_operator_names, why_not
+from derive.matching import Distances, distances, why_not, with_operator_names
 from derive.proof import prove
 from derive.results.candidates import Candidate
 from derive.results.history import History, HistoryStep, indented
@@ -75,7 +75,7 @@ class Session:
         return choices
 
     def possible(self, rule: str | None = None, path: Path | None = None) -> MoveList:
-        """The same as `moves`, but the numbers that `apply` takes stay those of the last listing."""
+        """Return the same as `moves`, but the numbers that `apply` takes stay as they are."""
         if rule is not None and rule not in self.rules:
             raise RuleError(f"there is no rule {rule!r}\n  known: {', '.join(sorted(self.rules))}")
         offered = self.offered if rule is None else [self.rules[rule]]
@@ -116,9 +116,8 @@ class Session:
         after = apply(self.expr, move, self.rules)
         proof = prove(self.expr, after)
         if proof.verdict == "different":
-            raise RuleError(
-                f"{move.rule} is wrong here: its result differs from what it was applied to\n  {proof}"
-            )
+            wrong = "its result differs from what it was applied to"
+            raise RuleError(f"{move.rule} is wrong here: {wrong}\n  {proof}")
         return HistoryStep(move, after, proof.verdict)
 
     def _chosen(self, move: Move | NumberedMove | int) -> Move:
@@ -139,9 +138,8 @@ class Session:
     def undo(self, steps: int = 1) -> Session:
         """Take the last steps back."""
         if not 0 < steps <= len(self.history):
-            raise RuleError(
-                f"{steps} steps cannot be taken back: the history has {counted(len(self.history), 'step')}"
-            )
+            done = counted(len(self.history), "step")
+            raise RuleError(f"{steps} steps cannot be taken back: the history has {done}")
         return self.goto(len(self.history) - steps)
 
     def redo(self) -> Session:
@@ -239,28 +237,19 @@ class Session:
         return session
 
     def script(self) -> str:
-        """A Python script that makes the start, applies the moves and proves the end equal to it."""
+        """Return Python that makes the start, applies the moves and proves the end equal to it."""
         return self.history.script()
 
     def plot(self) -> SearchTree:
         """The programs that the steps lead to, each coloured by its distance to an operator; that
         of a search is `s.search().plot()`.
         """
-        programs = [self.history.start, *(step.program for step in self.history.steps)]
-        moves = [(), *((move,) for move in self.history.moves)]
-        rows = [
-            SearchNode(
-                number,
-                number - 1 if number else None,
-                ", ".join(map(str, steps)),
-                program_distance(program),
-                False,
-                None,
-                steps,
-            )
-            for number, (program, steps) in enumerate(zip(programs, moves))
-        ]
-        return SearchTree(rows, self.history.start, self.rules)
+        start = self.history.start
+        rows = [SearchNode(0, None, "", program_distance(start), False, None)]
+        for number, step in enumerate(self.history.steps, 1):
+            distance, move = program_distance(step.program), step.move
+            rows.append(SearchNode(number, number - 1, str(move), distance, False, None, (move,)))
+        return SearchTree(rows, start, self.rules)
 
     def latex(self) -> str:
         """Every step in the paper's notation, as a LaTeX `align*` environment."""

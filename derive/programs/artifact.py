@@ -64,36 +64,29 @@ def require_programs(opaque: Sequence[OpaqueNode]) -> None:
     if opaque:
         operators = ", ".join(dict.fromkeys(node.operator for node in opaque))
         raise RecordError(
-            f"the network cannot be saved: calls of the framework are left in it ({operators})\n  save the model with its framework"
+            f"the network cannot be saved: calls of the framework are left in it ({operators})\n"
+            "  save the model with its framework"
         )
 
 
 def _write(
     graph: Graph, parts: Mapping[int, OptimizedProgram], seconds: float, folder: Path, language: str
 ) -> None:
-    read = {name for part in parts.values() for name in part.after.inputs} | set(graph.outputs)
-    weights = {name: array for name, array in graph.weights.items() if name in read}
-    inputs = [
-        {"name": t.name, "axes": [list(axis) for axis in t.axes], "dtype": t.dtype}
-        for t in graph.inputs
-    ]
+    read = set(graph.outputs)
     rows = []
     for number, (position, part) in enumerate(parts.items()):
+        read.update(part.after.inputs)
         node = graph.nodes[position]
         rows.append({"operator": node.operator, "outputs": list(node.outputs), **part_record(part)})
-        (folder / f"program_{number}.{SUFFIXES[language]}").write_text(
-            part.source(language), encoding="utf-8"
-        )
-    np.savez(
-        folder / WEIGHTS,
-        allow_pickle=False,
-        **{f"w{k}": array for k, array in enumerate(weights.values())},
-    )
-    outputs, names = list(graph.outputs), graph.names
+        source = folder / f"program_{number}.{SUFFIXES[language]}"
+        source.write_text(part.source(language), encoding="utf-8")
+    weights = {name: array for name, array in graph.weights.items() if name in read}
+    arrays = {f"w{number}": array for number, array in enumerate(weights.values())}
+    np.savez(folder / WEIGHTS, allow_pickle=False, **arrays)
     content = {
-        "inputs": inputs,
-        "outputs": outputs,
-        "names": names,
+        "inputs": [_input_row(tensor) for tensor in graph.inputs],
+        "outputs": list(graph.outputs),
+        "names": graph.names,
         "weights": list(weights),
         "parts": rows,
         "search": seconds,
@@ -101,40 +94,41 @@ def _write(
     record.write(folder / MODEL, KIND, content)
 
 
+def _input_row(tensor: Tensor) -> dict[str, Any]:
+    axes = [list(axis) for axis in tensor.axes]
+    return {"name": tensor.name, "axes": axes, "dtype": tensor.dtype}
+
+
+def _input_from_row(row: Any) -> Tensor:
+    return Tensor(row["name"], [tuple(axis) for axis in row["axes"]], row["dtype"])
+
+
 def load(path: Any, backend: Backend) -> tuple[Graph, dict[int, OptimizedProgram], float]:
-    """The graph, the parts and the seconds of a saved network, compiled for this machine;
-    `RecordError` where the folder is damaged.
+    """Return the graph, the parts and the seconds of a saved network, compiled for this machine.
+
+    Raises `RecordError` where the folder is damaged.
     """
     content = record.read(Path(path) / MODEL, KIND)
     weights = _weights(Path(path) / WEIGHTS, content.get("weights"))
     try:
-        inputs = tuple(
-            Tensor(row["name"], [tuple(axis) for axis in row["axes"]], row["dtype"])
-            for row in content["inputs"]
-        )
-        parts = {
-            k: part_from_record(row, None, weights, backend)
-            for k, row in enumerate(content["parts"])
-        }
-        programs = [(row, parts[k].before) for k, row in enumerate(content["parts"])]
-        nodes = tuple(
-            ProgramNode(row["operator"], tuple(p.inputs), tuple(row["outputs"]), p)
-            for row, p in programs
-        )
-        graph = Graph(
-            inputs,
-            weights,
-            nodes,
-            tuple(content["outputs"]),
-            _names(content.get("names"), len(inputs), len(content["outputs"])),
-        )
+        inputs = tuple(map(_input_from_row, content["inputs"]))
+        parts: dict[int, OptimizedProgram] = {}
+        nodes = []
+        for position, row in enumerate(content["parts"]):
+            part = part_from_record(row, None, weights, backend)
+            parts[position] = part
+            read, outputs = tuple(part.before.inputs), tuple(row["outputs"])
+            nodes.append(ProgramNode(row["operator"], read, outputs, part.before))
+        outputs = tuple(content["outputs"])
+        names = _names(content.get("names"), len(inputs), len(outputs))
+        graph = Graph(inputs, weights, tuple(nodes), outputs, names)
         return graph, parts, float(content["search"])
     except (KeyError, TypeError, ValueError, AttributeError, EinalgError) as error:
         raise RecordError(f"{path} is damaged: {error}") from None
 
 
 def _names(pair: Any, inputs: int, outputs: int) -> Names | None:
-    """So many names of inputs and outputs; None in folders of older versions too."""
+    """Return so many names of inputs and outputs; None in folders of older versions too."""
     if pair is None:
         return None
     read, given = (tuple(map(str, names)) for names in pair)
@@ -146,12 +140,10 @@ def _names(pair: Any, inputs: int, outputs: int) -> Names | None:
 def _weights(path: Path, names: Any) -> dict[str, Array]:
     try:
         with path.open("rb") as file, np.load(file, allow_pickle=False) as arrays:
-            found = {str(name): arrays[f"w{k}"] for k, name in enumerate(names)}
+            weights = {str(name): arrays[f"w{k}"] for k, name in enumerate(names)}
     except (OSError, ValueError, KeyError, TypeError, EOFError, BadZipFile) as error:
         raise RecordError(f"{path} cannot be read: {error}") from None
-    wrong = next(
-        (name for name, array in found.items() if not isinstance(array, np.ndarray)), None
-    )  # NumPy gives other content as bytes
-    if wrong is not None:
-        raise RecordError(f"{path} cannot be read: what it holds for {wrong} is no array")
-    return found
+    for name, array in weights.items():
+        if not isinstance(array, np.ndarray):  # NumPy gives other content as bytes
+            raise RecordError(f"{path} cannot be read: what it holds for {name} is no array")
+    return weights

@@ -24,7 +24,7 @@ from derive.rules.inter.lifting_nesting import lifted
 from derive.search.best_first import Budget, kernels_of
 from einalg.errors import EinalgError
 from einalg.frontends.graph import unique_name
-from einalg.language.analysis.compile_time import is_weight, settled
+from einalg.language.analysis.compile_time import compile_time_statements, is_weight
 from einalg.language.ir.program import Program, statement_tensor, substitute_tensors
 from einalg.language.ir.scope import Scope
 from einalg.language.ir.tensor import Tensor
@@ -96,7 +96,7 @@ class SearchedLayer(Layer):
 
 def layers_of(program: Program) -> list[Layer]:
     """Return the distinct statements that are worth a search, the largest share of work first."""
-    constants = settled(program)
+    constants = compile_time_statements(program)
     programs: dict[str, Program] = {}
     names: dict[str, list[str]] = {}
     weights: dict[str, list[str]] = {}

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from derive.cost.backend import Backend
+from derive.cost.backend import Backend, Runnable
 from derive.programs.artifact import load, require_programs, save
 from derive.programs.optimized_program import OptimizedProgram
 from derive.programs.report import Report
@@ -21,11 +21,13 @@ from einalg.language.ir.program import Program, statement_tensor
 from einalg.runtime.direct_call import DirectCall
 
 Array = np.ndarray[Any, Any]
+_Run = tuple[Runnable | None, list[str]]  # what runs, and its inputs that are no weights
 
 
 class OptimizedNetwork:
-    """A network that runs: call it with arrays of its inputs, in order; `parts` and `opaque` say
-    what was done.
+    """A network that runs: call it with arrays of its inputs, in order.
+
+    `parts` and `opaque` say what was done.
 
     `times` are the seconds of a call of the model as its framework runs it and as it is now, None
     where no framework does. `key` is what these depend on, and `is_known` says that this is all:
@@ -43,22 +45,13 @@ class OptimizedNetwork:
         self.graph, self.parts, self.seconds = graph, dict(parts), seconds
         self.key, self.is_known = key, is_known
         self.times: tuple[float, float] | None = None
-        programs = {
-            id(node.program): self.parts[k]
-            for k, node in enumerate(graph.nodes)
-            if isinstance(node, ProgramNode)
-        }
-        self._runs = {
-            key: (part.run, [name for name in part.before.inputs if name not in graph.weights])
-            for key, part in programs.items()
-        }
-        read = {
-            *graph.outputs,
-            *(name for node in graph.opaque for name in node.inputs),
-        }  # programs hold the weights that they read
-        self._calls = replace(
-            graph, weights={name: array for name, array in graph.weights.items() if name in read}
-        )
+        self._runs: dict[int, _Run] = {}  # by the identity of a program
+        for position, node in enumerate(graph.nodes):
+            if isinstance(node, ProgramNode):
+                part = self.parts[position]
+                inputs = [name for name in part.before.inputs if name not in graph.weights]
+                self._runs[id(node.program)] = part.run, inputs
+        self._calls = replace(graph, weights=_unbound_weights(graph))
 
     def __repr__(self) -> str:
         return str(self.report).partition("\n\n")[0]
@@ -74,23 +67,25 @@ class OptimizedNetwork:
         return self.graph.opaque
 
     def save(self, path: Any, language: str = "c") -> None:
-        """Write the network into a new folder: programs and weights, which `load` runs without the
-        front ends; the sources in `language`; the report.
+        """Write the network into a new folder: programs, weights, the report, the sources.
 
-        Raises `RecordError` where something stays a call of the framework, or the folder holds
-        anything already.
+        `load` runs it without the front ends. The sources are in `language`. Raises `RecordError`
+        where something stays a call of the framework, or the folder holds anything already.
         """
         save(self.graph, self.parts, self.seconds, str(self.report), path, language)
 
     def programs(self) -> list[tuple[Program, tuple[Kernel, ...], Slices | None]]:
-        """The optimized programs in the order in which they run, flat, the kernels of their
-        statements, and the slices of those that compute one.
+        """Return the optimized programs in order, flat, each with its kernels and its slices.
 
-        Raises `RecordError` where something stays a call of the framework.
+        Slices are those of a program that computes one of them, None for others. Raises
+        `RecordError` where something stays a call of the framework.
         """
         require_programs(self.opaque)
-        flat = [(lifted(part.after), part.slices) for part in self.parts.values()]
-        return [(program, kernels_of(program), slices) for program, slices in flat]
+        programs = []
+        for part in self.parts.values():
+            program = lifted(part.after)
+            programs.append((program, kernels_of(program), part.slices))
+        return programs
 
     @classmethod
     def load(cls, path: Any, backend: Backend) -> OptimizedNetwork:
@@ -101,33 +96,28 @@ class OptimizedNetwork:
         return cls(*load(path, backend))
 
     def direct(self) -> DirectCall | None:
-        """The network as a function of addresses; None where it is not one program that reads every
-        input and makes every output.
+        """Return the network as a function of addresses.
+
+        None where it is not one program that reads every input and makes every output.
         """
         inputs, outputs = self.graph.inputs, self.graph.outputs
-        if (
-            len(self.graph.nodes) != 1
-            or not isinstance(node := self.graph.nodes[0], ProgramNode)
-            or sorted(node.outputs) != sorted(outputs)
-        ):
+        if len(self.graph.nodes) != 1:
+            return None
+        (node,) = self.graph.nodes
+        if not isinstance(node, ProgramNode) or sorted(node.outputs) != sorted(outputs):
             return None
         run, read = self._runs[id(node.program)]
         names = [tensor.name for tensor in inputs]
-        call = (
-            run.direct([*names, *outputs])
-            if run is not None and sorted(read) == sorted(names)
-            else None
-        )
-        return (
-            None
-            if call is None
-            else DirectCall(
-                inputs, tuple(statement_tensor(name, node.program[name]) for name in outputs), call
-            )
-        )
+        if run is None or sorted(read) != sorted(names):
+            return None
+        call = run.direct([*names, *outputs])
+        if call is None:
+            return None
+        results = [statement_tensor(name, node.program[name]) for name in outputs]
+        return DirectCall(inputs, tuple(results), call)
 
     def __call__(self, *arrays: Any) -> tuple[Array, ...]:
-        """The outputs as new arrays; `ShapeError` for inputs of another number or shape."""
+        """Return the outputs as new arrays; `ShapeError` for inputs of another number or shape."""
         return self._calls.run(arrays, self._computed)
 
     def _computed(self, program: Program, values: Mapping[str, Array]) -> Mapping[str, Array]:
@@ -135,3 +125,14 @@ class OptimizedNetwork:
         assert run is not None
         result = run(**{name: values[name] for name in read})
         return result if isinstance(result, dict) else {program.outputs[0]: result}
+
+
+def _unbound_weights(graph: Graph) -> dict[str, Array]:
+    """Return the weights that calls of the framework read, or that are outputs.
+
+    Programs hold those that they read.
+    """
+    read = set(graph.outputs)
+    for node in graph.opaque:
+        read.update(node.inputs)
+    return {name: array for name, array in graph.weights.items() if name in read}

@@ -207,7 +207,10 @@ def _layer(layer: SearchedLayer, part: OptimizedProgram, bars: Sequence[Bar]) ->
 
 
 def _kernels(layer: SearchedLayer) -> tuple[list[str], list[str]]:
-    """The kernels before and after, a line each; those before are left out where they are the same."""
+    """Return the kernels before and after, a line each.
+
+    Those before are left out where they are the same.
+    """
     before = (
         told(with_operator_names(kernels_of(lifted(layer.program))))
         if layer.original is not None

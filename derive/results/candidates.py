@@ -13,7 +13,7 @@ from einalg.errors import CodegenError
 from einalg.language.ir.kernel import Kernel
 from einalg.language.ir.program import Program
 from einalg.text.tables import Listing, aligned
-from einalg.text.wording import counted
+from einalg.text.wording import counted, milliseconds
 
 HEADS = ("", "ms", "how", "verdict", "moves", "kernels")
 MOST_ROWS = 12  # that a text or a table shows
@@ -40,12 +40,13 @@ class Candidate:
 
     @property
     def operators(self) -> tuple[str, ...]:
-        """What runs it, kernel by kernel: the name of an operator, or `"eop"` for generated code."""
+        """What runs it, kernel by kernel: an operator's name, or `"eop"` for generated code."""
         return tuple(kernel.op for kernel in self.kernels)
 
     def compile(self, target: str | None = None) -> Runnable:
-        """A callable `run(**arrays)` for a target, by default the derivation's; raises
-        `CodegenError` or `DeviceError` where there is none.
+        """Return a callable `run(**arrays)` for a target, by default the derivation's.
+
+        Raises `CodegenError` or `DeviceError` where there is none.
         """
         if self.backend is None:
             raise CodegenError(
@@ -54,41 +55,54 @@ class Candidate:
         return self.backend.compile(self.program, self.kernels, target)
 
     def source(self, language: str = "c") -> str:
-        """The generated source of the kernels that no library has."""
-        return self.compile("cuda" if language == "cuda" else "cpu").source(language)
+        """Return the generated source of the kernels that no library has."""
+        target = "cuda" if language == "cuda" else "cpu"
+        return self.compile(target).source(language)
+
+    @property
+    def cost_kind(self) -> str:
+        """Where its cost is from."""
+        return "measured" if self.measured else "estimated"
 
     def __str__(self) -> str:
-        how = "measured" if self.measured else "estimated"
-        error = "" if self.error is None else f", error {self.error:.1e}"
-        head = f"{self.cost * 1e3:.3f} ms {how}, {self.verdict}{error}, {counted(len(self.moves), 'move')}"
-        return "\n".join([head, *told(self.kernels)])
+        parts = [f"{milliseconds(self.cost)} {self.cost_kind}", self.verdict]
+        if self.error is not None:
+            parts.append(f"error {self.error:.1e}")
+        parts.append(counted(len(self.moves), "move"))
+        return "\n".join([", ".join(parts), *told(self.kernels)])
 
     __repr__ = __str__
 
 
 def told(kernels: Sequence[Kernel]) -> list[str]:
-    """A line for each kernel, with those marked that are done once."""
+    """Return a line for each kernel, with those marked that run once, when weights are bound."""
     once = done_once(kernels)
-    return [
-        f"  {kernel}{'  once, from weights' if kernel.output in once else ''}" for kernel in kernels
-    ]
+    lines = []
+    for kernel in kernels:
+        mark = "  once, from weights" if kernel.output in once else ""
+        lines.append(f"  {kernel}{mark}")
+    return lines
 
 
 def shortly(operators: Sequence[str]) -> str:
-    """Operators in a row, with those counted that follow each other.
+    """Return operators in a row, with those counted that follow each other.
 
     >>> shortly(["eop", "eop", "matmul", "eop"])
     '2 eop, matmul, eop'
     """
-    runs = ((name, len(list(same))) for name, same in groupby(operators))
-    return ", ".join(f"{count} {name}" if count > 1 else name for name, count in runs)
+    parts = []
+    for name, run in groupby(operators):
+        count = len(list(run))
+        parts.append(name if count == 1 else f"{count} {name}")
+    return ", ".join(parts)
 
 
 class Candidates(Listing[Candidate]):
     """Candidates, cheapest first: a list that shows one line for each, and a table in Jupyter.
 
     >>> import einalg as ea
-    >>> d = ea.derive(ea.parse("O[h] += A.pad(0,1)[c,h+r-1]*K[r,c]", A=(8, 16), K=(3, 8)), measure=False)
+    >>> expr = ea.parse("O[h] += A.pad(0,1)[c,h+r-1]*K[r,c]", A=(8, 16), K=(3, 8))
+    >>> d = ea.derive(expr, measure=False)
     >>> d.candidates.using("matmul")[0].operators
     ('matmul', 'eop')
     """
@@ -96,19 +110,20 @@ class Candidates(Listing[Candidate]):
     heads = HEADS
 
     def using(self, *operators: str) -> Candidates:
-        """Those that run on all of these operators, whatever else they run on; `"eop"` is generated
-        code.
+        """Return those that run on all of these operators, whatever else they run on.
+
+        `"eop"` is generated code.
         """
-        return Candidates([c for c in self if set(operators) <= set(c.operators)])
+        wanted = set(operators)
+        return Candidates(c for c in self if wanted.issubset(c.operators))
 
     def rows(self) -> Iterator[tuple[str, ...]]:
-        """The cells of `HEADS` for every candidate."""
+        """Yield the cells of `HEADS` for every candidate."""
         for number, c in enumerate(self):
-            how = "measured" if c.measured else "estimated"
             yield (
                 str(number),
                 f"{c.cost * 1e3:.3f}",
-                how,
+                c.cost_kind,
                 c.verdict,
                 str(len(c.moves)),
                 shortly(c.operators),
@@ -121,16 +136,15 @@ class Candidates(Listing[Candidate]):
         return "\n".join([table, *self.remarks()])
 
     def remarks(self, shown: int = MOST_ROWS) -> list[str]:
-        """What a reader of the first rows, so many, should know: how many more there are, and why
-        the order is not that of the times.
+        """Return what a reader of the first rows should know.
+
+        That is how many more there are, and why the order is not that of the times.
         """
-        rest = [f"and {len(self) - shown} more"] if len(self) > shown else []
-        mixed = len({c.measured for c in self[:shown]}) == 2
-        return (
-            [
-                *rest,
-                "those that were measured come first; an estimate says only which ones to measure",
-            ]
-            if mixed
-            else rest
-        )
+        remarks = []
+        if len(self) > shown:
+            remarks.append(f"and {len(self) - shown} more")
+        if len({candidate.measured for candidate in self[:shown]}) == 2:
+            remarks.append(
+                "those that were measured come first; an estimate says only which ones to measure"
+            )
+        return remarks

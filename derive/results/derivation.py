@@ -1,4 +1,4 @@
-"""The answer of `einalg.derive`: candidates that were searched, proven, checked and measured (design §12)."""
+"""The answer of `einalg.derive`: candidates that were searched, proven, checked and measured."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 from derive.cost.backend import Backend
 from derive.cost.model import CostModel, MeasuredCostModel, Roofline, calibrated, shares
-from derive.matching import with_operator_names, why_not
+from derive.matching import why_not, with_operator_names
 from derive.proof import prove
 from derive.results.candidates import Candidate, Candidates, told
 from derive.results.costs import Bar, Costs

@@ -87,20 +87,21 @@ class History:
         return record.text(KIND, self._content())
 
     def _content(self) -> dict[str, Any]:
-        steps = [
-            {**step.move.as_record(), "verdict": step.verdict, "after": str(step.program)}
-            for step in self.steps
-        ]
+        steps = []
+        for step in self.steps:
+            row = step.move.as_record()
+            steps.append({**row, "verdict": step.verdict, "after": str(step.program)})
         return {"start": program_record(self.start), "steps": steps}
 
     def latex(self) -> str:
         """Every step in the paper's notation, as a LaTeX `align*` environment."""
         rows = [_latex_row(self.start, "")]
-        rows += [_latex_row(step.program, rf"\text{{({step.move.rule})}}") for step in self.steps]
+        for step in self.steps:
+            rows.append(_latex_row(step.program, rf"\text{{({step.move.rule})}}"))
         return "\\begin{align*}\n" + " \\\\\n".join(rows) + "\n\\end{align*}"
 
     def script(self) -> str:
-        """A Python script that makes the start, applies the moves and proves the end equal to it."""
+        """Return Python that makes the start, applies the moves and proves the end equal to it."""
         return written(self.start, self.moves)
 
     @staticmethod
@@ -117,9 +118,8 @@ class History:
             move = Move.from_record(entry)
             program = apply(history.program, move, rules)
             if entry.get("after") not in (None, str(program)):
-                raise RecordError(
-                    f"step {number} of {path} ({move.rule}) gives another program than when it was saved"
-                )
+                step = f"step {number} of {path} ({move.rule})"
+                raise RecordError(f"{step} gives another program than when it was saved")
             history.steps.append(HistoryStep(move, program, str(entry.get("verdict", "unchecked"))))
         return history
 
@@ -130,11 +130,11 @@ class History:
 
 def _latex_row(program: Program, name: str) -> str:
     """The statements of a program below each other, the name of a rule beside the last."""
-    lines = [
-        f"{latex(statement_tensor(key, scope))} &= {latex(scope)}"
-        for key, scope in program.statements
-    ]
-    return " \\\\\n".join([*(f"{line} &&" for line in lines[:-1]), f"{lines[-1]} && {name}"])
+    lines = []
+    for key, scope in program.statements:
+        lines.append(f"{latex(statement_tensor(key, scope))} &= {latex(scope)} &&")
+    lines[-1] += f" {name}"
+    return " \\\\\n".join(lines)
 
 
 def replay(start: Any, moves: Iterable[Move], rules: Mapping[str, Rule] = ALL) -> Sequence[Program]:

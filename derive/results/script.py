@@ -15,7 +15,7 @@ WIDTH = 120
 
 
 def written(start: Program, moves: Iterable[Move]) -> str:
-    """The script: tensors, expression, one `s.apply` a move, and a proof.
+    """Return the script: tensors, expression, one `s.apply` a move, and a proof.
 
     >>> import einalg as ea
     >>> print(written(ea.Program([("O", ea.parse("O[i] += A[i,k]*B[k]", A=(4, 5), B=(5,)))]), ()))
@@ -29,24 +29,31 @@ def written(start: Program, moves: Iterable[Move]) -> str:
     print(s)
     """
     steps = tuple(moves)
-    own = sorted({move.rule for move in steps} - ALL.keys())
     lines = ["import einalg as ea", ""]
-    lines += [line for name, tensor in start.tensors.items() for line in _tensor(name, tensor)]
+    for name, tensor in start.tensors.items():
+        lines += _tensor(name, tensor)
     lines += _expression(start)
-    lines += (
-        [f"rules = []  # fill in the rules of your own that are applied below: {', '.join(own)}"]
-        if own
-        else []
-    )
-    lines += [f"s = ea.Session(expr{', rules' if own else ''})"]
-    lines += [_step(move) for move in steps]
+    user_rules = ", ".join(sorted({move.rule for move in steps} - ALL.keys()))
+    if user_rules:
+        lines += [
+            f"rules = []  # fill in the rules of your own that are applied below: {user_rules}",
+            "s = ea.Session(expr, rules)",
+        ]
+    else:
+        lines.append("s = ea.Session(expr)")
+    lines += map(_step, steps)
     return "\n".join([*lines, 'assert ea.prove(expr, s.expr).verdict != "different"', "print(s)"])
 
 
+def _value(value: Any) -> str:
+    return str(value) if value.q == 1 else f"Fraction({value.p}, {value.q})"
+
+
 def _tensor(name: str, tensor: Tensor) -> list[str]:
+    """Return the lines that make a tensor."""
     axes = tuple(high if low == 0 else (low, high) for low, high in tensor.axes)
     if isinstance(tensor, Constant):
-        values = ", ".join(f"Fraction({v.p}, {v.q})" if v.q != 1 else str(v) for v in tensor.values)
+        values = ", ".join(map(_value, tensor.values))
         made = f'{name} = Constant("{name}", {axes}, "{tensor.dtype}", [{values}])'
         return [
             "from fractions import Fraction",
@@ -64,8 +71,9 @@ def _expression(start: Program) -> list[str]:
         return ['expr = ea.parse(\n    """', *lines, f'""",\n    {tensors[2:]})']
     parsed = f'ea.parse("{lines[0]}"{tensors})'
     name, scope = start.statements[0]
-    usual = as_program(scope).names == start.names
-    return [f"expr = {parsed}" if usual else f'expr = ea.Program([("{name}", {parsed})])']
+    if as_program(scope).names == start.names:
+        return [f"expr = {parsed}"]
+    return [f'expr = ea.Program([("{name}", {parsed})])']
 
 
 def _step(move: Move) -> str:

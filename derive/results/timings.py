@@ -1,4 +1,4 @@
-"""How fast an expression runs, in every way that is known: as it is written, and as it was derived."""
+"""How fast an expression runs, in every known way: as it is written, and as it was derived."""
 
 from __future__ import annotations
 
@@ -36,7 +36,8 @@ class Timing:
 class Timings(list[Timing]):
     """Timings, fastest first; shown with one line for each, and as a table in Jupyter.
 
-    >>> Timings([Timing("numpy", 0.002, 1e-7, ("matmul",)), Timing("candidate 0", 0.001, 1e-7, ("matmul", "eop"))])
+    >>> numpy = Timing("numpy", 0.002, 1e-7, ("matmul",))
+    >>> Timings([numpy, Timing("candidate 0", 0.001, 1e-7, ("matmul", "eop"))])
             way     ms  of the fastest    error  operators
     candidate 0  1.000           1.00x  1.0e-07  matmul, eop
           numpy  2.000           2.00x  1.0e-07  matmul

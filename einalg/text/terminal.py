@@ -8,9 +8,9 @@ import textwrap
 from collections.abc import Iterator
 
 COLUMNS = 80  # where there is no terminal
-KEPT = "\u00a0"  # a space at which no line is broken: h + r - 1 stays whole
+NO_BREAK = "\u00a0"  # a space at which no line is broken: h + r - 1 stays whole
 SUBSCRIPTS, TERMS = re.compile(r"\[[^][]*\]"), re.compile(r" ([+-]) ")
-LEAST = 10  # letters of a part that is left out
+MIN_LEFT_OUT_LETTERS = 10
 LEFT_OUT = "…"
 
 
@@ -31,16 +31,17 @@ def wrapped(text: str, columns: int) -> str:
 
 def _line(line: str, columns: int) -> str:
     indent = " " * (len(line) - len(line.lstrip()) + 4)
-    whole = SUBSCRIPTS.sub(lambda found: TERMS.sub(rf"{KEPT}\1{KEPT}", found[0]), line)
+    whole = SUBSCRIPTS.sub(lambda found: TERMS.sub(rf"{NO_BREAK}\1{NO_BREAK}", found[0]), line)
     return textwrap.fill(
         whole, max(columns, 2 * len(indent)), subsequent_indent=indent, break_on_hyphens=False
-    ).replace(KEPT, " ")
+    ).replace(NO_BREAK, " ")
 
 
 def differing(text: str, seen: str) -> str:
     """An expression without the long bodies and ranges that a seen one has too.
 
-    >>> differing("L[i:14, k:16](Sum[j:5]((L[j:5](A[i, j, k]*x[k]))[j]))", "L[i:14, k:16](Sum[j:5](A[i, j, k]*x[k]))")
+    >>> seen = "L[i:14, k:16](Sum[j:5](A[i, j, k]*x[k]))"
+    >>> differing("L[i:14, k:16](Sum[j:5]((L[j:5](A[i, j, k]*x[k]))[j]))", seen)
     'L[…](Sum[j:5]((L[j:5](…))[j]))'
     """
     known = {seen[start:end] for start, end in _parts(seen)}
@@ -60,5 +61,7 @@ def _parts(text: str) -> Iterator[tuple[int, int]]:
             opened.append(position + 1)
         elif letter in ")]":
             start = opened.pop() if opened else position
-            if position - start >= LEAST and (letter == ")" or text[:start].endswith("L[")):
+            if position - start >= MIN_LEFT_OUT_LETTERS and (
+                letter == ")" or text[:start].endswith("L[")
+            ):
                 yield start, position

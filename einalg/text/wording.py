@@ -10,12 +10,14 @@ LEFT_OUT = "…"
 
 
 def counted(number: int, what: str) -> str:
-    """So many of a thing.
+    """Return so many of a thing.
 
     >>> counted(1, "move"), counted(2, "move")
     ('1 move', '2 moves')
     """
-    return f"{number} {what}{'' if number == 1 else 's'}"
+    if number == 1:
+        return f"1 {what}"
+    return f"{number} {what}s"
 
 
 def milliseconds(seconds: float) -> str:
@@ -28,16 +30,18 @@ def milliseconds(seconds: float) -> str:
 
 
 def in_bytes(size: float) -> str:
-    """A size as a person reads it.
+    """Return a size as a person reads it.
 
     >>> in_bytes(12), in_bytes(3 * 2**20)
     ('12 B', '3.0 MiB')
     """
-    for unit in ("B", "KiB", "MiB"):
-        if size < 1024:
-            return f"{size:.0f} B" if unit == "B" else f"{size:.1f} {unit}"
+    if size < 1024:
+        return f"{size:.0f} B"
+    for unit in ("KiB", "MiB"):
         size /= 1024
-    return f"{size:.1f} GiB"
+        if size < 1024:
+            return f"{size:.1f} {unit}"
+    return f"{size / 1024:.1f} GiB"
 
 
 def shortened(labels: Iterable[str], longest: int) -> dict[str, str]:
@@ -45,15 +49,14 @@ def shortened(labels: Iterable[str], longest: int) -> dict[str, str]:
 
     What a long one begins with like another one is left out, but for its first words.
 
-    >>> shortened(["staging at O.0.0: access=1, axes=(c, f)", "staging at O.0.0: access=1, axes=(c, r)"], 26).values()
-    dict_values(['staging … axes=(c, f)', 'staging … axes=(c, r)'])
+    >>> labels = [f"staging at O.0.0: access=1, axes=(c, {index})" for index in "fr"]
+    >>> list(shortened(labels, 26).values())
+    ['staging … axes=(c, f)', 'staging … axes=(c, r)']
     """
     ordered = sorted(set(labels))
     alike = dict.fromkeys(ordered, 0)  # how many letters another one begins with too
     for one, other in pairwise(ordered):
-        same = next(
-            (k for k, (a, b) in enumerate(zip(one, other)) if a != b), min(len(one), len(other))
-        )
+        same = _common_letters(one, other)
         alike[one], alike[other] = max(alike[one], same), max(alike[other], same)
     cut = {label: _cut(label, same, longest) for label, same in alike.items()}
     seen: Counter[str] = Counter()
@@ -63,6 +66,14 @@ def shortened(labels: Iterable[str], longest: int) -> dict[str, str]:
             mark = f" #{seen[short]}"
             cut[label] = short[: longest - len(mark)] + mark
     return cut
+
+
+def _common_letters(one: str, other: str) -> int:
+    """Return how many letters two texts begin with alike."""
+    for position, (a, b) in enumerate(zip(one, other)):
+        if a != b:
+            return position
+    return min(len(one), len(other))
 
 
 def _cut(label: str, alike: int, longest: int) -> str:

@@ -1,5 +1,4 @@
-"""A program made ready for its layers to be searched one by one: reductions alone, what is
-element-wise in one piece (design §11).
+"""A program made ready for its layers to be searched: reductions alone, element-wise code in one.
 
 Every step is a move of a rule, so that each program is equal to the one before it.
 """
@@ -25,13 +24,14 @@ from einalg.language.ir.scope import Scope, inner_scopes
 from einalg.language.ir.tensor import Access, Padded, Tensor
 from einalg.language.ir.traversal import accesses, reductions
 
-MOST_READS = 8  # of different tensors, that an element-wise statement may make
-SMALL = 64  # points of a sum, up to which generated code may write out its terms
+MAX_TENSORS = 8  # that an element-wise statement may read
+MAX_WRITTEN_OUT_TERMS = 64  # of a sum in generated code
 
 
 def shaped(program: Program) -> tuple[Program, list[Move]]:
-    """A flat program with a statement for every reduction, and as few as can be for what is
-    computed element by element; and the moves.
+    """Return a flat program with a statement for every reduction, and the moves to it.
+
+    There are as few statements as can be for what is computed element by element.
     """
     known, done = dict(program.statements), list[Move]()
     for name in program.names:
@@ -44,29 +44,33 @@ def shaped(program: Program) -> tuple[Program, list[Move]]:
 
 
 def with_epilogues(program: Program) -> Program:
-    """A flat program in which code that is generated for small sums does what is element-wise
-    behind them, too.
+    """Return a flat program in which generated code for small sums does what is behind them, too.
+
+    That is what is element-wise.
 
     >>> import einalg as ea
     >>> W = ea.constant("W", [[1, 1, 0], [0, 1, -1]])
-    >>> print(with_epilogues(ea.parse("T[p,i] += W[p,k]*A[k,i]\\nO[p,i] = Max(T[p,i] + b[p], 0)", W=W, A=(3, 8), b=(2,))))
+    >>> text = "T[p,i] += W[p,k]*A[k,i]\\nO[p,i] = Max(T[p,i] + b[p], 0)"
+    >>> print(with_epilogues(ea.parse(text, W=W, A=(3, 8), b=(2,))))
     O[p:2, i:8] = Max(0, b[p] + Sum[k:3](W[p, k]*A[k, i]))
     """
     generated = {kernel.output for kernel in kernels_of(program) if kernel.op == EOP}
-    small = {name for name, scope in program.statements if _terms(scope) <= SMALL}
+    small = {name for name, scope in program.statements if _terms(scope) <= MAX_WRITTEN_OUT_TERMS}
     return fused(program, lambda name, scope: name in generated & small)[0]
 
 
 def fused(
     program: Program, which: Callable[[str, Scope], bool] = lambda _, scope: is_elementwise(scope)
 ) -> tuple[Program, list[Move]]:
-    """A flat program with those statements, if these can, as parts of what reads them; and the
-    moves.
+    """Return a flat program with those statements as parts of what reads them, and the moves.
+
+    Statements that cannot be such parts stay.
     """
     fusing = _Fusing(program, which)
     while fusing.once():
         pass
-    return Program(live_statements(fusing.known.items(), program.outputs), program.outputs), fusing.done
+    live = live_statements(fusing.known.items(), program.outputs)
+    return Program(live, program.outputs), fusing.done
 
 
 def is_elementwise(scope: Scope) -> bool:
@@ -96,56 +100,47 @@ class _Fusing:
         before = len(self.done)
         for name in list(self.known):
             if name not in self.outputs and self.which(name, self.known[name]):
-                for reader in [reader for reader in self.readers[name] if self._fits(name, reader)]:
+                fitting = [r for r in self.readers[name] if self._fits(name, r)]
+                for reader in fitting:
                     self._fuse(name, reader)
                 if not self.readers[name]:
                     self._reads_no_more(name, self.known.pop(name))
         return len(self.done) > before
 
     def _fits(self, name: str, reader: str) -> bool:
-        """Whether a statement may become a part of a reader: it is a copy, or each element is read
-        once, and not too many tensors are read then.
+        """Say whether a statement may become a part of a reader.
+
+        It may if it is a copy, or each element is read once, and not too many tensors are read.
         """
         scope, other = self.known[name], self.known[reader]
         if isinstance(scope.body, Access):
             return True
-        reads = {
-            a
-            for a in accesses(other.body)
-            if isinstance(a.tensor, Tensor) and a.tensor.name == name
-        }
-        if (
-            len(self.readers[name]) != 1
-            or not is_elementwise(other)
-            or len(reads) != 1
-            or len({*scope.tensors, *other.tensors}) > MOST_READS
-        ):
+        if len(self.readers[name]) != 1 or not is_elementwise(other):
+            return False
+        reads = _reads_of(name, other)
+        if len(reads) != 1 or len({*scope.tensors, *other.tensors}) > MAX_TENSORS:
             return False
         (read,) = reads
-        bare = [s.as_index() for s in read.subscripts if s.terms]
-        return (
-            not isinstance(read.base, Padded)
-            and None not in bare
-            and len(set(bare)) == len(bare)
-            and not _is_repeated(scope, bare, other)
-        )
+        bare = [form.as_index() for form in read.subscripts if form.terms]
+        if isinstance(read.base, Padded) or None in bare or len(set(bare)) < len(bare):
+            return False
+        return not _is_repeated(scope, bare, other)
 
     def _fuse(self, name: str, reader: str) -> None:
         move = Move(NESTING.name, (reader,), {"producer": name})
-        fused = (
-            _fused(excerpt(self.known, [name, reader]), move) if move not in self.refused else None
-        )
-        if (
-            fused is None
-            or _is_product(reader, self.known[reader])
-            and not _is_product(reader, fused)
-        ):
+        if move in self.refused:
+            return
+        fused = _fused(excerpt(self.known, [name, reader]), move)
+        if fused is None or self._is_product_lost(reader, fused):
             self.refused.add(move)
             return
         self._reads_no_more(reader, self.known[reader])
         self.known[reader] = returned(fused, self.known)
         self._reads(reader, self.known[reader])
         self.done.append(move)
+
+    def _is_product_lost(self, reader: str, fused: Scope) -> bool:
+        return _is_product(reader, self.known[reader]) and not _is_product(reader, fused)
 
     def _reads(self, reader: str, scope: Scope) -> None:
         for tensor in scope.tensors:
@@ -158,9 +153,19 @@ class _Fusing:
                 self.readers[tensor].pop(reader, None)
 
 
+def _reads_of(name: str, scope: Scope) -> set[Access]:
+    """Return the different reads of a statement's result in a scope."""
+    reads = set()
+    for access in accesses(scope.body):
+        if isinstance(access.tensor, Tensor) and access.tensor.name == name:
+            reads.add(access)
+    return reads
+
+
 def _fused(program: Program, move: Move) -> Scope | None:
-    """The reader with the producer's body in the place of its reads; None where that takes
-    conditions or an inner scope.
+    """Return the reader with the producer's body in the place of its reads.
+
+    None where that takes conditions or an inner scope.
     """
     (reader,) = move.path
     try:
@@ -169,25 +174,24 @@ def _fused(program: Program, move: Move) -> Scope | None:
             nested = apply(nested, Move(traversal_merging.RULE.name, (reader,), {"inner": 0}), ALL)
     except EinalgError:
         return None
-    known, found = program[reader], nested[reader]
-    return (
-        found if _conditions(found) <= _conditions(known) and found.dtype == known.dtype else None
-    )
+    before, after = program[reader], nested[reader]
+    if _conditions(after) > _conditions(before) or after.dtype != before.dtype:
+        return None
+    return after
 
 
 def _is_product(name: str, scope: Scope) -> bool:
-    """Whether a statement is an operator that sums products of several tensors, as of matrices."""
-    return (
-        any(len(set(accesses(node))) > 1 for node in reductions(scope.body))
-        and kernel_of(name, scope).op != EOP
-    )
+    """Say whether a statement is an operator that sums products of several tensors."""
+    if all(len(set(accesses(node))) < 2 for node in reductions(scope.body)):
+        return False
+    return kernel_of(name, scope).op != EOP
 
 
 def _is_repeated(scope: Scope, bare: Collection[Index], reader: Scope) -> bool:
-    """Whether a reader would compute elements again that it reads at these of its indices, as often
-    as it has points or more.
+    """Say whether a reader would compute elements again, as often as it has points or more.
 
-    It need not where the other indices are those of its innermost loops.
+    It reads them at these of its indices. It need not where the other indices are those of its
+    innermost loops.
     """
     extents = [(it.extent, it.index in bare) for it in reader.iterators if it.extent > 1]
     while extents and not extents[-1][1]:
@@ -197,7 +201,7 @@ def _is_repeated(scope: Scope, bare: Collection[Index], reader: Scope) -> bool:
 
 
 def _terms(scope: Scope) -> int:
-    """How many terms its reductions have; 1 without any."""
+    """Return how many terms its reductions have; 1 without any."""
     return prod(it.extent for node in reductions(scope.body) for it in node.iterators)
 
 

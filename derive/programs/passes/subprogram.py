@@ -1,6 +1,4 @@
-"""A few statements of a large program as a program of their own, so that a rule need not look at
-all the others.
-"""
+"""A few statements of a large program as a program of their own, for rules to look at alone."""
 
 from __future__ import annotations
 
@@ -12,11 +10,10 @@ from einalg.language.ir.tensor import Tensor
 
 
 def excerpt(known: Mapping[str, Scope], names: Sequence[str]) -> Program:
-    """The statements of some names, in order, as a program whose output is the last one; `known`
-    are all statements.
+    """Return the statements of some names, in order, as a program whose output is the last one.
 
-    What else they read is given, but for statements without a value at some points: these stay what
-    they are.
+    `known` are all statements. What else they read becomes an input, but for statements without a
+    value at some points: these stay what they are.
     """
     rows: dict[str, Scope] = {}
 
@@ -28,26 +25,19 @@ def excerpt(known: Mapping[str, Scope], names: Sequence[str]) -> Program:
 
     for name in names:
         add(name)
-    read = {
-        t: tensor
-        for scope in rows.values()
-        for t, tensor in scope.tensors.items()
-        if t in known and t not in rows
-    }
-    given = {t: Tensor(t, tensor.axes, tensor.dtype) for t, tensor in read.items()}
-    return Program(
-        [(name, substitute_tensors(scope, _among(given, scope))) for name, scope in rows.items()],
-        [names[-1]],
-    )
+    inputs: dict[str, Tensor] = {}
+    for scope in rows.values():
+        for label, tensor in scope.tensors.items():
+            if label in known and label not in rows:
+                inputs[label] = Tensor(label, tensor.axes, tensor.dtype)
+    statements = []
+    for name, scope in rows.items():
+        read = {label: inputs[label] for label in scope.tensors if label in inputs}
+        statements.append((name, substitute_tensors(scope, read)))
+    return Program(statements, [names[-1]])
 
 
 def returned(scope: Scope, known: Mapping[str, Scope]) -> Scope:
-    """A statement of an excerpt, reading the statements of the whole program again."""
-    return substitute_tensors(
-        scope,
-        {name: statement_tensor(name, known[name]) for name in scope.tensors if name in known},
-    )
-
-
-def _among(tensors: Mapping[str, Tensor], scope: Scope) -> dict[str, Tensor]:
-    return {name: tensors[name] for name in scope.tensors if name in tensors}
+    """Return a statement of an excerpt, reading the statements of the whole program again."""
+    read = [name for name in scope.tensors if name in known]
+    return substitute_tensors(scope, {name: statement_tensor(name, known[name]) for name in read})

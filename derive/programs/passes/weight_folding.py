@@ -1,5 +1,4 @@
-"""Factors that are known ahead move from behind a layer into its weights, as those of a batch norm
-do (design §11).
+"""Weight folding: constant factors behind a layer move into its weights, as those of a batch norm.
 
 There is no special case for any normalisation: what follows a product of data and weights is taken
 apart as far as it is linear.
@@ -7,6 +6,7 @@ apart as far as it is linear.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,7 +18,7 @@ from derive.proof import prove
 from derive.rules.algebra import staging
 from derive.rules.inter.lifting_nesting import lifted
 from einalg.errors import EinalgError
-from einalg.language.analysis.compile_time import known_ahead
+from einalg.language.analysis.compile_time import compile_time_constants
 from einalg.language.index.affine import Index
 from einalg.language.index.convert import affine
 from einalg.language.ir.body import Reduce, substitute
@@ -30,171 +30,205 @@ from einalg.language.ir.traversal import accesses
 
 @dataclass(frozen=True)
 class Linear:
-    """`factor·x + known + rest` with x a read: `factor` and `known` depend on what is known ahead
-    alone.
-    """
+    """`factor·x + constant + rest` with x a read; the first two depend on constants alone."""
 
     factor: Any
-    known: Any
+    constant: Any
     rest: Any
 
+    def scaled(self, factor: Any) -> Linear:
+        """Return it with all its terms multiplied by a constant factor."""
+        return Linear(self.factor * factor, self.constant * factor, self.rest * factor)
 
-class _Read:
-    """A program, with what depends on all its statements: who reads each one (`readers`), and the
-    names of what is known ahead.
-    """
 
-    def __init__(self, program: Program):
-        self.program = program
-        self.readers: dict[str, list[str]] = {name: [] for name in program.names}
+@dataclass(frozen=True)
+class _Context:
+    """A program, with the statements that read each one, and the names of its constants."""
+
+    program: Program
+    readers: Mapping[str, list[str]]
+    constants: frozenset[str]
+
+    @staticmethod
+    def of(program: Program) -> _Context:
+        readers: dict[str, list[str]] = {name: [] for name in program.names}
         for reader, scope in program.statements:
-            for read in scope.tensors.keys() & self.readers.keys():
-                self.readers[read].append(reader)
-        self.ahead = known_ahead(program) | {
-            n for n, t in program.tensors.items() if isinstance(t, Constant)
-        }
+            for read in scope.tensors.keys() & readers.keys():
+                readers[read].append(reader)
+        constants = set(compile_time_constants(program))
+        for name, tensor in program.tensors.items():
+            if isinstance(tensor, Constant):
+                constants.add(name)
+        return _Context(program, readers, frozenset(constants))
+
+
+@dataclass(frozen=True)
+class _Folding:
+    """A factor behind the layer `name`: `place`, a part of its `reader`'s body, is `linear`."""
+
+    name: str
+    reader: str
+    read: Access
+    place: Any
+    linear: Linear
 
 
 def folded(program: Program) -> Program:
-    """The program with every such factor in the weights of its layer, as far as that is proven
-    equal.
-    """
-    read = _Read(program)
+    """Return the program with every such factor in the weights of its layer, if that is proven."""
+    context = _Context.of(program)
     for name in program.names:
-        if (changed := _folded_at(read, name)) is not read.program:
-            read = _Read(changed)
-    return read.program
+        folding = _folding_at(context, name)
+        if folding is None:
+            continue
+        changed = _folded(context, folding)
+        if changed is not None:
+            context = _Context.of(changed)
+    return context.program
 
 
-def _folded_at(given: _Read, name: str) -> Program:
-    program, ahead = given.program, given.ahead
-    if (
-        name in program.outputs
-        or len(given.readers[name]) != 1
-        or not _is_product_with_weights(program[name].body, ahead)
-    ):
-        return program
-    (reader,) = given.readers[name]
+def _folding_at(context: _Context, name: str) -> _Folding | None:
+    """Return what can be folded into the weights of a statement; None where there is nothing."""
+    program, constants = context.program, context.constants
+    if name in program.outputs or len(context.readers[name]) != 1:
+        return None
+    if not _is_product_with_weights(program[name].body, constants):
+        return None
+    (reader,) = context.readers[name]
     after = program[reader]
-    reads = [
-        a for a in accesses(after.body) if isinstance(a.tensor, Tensor) and a.tensor.name == name
-    ]
-    if len(set(reads)) != 1 or not is_elementwise(after) or not _is_bare(reads[0]):
-        return program
-    split = _linear(after.body, reads[0], ahead)
-    if split is None or (split[1].factor == 1):
-        return program
-    place, linear = split
-    inward = dict(
-        zip((s.as_index() for s in reads[0].subscripts), (affine(i) for i in program[name].indices))
-    )
-    if not {i for i in linear.factor.free_symbols if isinstance(i, Index)} <= set(inward):
-        return program
+    reads = {access for access in accesses(after.body) if _reads(access, name)}
+    if len(reads) != 1 or not is_elementwise(after):
+        return None
+    (read,) = reads
+    if not _is_bare(read):
+        return None
+    split = _linear(after.body, read, constants)
+    if split is None or split[1].factor == 1:
+        return None
+    return _Folding(name, reader, read, *split)
+
+
+def _reads(access: Access, name: str) -> bool:
+    return isinstance(access.tensor, Tensor) and access.tensor.name == name
+
+
+def _folded(context: _Context, folding: _Folding) -> Program | None:
+    """Return the program with a factor in the weights; None where that is not possible."""
+    indices = context.program[folding.name].indices
+    inward = {}
+    for subscript, index in zip(folding.read.subscripts, indices):
+        inward[subscript.as_index()] = affine(index)
+    factor = folding.linear.factor
+    used = {symbol for symbol in factor.free_symbols if isinstance(symbol, Index)}
+    if not used <= inward.keys():
+        return None
     try:
-        return _rewritten(
-            given, (name, reader), reads[0], (place, linear), substitute(linear.factor, inward)
-        )
+        return _rewritten(context, folding, substitute(factor, inward))
     except EinalgError:
-        return program
+        return None
 
 
-def _is_product_with_weights(body: Any, ahead: frozenset[str]) -> bool:
+def _is_product_with_weights(body: Any, constants: frozenset[str]) -> bool:
+    """Say whether a body sums products of a factor of constants alone and one of something else."""
     if not isinstance(body, Reduce) or body.op != "Sum":
         return False
-    names = [
-        {a.tensor.name for a in accesses(f) if isinstance(a.tensor, Tensor)}
-        for f in sympy.Mul.make_args(body.body)
-    ]
-    return any(n and n <= ahead for n in names) and any(n - ahead for n in names)
+    of_constants, of_data = False, False
+    for factor in sympy.Mul.make_args(body.body):
+        tensors = [access.tensor for access in accesses(factor)]
+        names = {tensor.name for tensor in tensors if isinstance(tensor, Tensor)}
+        of_constants |= bool(names) and names <= constants
+        of_data |= not names <= constants
+    return of_constants and of_data
 
 
 def _is_bare(access: Access) -> bool:
-    bare = [s.as_index() for s in access.subscripts]
+    """Say whether an access has different bare indices as subscripts, and no padding."""
+    bare = [subscript.as_index() for subscript in access.subscripts]
     return access.base is access.tensor and None not in bare and len(set(bare)) == len(bare)
 
 
-def _linear(body: Any, read: Access, ahead: frozenset[str]) -> tuple[Any, Linear] | None:
-    """The largest part of a body that is linear in the read with a known factor, and how."""
+def _linear(body: Any, read: Access, constants: frozenset[str]) -> tuple[Any, Linear] | None:
+    """Return the largest part of a body that is linear in the read with a constant factor."""
     if body == read:
         return body, Linear(sympy.S.One, sympy.S.Zero, sympy.S.Zero)
-    holding = (
-        [a for a in body.args if read in set(accesses(a))] if not isinstance(body, Access) else []
-    )
+    if isinstance(body, Access):
+        return None
+    holding = [part for part in body.args if read in set(accesses(part))]
     if len(holding) != 1:
         return None
-    below = _linear(holding[0], read, ahead)
+    below = _linear(holding[0], read, constants)
     if below is None or below[0] != holding[0]:
         return below
+    if not isinstance(body, (sympy.Add, sympy.Mul)):
+        return below
     linear = below[1]
-    others: list[Any] = [a for a in body.args if a is not holding[0]]
+    constant, rest = [], []
+    for part in body.args:
+        if part is holding[0]:
+            continue
+        terms = constant if _is_constant(part, constants) else rest
+        terms.append(part)
     if isinstance(body, sympy.Add):
-        known = [a for a in others if _is_known(a, ahead)]
-        rest = [a for a in others if not _is_known(a, ahead)]
-        return body, Linear(
-            linear.factor, sympy.Add(linear.known, *known), sympy.Add(linear.rest, *rest)
-        )
-    if isinstance(body, sympy.Mul) and all(_is_known(a, ahead) for a in others):
-        factor = sympy.Mul(*others)
-        return body, Linear(linear.factor * factor, linear.known * factor, linear.rest * factor)
-    return below
+        sums = sympy.Add(linear.constant, *constant), sympy.Add(linear.rest, *rest)
+        return body, Linear(linear.factor, *sums)
+    if rest:
+        return below
+    return body, linear.scaled(sympy.Mul(*constant))
 
 
-def _is_known(part: Any, ahead: frozenset[str]) -> bool:
-    return (
-        all(isinstance(a.tensor, Tensor) and a.tensor.name in ahead for a in accesses(part))
-        and not part.atoms(Index) - part.free_symbols
-    )
+def _is_constant(part: Any, constants: frozenset[str]) -> bool:
+    """Say whether a part of a body reads constants alone, and binds no index."""
+    for access in accesses(part):
+        if not isinstance(access.tensor, Tensor) or access.tensor.name not in constants:
+            return False
+    return not part.atoms(Index) - part.free_symbols
 
 
-def _rewritten(
-    given: _Read, names: tuple[str, str], read: Access, split: tuple[Any, Linear], factor: Any
-) -> Program:
-    program = given.program
-    name, reader = names
-    place, linear = split
-    body: Any = program[name].body
-    scaled = Scope(
-        program[name].iterators,
-        program[name].where,
-        Reduce(body.op, body.iterators, body.where, body.body * factor),
-    )
-    roles = {
-        n: Tensor(n, t.axes, t.dtype, "weight")
-        for n, t in scaled.tensors.items()
-        if n in given.ahead and t.role == "intermediate"
-    }
-    for args in staging.subterms(substitute_tensors(scaled, roles)):
+def _rewritten(context: _Context, folding: _Folding, factor: Any) -> Program | None:
+    """Return the program with `factor` in the weights; None where that is not proven equal."""
+    program, name, reader = context.program, folding.name, folding.reader
+    scaled = _scaled(program[name], factor)
+    weights = {}
+    for label, tensor in scaled.tensors.items():
+        if label in context.constants and tensor.role == "intermediate":
+            weights[label] = Tensor(label, tensor.axes, tensor.dtype, "weight")
+    staged = _with_staged_factors(substitute_tensors(scaled, weights))
+    if staged is None:
+        return None
+    after, linear = program[reader], folding.linear
+    value = folding.read + _in_inner_scope(linear.constant, after) + linear.rest
+    new_body = after.body.xreplace({folding.place: value})
+    statements = dict(program.statements)
+    changed = dict(statements)
+    changed[name] = staged
+    changed[reader] = Scope(after.iterators, after.where, new_body)
+    names = (name, reader)
+    proof = prove(excerpt(statements, names), excerpt(changed, names))
+    if proof.verdict != "proved":
+        return None
+    intermediates = {label: statement_tensor(label, statements[label]) for label in weights}
+    changed[name] = substitute_tensors(staged, intermediates)
+    return lifted(Program(list(changed.items()), program.outputs))
+
+
+def _scaled(scope: Scope, factor: Any) -> Scope:
+    """Return a sum with all its terms multiplied by a factor."""
+    body: Any = scope.body
+    scaled = Reduce(body.op, body.iterators, body.where, body.body * factor)
+    return Scope(scope.iterators, scope.where, scaled)
+
+
+def _with_staged_factors(scope: Scope) -> Scope | None:
+    """Return a sum with a product of constant factors computed in a scope of its own."""
+    for args in staging.subterms(scope):
         if args.get("factors") is not None and args["reduction"] == 0:
-            scaled = staging.stage(substitute_tensors(scaled, roles), **args)
-            break
-    else:
-        return program
-    after = program[reader]
-    new_body = after.body.xreplace({place: read + _apart(linear.known, after) + linear.rest})
-    changed = [
-        (n, {name: scaled, reader: Scope(after.iterators, after.where, new_body)}.get(n, s))
-        for n, s in program.statements
-    ]
-    if (
-        prove(excerpt(dict(program.statements), names), excerpt(dict(changed), names)).verdict
-        != "proved"
-    ):
-        return program
-    known = {n: statement_tensor(n, s) for n, s in program.statements}
-    back = {n: known[n] for n in roles}
-    return lifted(
-        Program(
-            [(n, substitute_tensors(s, back) if n == name else s) for n, s in changed],
-            program.outputs,
-        )
-    )
+            return staging.stage(scope, **args)
+    return None
 
 
-def _apart(known: Any, scope: Scope) -> Any:
-    """What is known ahead as an inner scope over the indices that it needs, where anything is to be
-    computed for it.
-    """
-    if known.is_number or isinstance(known, Access):
-        return known
-    iterators = [it for it in scope.iterators if it.index in known.free_symbols]
-    return Access.of(Scope(iterators, (), known), tuple(affine(it.index) for it in iterators))
+def _in_inner_scope(constant: Any, scope: Scope) -> Any:
+    """Return a constant as an inner scope over its indices, where anything is computed."""
+    if constant.is_number or isinstance(constant, Access):
+        return constant
+    iterators = [it for it in scope.iterators if it.index in constant.free_symbols]
+    subscripts = tuple(affine(it.index) for it in iterators)
+    return Access.of(Scope(iterators, (), constant), subscripts)

@@ -78,8 +78,8 @@ def test_short_integers_wrap_round_where_their_framework_does(own_cache, monkeyp
 
 
 def test_a_batch_of_a_module_runs_sample_by_sample(own_cache, monkeypatch):
-    monkeypatch.setattr("derive.programs.passes.batch_splitting.LEAST", 0)
-    monkeypatch.setattr("derive.programs.passes.batch_splitting.REUSED", 0)
+    monkeypatch.setattr("derive.programs.passes.batch_splitting.MIN_SLICE_OPERATIONS", 0)
+    monkeypatch.setattr("derive.programs.passes.batch_splitting.MIN_OPERATIONS_PER_WEIGHT", 0)
     monkeypatch.setattr(
         LocalBackend,
         "seconds",

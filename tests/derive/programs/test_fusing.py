@@ -11,7 +11,7 @@ import einalg as ea
 from derive.programs.passes.normalise import shaped, with_epilogues
 from derive.programs.passes.weight_folding import folded
 from derive.search.best_first import kernels_of
-from einalg.language.analysis.compile_time import settled
+from einalg.language.analysis.compile_time import compile_time_statements
 from einalg.language.ir.program import as_program
 from tests.helpers.networks import assert_same_values, network, weight
 
@@ -105,7 +105,7 @@ def test_factors_of_a_batch_norm_are_in_the_weights():
     program, _ = shaped(network())
     flat = folded(program)
     assert_same_values(program, flat)
-    known = settled(flat)
+    known = compile_time_statements(flat)
     running = [s for name, s in flat.statements if name not in known]
     assert (
         len(running) == 4 and len(known) == 4

@@ -49,8 +49,8 @@ BATCH = Index("batch_of_all")
 @pytest.fixture
 def small(monkeypatch):
     """Programs of any size are worth it."""
-    monkeypatch.setattr(module, "LEAST", 0)
-    monkeypatch.setattr(module, "REUSED", 0)
+    monkeypatch.setattr(module, "MIN_SLICE_OPERATIONS", 0)
+    monkeypatch.setattr(module, "MIN_OPERATIONS_PER_WEIGHT", 0)
 
 
 def with_samples(program, count, places):
@@ -104,8 +104,8 @@ def with_samples(program, count, places):
 @given(st.data())
 def test_each_slice_has_the_values_of_the_whole(data):
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(module, "LEAST", 0)
-        patch.setattr(module, "REUSED", 0)
+        patch.setattr(module, "MIN_SLICE_OPERATIONS", 0)
+        patch.setattr(module, "MIN_OPERATIONS_PER_WEIGHT", 0)
         one = data.draw(strategies.programs(max_statements=3, nested=False))
         chosen = [name for name, tensor in one.tensors.items() if not isinstance(tensor, Constant)]
         places = {name: 0 for name in chosen if data.draw(st.booleans())}

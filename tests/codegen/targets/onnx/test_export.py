@@ -140,8 +140,8 @@ def test_slices_are_a_scan(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
     """With what is computed ahead, read as it is, or the same for all slices; and results that the
     next program reads.
     """
-    monkeypatch.setattr(batch_splitting, "LEAST", 0)
-    monkeypatch.setattr(batch_splitting, "REUSED", 0)
+    monkeypatch.setattr(batch_splitting, "MIN_SLICE_OPERATIONS", 0)
+    monkeypatch.setattr(batch_splitting, "MIN_OPERATIONS_PER_WEIGHT", 0)
     monkeypatch.setattr(
         LocalBackend,
         "seconds",
