@@ -11,7 +11,7 @@ from einalg.language.ir.tensor import Tensor
 
 @dataclass(frozen=True)
 class Slices:
-    """How many slices there are, along the first axis of the inputs and outputs called `names`;
+    """`count` slices along the first axis of the inputs and outputs called `names`;
     what else is read is the same for all.
     """
 

@@ -87,7 +87,9 @@ class _Keys:
         return interned("L", tuple(extents), _conditions(scope.where, names), body)
 
     def _is_closed(self, scope: Scope) -> bool:
-        """Whether a scope reads no statement, so that its key is the same in every program."""
+        """Return whether a scope reads no statement, so that its key is the same in every
+        program.
+        """
         return len(self.statements) < 2 or self.statements.keys().isdisjoint(scope.tensors)
 
     def body(self, body: Any, names: Names, depth: int) -> InternedTuple:
@@ -141,7 +143,8 @@ class _Keys:
         fills: list[InternedTuple] = []
         reach: list[tuple[int, ...]] = []
         for padded in _views(view):
-            amounts = tuple(chain.from_iterable(padded.amounts[axis] for axis in axes))
+            pairs: Any = padded.amounts
+            amounts = tuple(chain.from_iterable(pairs[axis] for axis in axes))
             fill = self.body(padded.fill, {}, 0)
             if fills and fills[-1] == fill:
                 reach[-1] = tuple(map(operator.add, reach[-1], amounts))
@@ -256,7 +259,7 @@ class _Keys:
 
 
 def _counts(node: Reduce) -> bool:
-    """Whether a reduction makes integers of truth values, be it over one point."""
+    """Return whether a reduction makes integers of truth values, be it over one point."""
     return node.op in ("Sum", "Prod") and result_dtype(node.body) == "bool"
 
 

@@ -12,11 +12,13 @@ from einalg.language.ir.tensor import Constant, Tensor
 
 
 def is_weight(tensor: Tensor) -> bool:
-    """Whether a tensor's values are known before run time."""
+    """Return whether a tensor's values are known before run time."""
     return tensor.role == "weight"
 
 
-def settled(program: Program, known: Callable[[Tensor], bool] = is_weight) -> frozenset[str]:
+def compile_time_statements(
+    program: Program, known: Callable[[Tensor], bool] = is_weight
+) -> frozenset[str]:
     """Return the names of the statements that others read and that depend on `known` tensors and
     constants alone, through others too.
 
@@ -26,28 +28,28 @@ def settled(program: Program, known: Callable[[Tensor], bool] = is_weight) -> fr
     >>> import einalg as ea
     >>> K = ea.tensor("K", (3,), role="weight")
     >>> text = "W[i] = 2*K[i]\\nV[i] = W[i] + 1\\nO[i] = V[i]*A[i]"
-    >>> sorted(settled(ea.parse(text, A=(3,), K=K)))
+    >>> sorted(compile_time_statements(ea.parse(text, A=(3,), K=K)))
     ['V', 'W']
-    >>> sorted(settled(ea.parse(text + "\\nV, O", A=(3,), K=K)))
+    >>> sorted(compile_time_statements(ea.parse(text + "\\nV, O", A=(3,), K=K)))
     ['W']
     """
-    return settled_among(program.statements, known, program.outputs)
+    return compile_time_statements_among(program.statements, known, program.outputs)
 
 
-def known_ahead(program: Program) -> frozenset[str]:
+def compile_time_constants(program: Program) -> frozenset[str]:
     """Return the names of what is known before a program runs: its weights, and what depends on
     these and constants alone.
 
     >>> import einalg as ea
     >>> K = ea.tensor("K", (3,), role="weight")
-    >>> sorted(known_ahead(ea.parse("W[i] = 2*K[i]\\nO[i] = W[i]*A[i]", A=(3,), K=K)))
+    >>> sorted(compile_time_constants(ea.parse("W[i] = 2*K[i]\\nO[i] = W[i]*A[i]", A=(3,), K=K)))
     ['K', 'W']
     """
     weights = {tensor.name for tensor in program.tensors.values() if is_weight(tensor)}
-    return settled(program) | weights
+    return compile_time_statements(program) | weights
 
 
-def settled_among(
+def compile_time_statements_among(
     statements: Iterable[tuple[str, Scope]],
     known: Callable[[Tensor], bool] = is_weight,
     outputs: Collection[str] = (),

@@ -16,7 +16,7 @@ SHORT_INTEGERS = ("i8", "i16", "u8", "u16")  # too large values of longer ones a
 
 
 def may_wrap(expression: Scope | Program) -> bool:
-    """Whether a scope or program does arithmetic that gives integers of 8 or 16 bits.
+    """Return whether a scope or program does arithmetic that gives integers of 8 or 16 bits.
 
     What reads such a result would read a number that is too large for its type, once both are one
     expression.
@@ -46,5 +46,7 @@ def _calculates(body: Any) -> bool:
 
 
 def _is_joined_part(term: Any) -> bool:
-    """Whether a term is a part of a concatenation, which is 0 at the places of the others."""
+    """Return whether a term is a part of a concatenation, which is 0 at the places of the
+    others.
+    """
     return isinstance(term, Access) and isinstance(term.base, Padded) and term.base.fill == 0

@@ -279,7 +279,7 @@ def _reads_padding_alone(access: Access, ranges: Ranges) -> bool:
 
 
 def _is_over_nothing(node: Reduce, ranges: Ranges) -> bool:
-    """Whether no point meets the conditions of a reduction, or a sum adds zeros."""
+    """Return whether no point meets the conditions of a reduction, or a sum adds zeros."""
     if node.op == "Sum" and node.body == 0:
         return True
     inner = _inner_ranges(node, ranges)

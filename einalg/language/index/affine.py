@@ -283,7 +283,7 @@ class Affine(IndexArithmetic, Expr):
         return atom if isinstance(atom, Index) else None
 
     def is_affine(self) -> bool:
-        """Whether no `//` and no `%` occurs."""
+        """Return whether no `//` and no `%` occurs."""
         return all(isinstance(atom, Index) for atom, _ in self.terms)
 
     def coefficient(self, atom: Atom) -> int:

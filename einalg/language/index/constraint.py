@@ -51,7 +51,7 @@ class Constraint(Node, Basic):
         return self.form.const == 0
 
     def holds(self, env: Any) -> Any:
-        """Whether the condition holds where every index has the value `env[index]`."""
+        """Return whether the condition holds where every index has the value `env[index]`."""
         value = self.form.evaluate(env)
         if self.relation == ">=":
             return value >= 0

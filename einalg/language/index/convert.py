@@ -50,7 +50,8 @@ def _atom_to_sympy(atom: Atom) -> Expr:
     inner = to_sympy(atom.argument)
     if isinstance(atom, FloorDiv):
         return sympy.floor(sympy.Mul(inner, sympy.Rational(1, atom.divisor)), evaluate=False)
-    return Mod(inner, atom.divisor, evaluate=False)
+    remainder: Any = Mod(inner, atom.divisor, evaluate=False)
+    return remainder
 
 
 def from_sympy(value: Any) -> Affine:

@@ -1,4 +1,4 @@
-"""What the printers and evaluators of index arithmetic need of a form, and no more.
+"""Protocols of index arithmetic: what its printers and evaluators need of a form, and no more.
 
 They are below the nodes, so that the nodes can use them: `2*h + h//3 - 1` has the terms
 `((h, 2), (h//3, 1))` and the constant `-1`.

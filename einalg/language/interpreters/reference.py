@@ -82,7 +82,7 @@ COMBINE: dict[str, Callable[[Any, Any], Any]] = {
 }
 
 
-def evaluate(expr: Any, *given: Any, **arrays: Any) -> Any:
+def evaluate(expr: Any, *unnamed: Any, **arrays: Any) -> Any:
     """Return the value of an expression on arrays given by name: an ndarray, or a dict of them for
     a program of several outputs.
 
@@ -96,7 +96,7 @@ def evaluate(expr: Any, *given: Any, **arrays: Any) -> Any:
     array([ 6, 15])
     """
     program = as_program(expr)
-    require_names(given, program.inputs)
+    require_names(unnamed, program.inputs)
     known = {name: _load(tensor, arrays) for name, tensor in program.inputs.items()}
     surplus = sorted(set(arrays) - set(known))
     if surplus:

@@ -120,14 +120,14 @@ def _rebuild(body: Any, leaf: Leaf) -> tuple[Any, bool]:
 
 
 def _has_kind_of(new: Any, leaf: Any) -> bool:
-    """Whether SymPy evaluates what is around `new` as it did around `leaf`; index arithmetic may
-    become a number, of which SymPy knows more.
+    """Return whether SymPy evaluates what is around `new` as it did around `leaf`; index arithmetic
+    may become a number, of which SymPy knows more.
     """
     return type(new) is type(leaf) and not isinstance(leaf, IndexArithmetic)
 
 
 def _differs(new: Sequence[Any], old: Sequence[Any]) -> bool:
-    """Whether some item is not the same object."""
+    """Return whether some item is not the same object."""
     return any(a is not b for a, b in zip(new, old))
 
 
@@ -141,8 +141,8 @@ def _evaluated(body: Any, operands: tuple[Any, ...]) -> Any:
 
 
 def _is_power_of_as_long_a_sum(body: Any, operands: tuple[Any, ...]) -> bool:
-    """Whether a power of a sum gets a sum of as many terms: no other kind of sum, of which SymPy
-    would ask much.
+    """Return whether a power of a sum gets a sum of as many terms: no other kind of sum, of which
+    SymPy would ask much.
     """
     if not body.is_Pow:
         return False
@@ -177,7 +177,7 @@ def cases(pairs: Sequence[Any]) -> Any:
 
 
 def is_truth(body: Any) -> bool:
-    """Whether a body is a condition, which SymPy does not take for a number."""
+    """Return whether a body is a condition, which SymPy does not take for a number."""
     return isinstance(body, Boolean) and not isinstance(body, Expr)
 
 

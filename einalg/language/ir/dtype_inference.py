@@ -24,7 +24,9 @@ def result_dtype(body: Any) -> str:
 
 
 def _is_truth(body: Any) -> bool:
-    """Whether a body without a number type of its own holds truth values, and not integers."""
+    """Return whether a body without a number type of its own holds truth values, and not
+    integers.
+    """
     if isinstance(body, (Access, sympy.Rel, sympy.logic.boolalg.Boolean)):
         return True
     if isinstance(body, Reduce):
@@ -72,7 +74,7 @@ def _promoted_operands(body: Any) -> str:
 
 
 def _keeps_integers(body: Expr) -> bool:
-    """Whether an operation gives integers for integers."""
+    """Return whether an operation gives integers for integers."""
     if isinstance(body, sympy.Pow):
         return bool(body.exp.is_Integer and body.exp >= 0)
     if isinstance(body, sympy.Mul):
@@ -81,7 +83,7 @@ def _keeps_integers(body: Expr) -> bool:
 
 
 def _is_divisor(factor: Any) -> bool:
-    """Whether a factor divides: `1/a`, or a fraction."""
+    """Return whether a factor divides: `1/a`, or a fraction."""
     if isinstance(factor, sympy.Pow):
         return bool(factor.exp.is_negative)
     return bool(factor.is_Rational and not factor.is_Integer)

@@ -56,7 +56,7 @@ def is_float(dtype: str) -> bool:
 
 
 def holds(dtype: str, value: Any) -> bool:
-    """Whether a rational number is a value of `dtype`; a float holds every one, rounded.
+    """Return whether a rational number is a value of `dtype`; a float holds every one, rounded.
 
     >>> holds("u8", 255), holds("u8", -1), holds("f16", 0.1)
     (True, False, True)

@@ -28,7 +28,7 @@ OPERATORS = {
 }
 
 
-SYMPY_NAMES = {
+NUMPY_TO_SYMPY = {
     "absolute": "Abs",
     "maximum": "Max",
     "minimum": "Min",
@@ -85,8 +85,8 @@ def _remedy(name: str) -> str:
 
 def _sympy_name(name: str) -> str:
     """Return SymPy's name of a function of NumPy: `asin` for `arcsin`, `Abs` for `absolute`."""
-    if name in SYMPY_NAMES:
-        return SYMPY_NAMES[name]
+    if name in NUMPY_TO_SYMPY:
+        return NUMPY_TO_SYMPY[name]
     if name.startswith("arc"):
         return f"a{name.removeprefix('arc')}"
     return name

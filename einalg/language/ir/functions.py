@@ -34,7 +34,7 @@ OPERATIONS = frozenset(
 }
 
 
-SPELT: dict[str, str] = {
+REMEDIES: dict[str, str] = {
     "max": "Max(a, b), or Max[i](A[i]) over an index",
     "min": "Min(a, b), or Min[i](A[i]) over an index",
     "abs": "Abs(a)",
@@ -60,8 +60,8 @@ SPELT: dict[str, str] = {
 def not_a_function(name: str) -> str:
     """Return the message for a function that no part of einalg computes."""
     remedy = f"known: {known_functions()}"
-    if name in SPELT:
-        remedy = f"write {SPELT[name]}"
+    if name in REMEDIES:
+        remedy = f"write {REMEDIES[name]}"
     return f"{name} is not a function of the notation\n  {remedy}"
 
 

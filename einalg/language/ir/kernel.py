@@ -54,8 +54,8 @@ class Kernel:
 
     @property
     def is_eop(self) -> bool:
-        """Whether it is an eOperator, be it one with a name: generated code runs it as fast as
-        memory allows.
+        """Return whether it is an eOperator, be it one with a name: generated code runs it as fast
+        as memory allows.
 
         >>> transpose = Kernel("transpose", {}, ("A",), "O", plain=True)
         >>> transpose.is_eop, Kernel("matmul", {}, ("A", "B"), "O").is_eop

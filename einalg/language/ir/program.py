@@ -198,9 +198,9 @@ def of_expressions(function: Callable[P, Result]) -> Callable[P, Result]:
     return checked
 
 
-def require_names(given: Sequence[Any], inputs: Iterable[str]) -> None:
+def require_names(unnamed: Sequence[Any], inputs: Iterable[str]) -> None:
     """Raise `UseError` for arrays that are given without the names of their tensors."""
-    if given:
+    if unnamed:
         usage = ", ".join(f"{name}=…" for name in inputs) or "there is no input"
         raise UseError(f"arrays are given by name: {usage}")
 

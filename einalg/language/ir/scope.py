@@ -60,8 +60,8 @@ class LazyBody:
 
 
 class _SortKey:
-    """What SymPy orders scopes by: their ranges, and only where these are the same, conditions and
-    body with positional names.
+    """The key by which SymPy orders scopes: their ranges, and only where these are the same,
+    conditions and body with positional names.
     """
 
     def __init__(self, scope: Scope):

@@ -27,8 +27,8 @@ ROLES = ("input", "weight", "intermediate")
 
 
 class Indexable:
-    """What can be subscripted and padded: a tensor, a scope, a padded view. It is not a number, a
-    list or a truth value.
+    """A base that can be subscripted and padded: a tensor, a scope, a padded view. It is not a
+    number, a list or a truth value.
     """
 
     __slots__ = ()
@@ -118,8 +118,10 @@ class Tensor(Node, Indexable, Basic):
         return len(self.axes)
 
     @property
-    def is_known(self) -> bool:
-        """Whether the values are known before run time: those of weights and of constants."""
+    def is_compile_time_constant(self) -> bool:
+        """Return whether the values are known before run time: those of weights and of
+        constants.
+        """
         return self.role in ("weight", "constant")
 
     @property
@@ -128,8 +130,8 @@ class Tensor(Node, Indexable, Basic):
         return type(self), *self._hashable_content()[1:]
 
     def _hashable_content(self) -> tuple[Any, ...]:
-        """What SymPy compares where it brings operands into an order: their order is that of their
-        `args`, which take longer to make.
+        """Return what SymPy compares where it brings operands into an order: their order is that of
+        their `args`, which take longer to make.
         """
         return tuple(getattr(self, name) for name in self._fields)
 
@@ -311,13 +313,14 @@ def _amount(base: Any, position: int, entry: Any) -> tuple[int, int]:
     entries = _entries(entry)
     if entries is None:
         entries = (entry, entry)
-    numbers = [whole_number(number) for number in entries]
-    if len(numbers) != 2 or None in numbers:
+    before = after = None
+    if len(entries) == 2:
+        before, after = map(whole_number, entries)
+    if before is None or after is None:
         raise ShapeError(
             f"{describe(base)}.pad: axis {position} takes a number or (before, after), not "
             f"{entry!r}\n  e.g. .pad(1, (0, 2))"
         )
-    before, after = numbers
     if before < 0 or after < 0:
         raise ShapeError(
             f"{describe(base)}.pad: axis {position} has a negative amount {entry}\n"
@@ -363,19 +366,19 @@ class Access(Node, Element, Expr):
     is_extended_real = True
 
     def __new__(cls, base: Any, subscripts: Iterable[Any]) -> Access:
-        base, given = ScopeRead.scope_of(base), tuple(subscripts)
+        base, entries = ScopeRead.scope_of(base), tuple(subscripts)
         if not isinstance(base, Indexable):
             raise NotationError(f"{base!r} cannot be indexed: it is not a tensor or a scope")
-        if len(given) != base.rank:
+        if len(entries) != base.rank:
             wrong = (
-                f"{describe(base)} has {base.rank} axes, but is indexed with {len(given)}: "
-                f"[{', '.join(map(str, given))}]"
+                f"{describe(base)} has {base.rank} axes, but is indexed with {len(entries)}: "
+                f"[{', '.join(map(str, entries))}]"
             )
             raise ShapeError(
                 f"{wrong}\n"
                 f"  give one subscript an axis: [{', '.join('ijklmnpq'[: base.rank]) or '()'}]"
             )
-        return cls.of(base, tuple(affine(s) for s in given))
+        return cls.of(base, tuple(affine(s) for s in entries))
 
     @classmethod
     def of(cls, base: Indexable, subscripts: tuple[Affine, ...]) -> Access:

@@ -55,7 +55,7 @@ def tensor(name: str, shape: Any, dtype: Any = "f32", role: str = "input") -> Te
     return Tensor(name, shape, dtype, role)
 
 
-def binder(key: Any) -> list[LoopIndex]:
+def read_iterators(key: Any) -> list[LoopIndex]:
     """Read `h`, `h:224`, `t:-1:225` of `L[...]`, `Sum[...]`."""
     entries = key if isinstance(key, tuple) else (key,)
     iterators = [_iterator(entry) for entry in entries]
@@ -172,7 +172,8 @@ def _with_normalized_conditions(body: Any) -> Any:
     if not isinstance(body, sympy.Piecewise):
         return body
     cases, changed = [], False
-    for value, condition in body.args:
+    for case in body.args:
+        value, condition = case.args
         normalized = _normalized(condition)
         changed = changed or normalized is not condition
         cases.append(sympy.Tuple.__new__(ExprCondPair, value, normalized))
@@ -200,7 +201,7 @@ class _Traversal:
     """
 
     def __getitem__(self, key: Any) -> Any:
-        iterators = binder(key)
+        iterators = read_iterators(key)
 
         def bind(body: Any, where: Any = None) -> Scope:
             body = as_body(body)
@@ -234,7 +235,7 @@ class _ReductionBuilder:
         self.op, self.elementwise = op, elementwise
 
     def __getitem__(self, key: Any) -> Any:
-        iterators = binder(key)
+        iterators = read_iterators(key)
 
         def bind(body: Any, where: Any = None) -> Reduce:
             return Reduce(self.op, iterators, where, as_body(body))

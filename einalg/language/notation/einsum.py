@@ -148,7 +148,9 @@ class _Equation:
         for axes, operand in zip(names, operands):
             for position, (name, box) in enumerate(zip(axes, operand.box)):
                 source = f"{describe(operand)} axis {position}"
-                known: Range = ranges.get(name, box)
+                known = ranges.get(name)
+                if known is None:
+                    known = box
                 broadcasts = name[0] == "." and 1 in (_size(known), _size(box))
                 if known != box and not broadcasts:
                     raise self.two_sizes(name, known, sources[name], box, source)

@@ -17,9 +17,9 @@ from einalg.language.index.convert import affine
 from einalg.language.index.iterator import BoundTwice, LoopIndex
 from einalg.language.index.remainder import applied
 from einalg.language.ir.body import Reduce
-from einalg.language.ir.functions import FUNCTIONS, SPELT, known_functions
+from einalg.language.ir.functions import FUNCTIONS, REMEDIES, known_functions
 from einalg.language.ir.tensor import Access, Indexable
-from einalg.language.notation.builders import as_body, binder
+from einalg.language.notation.builders import as_body, read_iterators
 from einalg.language.notation.grammar import (
     BINARY,
     BINDERS,
@@ -115,8 +115,8 @@ class ExpressionParser:
         """Read what stands between the brackets of `L[...]`, `Sum[...]` and of a left side."""
         entries = _entries(key)
         for entry in entries:
-            self.guard(entry, binder, self._iterator(entry))
-        return self.guard(key, binder, tuple([self._iterator(entry) for entry in entries]))
+            self.guard(entry, read_iterators, self._iterator(entry))
+        return self.guard(key, read_iterators, tuple([self._iterator(entry) for entry in entries]))
 
     def _iterator(self, node: ast.expr | None) -> Any:
         if node is None:
@@ -276,11 +276,12 @@ class ExpressionParser:
         has_starred = any(isinstance(argument, ast.Starred) for argument in node.args)
         if has_starred or any(keyword.arg is None for keyword in node.keywords):
             raise self.source.error(node, not_in_notation(ast.Starred))
-        called: Any = node.func
+        called = node.func
         if isinstance(called, ast.Attribute) and called.attr == "pad":
             return self.padded(node, called.value)
-        if _is_binder(called) and isinstance(called.value, ast.Name):
-            return self.binding(node, called.value.id, called.slice)
+        if isinstance(called, ast.Subscript) and _is_binder(called):
+            name: Any = called.value
+            return self.binding(node, name.id, called.slice)
         return self.function(node)
 
     def padded(self, node: ast.Call, base: ast.expr) -> Any:
@@ -366,8 +367,8 @@ class ExpressionParser:
             return f"a tensor takes its subscripts in square brackets: {name}[i, j]"
         if name in BINDERS:
             return f"write it with its indices: {name}[i](...)"
-        if name in SPELT:
-            return f"write {SPELT[name]}"
+        if name in REMEDIES:
+            return f"write {REMEDIES[name]}"
         return f"known: {known_functions()}"
 
 
@@ -388,7 +389,7 @@ def _apply(function: Any, arguments: list[Any]) -> Any:
 
 
 def _are_incomparable(arguments: list[Any]) -> bool:
-    """Whether several arguments are distinct expressions, with one finite number at most."""
+    """Return whether several arguments are distinct expressions, with one finite number at most."""
     finite_numbers = 0
     expressions = []
     for argument in arguments:
@@ -465,5 +466,5 @@ def _binding_brackets(node: ast.AST) -> Iterable[ast.expr]:
 
 
 def _is_binder(called: Any) -> bool:
-    """Whether a called expression is `L[...]`, `Sum[...]` and so on."""
+    """Return whether a called expression is `L[...]`, `Sum[...]` and so on."""
     return isinstance(called, ast.Subscript) and getattr(called.value, "id", None) in BINDERS

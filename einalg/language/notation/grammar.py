@@ -49,7 +49,7 @@ MAX_NUMBER = 10**300  # what a float can hold, nearly
 MAX_EXPONENT = 1000
 MAX_GAMMA_ARGUMENT = 170  # the largest whole number whose factorial a float holds
 
-INSTEAD: dict[type, str] = {
+REMEDIES_BY_NODE: dict[type, str] = {
     ast.BoolOp: "write & and | between comparisons in brackets: (i >= j) & (j >= 0)",
     ast.IfExp: "write Piecewise((a, condition), (b, True))",
     ast.ListComp: "write a reduction: Sum[i](A[i])",
@@ -61,8 +61,8 @@ INSTEAD: dict[type, str] = {
     ast.Is: "write Eq(a, b)",
     ast.Not: "write ~condition",
 }
-PLAIN = "a body is made of accesses, numbers, indices and functions of them"
-NAMED: dict[type, str] = {
+DEFAULT_REMEDY = "a body is made of accesses, numbers, indices and functions of them"
+NODE_NAMES: dict[type, str] = {
     ast.BoolOp: "`and` and `or`",
     ast.IfExp: "`if`",
     ast.Lambda: "`lambda`",
@@ -94,6 +94,6 @@ NAMED: dict[type, str] = {
 
 def not_in_notation(kind: type) -> str:
     """Return the message for a part of Python's grammar that is not part of the notation."""
-    name = NAMED.get(kind, kind.__name__)
+    name = NODE_NAMES.get(kind, kind.__name__)
     verb = "are" if kind is ast.BoolOp else "is"
-    return f"{name} {verb} not part of the notation\n  {INSTEAD.get(kind, PLAIN)}"
+    return f"{name} {verb} not part of the notation\n  {REMEDIES_BY_NODE.get(kind, DEFAULT_REMEDY)}"

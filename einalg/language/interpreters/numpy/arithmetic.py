@@ -83,7 +83,7 @@ class Arithmetic(Protocol):
         ...
 
     def finite(self, values: Any) -> bool:
-        """Whether 0 times every value is 0."""
+        """Return whether 0 times every value is 0."""
         ...
 
 
@@ -186,7 +186,7 @@ FLOAT = FloatArithmetic()
 
 
 def is_exact(arrays: Mapping[str, Array]) -> bool:
-    """Whether no input is a float: integers are then computed as integers, and fractions in
+    """Return whether no input is a float: integers are then computed as integers, and fractions in
     float64.
     """
     return all(array.dtype.kind in "biu" for array in arrays.values())

@@ -15,12 +15,12 @@ from einalg.language.interpreters.numpy.arithmetic import Arithmetic, Array
 
 class PairContraction(NamedTuple):
     """A step of a contraction: the operands at two positions become one, which goes to the end. It
-    has the axes `kept`; `summed` disappear.
+    has the axes `remaining`; `summed` disappear.
     """
 
     first: int
     second: int
-    kept: frozenset[Any]
+    remaining: frozenset[Any]
     summed: frozenset[Any]
 
 
@@ -42,13 +42,13 @@ def plan(
     def growth(step: PairContraction) -> int:
         """Return by how many elements a step makes the operands larger."""
         first, second = operands[step.first], operands[step.second]
-        return _size(step.kept, extents) - _size(first, extents) - _size(second, extents)
+        return _size(step.remaining, extents) - _size(first, extents) - _size(second, extents)
 
     steps = []
     while len(operands) > 1:
         step = min(_pairs(operands, summed), key=growth)
         steps.append(step)
-        operands = _after(step, operands, step.kept)
+        operands = _after(step, operands, step.remaining)
     return steps
 
 
@@ -94,11 +94,11 @@ def largest_temporary(
         if alone:
             largest = max(largest, _size(axes - alone, extents))
     for step in plan(left, frozenset(summed), extents):
-        sizes = [_size(step.kept, extents)]
+        sizes = [_size(step.remaining, extents)]
         if step.summed:
             sizes += _size(left[step.first], extents), _size(left[step.second], extents)
         largest = max(largest, *sizes)
-        left = _after(step, left, step.kept)
+        left = _after(step, left, step.remaining)
     return largest
 
 
@@ -190,8 +190,8 @@ def _extent(array: Array, axes: Iterable[int]) -> int:
 
 
 def _suits_blas(matrix: Array) -> bool:
-    """Whether one axis is contiguous and the other steps over it: NumPy multiplies anything else
-    (windows that overlap) without BLAS.
+    """Return whether one axis is contiguous and the other steps over it: NumPy multiplies anything
+    else (windows that overlap) without BLAS.
     """
     _, rows, columns = matrix.shape
     _, down, across = (stride // matrix.itemsize for stride in matrix.strides)

@@ -46,7 +46,7 @@ def addends(body: Any, extents: Mapping[Index, int]) -> tuple[Any, ...]:
 
 
 def _is_outer(term: Any, extents: Mapping[Index, int]) -> bool:
-    """Whether a product is larger than each of its factors."""
+    """Return whether a product is larger than each of its factors."""
     factors = [axes_of(factor, extents) for factor in product_of(term).factors]
     return frozenset().union(*factors) not in factors
 
@@ -82,7 +82,7 @@ def flattened(reduction: Reduce) -> Reduce:
 
 
 def reads(body: Any) -> bool:
-    """Whether a body depends on elements of tensors, not on indices only."""
+    """Return whether a body depends on elements of tensors, not on indices only."""
     if isinstance(body, Access):
         return True
     if isinstance(body, IndexArithmetic):

@@ -222,7 +222,9 @@ class PrimeField:
         return holds & ~self._any_undefined(left, right)
 
     def _equal(self, left: Any, right: Any) -> Any:
-        """Where values are equal, and at a pseudo-random half of the other pairs of elements."""
+        """Return where values are equal, and at a pseudo-random half of the other pairs of
+        elements.
+        """
         pair = [np.minimum(left, right), np.maximum(left, right)]
         half = pseudo_random("Eq", pair, self.modulus, self.seed) % 2 == 1
         elements = self.extended.is_element(left) & self.extended.is_element(right)

@@ -9,22 +9,22 @@ from einalg.language.index.affine import IndexArithmetic
 
 
 def is_scope(node: Any) -> bool:
-    """Whether `node` is a scope: `L[i](…)`."""
+    """Return whether `node` is a scope: `L[i](…)`."""
     return getattr(node, "is_scope", False)
 
 
 def is_reduction(node: Any) -> bool:
-    """Whether `node` is a reduction: `Sum[k](…)`."""
+    """Return whether `node` is a reduction: `Sum[k](…)`."""
     return getattr(node, "is_reduction", False)
 
 
 def is_access(node: Any) -> bool:
-    """Whether `node` is a read of a tensor or a scope: `A[i, j]`."""
+    """Return whether `node` is a read of a tensor or a scope: `A[i, j]`."""
     return getattr(node, "is_access", False)
 
 
 def is_view(node: Any) -> bool:
-    """Whether `node` is a padded view: `A.pad(1)`."""
+    """Return whether `node` is a padded view: `A.pad(1)`."""
     return getattr(node, "is_view", False)
 
 

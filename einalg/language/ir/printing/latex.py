@@ -25,7 +25,9 @@ class PaperPrinter(LatexPrinter):
         return ordered_terms(expr)
 
     def _needs_mul_brackets(self, expr: Any, first: bool = False, last: bool = False) -> bool:
-        """Whether a factor needs brackets; what follows a `Σ` would be read as a part of it."""
+        """Return whether a factor needs brackets; what follows a `Σ` would be read as a part of
+        it.
+        """
         if isinstance(expr, Modulo) or (is_reduction(expr) and not last):
             return True
         return super()._needs_mul_brackets(expr, first, last)

@@ -130,7 +130,7 @@ def equal_size(sizes: Iterable[tuple[str, int]]) -> int:
 
 
 def is_whole(value: Any) -> bool:
-    """Whether `value` is an integer of Python or NumPy, and no truth value."""
+    """Return whether `value` is an integer of Python or NumPy, and no truth value."""
     return hasattr(value, "__index__") and not isinstance(value, bool)
 
 

@@ -10,8 +10,8 @@ from einalg.errors import ShapeError
 
 
 def is_number(value: Any) -> bool:
-    """Whether `value` is a Python, NumPy or SymPy number; a NumPy array of no axes is one, an
-    einalg scalar is not.
+    """Return whether `value` is a Python, NumPy or SymPy number; a NumPy array of no axes is one,
+    an einalg scalar is not.
 
     >>> import numpy as np
     >>> is_number(np.float32(2)), is_number("2")
@@ -24,7 +24,7 @@ def is_number(value: Any) -> bool:
     return getattr(value, "shape", None) == () and hasattr(value, "item")
 
 
-def number(value: Any, name: str, infinite: bool = False) -> Any:
+def exact_number(value: Any, name: str, infinite: bool = False) -> Any:
     """Return a real number as SymPy has it; NaN is refused, and so is an infinite one unless it has
     a meaning there.
     """
@@ -43,7 +43,7 @@ def number(value: Any, name: str, infinite: bool = False) -> Any:
 
 def positive(value: Any, name: str) -> Any:
     """Return a finite number above 0."""
-    exact = number(value, name)
+    exact = exact_number(value, name)
     if not exact > 0:
         raise ShapeError(f"{name} must be above 0, not {value}\n  e.g. {name}=1")
     return exact
@@ -51,7 +51,7 @@ def positive(value: Any, name: str) -> Any:
 
 def epsilon(value: Any) -> Any:
     """Return the small number that a normalization adds to a variance: finite, not negative."""
-    exact = number(value, "eps")
+    exact = exact_number(value, "eps")
     if exact < 0:
         raise ShapeError(f"eps must not be negative, but is {value}\n  e.g. eps=1e-05")
     return exact

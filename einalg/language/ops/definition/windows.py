@@ -1,4 +1,4 @@
-"""How the windows of convolutions and poolings lie over the spatial axes."""
+"""Windows of convolutions and poolings over the spatial axes."""
 
 from __future__ import annotations
 

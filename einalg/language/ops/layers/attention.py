@@ -21,7 +21,7 @@ from einalg.language.ops.definition.operands import (
     whole,
 )
 from einalg.language.ops.definition.registry import operator
-from einalg.language.ops.definition.scalars import number
+from einalg.language.ops.definition.scalars import exact_number
 from einalg.language.ops.math.matmul import broadcast, leading_axes
 
 i, j, k, e, w = indices("i j k e w")
@@ -130,7 +130,7 @@ def _not_empty(size: int, name: str, what: str) -> None:
 def _scale(scale: Any, depth: int) -> Any:
     if scale is None:
         return 1 / sympy.sqrt(depth)
-    return number(scale, "scale")
+    return exact_number(scale, "scale")
 
 
 def _masked(mask: ArrayView, point: tuple[Index, ...], shape: tuple[int, ...]) -> Access:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from math import gcd
-from typing import Any
+from typing import Any, NamedTuple
 
 from einalg.errors import ShapeError
 from einalg.language.ir.scope import Scope
@@ -12,6 +12,16 @@ from einalg.language.ops.definition.layouts import LabelledArray, axis_order, ra
 from einalg.language.ops.definition.operands import equal_size, operand, optional_operand, whole
 from einalg.language.ops.definition.registry import operator
 from einalg.language.ops.definition.windows import POINT, SPATIAL, TAP, Windows, c, f, windows
+
+
+class Layouts(NamedTuple):
+    """The orders of the axes of data, weight and result; that of the result is the data's where it
+    is None.
+    """
+
+    data: str
+    weight: str
+    result: str | None
 
 
 @operator
@@ -33,9 +43,8 @@ def conv1d(
     >>> conv1d(ea.tensor("A", (1, 2, 9)), ea.tensor("K", (4, 2, 3)), dilation=2)
     L[n:1, f:4, w:5](Sum[c:2, s:3](A[n, c, 2*s + w]*K[f, c, s]))
     """
-    return _convolution(
-        A, K, bias, SPATIAL[0], stride, padding, dilation, groups, layout, weight_layout, out_layout
-    )
+    layouts = Layouts(layout, weight_layout, out_layout)
+    return _convolution(A, K, bias, SPATIAL[0], stride, padding, dilation, groups, layouts)
 
 
 @operator
@@ -69,9 +78,8 @@ def conv2d(
     L[n:8, h:112, w:112, f:96](Sum[c:64, r:3, s:3](A.pad(0, (0, 1), (0, 1), 0)[n, 2*h + r, s + 2*w,
     c]*K[r, s, c, f]))
     """
-    return _convolution(
-        A, K, bias, SPATIAL[1], stride, padding, dilation, groups, layout, weight_layout, out_layout
-    )
+    layouts = Layouts(layout, weight_layout, out_layout)
+    return _convolution(A, K, bias, SPATIAL[1], stride, padding, dilation, groups, layouts)
 
 
 @operator
@@ -93,9 +101,8 @@ def conv3d(
     >>> conv3d(ea.tensor("A", (1, 2, 4, 5, 6)), ea.tensor("K", (4, 2, 3, 3, 3))).shape
     (1, 4, 2, 3, 4)
     """
-    return _convolution(
-        A, K, bias, SPATIAL[2], stride, padding, dilation, groups, layout, weight_layout, out_layout
-    )
+    layouts = Layouts(layout, weight_layout, out_layout)
+    return _convolution(A, K, bias, SPATIAL[2], stride, padding, dilation, groups, layouts)
 
 
 @operator
@@ -116,9 +123,8 @@ def depthwise_conv1d(
     >>> depthwise_conv1d(ea.tensor("A", (1, 2, 9)), ea.tensor("K", (2, 1, 3)))
     L[n:1, f:2, w:7](Sum[s:3](A[n, f, s + w]*K[f, 0, s]))
     """
-    return _depthwise(
-        A, K, bias, SPATIAL[0], stride, padding, dilation, layout, weight_layout, out_layout
-    )
+    layouts = Layouts(layout, weight_layout, out_layout)
+    return _depthwise(A, K, bias, SPATIAL[0], stride, padding, dilation, layouts)
 
 
 @operator
@@ -145,9 +151,8 @@ def depthwise_conv2d(
     >>> depthwise_conv2d(A, K, padding=1, weight_layout="OHW").shape
     (1, 16, 9, 9)
     """
-    return _depthwise(
-        A, K, bias, SPATIAL[1], stride, padding, dilation, layout, weight_layout, out_layout
-    )
+    layouts = Layouts(layout, weight_layout, out_layout)
+    return _depthwise(A, K, bias, SPATIAL[1], stride, padding, dilation, layouts)
 
 
 @operator
@@ -168,9 +173,8 @@ def depthwise_conv3d(
     >>> depthwise_conv3d(ea.tensor("A", (1, 2, 4, 5, 6)), ea.tensor("K", (2, 1, 3, 3, 3))).shape
     (1, 2, 2, 3, 4)
     """
-    return _depthwise(
-        A, K, bias, SPATIAL[2], stride, padding, dilation, layout, weight_layout, out_layout
-    )
+    layouts = Layouts(layout, weight_layout, out_layout)
+    return _depthwise(A, K, bias, SPATIAL[2], stride, padding, dilation, layouts)
 
 
 def _convolution(
@@ -182,13 +186,11 @@ def _convolution(
     padding: Any,
     dilation: Any,
     groups: Any,
-    layout: str,
-    weight_layout: str,
-    out_layout: str | None,
+    layouts: Layouts,
 ) -> Scope:
     """Return the definition of a convolution over any number of spatial axes."""
-    data = with_axes(operand(A, "A"), layout, "layout", "C" + spatial, "N")
-    kernel = with_axes(operand(K, "K"), weight_layout, "weight_layout", "OI" + spatial)
+    data = with_axes(operand(A, "A"), layouts.data, "layout", "C" + spatial, "N")
+    kernel = with_axes(operand(K, "K"), layouts.weight, "weight_layout", "OI" + spatial)
     features, depth = kernel.size("O"), kernel.size("I")
     outputs, inputs = channels_of_groups(
         groups, (("K, axis O", features), ("A, axis C", data.size("C")))
@@ -200,7 +202,7 @@ def _convolution(
     channel = c if groups == 1 else f // max(outputs, 1) * depth + c
     product = read_windows(data, window_axes, channel) * kernel.read({"O": f, "I": c, **TAP})
     total = Sum[(slice(c, depth), *ranges(spatial, TAP, _taps(window_axes)))](product)
-    return _result(total, bias, features, data, window_axes, out_layout)
+    return _result(total, bias, features, data, window_axes, layouts.result)
 
 
 def _depthwise(
@@ -211,13 +213,11 @@ def _depthwise(
     stride: Any,
     padding: Any,
     dilation: Any,
-    layout: str,
-    weight_layout: str,
-    out_layout: str | None,
+    layouts: Layouts,
 ) -> Scope:
     """Return the definition of a convolution in which every channel stands alone."""
-    data = with_axes(operand(A, "A"), layout, "layout", "C" + spatial, "N")
-    kernel = with_axes(operand(K, "K"), weight_layout, "weight_layout", "O" + spatial, "I")
+    data = with_axes(operand(A, "A"), layouts.data, "layout", "C" + spatial, "N")
+    kernel = with_axes(operand(K, "K"), layouts.weight, "weight_layout", "O" + spatial, "I")
     if "I" in kernel.layout and kernel.size("I") != 1:
         raise ShapeError(
             f"axis I of K must have size 1, not {kernel.size('I')}\n"
@@ -238,7 +238,7 @@ def _depthwise(
         features,
         data,
         window_axes,
-        out_layout,
+        layouts.result,
     )
 
 

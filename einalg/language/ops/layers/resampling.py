@@ -43,12 +43,12 @@ class Line:
 
     @property
     def stays(self) -> bool:
-        """Whether every element is where it was."""
+        """Return whether every element is where it was."""
         return (self.old, self.slope, self.start) == (self.new, 1, 0)
 
     @property
     def is_inside(self) -> bool:
-        """Whether no position lies outside those of the input's elements."""
+        """Return whether no position lies outside those of the input's elements."""
         return self.start >= 0 and self.slope * (self.new - 1) + self.start <= self.old - 1
 
     def whole(self) -> tuple[Affine, int]:
@@ -87,8 +87,8 @@ def fraction(scale: float) -> Fraction:
 
 
 class Interpolation(NamedTuple):
-    """How a value comes from elements around a position: from the `first` to the `last` place after
-    the one that `place` names.
+    """A rule by which a value comes from elements around a position: from the `first` to the `last`
+    place after the one that `place` names.
 
     `place(position, divisor)` is its number for the position `position/divisor`; `between(read,
     rest, divisor, dtype)` gives the value where that lies `rest/divisor` behind `read(0)`. `sharp`:
@@ -152,7 +152,7 @@ def cubic(a: Fraction) -> Interpolation:
     return Interpolation(-1, 2, between=between)
 
 
-def resampled(x: Any, lines: Mapping[int, Line], way: Interpolation) -> Any:
+def resampled(x: Any, lines: Mapping[int, Line], interpolation: Interpolation) -> Any:
     """Return axes of `x` at the positions of lines, all at once where elements are read alone, else
     one after another; edges continue beyond the ends.
 
@@ -160,25 +160,25 @@ def resampled(x: Any, lines: Mapping[int, Line], way: Interpolation) -> Any:
     """
     if not lines:
         return x
-    if way.first == way.last:
-        return _along(x, lines, way)
+    if interpolation.first == interpolation.last:
+        return _along(x, lines, interpolation)
     for axis, line in lines.items():
-        x = _along(x, {axis: line}, way)
+        x = _along(x, {axis: line}, interpolation)
     return x
 
 
-def _along(x: Any, lines: Mapping[int, Line], way: Interpolation) -> Scope:
+def _along(x: Any, lines: Mapping[int, Line], interpolation: Interpolation) -> Scope:
     view = operand(x, "x", least=1, dtype="any")
     at = result_indices(view.rank)
     places, rest, divisor = dict[int, Any](), affine(0), 1
     around, inside = dict[int, Pair](), True
     for axis, line in lines.items():
         position, divisor = line.whole()
-        place = way.place(position, divisor)
+        place = interpolation.place(position, divisor)
         point = {POINT: affine(at[axis])}
         places[axis], rest = place.substitute(point), (position % divisor).substitute(point)
-        around[axis] = _outside(place, line, way, divisor)
-        inside = inside and way.sharp and line.is_inside
+        around[axis] = _outside(place, line, interpolation, divisor)
+        inside = inside and interpolation.sharp and line.is_inside
     amounts = with_entries(((0, 0),) * view.rank, around)
     if inside or not any(map(any, amounts)):
         # What lies outside has no weight.
@@ -193,11 +193,11 @@ def _along(x: Any, lines: Mapping[int, Line], way: Interpolation) -> Scope:
         return source[with_entries(at, subscripts)]
 
     shape = with_entries(view.shape, {axis: line.new for axis, line in lines.items()})
-    return L[spans(at, shape)](way.between(read, rest, divisor, view.dtype))
+    return L[spans(at, shape)](interpolation.between(read, rest, divisor, view.dtype))
 
 
-def _outside(place: Affine, line: Line, way: Interpolation, divisor: int) -> Pair:
+def _outside(place: Affine, line: Line, interpolation: Interpolation, divisor: int) -> Pair:
     """Return how many elements before and after an axis are read."""
     ends = place.evaluate({POINT: 0}), place.evaluate({POINT: line.new - 1})
-    last = 0 if way.sharp and divisor == 1 else way.last
-    return max(0, -(min(ends) + way.first)), max(0, max(ends) + last - line.old + 1)
+    last = 0 if interpolation.sharp and divisor == 1 else interpolation.last
+    return max(0, -(min(ends) + interpolation.first)), max(0, max(ends) + last - line.old + 1)

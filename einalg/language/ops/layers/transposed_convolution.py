@@ -24,11 +24,11 @@ from einalg.language.ops.definition.operands import (
 )
 from einalg.language.ops.definition.registry import operator
 from einalg.language.ops.definition.windows import POINT, SPATIAL, TAP, c, check_taps, f
-from einalg.language.ops.layers.convolution import channels_of_groups, scope_of_points
+from einalg.language.ops.layers.convolution import Layouts, channels_of_groups, scope_of_points
 
 
 @operator
-def conv_transpose1d(
+def conv_transpose1d(  # noqa: PLR0913, PLR0917 - torch's parameters, and the layouts
     A: Any,
     K: Any,
     bias: Any = None,
@@ -58,14 +58,12 @@ def conv_transpose1d(
         output_padding,
         groups,
         dilation,
-        layout,
-        weight_layout,
-        out_layout,
+        Layouts(layout, weight_layout, out_layout),
     )
 
 
 @operator
-def conv_transpose2d(
+def conv_transpose2d(  # noqa: PLR0913, PLR0917 - torch's parameters, and the layouts
     A: Any,
     K: Any,
     bias: Any = None,
@@ -106,14 +104,12 @@ def conv_transpose2d(
         output_padding,
         groups,
         dilation,
-        layout,
-        weight_layout,
-        out_layout,
+        Layouts(layout, weight_layout, out_layout),
     )
 
 
 @operator
-def conv_transpose3d(
+def conv_transpose3d(  # noqa: PLR0913, PLR0917 - torch's parameters, and the layouts
     A: Any,
     K: Any,
     bias: Any = None,
@@ -144,9 +140,7 @@ def conv_transpose3d(
         output_padding,
         groups,
         dilation,
-        layout,
-        weight_layout,
-        out_layout,
+        Layouts(layout, weight_layout, out_layout),
     )
 
 
@@ -184,13 +178,11 @@ def _transposed(
     output_padding: Any,
     groups: Any,
     dilation: Any,
-    layout: str,
-    weight_layout: str,
-    out_layout: str | None,
+    layouts: Layouts,
 ) -> Scope:
     """Return the definition of a transposed convolution over any number of spatial axes."""
-    data = with_axes(operand(A, "A"), layout, "layout", "C" + spatial, "N")
-    kernel = with_axes(operand(K, "K"), weight_layout, "weight_layout", "IO" + spatial)
+    data = with_axes(operand(A, "A"), layouts.data, "layout", "C" + spatial, "N")
+    kernel = with_axes(operand(K, "K"), layouts.weight, "weight_layout", "IO" + spatial)
     features = kernel.size("O")
     equal_size([("axis C of A", data.size("C")), ("axis I of K", kernel.size("I"))])
     (depth,) = channels_of_groups(groups, (("A, axis C", data.size("C")),))
@@ -216,7 +208,7 @@ def _transposed(
     weight = kernel.read({"I": channel, "O": feature, **TAP})
     product = data.padded(padding_of).read(reads) * weight
     total = Sum[(slice(c, depth), *ranges(spatial, TAP, taps))](product, where=where)
-    return scope_of_points(total, bias, data, out_layout, sizes)
+    return scope_of_points(total, bias, data, layouts.result, sizes)
 
 
 def _spreads(

@@ -85,12 +85,14 @@ def upsample_cubic(
     return _interpolated(x, scale, size, align_corners, cubic(Fraction(-3, 4)))
 
 
-def _interpolated(x: Any, scale: Any, size: Any, align_corners: bool, way: Interpolation) -> Scope:
+def _interpolated(
+    x: Any, scale: Any, size: Any, align_corners: bool, interpolation: Interpolation
+) -> Scope:
     view, sizes = _sizes(x, scale, size, "float", "interpolate")
     lines = []
     for old, new, factor in sizes:
         lines.append(corners(old, new) if align_corners else middles(old, new, factor))
-    return _resized(view.value, lines, way)
+    return _resized(view.value, lines, interpolation)
 
 
 def _sizes(
@@ -125,10 +127,10 @@ def _sizes(
     return view, list(zip(space, news, factors))
 
 
-def _resized(x: Any, lines: list[Line], way: Interpolation) -> Scope:
+def _resized(x: Any, lines: list[Line], interpolation: Interpolation) -> Scope:
     view = operand(x, "x", dtype="any")
     changed = {axis: line for axis, line in enumerate(lines, 2) if not line.stays}
     if changed:
-        return resampled(x, changed, way)
+        return resampled(x, changed, interpolation)
     at = result_indices(view.rank)
     return L[spans(at, view.shape)](view[at])

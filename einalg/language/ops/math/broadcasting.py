@@ -21,7 +21,7 @@ from einalg.language.ops.definition.axes import (
 )
 from einalg.language.ops.definition.operands import ArrayView, expect_shape, operand, spans
 from einalg.language.ops.definition.registry import operator
-from einalg.language.ops.definition.scalars import is_number, number
+from einalg.language.ops.definition.scalars import exact_number, is_number
 
 
 def broadcast(function: Callable[..., Any], dtype: str = "number", **arguments: Any) -> Scope:
@@ -31,7 +31,7 @@ def broadcast(function: Callable[..., Any], dtype: str = "number", **arguments: 
     values: list[Any] = []
     for name, argument in arguments.items():
         if is_number(argument):
-            values.append(number(argument, name, infinite=True))
+            values.append(exact_number(argument, name, infinite=True))
         else:
             values.append(operand(argument, name, dtype=dtype))
     operands = [value for value in values if isinstance(value, ArrayView)]
@@ -109,7 +109,7 @@ def div(a: Any, b: Any) -> Scope:
     >>> div(ea.tensor("a", (2, 3)), ea.tensor("b", (3,)))
     L[i:2, j:3](a[i, j]/b[j])
     """
-    if is_number(b) and number(b, "b", infinite=True).is_zero:
+    if is_number(b) and exact_number(b, "b", infinite=True).is_zero:
         raise ShapeError("b is 0, by which nothing can be divided\n  give another divisor")
     return broadcast(lambda p, q: p / q, a=a, b=b)
 
@@ -154,8 +154,8 @@ def minimum(a: Any, b: Any) -> Scope:
 
 @operator
 def equal(a: Any, b: Any) -> Scope:
-    """Whether `a = b`, broadcast, as bool; either may be a number. Raises `ShapeError` where shapes
-    do not broadcast.
+    """Return whether `a = b`, broadcast, as bool; either may be a number. Raises `ShapeError` where
+    shapes do not broadcast.
 
     >>> import einalg as ea
     >>> equal(ea.tensor("a", (2, 3)), 0)
@@ -166,8 +166,8 @@ def equal(a: Any, b: Any) -> Scope:
 
 @operator
 def not_equal(a: Any, b: Any) -> Scope:
-    """Whether `a ≠ b`, broadcast, as bool; either may be a number. Raises `ShapeError` where shapes
-    do not broadcast.
+    """Return whether `a ≠ b`, broadcast, as bool; either may be a number. Raises `ShapeError` where
+    shapes do not broadcast.
 
     >>> import einalg as ea
     >>> not_equal(ea.tensor("a", (2, 3)), 0)
@@ -178,8 +178,8 @@ def not_equal(a: Any, b: Any) -> Scope:
 
 @operator
 def less(a: Any, b: Any) -> Scope:
-    """Whether `a < b`, broadcast, as bool; either may be a number. Raises `ShapeError` where shapes
-    do not broadcast, or for bool.
+    """Return whether `a < b`, broadcast, as bool; either may be a number. Raises `ShapeError` where
+    shapes do not broadcast, or for bool.
 
     >>> import einalg as ea
     >>> less(ea.tensor("a", (2, 3)), ea.tensor("b", (3,))).dtype
@@ -190,8 +190,8 @@ def less(a: Any, b: Any) -> Scope:
 
 @operator
 def less_equal(a: Any, b: Any) -> Scope:
-    """Whether `a ≤ b`, broadcast, as bool; either may be a number. Raises `ShapeError` where shapes
-    do not broadcast, or for bool.
+    """Return whether `a ≤ b`, broadcast, as bool; either may be a number. Raises `ShapeError` where
+    shapes do not broadcast, or for bool.
 
     >>> import einalg as ea
     >>> less_equal(ea.tensor("a", (2, 3)), ea.tensor("b", (3,))).dtype
@@ -202,8 +202,8 @@ def less_equal(a: Any, b: Any) -> Scope:
 
 @operator
 def greater(a: Any, b: Any) -> Scope:
-    """Whether `a > b`, broadcast, as bool; either may be a number. Raises `ShapeError` where shapes
-    do not broadcast, or for bool.
+    """Return whether `a > b`, broadcast, as bool; either may be a number. Raises `ShapeError` where
+    shapes do not broadcast, or for bool.
 
     >>> import einalg as ea
     >>> greater(ea.tensor("a", (2, 3)), 0)
@@ -214,8 +214,8 @@ def greater(a: Any, b: Any) -> Scope:
 
 @operator
 def greater_equal(a: Any, b: Any) -> Scope:
-    """Whether `a ≥ b`, broadcast, as bool; either may be a number. Raises `ShapeError` where shapes
-    do not broadcast, or for bool.
+    """Return whether `a ≥ b`, broadcast, as bool; either may be a number. Raises `ShapeError` where
+    shapes do not broadcast, or for bool.
 
     >>> import einalg as ea
     >>> greater_equal(ea.tensor("a", (2, 3)), 0)
@@ -226,8 +226,8 @@ def greater_equal(a: Any, b: Any) -> Scope:
 
 @operator
 def logical_and(a: Any, b: Any) -> Scope:
-    """Whether neither of `a` and `b` is 0, broadcast, as bool. Raises `ShapeError` where shapes do
-    not broadcast.
+    """Return whether neither of `a` and `b` is 0, broadcast, as bool. Raises `ShapeError` where
+    shapes do not broadcast.
 
     >>> import einalg as ea
     >>> logical_and(ea.tensor("a", (3,), "bool"), ea.tensor("b", (3,), "bool"))
@@ -238,8 +238,8 @@ def logical_and(a: Any, b: Any) -> Scope:
 
 @operator
 def logical_or(a: Any, b: Any) -> Scope:
-    """Whether `a` or `b` is not 0, broadcast, as bool. Raises `ShapeError` where shapes do not
-    broadcast.
+    """Return whether `a` or `b` is not 0, broadcast, as bool. Raises `ShapeError` where shapes do
+    not broadcast.
 
     >>> import einalg as ea
     >>> logical_or(ea.tensor("a", (3,), "bool"), ea.tensor("b", (3,), "bool"))
@@ -250,8 +250,8 @@ def logical_or(a: Any, b: Any) -> Scope:
 
 @operator
 def logical_not(x: Any) -> Scope:
-    """Whether an element is 0, as bool, for `x` of any shape. Raises `ShapeError` where `x` is not
-    a tensor or a scope.
+    """Return whether an element is 0, as bool, for `x` of any shape. Raises `ShapeError` where `x`
+    is not a tensor or a scope.
 
     >>> import einalg as ea
     >>> logical_not(ea.tensor("x", (3,), "bool"))

@@ -27,20 +27,20 @@ def cast(x: Any, dtype: Any) -> Scope:
     >>> cast(ea.tensor("x", (3,), "i32"), "f64").dtype, cast(ea.tensor("x", (3,)), "bool")
     ('f64', L[i:3](Ne(x[i], 0)))
     """
-    view, wanted = operand(x, "x", dtype="any"), dtype_name(dtype)
+    view, target = operand(x, "x", dtype="any"), dtype_name(dtype)
     at = result_indices(view.rank)
-    return L[spans(at, view.shape)](_element(view[at], view.dtype, wanted))
+    return L[spans(at, view.shape)](_element(view[at], view.dtype, target))
 
 
-def _element(element: Any, given: str, wanted: str) -> Any:
-    if given == wanted:
+def _element(element: Any, dtype: str, target: str) -> Any:
+    if dtype == target:
         return element
-    if wanted == "bool":
+    if target == "bool":
         return sympy.Ne(element, 0)
-    if promote(given, wanted) != wanted:
+    if promote(dtype, target) != target:
         raise ShapeError(
-            f"x has dtype {given}, which {wanted} is narrower than\n"
+            f"x has dtype {dtype}, which {target} is narrower than\n"
             "  leave it as it is, or use a wider type"
         )
-    one = Constant(f"{wanted}_one_", (), wanted, (1,))  # no name that a front end gives ends in _
+    one = Constant(f"{target}_one_", (), target, (1,))  # no name that a front end gives ends in _
     return element * one[()]

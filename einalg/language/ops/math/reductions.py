@@ -24,7 +24,7 @@ from einalg.language.ops.definition.axes import (
 )
 from einalg.language.ops.definition.operands import ArrayView, operand, spans
 from einalg.language.ops.definition.registry import operator
-from einalg.language.ops.definition.scalars import number
+from einalg.language.ops.definition.scalars import exact_number
 
 
 @dataclass(frozen=True)
@@ -159,8 +159,8 @@ def min(x: Any, axes: Any = None, keepdims: bool = False) -> Scope:
 
 @operator
 def argmax(x: Any, axis: int | None = None, keepdims: bool = False, last: bool = False) -> Scope:
-    """Where the largest element along an axis is, as i64: its first place, or with `last` the last
-    one; None counts through all axes.
+    """Return where the largest element along an axis is, as i64: its first place, or with `last`
+    the last one; None counts through all axes.
 
     `keepdims` keeps the axis with size 1. Raises `ShapeError` for an axis that `x` does not have or
     that is empty, or bool.
@@ -174,7 +174,7 @@ def argmax(x: Any, axis: int | None = None, keepdims: bool = False, last: bool =
 
 @operator
 def argmin(x: Any, axis: int | None = None, keepdims: bool = False, last: bool = False) -> Scope:
-    """Where the smallest element along an axis is; everything else is as in `argmax`.
+    """Return where the smallest element along an axis is; everything else is as in `argmax`.
 
     >>> import einalg as ea
     >>> argmin(ea.tensor("x", (2, 3))).dtype
@@ -224,7 +224,7 @@ def variance(x: Any, axes: Any = None, keepdims: bool = False, correction: int =
     L[i:2](Sum[r:3]((x[i, r] - (L[i:2](Sum[r:3](x[i, r])/3))[i])**2)/3)
     """
     r = reduce_axes(x, axes, nonempty="variance")
-    divisor = r.count - number(correction, "correction")
+    divisor = r.count - exact_number(correction, "correction")
     if not divisor > 0:
         raise ShapeError(
             f"correction is {correction}, but the axes hold {r.count} elements only\n"
@@ -249,7 +249,7 @@ def norm(x: Any, axes: Any = None, keepdims: bool = False, order: Any = 2) -> Sc
     >>> norm(ea.tensor("x", (2, 3)), 1)
     L[i:2](sqrt(Sum[r:3](x[i, r]**2)))
     """
-    which = float(number(order, "order", infinite=True))
+    which = float(exact_number(order, "order", infinite=True))
     if which not in (1, 2, math.inf):
         raise ShapeError(
             f"order must be 1, 2 or float('inf'), not {order}\n"

@@ -26,7 +26,7 @@ from einalg.language.ops.definition.axes import (
 )
 from einalg.language.ops.definition.operands import ArrayView, Pair, operand, spans, whole
 from einalg.language.ops.definition.registry import operator
-from einalg.language.ops.definition.scalars import number
+from einalg.language.ops.definition.scalars import exact_number
 
 
 def joined(parts: Sequence[ArrayView], axis: int, at: Sequence[Index]) -> Any:
@@ -191,7 +191,7 @@ def pad(x: Any, amounts: Any, mode: str = "constant", value: Any = 0) -> Scope:
         raise ShapeError(f"mode is {mode!r}\n  use one of: {', '.join(PADDING_MODES)}")
     kind = PADDING_MODES[mode]
     if kind == "constant":
-        return _constant(view, pairs, number(value, "value", infinite=True))
+        return _constant(view, pairs, exact_number(value, "value", infinite=True))
     for axis, pair in enumerate(pairs):
         _check_amounts(kind, pair, axis, view.shape[axis])
     if kind == "circular":

@@ -35,7 +35,7 @@ def _divides(divisor: int, size: int, what: str, parameter: str) -> None:
 
 
 def _is_block_first(mode: str) -> bool:
-    """Whether the block comes before the channels."""
+    """Return whether the block comes before the channels."""
     if mode not in ("DCR", "CRD"):
         raise ShapeError(
             f"mode is {mode!r}\n  use 'DCR' (block, then channel) or 'CRD' (channel, then block)"
