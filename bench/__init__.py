@@ -1,4 +1,9 @@
-"""Benchmarks: one command a question. Each prints tables, and writes JSON where `--json PATH` asks for it."""
+"""Benchmarks: one command a question.
+
+Each prints tables, and writes JSON where `--json PATH` asks for it. The results that the repository
+keeps are in `results`; `targets` compares them with what is to be reached. Imports all packages and
+is imported by tests and docs only. A new question is a module with a `main`.
+"""
 
 from __future__ import annotations
 
@@ -14,31 +19,35 @@ Row = Mapping[str, Any]
 
 
 def options(question: str) -> argparse.ArgumentParser:
-    """A command line with `--json`; a benchmark adds its own options."""
+    """Return a command line with `--json`; a benchmark adds its own options."""
     parser = argparse.ArgumentParser(description=question)
     parser.add_argument("--json", type=Path, metavar="PATH", help="write the rows as JSON too")
     return parser
 
 
 def report(tables: Mapping[str, Iterable[Row]], json_path: Path | None = None) -> None:
-    """Print named tables; their rows, with the machine and versions they are measured on, are written each as soon as it is there."""
-    found: dict[str, list[Row]] = {name: [] for name in tables}
+    """Print named tables.
+
+    Their rows, with the machine and versions on which they are measured, are written each as soon
+    as it is there.
+    """
+    measured: dict[str, list[Row]] = {name: [] for name in tables}
     on = machine()
 
-    def keep() -> None:
+    def write() -> None:
         if json_path:
-            json_path.write_text(json.dumps({"machine": on, **found}, indent=2) + "\n")
+            json_path.write_text(json.dumps({"machine": on, **measured}, indent=2) + "\n")
 
-    keep()  # a path that cannot be written is told before hours of measuring
+    write()  # a path that cannot be written is an error before hours of measuring
     for name, rows in tables.items():
         for row in rows:
-            found[name].append(row)
-            keep()  # an interrupt keeps what was measured until then
-    print("\n\n".join(f"{name}\n{table(rows)}" for name, rows in found.items()))
+            measured[name].append(row)
+            write()  # an interrupt leaves what was measured until then
+    print("\n\n".join(f"{name}\n{table(rows)}" for name, rows in measured.items()))
 
 
 def table(rows: Iterable[Row]) -> str:
-    """Rows of equal keys as aligned text; numbers to the right.
+    """Return rows of equal keys as aligned text, with numbers to the right.
 
     >>> print(table([{"what": "parse", "us": 12.5}, {"what": "key", "us": 3}]))
     what     us
@@ -48,31 +57,29 @@ def table(rows: Iterable[Row]) -> str:
     rows = list(rows)
     if not rows:
         return "no rows"
-    cells = [
-        [str(name) for name in rows[0]],
-        *([_cell(value) for value in row.values()] for row in rows),
-    ]
-    numeric = [all(isinstance(row[name], int | float) for row in rows) for name in rows[0]]
-    widths = [max(len(line[k]) for line in cells) for k in range(len(numeric))]
-    return "\n".join(_line(line, widths, numeric) for line in cells)
+    columns = [_column(name, [row[name] for row in rows]) for name in rows[0]]
+    return "\n".join("  ".join(cells).rstrip() for cells in zip(*columns))
+
+
+def _column(name: str, values: list[Any]) -> list[str]:
+    """Return the cells of a column, padded to one width."""
+    cells = [str(name), *map(_cell, values)]
+    width = max(map(len, cells))
+    if all(isinstance(value, int | float) for value in values):
+        return [cell.rjust(width) for cell in cells]
+    return [cell.ljust(width) for cell in cells]
 
 
 def _cell(value: Any) -> str:
-    if isinstance(value, float):
-        return f"{value:.3g}" if abs(value) < 1000 else f"{value:.0f}"
-    return str(value)
-
-
-def _line(cells: list[str], widths: list[int], numeric: list[bool]) -> str:
-    padded = (
-        cell.rjust(width) if right else cell.ljust(width)
-        for cell, width, right in zip(cells, widths, numeric)
-    )
-    return "  ".join(padded).rstrip()
+    if not isinstance(value, float):
+        return str(value)
+    if abs(value) < 1000:
+        return f"{value:.3g}"
+    return f"{value:.0f}"
 
 
 def machine() -> dict[str, str]:
-    """What a figure depends on besides the code."""
+    """Return what a figure depends on besides the code."""
     from importlib.metadata import version
 
     import einalg
@@ -94,5 +101,7 @@ def _processor() -> str:
         lines = Path("/proc/cpuinfo").read_text().splitlines()
     except OSError:
         return platform.processor() or platform.machine()
-    names = (line.split(":", 1)[1].strip() for line in lines if line.startswith("model name"))
-    return next(names, platform.machine())
+    for line in lines:
+        if line.startswith("model name"):
+            return line.split(":", 1)[1].strip()
+    return platform.machine()

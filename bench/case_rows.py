@@ -14,7 +14,10 @@ from einalg.language.ir.program import Program
 def measured(
     cases: Iterable[Callable[[], Case]], only: str, measure: Callable[[Case], bench.Row]
 ) -> Iterator[bench.Row]:
-    """The rows of the cases that have a word in their name, each printed when it is there; what fails is told and left out."""
+    """Yield the rows of the cases that have a word in their name, each printed when it is there.
+
+    A case that fails is reported and left out.
+    """
     for make in cases:
         case = make()
         if only.lower() not in case.name.lower():
@@ -29,10 +32,10 @@ def measured(
 
 
 def columns(row: bench.Row) -> bench.Row:
-    """The columns of a row that a table shows: all but `more`."""
+    """Return the columns of a row that a table shows: all but `more`."""
     return {name: value for name, value in row.items() if name != "more"}
 
 
 def bytes_moved(program: Program) -> int:
-    """Bytes that the statements of a program must read and write at least."""
+    """Return how many bytes the statements of a program must read and write at least."""
     return sum(traffic(scope) for _, scope in program.statements)

@@ -1,4 +1,7 @@
-"""Forms that a search ought to find: predicates on a candidate, of its kernels without those that depend on weights alone."""
+"""Forms that a search ought to find: predicates on the kernels of a candidate.
+
+Kernels that depend on weights alone do not count.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +9,7 @@ from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
-from derive.cost.model import done_once
+from derive.cost.model import constant_outputs
 from einalg.language.ir.kernel import EOP, Kernel
 from einalg.language.ir.tensor import Access
 
@@ -15,91 +18,127 @@ CONVOLUTIONS = ("conv1d", "conv2d", "conv3d")
 
 
 def running(candidate: Any) -> list[Kernel]:
-    """The kernels of a candidate that a run cannot do ahead."""
-    once = done_once(candidate.kernels)
-    return [k for k in candidate.kernels if k.output not in once]
+    """Return the kernels of a candidate that each run calls."""
+    once = constant_outputs(candidate.kernels)
+    return [kernel for kernel in candidate.kernels if kernel.output not in once]
+
+
+def operator_names(candidate: Any) -> list[str]:
+    """Return the operators of the kernels that each run calls, in order."""
+    return [kernel.op for kernel in running(candidate)]
+
+
+def library_kernels(candidate: Any) -> list[Kernel]:
+    """Return the kernels that each run calls and that are no eOperators."""
+    return [kernel for kernel in running(candidate) if kernel.op != EOP]
+
+
+def is_factorised(candidate: Any) -> bool:
+    """Return whether a bilinear factorisation is among the moves."""
+    return factorisation_count(candidate) > 0
+
+
+def factorisation_count(candidate: Any) -> int:
+    return sum(move.rule == "bilinear factorisation" for move in candidate.moves)
 
 
 def is_copy(kernel: Kernel) -> bool:
-    """Whether a kernel moves elements and computes nothing."""
+    """Return whether a kernel moves elements and computes nothing."""
     return kernel.op == EOP and kernel.scope is not None and isinstance(kernel.scope.body, Access)
 
 
 def only(**counts: int) -> Form:
-    """Exactly so many kernels of each operator."""
+    """Return a form of exactly so many kernels of each operator."""
 
     def holds(candidate: Any) -> bool:
-        return Counter(k.op for k in running(candidate)) == Counter(counts)
+        return Counter(operator_names(candidate)) == Counter(counts)
 
     return holds
 
 
 def with_eops(op: str, count: int = 1, **sizes: int) -> Form:
-    """So many kernels of one operator, each with these sizes, and nothing else but eOperators."""
+    """Return a form of kernels of one operator with these sizes, and eOperators."""
 
     def holds(candidate: Any) -> bool:
-        found = [k for k in running(candidate) if k.op != EOP]
-        return len(found) == count and all(
-            k.op == op and all(k.sizes.get(n) == s for n, s in sizes.items()) for k in found
-        )
+        kernels = library_kernels(candidate)
+        return len(kernels) == count and all(map(has_sizes, kernels))
+
+    def has_sizes(kernel: Kernel) -> bool:
+        return kernel.op == op and sizes.items() <= kernel.sizes.items()
 
     return holds
 
 
 def operators(**counts: int) -> Form:
-    """So many kernels of each of these operators; everything else is an eOperator or a reduction."""
-    return lambda found: (
-        Counter(k.op for k in running(found) if k.op not in (EOP, "reduce")) == Counter(counts)
-    )
+    """Return a form of kernels of each of these operators, and eOperators or reductions."""
+
+    def holds(candidate: Any) -> bool:
+        names = [name for name in operator_names(candidate) if name not in (EOP, "reduce")]
+        return Counter(names) == Counter(counts)
+
+    return holds
 
 
 def product_and_addition(candidate: Any) -> bool:
-    """One matrix multiplication that reads its operands where they are, and one eOperator that adds its results up."""
-    kernels = running(candidate)
-    return [k.op for k in kernels] == ["matmul", EOP] and not is_copy(kernels[1])
+    """Return whether a candidate is a matrix multiplication and an eOperator.
+
+    The first reads its operands where they are, and the second adds its results up.
+    """
+    return operator_names(candidate) == ["matmul", EOP] and not is_copy(running(candidate)[1])
 
 
 def factorised(times: int, **sizes: int) -> Form:
-    """At least so many bilinear factorisations, and one batched matrix multiplication."""
+    """Return a form of so many bilinear factorisations, and one batched multiplication."""
 
     def holds(candidate: Any) -> bool:
-        made = sum(move.rule == "bilinear factorisation" for move in candidate.moves)
-        return made >= times and with_eops("matmul", **sizes)(candidate)
+        has_product = with_eops("matmul", **sizes)
+        return factorisation_count(candidate) >= times and has_product(candidate)
 
     return holds
 
 
 def without(*names: str) -> Form:
-    """No kernel of these operators."""
-    return lambda candidate: not any(k.op in names for k in running(candidate))
+    """Return a form without kernels of these operators."""
+    return lambda candidate: set(names).isdisjoint(operator_names(candidate))
 
 
 def dense(op: str, count: int = 1, strided: bool = False, **sizes: int) -> Form:
-    """So many kernels of a windowed operator without dilation and, unless `strided`, without stride, and nothing else but eOperators."""
-    absent = ("dilation",) if strided else ("dilation", "stride")
+    """Return a form of so many kernels of a windowed operator, and eOperators.
+
+    They have no dilation and, unless `strided`, no stride.
+    """
+    absent: tuple[str, ...] = ("dilation", "stride")
+    if strided:
+        absent = ("dilation",)
+    has_kernels = with_eops(op, count, **sizes)
 
     def holds(candidate: Any) -> bool:
-        return with_eops(op, count, **sizes)(candidate) and not any(
-            n.startswith(absent) for k in running(candidate) for n in k.sizes
+        return has_kernels(candidate) and not any(
+            has_sizes_named(kernel, absent) for kernel in running(candidate)
         )
 
     return holds
 
 
+def has_sizes_named(kernel: Kernel, prefixes: tuple[str, ...]) -> bool:
+    return any(name.startswith(prefixes) for name in kernel.sizes)
+
+
 def every_phase(count: int) -> Form:
-    """So many dense convolutions, one with a single tap being a product, and nothing else but eOperators."""
+    """Return a form of so many dense convolutions, and eOperators.
+
+    A convolution with a single tap is a product.
+    """
+
+    def is_dense(kernel: Kernel) -> bool:
+        if kernel.op not in (*CONVOLUTIONS, "matmul"):
+            return False
+        return not has_sizes_named(kernel, ("stride", "dilation"))
 
     def holds(candidate: Any) -> bool:
-        found = [k for k in running(candidate) if k.op != EOP]
-        named = all(
-            k.op in (*CONVOLUTIONS, "matmul")
-            and not any(n.startswith(("stride", "dilation")) for n in k.sizes)
-            for k in found
-        )
-        return (
-            named
-            and len(found) == count
-            and not any(move.rule == "bilinear factorisation" for move in candidate.moves)
-        )
+        kernels = library_kernels(candidate)
+        if len(kernels) != count or is_factorised(candidate):
+            return False
+        return all(map(is_dense, kernels))
 
     return holds

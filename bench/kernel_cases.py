@@ -1,6 +1,6 @@
-"""The kernels that benchmarks compare with libraries: each as an expression, as torch says it, and as ONNX does where it is one operator.
+"""The kernels that benchmarks compare with libraries.
 
-A builder has general parameters; the table below them is what is timed.
+Each is an expression, a function of torch, and an ONNX operator where it is one.
 """
 
 from __future__ import annotations
@@ -19,14 +19,16 @@ from einalg.language.ir.program import Program, statement_tensor
 Array = np.ndarray[Any, Any]
 Arrays = dict[str, Array]
 SPREAD = 0.05  # of recurrent weights, so that gates stay in range
+LAYOUTS = ("NCHW", "NHWC")
 
 
 @dataclass(frozen=True)
 class Case:
-    """`torch(torch, **tensors)` computes what `expression` does from tensors in torch's own layout, into which `given` brings arrays.
+    """An expression with the same computation in torch and ONNX.
 
-    `result` brings torch's result into the expression's layout. `onnx` is the name and the attributes of the operator. Where
-    `derives`, a search is worth its time.
+    `torch(torch, **tensors)` computes it from tensors in torch's own layout, into which `given`
+    brings arrays; `result` brings torch's result into the expression's layout. `onnx` is the name
+    and the attributes of the operator. Where `derives`, a search is worth its time.
     """
 
     name: str
@@ -44,19 +46,20 @@ class Case:
 
 
 def matmul(m: int, k: int, n: int, batch: int = 0, weights: bool = True) -> Case:
-    first = (batch,) if batch else ()
-    A, B = (
-        ea.tensor("A", (*first, m, k)),
-        ea.tensor("B", (*first, k, n), role="weight" if weights else "input"),
-    )
-    name = f"matmul {f'{batch}x ' if batch else ''}{m}x{k}x{n}"
-    return Case(
-        name,
-        ops.matmul(A, B),
-        lambda torch, A, B: torch.matmul(A, B),
-        ("B",) if weights else (),
-        onnx=("MatMul", {}),
-    )
+    first: tuple[int, ...] = ()
+    name = f"matmul {m}x{k}x{n}"
+    if batch:
+        first = (batch,)
+        name = f"matmul {batch}x {m}x{k}x{n}"
+    role, weight_names = "input", ()
+    if weights:
+        role, weight_names = "weight", ("B",)
+    A, B = ea.tensor("A", (*first, m, k)), ea.tensor("B", (*first, k, n), role=role)
+
+    def function(torch: Any, A: Any, B: Any) -> Any:
+        return torch.matmul(A, B)
+
+    return Case(name, ops.matmul(A, B), function, weight_names, onnx=("MatMul", {}))
 
 
 # Convolutions.
@@ -72,32 +75,37 @@ def conv(
     derives: bool = False,
     **options: Any,
 ) -> Case:
-    kernel = (taps, taps) if isinstance(taps, int) else tuple(taps)
-    last = layout == "NHWC"
-    A = ea.tensor("A", (n, size, size, c) if last else (n, c, size, size))
-    K = ea.tensor("K", (*kernel, c, f) if last else (f, c, *kernel), role="weight")
-    expression = ops.conv2d(
-        A, K, layout=layout, weight_layout="HWIO" if last else "OIHW", **options
-    )
-    pads, step, apart = (
-        ops_pair(options.get(name, least))
-        for name, least in (("padding", 0), ("stride", 1), ("dilation", 1))
-    )
+    kernel = pair(taps)
+    image, weights, weight_layout = (n, c, size, size), (f, c, *kernel), "OIHW"
+    to_torch, from_torch = _same, _same
+    if layout == "NHWC":
+        image, weights, weight_layout = (n, size, size, c), (*kernel, c, f), "HWIO"
+        to_torch, from_torch = _channels_first, _channels_last
+    A, K = ea.tensor("A", image), ea.tensor("K", weights, role="weight")
+    expression = ops.conv2d(A, K, layout=layout, weight_layout=weight_layout, **options)
+    pads = pair(options.get("padding", 0))
+    strides, dilations = pair(options.get("stride", 1)), pair(options.get("dilation", 1))
     attributes = {
         "pads": [*pads, *pads],
-        "strides": step,
-        "dilations": apart,
-        "kernel_shape": list(kernel),
+        "strides": strides,
+        "dilations": dilations,
+        "kernel_shape": kernel,
     }
-    words = [
-        f"Conv{kernel[0]}x{kernel[1]}",
-        *(f"{k[0]}{v}" for k, v in options.items() if k != "padding"),
-        f"{c}→{f} {size}x{size} {layout} b{n}",
-    ]
+    words = [f"Conv{kernel[0]}x{kernel[1]}"]
+    for option, value in options.items():
+        if option != "padding":
+            words.append(f"{option[0]}{value}")
+    words.append(f"{c}→{f} {size}x{size} {layout} b{n}")
     return Case(
-        " ".join(words), expression, partial(_conv2d, padding=pads, stride=step, dilation=apart), ("K",),
-        _first if last else _same, _last if last else _same, ("Conv", attributes), derives,
-    )  # fmt: skip
+        " ".join(words),
+        expression,
+        partial(_conv2d, padding=pads, stride=strides, dilation=dilations),
+        ("K",),
+        to_torch,
+        from_torch,
+        ("Conv", attributes),
+        derives,
+    )
 
 
 def conv_transpose(
@@ -135,18 +143,20 @@ def _conv_transpose2d(torch: Any, A: Any, K: Any, **options: Any) -> Any:
     return torch.nn.functional.conv_transpose2d(A, K, **options)
 
 
-def ops_pair(value: Any) -> list[int]:
-    return [value, value] if isinstance(value, int) else list(value)
+def pair(value: Any) -> list[int]:
+    if isinstance(value, int):
+        return [value, value]
+    return list(value)
 
 
-def _first(arrays: Arrays) -> Arrays:
+def _channels_first(arrays: Arrays) -> Arrays:
     return {
         "A": np.ascontiguousarray(arrays["A"].transpose(0, 3, 1, 2)),
         "K": np.ascontiguousarray(arrays["K"].transpose(3, 2, 0, 1)),
     }
 
 
-def _last(array: Array) -> Array:
+def _channels_last(array: Array) -> Array:
     return array.transpose(0, 2, 3, 1)
 
 
@@ -174,7 +184,10 @@ def gbmm(b: int, rows: int, k: int, width: int, dilation: int) -> Case:
 
 
 def _classes(torch: Any, values: Any, dilation: int) -> Any:
-    """The rows that a dilation keeps apart, in the batch; rows are a multiple of the dilation."""
+    """Return the rows that a dilation separates in the batch.
+
+    Rows are a multiple of the dilation.
+    """
     b, rows, k = values.shape
     return (
         values.reshape(b, rows // dilation, dilation, k)
@@ -219,17 +232,19 @@ def _gbmm(torch: Any, P: Any, V: Any, width: int, dilation: int) -> Any:
     for low in range(0, rows, block):
         high = min(rows, low + block)
         count, wide = high - low, high - low + 2 * width
-        # One more element a row moves each row by one against the row before it: the band as a parallelogram.
-        spread = torch.nn.functional.pad(weights[:, low:high], (0, count)).reshape(
-            -1, count * (wide + 1)
-        )
+        # One more element a row moves each row by one against the row before it.
+        padded = torch.nn.functional.pad(weights[:, low:high], (0, count))
+        spread = padded.reshape(-1, count * (wide + 1))
         spread = spread[:, : count * wide].reshape(-1, count, wide)
         parts.append(torch.bmm(spread, values[:, low : high + 2 * width]))
     return _joined(torch.cat(parts, 1), dilation)
 
 
 def attention(b: int, rows: int, k: int, width: int, dilation: int) -> Case:
-    """Sliding-window attention, beside FlexAttention with a mask of blocks; its first call in torch makes the mask."""
+    """Return sliding-window attention, beside FlexAttention with a mask of blocks.
+
+    Its first call in torch makes the mask.
+    """
     Q, K, V = (ea.tensor(name, (b, rows, k)) for name in "QKV")
     name = f"banded attention {b}x{rows}x{k} W{width} d{dilation}"
     function, expression = (
@@ -247,7 +262,10 @@ def attention(b: int, rows: int, k: int, width: int, dilation: int) -> Case:
 
 
 class FlexAttention:
-    """The same in torch; the blocks that are seen are found once, by the first call, which must not be one that torch traces."""
+    """Banded attention in torch.
+
+    The mask of blocks is computed by the first call, which must not be one that torch traces.
+    """
 
     def __init__(self, rows: int, width: int, dilation: int):
         self.rows, self.width, self.dilation = rows, width, dilation
@@ -270,7 +288,7 @@ class FlexAttention:
 
 
 def lstm(steps: int, batch: int, inputs: int, size: int) -> Case:
-    """An LSTM as its steps one after the other; the projections of all inputs are one product."""
+    """Return an LSTM step by step; the projections of all inputs are one product."""
     x = ea.tensor("x", (steps, batch, inputs))
     W, U = (
         ea.tensor("W", (4 * size, inputs), role="weight"),
@@ -302,14 +320,17 @@ def _gates(t: int, X: Any, state: Any, U: Any) -> list[tuple[str, Any]]:
 
 
 def _state(t: int, G: Any, memory: Any, size: int) -> list[tuple[str, Any]]:
-    """Gates in torch's order: input, forget, cell, output."""
+    """Return the cell and the state; gates are in torch's order: input, forget, cell, output."""
 
     def sigmoid(part: int) -> str:
         return f"(1/(1 + exp(-{G.name}[b,j + {part * size}])))"
 
-    kept = f"{sigmoid(1)}*{memory.name}[b,j] + " if memory is not None else ""
-    text = f"C[b,j:{size}] = {kept}{sigmoid(0)}*tanh({G.name}[b,j + {2 * size}])"
-    cell = ea.parse(text, **{G.name: G}, **({memory.name: memory} if memory is not None else {}))
+    tensors, remembered = {G.name: G}, ""
+    if memory is not None:
+        tensors[memory.name] = memory
+        remembered = f"{sigmoid(1)}*{memory.name}[b,j] + "
+    text = f"C[b,j:{size}] = {remembered}{sigmoid(0)}*tanh({G.name}[b,j + {2 * size}])"
+    cell = ea.parse(text, **tensors)
     C = statement_tensor(f"C{t}", cell)
     out = ea.parse(f"H[b,j:{size}] = {sigmoid(3)}*tanh({C.name}[b,j])", **{G.name: G, C.name: C})
     return [(C.name, cell), (f"H{t}", out)]
@@ -326,7 +347,7 @@ def _lstm(torch: Any, x: Any, W: Any, U: Any) -> Any:
 
 
 def mmoe(batch: int, features: int, experts: int, hidden: int, tasks: int, tower: int) -> Case:
-    """Experts that are mixed by a gate for each task, then a small tower for each."""
+    """Return experts that are mixed by a gate for each task, then a small tower for each."""
     shapes = {
         "E": (experts, features, hidden),
         "G": (tasks, features, experts),
@@ -335,8 +356,13 @@ def mmoe(batch: int, features: int, experts: int, hidden: int, tasks: int, tower
     }
     weights = {name: ea.tensor(name, shape, role="weight") for name, shape in shapes.items()}
     text = (
-        "Y[b,e,h] += x[b,f]*E[e,f,h]\nL[t,b,e] += x[b,f]*G[t,f,e]\nS[t,b,e] = exp(L[t,b,e])\nN[t,b] += S[t,b,e]\n"
-        "M[t,b,h] += S[t,b,e]*Max(Y[b,e,h], 0)\nU[t,b,u] += M[t,b,h]*T[t,h,u]/N[t,b]\nO[t,b] += Max(U[t,b,u], 0)*R[t,u]"
+        "Y[b,e,h] += x[b,f]*E[e,f,h]\n"
+        "L[t,b,e] += x[b,f]*G[t,f,e]\n"
+        "S[t,b,e] = exp(L[t,b,e])\n"
+        "N[t,b] += S[t,b,e]\n"
+        "M[t,b,h] += S[t,b,e]*Max(Y[b,e,h], 0)\n"
+        "U[t,b,u] += M[t,b,h]*T[t,h,u]/N[t,b]\n"
+        "O[t,b] += Max(U[t,b,u], 0)*R[t,u]"
     )
     expression = ea.parse(text, x=(batch, features), **weights)
     return Case(
@@ -375,9 +401,11 @@ def offset_add(n: int, size: int, f: int, taps: int) -> Case:
 
     def function(torch: Any, T: Any) -> Any:
         padded = torch.nn.functional.pad(T, (0, 0, 0, 0, 0, 0, half, half, half, half))
-        return sum(
-            padded[:, r : r + size, s : s + size, r, s] for r in range(taps) for s in range(taps)
-        )
+        total = 0
+        for r in range(taps):
+            for s in range(taps):
+                total = total + padded[:, r : r + size, s : s + size, r, s]
+        return total
 
     return Case(
         f"OffsetAdd {taps}x{taps} {size}x{size}x{f} b{n}",
@@ -407,38 +435,44 @@ def pool(kind: str, n: int, c: int, size: int, kernel: int, stride: int) -> Case
     )
 
 
+def _convolutions() -> list[Callable[[], Case]]:
+    """Return the convolutions, each in both layouts."""
+    makers: list[Callable[[], Case]] = []
+    for size, c, f, taps, derives, options in (
+        (14, 256, 512, 3, False, {"stride": 2, "padding": 1}),
+        (56, 64, 64, 3, True, {"padding": 1}),
+        (28, 128, 128, 3, True, {"padding": 1}),
+        (14, 256, 256, 3, True, {"padding": 1}),
+        (56, 64, 32, 5, True, {"padding": 2}),
+        (14, 512, 512, 3, True, {"padding": 2, "dilation": 2}),
+        (224, 3, 64, 7, False, {"stride": 2, "padding": 3}),
+        (224, 32, 1, 5, False, {"padding": 2}),
+        (7, 2048, 21, (11, 1), False, {"padding": (5, 0)}),
+    ):
+        for layout in LAYOUTS:
+            makers.append(partial(conv, 1, c, size, f, taps, layout, derives, **options))
+    return makers
+
+
 CASES: tuple[Callable[[], Case], ...] = (
-    *(partial(matmul, n, n, n) for n in (512, 1024)),
-    *(
-        partial(matmul, *shape)
-        for shape in ((49, 4608, 512), (1, 1024, 1024), (64, 4096, 448), (61, 67, 71))
-    ),
+    partial(matmul, 512, 512, 512),
+    partial(matmul, 1024, 1024, 1024),
+    partial(matmul, 49, 4608, 512),
+    partial(matmul, 1, 1024, 1024),
+    partial(matmul, 64, 4096, 448),
+    partial(matmul, 61, 67, 71),
     partial(matmul, 64, 64, 196, 36, False),
-    *(
-        partial(conv, 1, 256, 14, 512, 3, layout, stride=2, padding=1)
-        for layout in ("NCHW", "NHWC")
-    ),
-    *(
-        partial(conv, 1, c, size, c, 3, layout, True, padding=1)
-        for c, size in ((64, 56), (128, 28), (256, 14))
-        for layout in ("NCHW", "NHWC")
-    ),
-    *(partial(conv, 1, 64, 56, 32, 5, layout, True, padding=2) for layout in ("NCHW", "NHWC")),
-    *(
-        partial(conv, 1, 512, 14, 512, 3, layout, True, padding=2, dilation=2)
-        for layout in ("NCHW", "NHWC")
-    ),
-    *(partial(conv, 1, 3, 224, 64, 7, layout, stride=2, padding=3) for layout in ("NCHW", "NHWC")),
-    *(partial(conv, 1, 32, 224, 1, 5, layout, padding=2) for layout in ("NCHW", "NHWC")),
-    *(
-        partial(conv, 1, 2048, 7, 21, (11, 1), layout, padding=(5, 0))
-        for layout in ("NCHW", "NHWC")
-    ),
-    *(partial(conv_transpose, n, 448, 2, 256, 4, 2, 1) for n in (1, 16)),
+    *_convolutions(),
+    partial(conv_transpose, 1, 448, 2, 256, 4, 2, 1),
+    partial(conv_transpose, 16, 448, 2, 256, 4, 2, 1),
     partial(conv_transpose, 1, 64, 32, 3, 4, 2, 1),
     partial(conv_transpose, 1, 56, 32, 1, 9, 4, 4, 3),
-    *(partial(make, 12, 4096, 64, 256, d) for make in (g2bmm, gbmm) for d in (1, 4)),
-    *(partial(attention, 12, 4096, 64, 256, d) for d in (1, 4)),
+    partial(g2bmm, 12, 4096, 64, 256, 1),
+    partial(g2bmm, 12, 4096, 64, 256, 4),
+    partial(gbmm, 12, 4096, 64, 256, 1),
+    partial(gbmm, 12, 4096, 64, 256, 4),
+    partial(attention, 12, 4096, 64, 256, 1),
+    partial(attention, 12, 4096, 64, 256, 4),
     partial(lstm, 10, 1, 100, 256),
     partial(mmoe, 1, 499, 8, 16, 2, 8),
     partial(chain, 1024, 1024),

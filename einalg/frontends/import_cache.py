@@ -24,7 +24,7 @@ from einalg.language.notation.program_json import (
     program_record_with_heads,
 )
 from einalg.storage.disk_cache import DiskCache
-from einalg.storage.fingerprint import code_digest, text_digest
+from einalg.storage.fingerprint import IMPORT_CODE, Fingerprint
 
 LOG = logging.getLogger("einalg")
 IMPORTS = DiskCache("readings", ".json", "graphs as they were read")
@@ -61,7 +61,7 @@ class Origin:
 
 def import_cached(origin: Origin, read: Callable[[], ImportRecord]) -> ImportRecord:
     """Return what `read()` returns, or returned for the same origin; then the graph is merged."""
-    key = text_digest("reading", code_digest(), origin.structure)
+    key = Fingerprint(IMPORT_CODE).key("reading", origin.structure)
     cached = _cached_record(key, origin)
     if cached is not None:
         return cached
