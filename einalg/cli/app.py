@@ -187,14 +187,15 @@ def _given(
     ctx: click.Context, words: tuple[str, ...], shapes: tuple[str, ...], texts: int
 ) -> tuple[list[str], dict[str, Any]]:
     """So many texts, and the shape and dtype of every tensor that has one."""
-    options = [
-        name for parameter in ctx.command.params for name in parameter.opts if name.startswith("--")
-    ]
+    options: list[str] = []
+    for parameter in ctx.command.params:
+        options += [name for name in parameter.opts if name.startswith("--")]
     found, named = divided(words, options)
     if len(found) != texts:
         wanted = "one expression" if texts == 1 else f"{texts} expressions"
         raise click.UsageError(
-            f"give {wanted}, not {len(found)}: a text in quotes, a file, or - for the standard input",
+            f"give {wanted}, not {len(found)}: "
+            "a text in quotes, a file, or - for the standard input",
             ctx,
         )
     return found, parsed_shapes({**named, **named_values(shapes, "--shape")})
@@ -207,7 +208,8 @@ def _schema(ctx: click.Context, option: Any, wanted: bool) -> None:
 
 
 SHAPES = """
-A shape is an option named like its tensor, with an element type where that is not f32: --A 1,64,56,56 --x 8:f64
+A shape is an option named like its tensor, with an element type where that is not f32: \
+--A 1,64,56,56 --x 8:f64
 """
 
 

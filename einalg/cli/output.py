@@ -20,7 +20,7 @@ def say(text: str) -> None:
 
 
 def note(text: str) -> None:
-    """Print a line about what was done beside the result, which alone goes to the standard output."""
+    """Print a line about what was done; the result alone goes to the standard output."""
     click.echo(text, err=True)
 
 

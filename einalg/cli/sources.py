@@ -22,29 +22,32 @@ STATEMENT = re.compile(r"(?:\s*#.*\n)*\s*(\w+)\s*(?:\[[^=]*\])?\s*\+?=(?!=)")
 def programs(
     sources: Iterable[str], shapes: Mapping[str, Shape], weights: Iterable[str] = ()
 ) -> list[Program]:
-    """Each source as a program; a usage error for a shape or a weight that is of none of their
-    inputs.
+    """Return each source as a program.
+
+    Raises a usage error for a shape or a weight that is of none of their inputs.
     """
     roles = dict.fromkeys(weights, "weight")
-    tensors = {
-        name: ea.tensor(name, shape, dtype or "f32", roles.get(name, "input"))
-        for name, (shape, dtype) in shapes.items()
-    }
-    found = [_program(text_of(source), tensors) for source in sources]
-    inputs = {name for program in found for name in program.inputs}
+    tensors = {}
+    for name, (shape, dtype) in shapes.items():
+        tensors[name] = ea.tensor(name, shape, dtype or "f32", roles.get(name, "input"))
+    parsed = [_program(text_of(source), tensors) for source in sources]
+    inputs: set[str] = set()
+    for program in parsed:
+        inputs.update(program.inputs)
     for name in (*shapes, *roles):
         if name not in inputs:
-            raise click.UsageError(
-                f"{name} is no input of the expression; its inputs: {', '.join(sorted(inputs)) or 'none'}"
-            )
-    return found
+            known = ", ".join(sorted(inputs)) or "none"
+            raise click.UsageError(f"{name} is no input of the expression; its inputs: {known}")
+    return parsed
 
 
 def _program(text: str, tensors: Mapping[str, Any]) -> Program:
     """The program of a text; a single statement keeps its name."""
     parsed = ea.parse(text, **tensors)
     name = STATEMENT.match(text)
-    return as_program(parsed, name[1]) if name else as_program(parsed)
+    if name is None:
+        return as_program(parsed)
+    return as_program(parsed, name[1])
 
 
 def text_of(source: str) -> str:
@@ -77,9 +80,11 @@ def _content(path: Path) -> str:
 
 
 def _kind(text: str) -> str | None:
-    """The kind of a record; None for a text that is none. No expression begins with a brace."""
+    """Return the kind of a record; None for a text that is none."""
+    if not text.lstrip().startswith("{"):  # as no expression does
+        return None
     try:
-        record = json.loads(text) if text.lstrip().startswith("{") else None
+        record = json.loads(text)
     except (ValueError, RecursionError):
         return None
     kind = record.get("format") if isinstance(record, dict) else None

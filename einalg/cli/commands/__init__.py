@@ -1,1 +1,4 @@
-"""The commands of the command line, a file each."""
+"""What each command does, a module for each, imported when the command runs.
+
+The options stand in `einalg.cli.app`; a new command gets its options there and its `run` here.
+"""

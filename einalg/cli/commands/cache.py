@@ -57,7 +57,8 @@ def clear(yes: bool) -> None:
         say(f"{cache_folder()} is empty")
         return
     if not yes and not click.confirm(
-        f"remove {counted(len(files), 'file')} ({in_bytes(sum(map(_size, files)))}) from {cache_folder()}?"
+        f"remove {counted(len(files), 'file')} ({in_bytes(sum(map(_size, files)))}) "
+        f"from {cache_folder()}?"
     ):
         say("nothing was removed")
         return

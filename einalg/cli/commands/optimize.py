@@ -15,7 +15,7 @@ import einalg as ea
 from einalg.cli.output import finite, note, print_json, say, working
 from einalg.cli.shape_options import ONNX, Shape
 from einalg.frontends.onnx.nodes.model_file import read_model
-from einalg.frontends.onnx.random_inputs import input_types, element_type, stated_shape
+from einalg.frontends.onnx.random_inputs import element_type, input_types, stated_shape
 from einalg.frontends.random_inputs import random_array
 from einalg.language.ir.dtypes import numpy_dtype
 
@@ -32,9 +32,7 @@ def run(
     output: Path | None,
     as_json: bool,
 ) -> bool:
-    """Optimize, print the report, and save where that is asked for; False where that was
-    interrupted.
-    """
+    """Optimize, print the report, and save it if asked to; False where that was interrupted."""
     model = read_model(path)
     arrays = examples(model, files, shapes, np.random.default_rng(seed))
     with working("optimizing") as tell, _noticed() as interrupts:
@@ -50,7 +48,8 @@ def run(
     else:
         say(str(made.report))
     if output is not None:  # last: what cannot be saved is reported all the same
-        (made.to_onnx if output.suffix == ONNX else made.save)(output)
+        save = made.to_onnx if output.suffix == ONNX else made.save
+        save(output)
         note(f"saved in {output}")
     return not interrupts
 
@@ -74,19 +73,22 @@ def _noticed() -> Iterator[list[int]]:
 def examples(
     model: Any, files: Mapping[str, str], shapes: Mapping[str, Shape], rng: np.random.Generator
 ) -> dict[str, Array]:
-    """An array for every input of an ONNX model: read from its file, or drawn in the shape that is
-    given or that the model states.
+    """Return an array for every input of an ONNX model: read from its file, or drawn.
+
+    It is drawn in the shape that is given or that the model states.
     """
     inputs = input_types(model)
-    unknown = next((name for name in (*files, *shapes) if name not in inputs), None)
-    if unknown is not None:
-        raise click.UsageError(
-            f"the model has no input {unknown}; its inputs: {', '.join(inputs) or 'none'}"
-        )
-    return {
-        name: _read(files[name]) if name in files else _drawn(name, kind, shapes.get(name), rng)
-        for name, kind in inputs.items()
-    }
+    for name in (*files, *shapes):
+        if name not in inputs:
+            known = ", ".join(inputs) or "none"
+            raise click.UsageError(f"the model has no input {name}; its inputs: {known}")
+    arrays = {}
+    for name, kind in inputs.items():
+        if name in files:
+            arrays[name] = _read(files[name])
+        else:
+            arrays[name] = _drawn(name, kind, shapes.get(name), rng)
+    return arrays
 
 
 def _read(path: str) -> Array:
@@ -115,40 +117,45 @@ def _stated(name: str, kind: Any) -> tuple[int, ...]:
 
 
 def record(made: Any) -> dict[str, Any]:
-    """What was done, as JSON values: every program with its layers before and after, and what stays
-    a call of the framework.
+    """Return what was done, as JSON values.
+
+    That is every program with its layers before and after, and what stays a call of the framework.
     """
-    programs = [
-        {
-            "seconds_before": finite(part.seconds[0]),
-            "seconds_after": finite(part.seconds[1]),
-            "verdict": part.verdict,
-            "error": finite(part.error),
-            "slices": part.slices.count
-            if part.slices
-            else 1,  # runs of the layers in one of the program
-            "layers": [_layer(layer) for layer in part.layers],
-        }
-        for part in made.parts.values()
-    ]
-    opaque = [{"operator": node.operator, "why": node.why} for node in made.opaque]
     return {
         "schema": 1,
         "einalg": ea.__version__,
         "seconds": finite(made.seconds),
-        "programs": programs,
-        "opaque": opaque,
+        "programs": [_program(part) for part in made.parts.values()],
+        "opaque": [{"operator": node.operator, "why": node.why} for node in made.opaque],
+    }
+
+
+def _program(part: Any) -> dict[str, Any]:
+    before, after = part.seconds
+    return {
+        "seconds_before": finite(before),
+        "seconds_after": finite(after),
+        "verdict": part.verdict,
+        "error": finite(part.error),
+        "slices": part.slices.count if part.slices else 1,  # runs of its layers in one of it
+        "layers": [_layer(layer) for layer in part.layers],
     }
 
 
 def _layer(layer: Any) -> dict[str, Any]:
-    found = layer.candidate
-    return {
+    row: dict[str, Any] = {
         "names": list(layer.names),
         "text": layer.text,
         "seconds_before": finite(layer.original),
-        "seconds_after": finite(found.cost) if found else None,
-        "verdict": found.verdict if found else None,
-        "moves": [move.as_record() for move in found.moves] if found else [],
-        "kernels": [kernel.as_record() for kernel in found.kernels] if found else [],
+        "seconds_after": None,
+        "verdict": None,
+        "moves": [],
+        "kernels": [],
     }
+    candidate = layer.candidate
+    if candidate is not None:
+        row["seconds_after"] = finite(candidate.cost)
+        row["verdict"] = candidate.verdict
+        row["moves"] = [move.as_record() for move in candidate.moves]
+        row["kernels"] = [kernel.as_record() for kernel in candidate.kernels]
+    return row

@@ -36,7 +36,8 @@ def run(
         return
     if explain or number is not None:
         raise click.UsageError(
-            "--explain and --candidate are for a saved derivation, which einalg derive --save FILE writes"
+            "--explain and --candidate are for a saved derivation, "
+            "which einalg derive --save FILE writes"
         )
     if kind == HISTORY:
         _show_history(source, form)
