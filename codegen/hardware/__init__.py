@@ -1,1 +1,5 @@
-"""What the machine is."""
+"""What the machine is: vector registers, caches, cores.
+
+Imports nothing else of `codegen`. What code generation has to know of another kind of machine is
+added here.
+"""

@@ -16,9 +16,9 @@ UNITS = {"K": 1 << 10, "M": 1 << 20}
 
 @dataclass(frozen=True)
 class CpuModel:
-    """Bytes of a vector register and the number of these; bytes of the caches of one core; cores that generated code uses.
+    """Bytes of a vector register and the number of these; bytes of the caches of one core; cores.
 
-    `turns` are the steps in which an operation on a whole register goes through units that are narrower than that.
+    `cores` are those that generated code uses. `turns` are the steps in which an operation on a whole register goes through units that are narrower than that.
     """
 
     vector: int = 16
@@ -29,7 +29,9 @@ class CpuModel:
     turns: int = 1
 
     def widths(self, size: int) -> tuple[int, ...]:
-        """Elements of so many bytes in a register, and where that is fewer in what an operation takes at once: more of these fill less in vain.
+        """Return the elements of so many bytes in a register, and in what an operation takes.
+
+        These are fewer where its units are narrow: more of these fill less in vain.
 
         >>> CpuModel(64, turns=2).widths(4), CpuModel(64).widths(8)
         ((16, 8), (8,))
@@ -45,31 +47,27 @@ class CpuModel:
 def machine() -> CpuModel:
     """This machine."""
     flags = set(cpu().split())
-    vector, registers = (
-        (64, 32)
-        if "avx512f" in flags
-        else (32, 16)
-        if "avx2" in flags
-        else (16, 32 if _is_arm() else 16)
-    )
-    level1, level2 = (
-        _cache(level) or usual for level, usual in (("1", CpuModel.level1), ("2", CpuModel.level2))
-    )
-    return CpuModel(
-        vector,
-        registers,
-        level1,
-        level2,
-        thread_count(),
-        2 if vector == 64 and _has_narrow_units(cpu()) else 1,
-    )
+    vector, registers, turns = 16, 16, 1
+    if "avx512f" in flags:
+        vector, registers = 64, 32
+        if _has_narrow_units(cpu()):
+            turns = 2
+    elif "avx2" in flags:
+        vector = 32
+    elif _is_arm():
+        registers = 32
+    level1 = _cache("1") or CpuModel.level1
+    level2 = _cache("2") or CpuModel.level2
+    return CpuModel(vector, registers, level1, level2, thread_count(), turns)
 
 
 def _has_narrow_units(text: str) -> bool:
     """Whether a processor has AVX-512 in units of 256 bits: AMD's Zen 4.
 
-    >>> _has_narrow_units("vendor_id : AuthenticAMD\\ncpu family : 25"), _has_narrow_units("vendor_id : AuthenticAMD\\ncpu family : 26")
-    (True, False)
+    >>> _has_narrow_units("vendor_id : AuthenticAMD\\ncpu family : 25")
+    True
+    >>> _has_narrow_units("vendor_id : AuthenticAMD\\ncpu family : 26")
+    False
     """
     return bool(
         re.search(r"^vendor_id\s*: AuthenticAMD$", text, re.M)

@@ -1,4 +1,7 @@
-"""Band products through a library's matrix product: blocks of rows with all columns that they reach, of which a band is kept."""
+"""Band products through a library's matrix product (design §10).
+
+Blocks of rows are multiplied by all columns that they reach, and a band of each product is used.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A library's call with another way to fall back to: whatever a library raises, the values are right."""
+"""A library's call with generated code to fall back to: whatever it raises, values are right."""
 
 from __future__ import annotations
 
@@ -13,7 +13,10 @@ LOG = logging.getLogger("einalg")
 
 
 class Fallback:
-    """`run`, or `instead()` from the first time on that it raises, with a warning; `what` names the library's way and the kernel."""
+    """Calls `run`; from the first time on that it raises, `instead()`, with a warning.
+
+    `what` names the library's implementation and the kernel.
+    """
 
     def __init__(self, run: KernelFunction, instead: Callable[[], KernelFunction], what: str):
         self.run, self.instead, self.what = run, instead, what

@@ -70,7 +70,7 @@ def operand(view: View, *groups: str) -> OperandView:
     """A view as an operand with a group for each of some words: the axes of its letters in order, `*` being those of the batch.
 
     >>> operand(View("A", 0, {"n": ((2, 12),), "c": ((3, 4),)}, batch=((4, 1),)), "n", "*c", "h")
-    Operand(name='A', groups=(((2, 12),), ((4, 1), (3, 4)), ()), offset=0)
+    OperandView(name='A', groups=(((2, 12),), ((4, 1), (3, 4)), ()), offset=0)
     """
     axes = {**view.axes, BATCH: view.batch}
     return OperandView(

@@ -1,1 +1,5 @@
-"""Rates of the machine, and baselines."""
+"""What this machine does and has: times of kernels, rates of a roofline, installed tools.
+
+Imports all of `codegen`; `einalg.api` and the command line ask it. A new measurement of whole
+kernels or of the machine is added here.
+"""

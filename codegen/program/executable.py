@@ -35,7 +35,10 @@ NUMPY = "numpy executor"
 
 
 class BuildInfo(Protocol):
-    """What a compiled program was made of: its kernels, the text of what is generated, and a record by which it is found again."""
+    """What a compiled program was built of.
+
+    Its kernels, the text of what is generated, and a record by which it is found again.
+    """
 
     def kernels(self) -> Sequence[Kernel]: ...
 
@@ -46,13 +49,13 @@ class BuildInfo(Protocol):
 
 @dataclass(frozen=True)
 class FixedKernels:
-    """Kernels of which nothing is kept."""
+    """Kernels of which no record is made."""
 
-    given: Sequence[Kernel]
+    fixed: Sequence[Kernel]
     source: Callable[[], str] = str
 
     def kernels(self) -> Sequence[Kernel]:
-        return self.given
+        return self.fixed
 
     def text(self) -> str:
         return self.source()
@@ -64,8 +67,9 @@ class FixedKernels:
 class Executable:
     """A program that runs: call it with its inputs by name.
 
-    Returns a new array, or a dict of them for a program of several outputs. Calls from several threads at once are safe. What depends on
-    constants alone is computed once, here; what depends on weights, once by `bind`.
+    Returns a new array, or a dict of them for a program of several outputs. Calls from several
+    threads at once are safe. What depends on constants alone is computed once, here; what depends
+    on weights, once by `bind`.
     """
 
     def __init__(
@@ -81,28 +85,28 @@ class Executable:
         self._bound = {name: array for name, array in bound.items() if name in program.tensors}
         self._done = compile_time_statements(program, lambda t: t.name in self._bound)
         self._done -= {step.output for step in steps if step.library == NUMPY}
-        self._shapes = {
-            name: (scope.shape, numpy_dtype(scope.dtype))
-            for name, scope in program.statements
-            if name not in self._done
-        }
+        self._shapes: dict[str, tuple[tuple[int, ...], np.dtype[Any]]] = {}
+        for name, scope in program.statements:
+            if name not in self._done:
+                self._shapes[name] = scope.shape, numpy_dtype(scope.dtype)
         results = BufferPool()
         self._made = {name: results.allocator(*self._shapes[name]) for name in program.outputs}
-        self._running = [step for step in steps if step.output not in self._done]
-        self.missing = {
-            name: tensor for name, tensor in program.inputs.items() if name not in self._bound
-        }  # what a call gives
+        self.missing = dict(program.inputs)  # what a call gives
+        for name in self._bound.keys() & self.missing.keys():
+            del self.missing[name]
         self._load = Loader(self.missing)
         self._memory = threading.local()
         self._ready = self._computed(bound)
         packed: Packed = {}
-        self._running = [
-            replace(step, run=prepared(step.run, self._ready, packed)) for step in self._running
-        ]
+        self._running: list[KernelCall] = []
+        for step in steps:
+            if step.output not in self._done:
+                run = prepared(step.run, self._ready, packed)
+                self._running.append(replace(step, run=run))
 
-    def __call__(self, *given: Any, **arrays: Any) -> Any:
-        if given:
-            require_names(given, self.missing)
+    def __call__(self, *arguments: Any, **arrays: Any) -> Any:
+        if arguments:
+            require_names(arguments, self.missing)
         if self._in_c is not None and arrays.keys() == self.missing.keys():
             return self._in_c(*[arrays[name] for name in self.missing])
         return self._called(arrays)
@@ -110,25 +114,29 @@ class Executable:
     def _called(self, arrays: Mapping[str, Any]) -> Any:
         results = self._results()
         self.fill({**self._load(arrays), **results})
-        return results if len(results) > 1 else next(iter(results.values()))
+        if len(results) > 1:
+            return results
+        return next(iter(results.values()))
 
     @cached_property
     def _in_c(self) -> Callable[..., Any] | None:
-        """All of a call, with arrays in the order of `missing`, as a function in C; None where there is none."""
+        """All of a call as a function in C of arrays in the order of `missing`; else None."""
         outputs, itself = self.program.outputs, weakref.ref(self)
 
         def otherwise(*arrays: Any) -> Any:
             called = itself()  # which makes the call
             return called and called._called(dict(zip(called.missing, arrays)))
 
-        finish = partial(_named, outputs) if len(outputs) > 1 else None
-        made = tuple(statement_tensor(name, self.program[name]) for name in outputs)
+        finish = None
+        if len(outputs) > 1:
+            finish = partial(_named, outputs)
+        results = tuple(statement_tensor(name, self.program[name]) for name in outputs)
         objects = ObjectInterface((np.ndarray,), otherwise, tuple(self._made.values()), finish)
         run = self.direct([*self.missing, *outputs])
-        return run and run.on_objects(tuple(self.missing.values()), made, objects)
+        return run and run.on_objects(tuple(self.missing.values()), results, objects)
 
     def fill(self, buffers: Buffers) -> None:
-        """Run on memory of the caller: contiguous arrays of all that a call gives, and of the outputs."""
+        """Run on memory of the caller: contiguous arrays of a call's inputs, and of the outputs."""
         frame = self._memory.__dict__.get("frame")
         if frame is None:
             frame = self._memory.frame = self.frame()
@@ -140,7 +148,10 @@ class Executable:
         return tuple(self._of.kernels())
 
     def record(self) -> Any:
-        """What `known_program` takes for it, as JSON values; None where nothing is kept, or another run may choose other ways."""
+        """Return what `known_program` takes for it, as JSON values.
+
+        None where nothing is recorded, or another run may choose other implementations.
+        """
         return self._of.record()
 
     @property
@@ -155,48 +166,59 @@ class Executable:
 
     @property
     def workspace(self) -> int:
-        """The bytes that a thread keeps for what is between the kernels: what does not live at the same time shares them."""
+        """The bytes that a thread keeps for what is between the kernels.
+
+        What does not live at the same time shares them.
+        """
         return self._plan.bytes
 
     def bind(self, **arrays: Any) -> Executable:
-        """The same program with some of its inputs given ahead, as weights are: kernels that depend on these alone run now, once.
+        """Return the program with some of its inputs bound, as weights are.
 
-        The arrays are copied, so changing them later changes nothing. Raises `ShapeError` as a call does.
+        Kernels that depend on these alone run now, once. The arrays are copied, so changing them
+        later changes nothing. Raises `ShapeError` as a call does.
         """
         unknown = sorted(set(arrays) - set(self.missing))
         if unknown:
             raise ShapeError(
-                f"{unknown[0]} cannot be given; what is missing is {', '.join(self.missing) or 'nothing'}"
+                f"{unknown[0]} cannot be given; "
+                f"what is missing is {', '.join(self.missing) or 'nothing'}"
             )
-        given = {name: load(self.missing[name], array).copy() for name, array in arrays.items()}
-        return self._with({**self._ready, **given})
+        bound = dict(self._ready)
+        for name, array in arrays.items():
+            bound[name] = load(self.missing[name], array).copy()
+        return self._with(bound)
 
     def _with(self, bound: Buffers) -> Executable:
-        """The same program with more known ahead."""
+        """Return the program with more inputs bound."""
         return Executable(self.program, self.target, self._steps, self._of, bound)
 
     def direct(self, names: Sequence[str]) -> OnAddresses | None:
-        """The program as a function of addresses: of all that a call gives and of the outputs, in the order of these names.
+        """Return the program as a function of addresses, in the order of these names.
 
-        None where a library takes part, which reads arrays.
+        They are all that a call gives, and the outputs. None where a library takes part, which reads arrays.
         """
         if not self.is_native or {*names} != {*self.missing, *self.program.outputs}:
             return None
         return OnAddresses(lambda: CallFrame(self._stages, self._plan, self._ready, names))
 
     def source(self, language: str = "c") -> str:
-        """The text of the generated kernels; `CodegenError` for a language other than `"c"`."""
+        """Return the text of the generated kernels; `CodegenError` for another language."""
         if language != "c":
-            other = ", or compile for the target 'cuda'" if language == "cuda" else ""
+            remedy = "use source('c')"
+            if language == "cuda":
+                remedy += ", or compile for the target 'cuda'"
             raise CodegenError(
-                f"there is no source in {language!r} for the target {self.target!r}\n  use source('c'){other}"
+                f"there is no source in {language!r} for the target {self.target!r}\n  {remedy}"
             )
         return self._of.text()
 
     def time(self, repeats: int = 5, **arrays: Any) -> dict[str, float]:
-        """Seconds that each kernel takes, by its output: the median of `repeats` runs of the program after a first one.
+        """Return the seconds that each kernel takes, by its output.
 
-        Without arrays, the inputs are random. Where the whole program runs as one step, the only entry is its last output.
+        They are the median of `repeats` runs of the program after a first one. Without arrays, the
+        inputs are random. Where the whole program runs as one step, the only entry is its last
+        output.
         """
         frame = self.frame(apart=True)
         frame.place({**self._load(arrays or sample(self.missing)), **self._results()})
@@ -211,21 +233,22 @@ class Executable:
     def __repr__(self) -> str:
         width = max(len(step.library) for step in self._steps)
         kernels = {kernel.output: kernel for kernel in self.kernels}
-        lines = (
-            f"  {s.library:{width}}  {kernels[s.output]}{'  (done once)' if s.output in self._done else ''}"
-            for s in self._steps
-        )
-        return "\n".join([f"Compiled for {self.target}:", *lines])
+        lines = [f"Compiled for {self.target}:"]
+        for step in self._steps:
+            line = f"  {step.library:{width}}  {kernels[step.output]}"
+            if step.output in self._done:
+                line += "  (done once)"
+            lines.append(line)
+        return "\n".join(lines)
 
     def _computed(self, bound: Buffers) -> dict[str, np.ndarray[Any, Any]]:
-        """Constants, the inputs given ahead, and the results of what depends on these alone."""
+        """Return constants, the bound inputs, and the results of what depends on these alone."""
         ready = {**loaded(self.program.constants, {}), **bound}
         for step in self._steps:
             name = step.output
             if name in self._done and name not in ready:
-                ready[name] = np.empty(
-                    self.program[name].shape, numpy_dtype(self.program[name].dtype)
-                )
+                scope = self.program[name]
+                ready[name] = np.empty(scope.shape, numpy_dtype(scope.dtype))
                 step.run(ready)
         return ready
 
@@ -235,15 +258,11 @@ class Executable:
 
     @cached_property
     def _plan(self) -> MemoryPlan:
-        between = {
-            name: (scope.shape, scope.dtype)
-            for name, scope in self.program.statements
-            if name in self._shapes
-        }
-        return plan(
-            self._stages,
-            {name: kind for name, kind in between.items() if name not in self.program.outputs},
-        )
+        between: dict[str, tuple[tuple[int, ...], str]] = {}
+        for name, scope in self.program.statements:
+            if name in self._shapes and name not in self.program.outputs:
+                between[name] = scope.shape, scope.dtype
+        return plan(self._stages, between)
 
     @cached_property
     def _stages(self) -> list[PlannedStep]:
@@ -256,7 +275,7 @@ class Executable:
         return frozenset((*self.program[step.output].tensors, step.output))
 
     def frame(self, apart: bool = False) -> CallFrame:
-        """Memory for a run in one thread; with one call for each kernel where these are taken `apart`."""
+        """Return memory for a run in one thread; `apart` makes one call for each kernel."""
         return CallFrame(
             self._stages, self._plan, self._ready, (*self.missing, *self.program.outputs), apart
         )

@@ -1,4 +1,7 @@
-"""What one thread needs to run the steps of a program: memory for what is between them, and all addresses in place."""
+"""What one thread needs to run the steps of a program.
+
+That is memory for what is between them, and all addresses in place.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +31,10 @@ class PlannedStep:
 
 @dataclass(frozen=True)
 class MemoryPlan:
-    """Where what is between some stages lies in one block of `bytes`: `between` by name, what stages pack by their position and name."""
+    """Where what is between some stages lies in one block of `bytes`.
+
+    `between` are results by name; what stages pack has its position and name in `offsets`.
+    """
 
     between: Mapping[str, Kind]
     offsets: Mapping[Any, int]
@@ -50,17 +56,18 @@ def plan(stages: Sequence[PlannedStep], between: Mapping[str, Kind]) -> MemoryPl
 
 
 def _packed(stage: PlannedStep) -> Iterable[Any]:
-    """The buffers that a stage packs in every run."""
-    return (
-        [pack.function.output for pack in stage.run.packs]
-        if isinstance(stage.run, GeneratedKernel)
-        else []
-    )
+    """Return the buffers that a stage packs in every run."""
+    if not isinstance(stage.run, GeneratedKernel):
+        return []
+    return [pack.function.output for pack in stage.run.packs]
 
 
 @dataclass(frozen=True)
 class CDispatcher:
-    """Compiled functions that are called one after the other, each with the addresses of its buffers; `sequence` makes them one call."""
+    """Compiled functions that are called one after the other, by `sequence` in one call.
+
+    Each has the addresses of its buffers, a block.
+    """
 
     functions: Sequence[Any]
     blocks: Sequence[Any]
@@ -69,10 +76,11 @@ class CDispatcher:
     @cached_property
     def tables(self) -> tuple[Any, Any]:
         """The addresses of the functions, and those of their blocks."""
-        every = (ctypes.c_void_p * len(self.functions))(
-            *(ctypes.cast(f, ctypes.c_void_p).value for f in self.functions)
-        )
-        return every, (ctypes.c_void_p * len(self.blocks))(*map(ctypes.addressof, self.blocks))
+        functions = (ctypes.c_void_p * len(self.functions))()
+        for position, function in enumerate(self.functions):
+            functions[position] = ctypes.cast(function, ctypes.c_void_p).value
+        blocks = (ctypes.c_void_p * len(self.blocks))(*map(ctypes.addressof, self.blocks))
+        return functions, blocks
 
     def call(self) -> Callable[[], Any]:
         if len(self.functions) == 1:
@@ -84,7 +92,9 @@ class CDispatcher:
 
 @dataclass
 class CallFrame:
-    """A program's memory in one thread. A run is given its inputs and outputs; where these lie is all that is written for it.
+    """A program's memory in one thread.
+
+    A run is given its inputs and outputs; where these lie is all that is written for it.
 
     Generated kernels that follow each other are one call.
     """
@@ -120,7 +130,7 @@ class CallFrame:
         self.calls = [call for _, group in groups for call in self._calls(list(group), memory)]
 
     def run(self, given: Mapping[str, Array]) -> None:
-        """Run all stages; `given` are the arrays of `self.given`, contiguous and of the right type."""
+        """Run all stages on the arrays of `self.given`, contiguous and of the right type."""
         self.place(given)
         try:
             for call in self.calls:
@@ -129,7 +139,10 @@ class CallFrame:
             self.forget()
 
     def run_at(self, addresses: Sequence[int]) -> None:
-        """Run all stages on memory that the caller keeps: of `self.given`, in order. For frames of generated kernels only."""
+        """Run all stages on memory that the caller keeps: of `self.given`, in order.
+
+        For frames of generated kernels only.
+        """
         self._point(addresses)
         for call in self.calls:
             call()
@@ -172,7 +185,10 @@ class CallFrame:
     def _native(
         self, position: int, stage: PlannedStep, memory: Array
     ) -> Iterable[tuple[Any, Any]]:
-        """The compiled functions of a stage, what it packs first, each with the addresses of its buffers."""
+        """Yield the compiled functions of a stage, each with the addresses of its buffers.
+
+        What it packs comes first.
+        """
         entry: Any = stage.run
         own = {
             t.name: view(memory, self.plan.offsets[position, t.name], t.shape, t.dtype)
@@ -182,7 +198,8 @@ class CallFrame:
         later = self.places.keys() - known.keys()
         for call in (*(pack.call for pack in entry.packs), entry.kernel):
             placed = call.addresses(known, later)
-            for k, name in enumerate(call.names):
+            offsets = call.offsets or (0,) * len(call.names)
+            for position, name in enumerate(call.names):
                 if name in later:
-                    self.places[name].append((placed, k, call.offsets[k] if call.offsets else 0))
+                    self.places[name].append((placed, position, offsets[position]))
             yield call.function, placed

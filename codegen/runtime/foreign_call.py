@@ -59,6 +59,8 @@ class ForeignCall:
 
 
 def call_function(function: Callable[..., Any], *arguments: Any) -> Any:
-    """What a function that may use OpenMP's threads returns, in a thread where these exist."""
+    """Call a function that may use OpenMP's threads, in a thread where these exist."""
     worker = getattr(_forked, "worker", None)
-    return function(*arguments) if worker is None else worker.submit(function, *arguments).result()
+    if worker is None:
+        return function(*arguments)
+    return worker.submit(function, *arguments).result()

@@ -1,4 +1,7 @@
-"""Generated kernels of a loaded C file as calls of buffers by name; what a kernel packs of its inputs is kept where these are known ahead."""
+"""Generated kernels of a loaded C file as calls of buffers by name.
+
+What a kernel packs of its inputs is kept where these are known before a run.
+"""
 
 from __future__ import annotations
 
@@ -32,7 +35,9 @@ class PackedOperand:
 
 
 class GeneratedKernel:
-    """A kernel, and what it packs first: inputs are packed in each run, or once where they are known ahead (`prepared`).
+    """A kernel, and what it packs first.
+
+    Inputs are packed in each run, or once where they are known before it (`prepared`).
 
     `sequence` is the function of its file that makes several calls in one.
     """
@@ -49,28 +54,33 @@ class GeneratedKernel:
         self._memory = threading.local()
 
     def __call__(self, buffers: Buffers) -> None:
-        packed = {
-            pack.function.output.name: pack.filled(buffers, self._kept(pack)) for pack in self.packs
-        }
-        self.kernel({**buffers, **self.ready, **packed} if packed or self.ready else buffers)
+        if self.packs or self.ready:
+            arrays = {**buffers, **self.ready}
+            for pack in self.packs:
+                arrays[pack.function.output.name] = pack.filled(buffers, self._memory_of(pack))
+            buffers = arrays
+        self.kernel(buffers)
 
     def prepared(self, known: Buffers, packed: Packed) -> GeneratedKernel:
-        """The same kernel with what is known ahead packed now, or taken from what other kernels packed in the same way."""
+        """Return the kernel with what is known packed now, or as another kernel packed it."""
         ready = dict(self.ready)
         for pack in self.packs:
-            target, names = pack.function.output, tuple(b.name for b in pack.function.inputs)
-            if all(name in known for name in names):
+            target = pack.function.output
+            names = tuple(buf.name for buf in pack.function.inputs)
+            if known.keys() >= set(names):
                 key = id(pack.call.function), names
                 if key not in packed:
                     packed[key] = pack.filled(known, aligned(target.shape, target.dtype))
                 ready[target.name] = packed[key]
         return GeneratedKernel(self.kernel, self.packs, self.sequence, ready)
 
-    def _kept(self, pack: PackedOperand) -> Array:
-        kept, target = self._memory.__dict__, pack.function.output
-        if target.name not in kept:
-            kept[target.name] = aligned(target.shape, target.dtype)
-        return kept[target.name]
+    def _memory_of(self, pack: PackedOperand) -> Array:
+        """Return the memory of this thread for a packed input."""
+        arrays = self._memory.__dict__
+        target = pack.function.output
+        if target.name not in arrays:
+            arrays[target.name] = aligned(target.shape, target.dtype)
+        return arrays[target.name]
 
 
 def generated_kernel(
@@ -80,25 +90,21 @@ def generated_kernel(
     names: Names = NOTHING,
     offsets: Mapping[str, int] = NOTHING,
 ) -> GeneratedKernel:
-    """The kernel at `position` of a C file that is loaded, as a call: with other `names` for some buffers, of which some begin at `offsets`."""
-    packs = [
-        PackedOperand(pack, ForeignCall(getattr(library, entry_name(position, n)), _names(pack)))
-        for n, pack in enumerate(renamed(pack, names) for pack in function.packs)
-    ]
-    function = renamed(function, names)
+    """Return the kernel at `position` of a C file that is loaded, as a call.
+
+    It has other `names` for some buffers, of which some begin at `offsets`.
+    """
+    packs: list[PackedOperand] = []
+    for number, pack in enumerate(function.packs):
+        pack = renamed(pack, names)
+        compiled = getattr(library, entry_name(position, number))
+        packs.append(PackedOperand(pack, ForeignCall(compiled, _names(pack))))
     sequence = getattr(library, SEQUENCE)
     sequence.argtypes, sequence.restype = [ctypes.c_long, ctypes.c_void_p, ctypes.c_void_p], None
-    called = _names(function)
-    return GeneratedKernel(
-        ForeignCall(
-            getattr(library, entry_name(position)),
-            called,
-            tuple(offsets.get(name, 0) for name in called),
-        ),
-        packs,
-        sequence,
-        {},
-    )
+    buffers = _names(renamed(function, names))
+    compiled = getattr(library, entry_name(position))
+    call = ForeignCall(compiled, buffers, tuple(offsets.get(name, 0) for name in buffers))
+    return GeneratedKernel(call, packs, sequence, {})
 
 
 def _names(function: Function) -> tuple[str, ...]:

@@ -1,4 +1,7 @@
-"""Memory for what is between the kernels of a program: values that never live at the same time share it (design §10)."""
+"""Memory for what is between the kernels of a program (design §10).
+
+Values that never live at the same time share it.
+"""
 
 from __future__ import annotations
 
@@ -50,7 +53,9 @@ def size_of(shape: Sequence[int], dtype: str) -> int:
 
 
 def place_values(lives: Mapping[Any, Lifetime]) -> tuple[dict[Hashable, int], int]:
-    """Where every value lies in one block of memory, and the size of that: the largest first, each at the lowest place that is free all its life.
+    """Return where every value lies in one block of memory, and the size of that.
+
+    The largest are placed first, each at the lowest place that is free all its life.
 
     >>> place_values({"T": Lifetime(0, 1, 100), "U": Lifetime(1, 2, 100), "V": Lifetime(2, 3, 60)})
     ({'T': 0, 'U': 128, 'V': 0}, 228)

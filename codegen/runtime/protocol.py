@@ -22,9 +22,13 @@ Packed = dict[Any, np.ndarray[Any, Any]]  # by what packed it
 
 
 def prepared(run: KernelFunction, known: Buffers, packed: Packed | None = None) -> KernelFunction:
-    """The same call where some of its inputs are known ahead: one that has a method `prepared` packs them now, once.
+    """Return the call where some of its inputs are known: a method `prepared` packs them now.
 
     `packed` is what the steps of one program have packed so far, which they share.
     """
-    ahead = getattr(run, "prepared", None)
-    return ahead(known, {} if packed is None else packed) if ahead else run
+    prepare = getattr(run, "prepared", None)
+    if prepare is None:
+        return run
+    if packed is None:
+        packed = {}
+    return prepare(known, packed)

@@ -1,4 +1,4 @@
-"""Which of several ways to run a kernel is fastest on a device: measured there once, and kept."""
+"""The fastest of several implementations of a kernel on a device: measured there, and stored."""
 
 from __future__ import annotations
 
@@ -30,10 +30,11 @@ def fastest(
     scope: Scope,
     *keys: str,
 ) -> str:
-    """The name of the fastest of several calls; the first is the one that is believed.
+    """Return the name of the fastest of several calls.
 
-    `read` gives what a call has computed. A call that raises or has other values than the first is left out, with a warning. `keys`
-    say what the calls depend on besides the device.
+    `read` gives what a call has computed; the values of the first one are the expected ones. A call
+    that raises or has other values is left out, with a warning. `keys` say what the calls depend on
+    besides the device.
     """
     fingerprint = Fingerprint(CHOICE_CODE, f"{driver.name}\n{driver.sm}")
     return cached_choice(
@@ -54,7 +55,9 @@ def measured(
         return figures_of([driver.elapsed(call) for _ in range(REPEATS)]), values
 
     return Selection(
-        consistent_runs({name: lambda call=call: attempt(call) for name, call in calls.items()}, scope)
+        consistent_runs(
+            {name: lambda call=call: attempt(call) for name, call in calls.items()}, scope
+        )
     )
 
 

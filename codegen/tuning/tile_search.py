@@ -110,7 +110,8 @@ def tuned(contraction: Contraction) -> tuple[Contraction, Tiling] | None:
     if compiler is None:
         return None
     winner = _known(
-        text_digest(signature(contraction), this_machine(), this_compiler(compiler)), str(cache_folder())
+        text_digest(signature(contraction), this_machine(), this_compiler(compiler)),
+        str(cache_folder()),
     )
     return winner.of(contraction) if winner else None
 
