@@ -40,7 +40,13 @@ ROOMS = {
         "einalg.frontends",
         "einalg.testing",
     },
-    "codegen": {"einalg.language", "einalg.storage", "einalg.text", "einalg.runtime"},
+    "codegen": {
+        "einalg.language",
+        "einalg.storage",
+        "einalg.text",
+        "einalg.runtime",
+        "einalg.frontends",
+    },
     "einalg.api": {
         "einalg.language",
         "einalg.storage",
@@ -412,7 +418,8 @@ def test_packages_ship_typed() -> None:
 SAME_FOR_EVERY_SEED = """
 import einalg as ea
 from einalg.language.analysis.canonical import key
-from einalg.language.ir.printing.text import latex, tree
+from einalg.language.ir.printing.latex import latex
+from einalg.language.ir.printing.tree import tree
 from einalg.language.ir.program import as_program, inlined
 
 expressions = [

@@ -117,9 +117,8 @@ SHAPES = {
 @pytest.mark.parametrize("text", ONE.values(), ids=ONE)
 @pytest.mark.usefixtures("generated")
 def test_a_reader_is_a_part_of_its_operator(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(
-        generated_kernels, "LOST", 0.0
-    )  # whatever it costs with the vectors of this machine
+    # whatever it costs with the vectors of this machine
+    monkeypatch.setattr(generated_kernels, "MIN_EPILOGUE_RATE", 0.0)
     program, run = compiled(PRODUCT + text, **SHAPES)
     assert len(run.kernels) == len(program.statements) - 1
     assert_right(program, run)

@@ -265,7 +265,7 @@ def test_torch_keeps_its_settings_and_yields_where_it_is_told_to_be_inexact() ->
 
 def test_torch_is_imported_only_where_it_is_named() -> None:
     code = (
-        "import sys, einalg as ea\nfrom codegen.program.executable import "
+        "import sys, einalg as ea\nfrom codegen.program.compile import "
         "compile_program\nfrom codegen.libraries import names\n"
         "compile_program(ea.parse('O[i,j] += A[i,k]*B[k,j]', A=(30,40), B=(40,50)))\n"
         "print('torch' in sys.modules, *names())"

@@ -238,7 +238,7 @@ FORKING = """
 import os
 import numpy as np
 import einalg as ea
-from codegen.program.executable import compile_program
+from codegen.program.compile import compile_program
 from einalg.language.ir.program import as_program
 
 i, j = ea.indices("i j")

@@ -94,7 +94,7 @@ def test_a_masked_expression_is_derived(fill):
 
 @pytest.mark.parametrize("piece", [1, 3, 10, 64])
 def test_of_large_results_a_part_at_a_time_is_compared(piece, monkeypatch):
-    monkeypatch.setattr("derive.cost.accuracy.PIECE", piece)
+    monkeypatch.setattr("derive.cost.accuracy.CHUNK_ELEMENTS", piece)
     wanted = np.array([*VALUES, -1e9, -1e9])
     given = {"A": np.zeros(10), "M": np.array([0] * 8 + [-1e9] * 2)}
     changed = wanted.copy()
@@ -108,7 +108,7 @@ def test_of_large_results_a_part_at_a_time_is_compared(piece, monkeypatch):
 
 
 def test_a_comparison_takes_little_memory(monkeypatch):
-    monkeypatch.setattr("derive.cost.accuracy.PIECE", 2**14)
+    monkeypatch.setattr("derive.cost.accuracy.CHUNK_ELEMENTS", 2**14)
     wanted = np.random.default_rng(0).standard_normal(2**20)
     found = wanted.astype(np.float32)
     program = as_program(ea.parse("O[i] = A[i] + 1", A=(2**20,)))

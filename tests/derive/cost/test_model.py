@@ -18,7 +18,7 @@ import pytest
 
 import einalg as ea
 from codegen.measure.calibration import identity, rates
-from derive.cost.model import COSTS, MeasuredCostModel, Roofline, calibrated, done_once, total
+from derive.cost.model import COSTS, MeasuredCostModel, Roofline, calibrated, constant_outputs, total
 from derive.results.candidates import Candidate
 from derive.results.selection import SELECTION, promising
 from derive.search.best_first import kernels_of
@@ -75,13 +75,13 @@ FOLDED = "W[i,j] = 2*K[i,j]\nV[i,j] = W[j,i]+1\nU[i,j] = V[i,j]*B[j]\nO[i,j] = U
 def test_what_depends_on_weights_alone_costs_nothing():
     free = kernels(FOLDED, A=(3,), B=(3,), K=ea.tensor("K", (3, 3), role="weight"))
     paid = kernels(FOLDED, A=(3,), B=(3,), K=(3, 3))
-    assert done_once(free) == {"W", "V"} and not done_once(paid)
+    assert constant_outputs(free) == {"W", "V"} and not constant_outputs(paid)
     assert total(MODEL, paid) == pytest.approx(2 * total(MODEL, free), rel=1e-2)
 
 
 def test_a_result_is_never_done_once():
     weight = ea.tensor("K", (3,), role="weight")
-    assert not done_once(kernels("O[i] = 2*K[i]", K=weight))
+    assert not constant_outputs(kernels("O[i] = 2*K[i]", K=weight))
 
 
 def test_each_kernel_is_measured_once_whatever_its_names():
@@ -103,7 +103,7 @@ def test_measured_seconds_are_kept_on_disk():
     first, elsewhere = Clock(0.25), Clock(name="there")
     assert (
         MeasuredCostModel(MODEL, first).seconds(one())
-        == MeasuredCostModel(MODEL, Clock(), again=0).seconds(one())
+        == MeasuredCostModel(MODEL, Clock(), retry_seconds=0).seconds(one())
         == 0.25
     )
     assert MeasuredCostModel(MODEL, elsewhere).seconds(one()) == 0.5
@@ -126,7 +126,7 @@ def test_second_looks_are_bounded_and_may_fail():
     MeasuredCostModel(MODEL, Clock(0.25)).seconds(one())
     MeasuredCostModel(MODEL, Clock(0.25)).seconds(one(A=(5,)))
     clock = Clock(error=CodegenError("no compiler now"))
-    model = MeasuredCostModel(MODEL, clock, again=1e-9)
+    model = MeasuredCostModel(MODEL, clock, retry_seconds=1e-9)
     assert model.seconds(one()) == model.seconds(one(A=(5,))) == 0.25
     assert len(clock.asked) == 1 and not model.estimated
 
@@ -177,7 +177,7 @@ def test_a_damaged_entry_is_measured_again(own_folder, caplog):
     with caplog.at_level(logging.WARNING, "einalg"):
         assert MeasuredCostModel(MODEL, Clock(0.75)).seconds(one()) == 0.75
     assert "is damaged" in caplog.text
-    assert MeasuredCostModel(MODEL, Clock(), again=0).seconds(one()) == 0.75
+    assert MeasuredCostModel(MODEL, Clock(), retry_seconds=0).seconds(one()) == 0.75
 
 
 def test_a_full_disk(own_folder, monkeypatch, caplog):
@@ -192,7 +192,7 @@ def test_a_full_disk(own_folder, monkeypatch, caplog):
     with caplog.at_level(logging.WARNING, "einalg"):
         assert MeasuredCostModel(MODEL, Clock(0.25, name="full")).seconds(one()) == 0.25
     assert "No space left" in caplog.text and not [p for p in own_folder.rglob("*") if p.is_file()]
-    assert MeasuredCostModel(MODEL, Clock(name="full"), again=0).seconds(one()) == 0.25, (
+    assert MeasuredCostModel(MODEL, Clock(name="full"), retry_seconds=0).seconds(one()) == 0.25, (
         "kept for this process"
     )
 
@@ -345,13 +345,13 @@ def test_what_is_unknown_is_made_ready_together():
         together.append([k.scope for k in kernels]) or timers(kernels)
     )
     MeasuredCostModel(MODEL, clock).seconds(third)
-    measured = MeasuredCostModel(MODEL, clock, again=0.0)
+    measured = MeasuredCostModel(MODEL, clock, retry_seconds=0.0)
     measured.make_ready([first, second, alike, third])
     assert together == [[third.scope], [alike.scope, second.scope]]
     assert [measured.seconds(kernel) for kernel in (first, second, alike, third)] == [0.25] * 4
     assert len(together) == 2 and len(clock.asked) == 3
     measured.make_ready([first, second])
-    slow = MeasuredCostModel(MODEL, clock, longest=0.0)
+    slow = MeasuredCostModel(MODEL, clock, max_seconds=0.0)
     slow.make_ready([one("O[i] = A[i]+5")])
     assert together[2:] == [[], []]
 

@@ -217,7 +217,7 @@ def test_a_reference_that_would_not_fit_is_computed_slice_by_slice(monkeypatch):
     given_arrays = sample(program)
     expected = optimizer.reference_outputs(program, given_arrays)
     read = []
-    monkeypatch.setattr(optimizer, "memory", lambda: 1)
+    monkeypatch.setattr(optimizer, "memory_bytes", lambda: 1)
     monkeypatch.setattr(
         optimizer,
         "execute",

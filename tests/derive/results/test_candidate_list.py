@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 import einalg as ea
-from derive.results.candidates import HEADS, MOST_ROWS, Candidates, shortly
+from derive.results.candidates import HEADS, MOST_ROWS, Candidates, summarize_operators
 
 
 def found() -> ea.Derivation:
@@ -25,7 +25,7 @@ def test_a_line_each() -> None:
     )
     assert lines[0].split() == [head for head in HEADS if head]
     for number, (line, candidate) in enumerate(zip(lines[1:], candidates)):
-        assert line.split()[0] == str(number) and line.endswith("  " + shortly(candidate.operators))
+        assert line.split()[0] == str(number) and line.endswith("  " + summarize_operators(candidate.operators))
     assert repr(candidates) == str(candidates) and str(Candidates()) == "no candidate"
 
 

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import einalg as ea
-from derive.results.progress import shown
+from derive.results.progress import search_progress
 from derive.search.best_first import Budget, Stats
 from einalg.api.models import network as of_model
 from einalg.api.optimization import compile_graph
@@ -40,10 +40,10 @@ def test_log_lines_elsewhere(monkeypatch, caplog):
 
 def test_a_function_stays_a_function_and_false_is_nothing():
     told = []
-    with shown(told.append, Budget()) as tell:
+    with search_progress(told.append, Budget()) as tell:
         tell(Stats())
     assert len(told) == 1
-    with shown(False, Budget()) as tell:
+    with search_progress(False, Budget()) as tell:
         assert tell is None
 
 

@@ -50,7 +50,7 @@ def test_without_a_compiler_numpy_is_left(monkeypatch: pytest.MonkeyPatch) -> No
 
 def test_what_is_slow_runs_twice_only(monkeypatch: pytest.MonkeyPatch) -> None:
     runs = {"slow": 0, "quick": 0}
-    monkeypatch.setattr(backend, "SLOW", 0.0)
+    monkeypatch.setattr(backend, "POLICY", backend.ModelTimingPolicy(slow_run_seconds=0.0))
     runnables = [lambda name=name: runs.__setitem__(name, runs[name] + 1) for name in runs]
     assert all(s > 0 for s in backend.LocalBackend().seconds_of_all(runnables, {})) and runs == {
         "slow": 1,

@@ -126,7 +126,7 @@ def test_large_kernels_fit_into_registers(name: str, record_property: Any) -> No
 def test_machine_code_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     text = cuda_source([lower_cuda("O", ea.parse("O[i] = A[i] + 12345", A=(77,)))])
     first = compile_all(text, ARCHITECTURES[:1])[0]
-    monkeypatch.setattr(cuda_compiler, "built", lambda *_: pytest.fail("it is compiled again"))
+    monkeypatch.setattr(cuda_compiler, "run_compiler", lambda *_: pytest.fail("it is compiled again"))
     assert compile_all(text, ARCHITECTURES[:1])[0] == first
 
 
@@ -164,7 +164,7 @@ def test_nvcc_of_cuda_home_comes_first(tmp_path: Path, monkeypatch: pytest.Monke
 
 
 def test_no_nvcc(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr(cuda_compiler, "PLACES", ())
+    monkeypatch.setattr(cuda_compiler, "TOOLKIT_FOLDERS", ())
     monkeypatch.delenv("CUDA_HOME", raising=False)
     monkeypatch.delenv("CUDA_PATH", raising=False)
     monkeypatch.setenv("PATH", str(tmp_path) + os.pathsep)
