@@ -1,8 +1,10 @@
-"""How far the values of a program are from the reference: one number, that a bound decides on (design §9)."""
+"""How far the values of a program are from the reference: one number, that a bound decides on
+(design §9).
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -14,19 +16,14 @@ from einalg.language.ir.scope import all_scopes
 from einalg.language.ir.tensor import Padded
 from einalg.language.ir.traversal import accesses
 
-TOLERANCE = {
-    "f64": 1e-10,
-    "f32": 1e-4,
-    "f16": 2e-2,
-    "bf16": 5e-2,
-}  # relative to the largest element
-BESIDE = 2.0**-10  # relative: what is left of a large number after something was added to it
-PIECE = 2**20  # elements that are compared at once
+TOLERANCE = {"f64": 1e-10, "f32": 1e-4, "f16": 2e-2, "bf16": 5e-2}  # of the largest element
+NEARNESS = 2.0**-10  # relative: what is left of a large number after something was added to it
+CHUNK_ELEMENTS = 2**20  # that are compared at once
 Array = np.ndarray[Any, Any]
 
 
 def tolerance(program: Program) -> float:
-    """The error that is allowed by the type of the outputs."""
+    """Return the error that is allowed by the type of the outputs."""
     return max(TOLERANCE.get(program[name].dtype, 0.0) for name in program.outputs)
 
 
@@ -36,87 +33,95 @@ def relative_error(
     program: Program,
     given: Mapping[str, Any] | None = None,
 ) -> float:
-    """The largest deviation of any output, relative to the largest element of that output that is computed.
+    """Return the largest deviation of any output, relative to the largest element of that output
+    that is computed.
 
-    An element that is beside a number of the program, or of a mask among the arrays `given` for its inputs, is no measure for the others:
-    where it is larger than they are, as the fill of a mask is, it counts relative to itself.
+    An element that is near a number of the program, or of a mask among the arrays `given` for its
+    inputs, is no measure for the others: where it is larger than they are, as the fill of a mask
+    is, it counts relative to itself.
 
     >>> import einalg as ea
-    >>> program = ea.Program([("O", ea.parse("O[i] = Piecewise((A[i], i < 1), (-1e9, True))", A=(2,)))])
+    >>> scope = ea.parse("O[i] = Piecewise((A[i], i < 1), (-1e9, True))", A=(2,))
+    >>> program = ea.Program([("O", scope)])
     >>> relative_error({"O": [4.0, -1e9]}, np.array([3.0, -1e9]), program)
     0.25
     """
     results = result if isinstance(result, dict) else {program.outputs[0]: result}
-    fills = np.unique([*_numbers(program), *_masking(given or {})])
-    deviations = (
-        _deviation(_wrapped(np.asarray(wanted), program[name].dtype), results[name], fills)
-        for name, wanted in expected.items()
-    )
-    return max(deviations, default=0.0)
+    fills = np.unique([*_numbers(program), *_mask_numbers(given or {})])
+    largest = 0.0
+    for name, values in expected.items():
+        wanted = _wrapped(np.asarray(values), program[name].dtype)
+        largest = max(largest, _deviation(wanted, results[name], fills))
+    return largest
 
 
-def _deviation(wanted: Array, found: Any, fills: Array) -> float:
-    if all(_same(one, other).all() for one, other in _pieces(wanted, found)):
+def _deviation(wanted: Array, result: Any, fills: Array) -> float:
+    """Return the largest deviation of one output."""
+    if all(_same(*chunk).all() for chunk in _chunks(wanted, result)):
         return 0.0
-    whole, computed = map(max, zip(*(_largest(one, fills) for one, _ in _pieces(wanted, found))))
-    scale = computed or min(whole, 1.0) or 1.0
-    return max(_difference(one, other, fills, scale) for one, other in _pieces(wanted, found))
+    largest = largest_computed = 0.0
+    for expected, _ in _chunks(wanted, result):
+        of_all, of_computed = _largest(expected, fills)
+        largest = max(largest, of_all)
+        largest_computed = max(largest_computed, of_computed)
+    scale = largest_computed or min(largest, 1.0) or 1.0
+    return max(_difference(*chunk, fills, scale) for chunk in _chunks(wanted, result))
 
 
-def _pieces(*arrays: Any) -> Iterator[tuple[Array, ...]]:
-    """Parts of arrays in double precision, in which all of them might not fit in memory."""
+def _chunks(*arrays: Any) -> Iterator[tuple[Array, ...]]:
+    """Yield parts of arrays in double precision, in which all of them might not fit in memory."""
     flat = [array.reshape(-1) for array in np.broadcast_arrays(*arrays)]
-    return (
-        tuple(array[k : k + PIECE].astype(np.float64) for array in flat)
-        for k in range(0, flat[0].size, PIECE)
-    )
+    for start in range(0, flat[0].size, CHUNK_ELEMENTS):
+        part = slice(start, start + CHUNK_ELEMENTS)
+        yield tuple(array[part].astype(np.float64) for array in flat)
 
 
-def _same(wanted: Array, found: Array) -> Array:
-    return (wanted == found) | (np.isnan(wanted) & np.isnan(found))
+def _same(wanted: Array, result: Array) -> Array:
+    return (wanted == result) | (np.isnan(wanted) & np.isnan(result))
 
 
 def _largest(wanted: Array, fills: Array) -> tuple[float, float]:
-    """The largest finite element, and of those that are beside none of some numbers."""
+    """Return the largest finite element, and that of those that are near none of some numbers."""
     size = np.abs(wanted)
     finite = np.isfinite(size)
-    return float(size[finite].max(initial=0.0)), float(
-        size[finite & ~_beside(wanted, fills)].max(initial=0.0)
-    )
+    computed = finite & ~_is_near(wanted, fills)
+    return float(size[finite].max(initial=0.0)), float(size[computed].max(initial=0.0))
 
 
-def _difference(wanted: Array, found: Array, fills: Array, scale: float) -> float:
-    """The largest difference, relative to a scale; where an element is beside one of some numbers and larger, to the element."""
+def _difference(wanted: Array, result: Array, fills: Array, scale: float) -> float:
+    """Return the largest difference, relative to a scale; where an element is near one of some
+    numbers and larger, to the element.
+    """
     with np.errstate(invalid="ignore"):
-        relative = np.abs(wanted - found) / np.where(
-            _beside(wanted, fills), np.maximum(np.abs(wanted), scale), scale
-        )
-    return float(
-        np.nan_to_num(
-            np.where(_same(wanted, found), 0.0, relative), nan=np.inf, posinf=np.inf
-        ).max()
-    )
+        scales = np.where(_is_near(wanted, fills), np.maximum(np.abs(wanted), scale), scale)
+        relative = np.where(_same(wanted, result), 0.0, np.abs(wanted - result) / scales)
+    return float(np.nan_to_num(relative, nan=np.inf, posinf=np.inf).max())
 
 
-def _beside(values: Array, fills: Array) -> Array:
-    """Which values are one of these ascending numbers, or as good as one."""
+def _is_near(values: Array, fills: Array) -> Array:
+    """Return which values are one of these ascending numbers, or as good as one."""
     if not fills.size:
         return np.zeros(values.shape, bool)
     right = np.searchsorted(fills, values).clip(1, max(1, fills.size - 1))
-    nearest = (fills[right - 1], fills[right % fills.size])
+    below, above = fills[right - 1], fills[right % fills.size]
     with np.errstate(invalid="ignore"):
-        return np.logical_or(*(np.abs(values - fill) <= BESIDE * np.abs(fill) for fill in nearest))
+        near_below = np.abs(values - below) <= NEARNESS * np.abs(below)
+        return near_below | (np.abs(values - above) <= NEARNESS * np.abs(above))
 
 
 def _numbers(program: Program) -> Iterator[float]:
-    """The finite numbers of bodies, paddings and constant tensors, without 0."""
-    found = [number for constant in program.constants.values() for number in constant.values]
-    for scope in (scope for _, statement in program.statements for scope in all_scopes(statement)):
-        found += [
-            *numbers(scope.body),
-            *(fill for access in accesses(scope.body) for fill in _fills(access.base)),
-        ]
-    return (float(number) for number in dict.fromkeys(found) if number.is_real and number != 0)
+    """Yield the finite numbers of bodies, paddings and constant tensors, without 0."""
+    candidates: dict[Any, None] = {}
+    for constant in program.constants.values():
+        candidates.update(dict.fromkeys(constant.values))
+    for _, statement in program.statements:
+        for scope in all_scopes(statement):
+            candidates.update(dict.fromkeys(numbers(scope.body)))
+            for access in accesses(scope.body):
+                candidates.update(dict.fromkeys(_fills(access.base)))
+    for number in candidates:
+        if number.is_real and number != 0:
+            yield float(number)
 
 
 def _fills(base: Any) -> Iterator[Any]:
@@ -125,19 +130,21 @@ def _fills(base: Any) -> Iterator[Any]:
         base = base.base
 
 
-def _masking(arrays: Mapping[str, Any]) -> Iterator[float]:
-    """The largest and the smallest number of arrays of floats, where they occur more than once, as in a mask."""
-    for array in _floats(arrays.values()):
+def _mask_numbers(arrays: Mapping[str, Any]) -> Iterator[float]:
+    """Yield the largest and the smallest number of arrays of floats, where they occur more than
+    once, as in a mask.
+    """
+    for array in map(np.asarray, arrays.values()):
+        if array.dtype.kind != "f" or not array.size:
+            continue
         for value in {float(array.max()), float(array.min())} - {0.0}:
             if np.isfinite(value) and np.count_nonzero(array == value) > 1:
                 yield value
 
 
-def _floats(arrays: Iterable[Any]) -> Iterator[Array]:
-    return (array for array in map(np.asarray, arrays) if array.dtype.kind == "f" and array.size)
-
-
 def _wrapped(values: Any, dtype: str) -> Any:
-    """Integers of the executor, which are i64, as those of their type, which wrap round."""
-    kind = np.dtype(numpy_dtype(dtype))
-    return values.astype(kind) if kind.kind in "iu" and values.dtype.kind in "iu" else values
+    """Return integers of the executor, which are i64, as those of their type, which wrap round."""
+    own_type = np.dtype(numpy_dtype(dtype))
+    if own_type.kind in "iu" and values.dtype.kind in "iu":
+        return values.astype(own_type)
+    return values

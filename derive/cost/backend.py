@@ -1,4 +1,6 @@
-"""What derivation asks of code generation, as a protocol: the two packages do not know each other (design §5)."""
+"""What derivation asks of code generation, as a protocol: the two packages do not know each other
+(design §5).
+"""
 
 from __future__ import annotations
 
@@ -19,23 +21,29 @@ class Runnable(Protocol):
 
     @property
     def workspace(self) -> int:
-        """The bytes that it keeps for what is between its kernels."""
+        """The bytes that it holds for what is between its kernels."""
         ...
 
     def __call__(self, **arrays: Any) -> Any: ...
 
     def bind(self, **arrays: Any) -> Runnable:
-        """The same with some inputs given ahead; what depends on these alone is computed once."""
+        """Return the same with values of some inputs; what depends on these alone is computed
+        once.
+        """
         ...
 
     def direct(self, names: Sequence[str]) -> AddressFunction | None:
-        """The same on memory of the caller: of what a call gives and of the outputs, in this order; None where it cannot."""
+        """Return the same on memory of the caller: of the inputs of a call and of the outputs, in
+        this order; None where it cannot.
+        """
         ...
 
     def source(self, language: str = "c") -> str: ...
 
     def record(self) -> Any:
-        """What `Backend.known` takes for it, as JSON values; None where nothing is kept."""
+        """Return what `Backend.known` restores it from, as JSON values; None where nothing is
+        stored.
+        """
         ...
 
 
@@ -45,11 +53,12 @@ class Backend(Protocol):
     def compile(
         self, program: Program, kernels: Sequence[Kernel], target: str | None = None
     ) -> Runnable:
-        """For another target than this one where `target` names it."""
+        """Compile for this target, or for the one that `target` names."""
         ...
 
     def known(self, record: Any, program: Program, kernel_of: KernelOf) -> Runnable | None:
-        """A flat program as it was compiled when its record was made, without looking at its statements; None where it must be compiled.
+        """Return a flat program as it was compiled when its record was made, without looking at its
+        statements; None where it must be compiled.
 
         `kernel_of` gives the kernel of a statement.
         """
@@ -61,26 +70,31 @@ class Backend(Protocol):
         ...
 
     def in_slices(self, runnable: Any, slices: Slices) -> Runnable:
-        """A compiled program of one slice as one of all of them."""
+        """Return a compiled program of one slice as one of all of them."""
         ...
 
     def seconds(self, runnables: Sequence[Runnable], arrays: Mapping[str, Any]) -> list[float]:
-        """What a run of each takes, measured in turns so that a busy moment of the machine meets all of them."""
+        """Return what a run of each takes, interleaved so that a busy moment of the machine meets
+        all of them.
+        """
         ...
 
     def kernel_timers(self, kernels: Sequence[Kernel]) -> list[Callable[[], float]]:
-        """Functions that give what each kernel takes by itself, on random inputs; `CodegenError` where it does not compile.
+        """Return functions that measure each kernel by itself, on random inputs; `CodegenError`
+        where it does not compile.
 
         What they need is compiled now, together, so that nothing else runs while one is measured.
         """
         ...
 
     def rates(self) -> Mapping[str, float]:
-        """The fields of a `derive.cost.model.Roofline`, measured on this machine."""
+        """Return the fields of a `derive.cost.model.Roofline`, measured on this machine."""
         ...
 
     def identity(self) -> str:
-        """All that measured seconds depend on: target, processor, threads, compiler, versions."""
+        """Return all that measured seconds depend on: target, processor, threads, compiler,
+        versions.
+        """
         ...
 
     def reference(self, program: Program, arrays: Mapping[str, Any]) -> dict[str, Any]: ...

@@ -8,29 +8,34 @@ from math import prod
 from einalg.language.ir.dtypes import numpy_dtype
 from einalg.language.ir.program import Program
 
-USUAL = 8 << 30  # bytes of a machine that does not say how many it has
-REFERENCE = 3  # times its own bytes, that the results of a program take in double precision, with what computes them
+DEFAULT_MEMORY_BYTES = 8 << 30  # of a machine that does not say how many it has
+REFERENCE_FACTOR = 3  # times a program's bytes, for its results in double precision and the rest
 
 
-def memory() -> int:
-    """The bytes of this machine's memory."""
+def memory_bytes() -> int:
+    """Return the bytes of this machine's memory."""
     try:
         return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     except (AttributeError, ValueError, OSError):
-        return USUAL
+        return DEFAULT_MEMORY_BYTES
 
 
-def held(program: Program) -> int:
-    """The bytes of what a program reads, and of the results of all its statements.
+def program_bytes(program: Program) -> int:
+    """Return the bytes of what a program reads, and of the results of all its statements.
 
     >>> import einalg as ea
-    >>> held(ea.Program([("T", ea.parse("T[i] = A[i] + 1", A=(8,))), ("O", ea.parse("O[i:4] = T[i]", T=ea.tensor("T", (8,), role="intermediate")))]))
+    >>> first = ea.parse("T[i] = A[i] + 1", A=(8,))
+    >>> second = ea.parse("O[i:4] = T[i]", T=ea.tensor("T", (8,), role="intermediate"))
+    >>> program_bytes(ea.Program([("T", first), ("O", second)]))
     80
     """
     tensors = [*program.inputs.values(), *(scope for _, scope in program.statements)]
     return sum(prod(tensor.shape) * numpy_dtype(tensor.dtype).itemsize for tensor in tensors)
 
 
-def fits(start: Program, candidate: Program) -> bool:
-    """Whether half of the memory is enough to compare a candidate with the program that it comes from, which the reference computes."""
-    return REFERENCE * held(start) + held(candidate) <= memory() / 2
+def comparison_fits_in_memory(start: Program, candidate: Program) -> bool:
+    """Return whether half of the memory is enough to compare a candidate with the program that it
+    comes from, which the reference computes.
+    """
+    needed = REFERENCE_FACTOR * program_bytes(start) + program_bytes(candidate)
+    return needed <= memory_bytes() / 2

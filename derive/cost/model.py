@@ -1,4 +1,6 @@
-"""What a candidate costs: a roofline estimate that ranks before anything is compiled, and measured kernels (design §8)."""
+"""What a candidate costs: a roofline estimate that ranks before anything is compiled, and measured
+kernels (design §8).
+"""
 
 from __future__ import annotations
 
@@ -14,10 +16,10 @@ from typing import Any, Protocol
 import sympy
 
 from derive.cost.backend import Backend
-from derive.cost.memory import memory
+from derive.cost.memory import memory_bytes
 from einalg.errors import EinalgError
 from einalg.language.analysis.canonical import key
-from einalg.language.analysis.compile_time import settled_among
+from einalg.language.analysis.compile_time import compile_time_statements_among
 from einalg.language.index.affine import IndexArithmetic
 from einalg.language.index.isl import number_of_points
 from einalg.language.ir.body import Reduce
@@ -34,10 +36,10 @@ from einalg.text.wording import in_bytes
 log = logging.getLogger("einalg")
 
 COSTS = DiskCache("costs", ".json", "measured costs")
-LONGEST = 1.0  # seconds: a kernel that is estimated to run longer is not measured
-PART = 0.25  # of the memory of a machine: one that takes more of it is not measured either
-LOOKS = 3  # processes that measure a kernel, of whose figures the lowest counts: what disturbs only adds
-AGAIN = 0.5  # seconds that a process spends on kernels that others have measured
+MAX_ESTIMATED_SECONDS = 1.0  # a kernel that is estimated to run longer is not measured
+MAX_MEMORY_FRACTION = 0.25  # of a machine: a kernel that takes more of it is not measured either
+MAX_SAMPLES = 3  # processes that measure a kernel; the lowest figure counts: disturbance only adds
+RETRY_SECONDS = 0.5  # that a process spends on kernels that others have measured
 
 
 class CostModel(Protocol):
@@ -48,7 +50,9 @@ class CostModel(Protocol):
 
 @dataclass(frozen=True)
 class Roofline:
-    """Arithmetic and memory rates of a machine, in operations and bytes per second; `call` is the overhead of one kernel in seconds."""
+    """Arithmetic and memory rates of a machine, in operations and bytes per second; `call` is the
+    overhead of one kernel in seconds.
+    """
 
     library: float = 1.0e11
     generated: float = 4.0e9
@@ -60,20 +64,23 @@ class Roofline:
         return self.time(operations(kernel.scope), traffic(kernel.scope), library=not kernel.is_eop)
 
     def time(self, operations: float, traffic: float, library: bool) -> float:
-        """Seconds for so many operations and bytes, by a library or by generated code."""
-        return self.call + max(
-            operations / (self.library if library else self.generated), traffic / self.bandwidth
-        )
+        """Return the seconds for so many operations and bytes, by a library or by generated
+        code.
+        """
+        rate = self.library if library else self.generated
+        return self.call + max(operations / rate, traffic / self.bandwidth)
 
 
 def operations(scope: Scope) -> int:
-    """Scalar operations to evaluate a flat scope at every point."""
+    """Return the scalar operations to evaluate a flat scope at every point."""
     points = prod(scope.shape)
     return points * max(1, _body_operations(scope.body))
 
 
 def _body_operations(body: sympy.Basic) -> int:
-    """Operations for one point: a reduction does its body's, and one to combine, at every point of its own."""
+    """Return the operations for one point: a reduction does its body's, and one to combine, at
+    every point of its own.
+    """
     if isinstance(body, (Access, IndexArithmetic)) or not body.args:
         return 0
     if isinstance(body, Reduce):
@@ -82,31 +89,35 @@ def _body_operations(body: sympy.Basic) -> int:
 
 
 def arithmetic(program: Program) -> int:
-    """Additions and multiplications of the sums of a program, at the points where their conditions hold.
+    """Return the additions and multiplications of the sums of a program, at the points where their
+    conditions hold.
 
     Points that would take long to count are counted as if there were no conditions.
 
     >>> import einalg as ea
     >>> from einalg.language.ir.program import as_program
-    >>> arithmetic(as_program(ea.parse("O[i:8] = Sum[j:8](A[i,j]*B[j], where=j<=i)", A=(8, 8), B=(8,))))
+    >>> text = "O[i:8] = Sum[j:8](A[i,j]*B[j], where=j<=i)"
+    >>> arithmetic(as_program(ea.parse(text, A=(8, 8), B=(8,))))
     72
     """
     return sum(arithmetic_of(scope) for _, scope in program.statements)
 
 
 def arithmetic_of(scope: Scope) -> int:
-    """Those of one statement."""
+    """Return the additions and multiplications of the sums of one statement."""
     return sum(2 * _points(scope, reduce) for reduce in reductions(scope.body))
 
 
 def _points(scope: Scope, reduce: Reduce) -> int:
     iterators = (*scope.iterators, *reduce.iterators)
-    found = number_of_points(iterators, (*scope.where, *reduce.where))
-    return prod(it.extent for it in iterators) if found is None else found
+    points = number_of_points(iterators, (*scope.where, *reduce.where))
+    return prod(it.extent for it in iterators) if points is None else points
 
 
 def traffic(scope: Scope) -> int:
-    """Bytes that must be moved at least: every element read once, every result written once."""
+    """Return the bytes that must be moved at least: every element read once, every result written
+    once.
+    """
     total = prod(scope.shape) * numpy_dtype(scope.dtype).itemsize
     for tensor in {unpadded(a.base) for a in accesses(scope.body)}:
         total += prod(tensor.shape) * numpy_dtype(tensor.dtype).itemsize
@@ -114,129 +125,146 @@ def traffic(scope: Scope) -> int:
 
 
 def total(model: CostModel, kernels: Sequence[Kernel], limit: float = math.inf) -> float:
-    """Seconds of a run of all kernels, or what is known of them once they are above `limit`.
+    """Return the seconds of a run of all kernels, or what is known of them once they are above
+    `limit`.
 
     What depends on weights and constants alone is done once, and costs no run anything.
     """
     seconds = 0.0
-    for kernel in each_run(kernels):
+    for kernel in kernels_of_each_run(kernels):
         if seconds <= limit:
             seconds += model.seconds(kernel)
     return seconds
 
 
-def each_run(kernels: Sequence[Kernel]) -> list[Kernel]:
-    """The kernels of every run: without what is done once, which they read as weights."""
-    once = done_once(kernels)
+def kernels_of_each_run(kernels: Sequence[Kernel]) -> list[Kernel]:
+    """Return the kernels of every run: without what is done once, which they read as weights."""
+    once = constant_outputs(kernels)
     return [_with_weights(kernel, once) for kernel in kernels if kernel.output not in once]
 
 
-def shares(model: CostModel, kernels: Sequence[Kernel]) -> list[float]:
-    """Seconds of each kernel by itself; 0 for what is done once."""
-    once = done_once(kernels)
-    return [
-        0.0 if kernel.output in once else model.seconds(_with_weights(kernel, once))
-        for kernel in kernels
-    ]
+def seconds_by_kernel(model: CostModel, kernels: Sequence[Kernel]) -> list[float]:
+    """Return the seconds of each kernel by itself; 0 for what is done once."""
+    once = constant_outputs(kernels)
+    seconds = []
+    for kernel in kernels:
+        if kernel.output in once:
+            seconds.append(0.0)
+        else:
+            seconds.append(model.seconds(_with_weights(kernel, once)))
+    return seconds
 
 
 def _with_weights(kernel: Kernel, once: frozenset[str]) -> Kernel:
-    """The kernel with what is done once as weights, which its operator may pack ahead."""
+    """Return the kernel with what is done once as weights, which its operator may pack ahead."""
     assert kernel.scope is not None
-    known = {
-        name: Tensor(name, t.axes, t.dtype, "weight")
-        for name, t in kernel.scope.tensors.items()
-        if name in once
-    }
-    return replace(kernel, scope=substitute_tensors(kernel.scope, known)) if known else kernel
+    weights = {}
+    for name, tensor in kernel.scope.tensors.items():
+        if name in once:
+            weights[name] = Tensor(name, tensor.axes, tensor.dtype, "weight")
+    if not weights:
+        return kernel
+    return replace(kernel, scope=substitute_tensors(kernel.scope, weights))
 
 
-def done_once(kernels: Sequence[Kernel]) -> frozenset[str]:
-    """Outputs of the kernels that a run need not compute: what they read is known before."""
-    return settled_among((k.output, k.scope) for k in kernels if k.scope is not None)
+def constant_outputs(kernels: Sequence[Kernel]) -> frozenset[str]:
+    """Return the outputs of kernels that a run need not compute: what they read is a compile-time
+    constant.
+    """
+    return compile_time_statements_among(
+        (k.output, k.scope) for k in kernels if k.scope is not None
+    )
 
 
 @dataclass
 class MeasuredCostModel:
-    """Measured seconds of kernels, each distinct one measured once and kept on disk; where measuring fails, the estimate of `model`.
+    """Measured seconds of kernels, each distinct one measured once and stored on disk; where
+    measuring fails, the estimate of `model`.
 
-    A kernel is its operator, the canonical key of its scope, its data types, and which operands are weights: names do not matter.
-    A figure may come from a busy moment, so the next processes look again, for `again` seconds in all, and keep the lowest; after
-    `LOOKS` it stays. `estimated` holds the keys of those that could not be measured, with the reason; `timers` measure those that are ready.
+    A kernel is its operator, the canonical key of its scope, its data types, and which operands are
+    weights: names do not matter. A figure may come from a busy moment, so the next processes
+    measure again, for `retry_seconds` in all, and store the lowest; after `MAX_SAMPLES` it stays.
+    Kernels that are estimated to run longer than `max_seconds` are not measured. `estimated` holds
+    the keys of those that could not be measured, with the reason; `timers` measure those that are
+    ready.
     """
 
     model: CostModel
     backend: Backend
     cache: DiskCache | None = COSTS
-    longest: float = LONGEST
-    again: float = AGAIN
+    max_seconds: float = MAX_ESTIMATED_SECONDS
+    retry_seconds: float = RETRY_SECONDS
     known: dict[str, float] = field(default_factory=dict, repr=False)
     estimated: dict[str, str] = field(default_factory=dict, repr=False)
     timers: dict[str, Callable[[], float]] = field(default_factory=dict, repr=False)
 
     def make_ready(self, kernels: Sequence[Kernel]) -> None:
         """Compile at once, for the measurements to come, those kernels that are not known."""
-        named = {
-            self.identity(kernel): kernel
-            for kernel in kernels
-            if self.model.seconds(kernel) <= self.longest
-        }
-        unknown = {
-            name: kernel
-            for name, kernel in named.items()
-            if not (name in self.known or name in self.timers or self._kept(name)[0])
-        }
-        self.timers.update(
-            zip(unknown, self.backend.kernel_timers(list(unknown.values())), strict=True)
-        )
+        unknown: dict[str, Kernel] = {}
+        for kernel in kernels:
+            if self.model.seconds(kernel) <= self.max_seconds:
+                name = self.identity(kernel)
+                if not self._is_ready(name):
+                    unknown[name] = kernel
+        timers = self.backend.kernel_timers(list(unknown.values()))
+        self.timers.update(zip(unknown, timers, strict=True))
+
+    def _is_ready(self, name: str) -> bool:
+        """Return whether nothing needs to be compiled to know the seconds of a kernel."""
+        if name in self.known or name in self.timers:
+            return True
+        stored, _ = self._stored(name)
+        return stored is not None
 
     def seconds(self, kernel: Kernel) -> float:
         name = self.identity(kernel)
         if name not in self.known:
-            stored, looks = self._kept(name)
+            stored, samples = self._stored(name)
             if stored is None:
                 self.known[name] = self._measured(name, kernel)
-            elif looks < LOOKS and self.again > 0:
-                self.known[name] = self._looked_again(name, kernel, stored, looks)
+            elif samples < MAX_SAMPLES and self.retry_seconds > 0:
+                self.known[name] = self._measured_again(name, kernel, stored, samples)
             else:
                 self.known[name] = stored
         return self.known[name]
 
     def identity(self, kernel: Kernel) -> str:
-        """The name of a kernel on this machine, with all that its seconds depend on."""
+        """Return the name of a kernel on this machine, with all that its seconds depend on."""
         assert kernel.scope is not None
         scope = _anonymous(kernel.scope)
-        dtypes = [
-            f"{name} {t.dtype} {t.shape} {t.role == 'weight'}"
-            for name, t in sorted(scope.tensors.items())
-        ]
-        return text_digest(self.backend.identity(), kernel.op, repr(key(scope)), scope.dtype, *dtypes)
+        dtypes = []
+        for name, tensor in sorted(scope.tensors.items()):
+            is_weight = tensor.role == "weight"
+            dtypes.append(f"{name} {tensor.dtype} {tensor.shape} {is_weight}")
+        return text_digest(
+            self.backend.identity(), kernel.op, repr(key(scope)), scope.dtype, *dtypes
+        )
 
-    def _kept(self, name: str) -> tuple[float | None, int]:
-        """The seconds on disk, and how often they were looked at."""
+    def _stored(self, name: str) -> tuple[float | None, int]:
+        """Return the seconds on disk, and how often they were measured."""
         entry = _read(self.cache, name) or {}
         return _number(entry.get("seconds")), int(_number(entry.get("looks")) or 1)
 
     def _measured(self, name: str, kernel: Kernel) -> float:
         estimate = self.model.seconds(kernel)
-        if estimate > self.longest:
-            return self._instead(name, estimate, f"it is estimated to run for {estimate:.1f} s")
+        if estimate > self.max_seconds:
+            return self._estimated(name, estimate, f"it is estimated to run for {estimate:.1f} s")
         assert kernel.scope is not None
-        if (size := traffic(kernel.scope)) > memory() * PART:
-            return self._instead(name, estimate, f"it reads and writes {in_bytes(size)}")
+        if (size := traffic(kernel.scope)) > memory_bytes() * MAX_MEMORY_FRACTION:
+            return self._estimated(name, estimate, f"it reads and writes {in_bytes(size)}")
         try:
             seconds = self._timed(name, kernel)
         except EinalgError as error:
-            return self._instead(name, estimate, str(error))
-        self._keep(name, kernel, seconds, 1)
+            return self._estimated(name, estimate, str(error))
+        self._store(name, kernel, seconds, 1)
         return seconds
 
     def _timed(self, name: str, kernel: Kernel) -> float:
         timer = self.timers.pop(name, None)
         return timer() if timer else self.backend.kernel_timers([kernel])[0]()
 
-    def _looked_again(self, name: str, kernel: Kernel, stored: float, looks: int) -> float:
-        """The lower of a figure that is known and a new one."""
+    def _measured_again(self, name: str, kernel: Kernel, stored: float, samples: int) -> float:
+        """Return the lower of a stored figure and a new one."""
         began = perf_counter()
         try:
             lowest = min(stored, self._timed(name, kernel))
@@ -244,37 +272,36 @@ class MeasuredCostModel:
             log.info("einalg: a kernel is not measured again: %s", error)
             return stored
         finally:
-            self.again -= perf_counter() - began
-        self._keep(name, kernel, lowest, looks + 1)
+            self.retry_seconds -= perf_counter() - began
+        self._store(name, kernel, lowest, samples + 1)
         return lowest
 
-    def _keep(self, name: str, kernel: Kernel, seconds: float, looks: int) -> None:
+    def _store(self, name: str, kernel: Kernel, seconds: float, samples: int) -> None:
         if self.cache is not None:
             self.cache.replace(
-                name, json.dumps({"op": kernel.op, "seconds": seconds, "looks": looks}).encode()
+                name, json.dumps({"op": kernel.op, "seconds": seconds, "looks": samples}).encode()
             )
 
-    def _instead(self, name: str, estimate: float, reason: str) -> float:
+    def _estimated(self, name: str, estimate: float, reason: str) -> float:
         log.info("einalg: a kernel is not measured: %s", reason)
         self.estimated[name] = reason
         return estimate
 
 
 def _anonymous(scope: Scope) -> Scope:
-    """The scope with tensors that are numbered in the order of their use."""
-    plain = {name: t for name, t in scope.tensors.items() if not isinstance(t, Constant)}
-    role = {True: "weight", False: "input"}
-    return substitute_tensors(
-        scope,
-        {
-            name: Tensor(f"x{n}", t.axes, t.dtype, role[t.role == "weight"])
-            for n, (name, t) in enumerate(plain.items())
-        },
-    )
+    """Return the scope with tensors that are numbered in the order of their use."""
+    numbered: dict[str, Tensor] = {}
+    for name, tensor in scope.tensors.items():
+        if not isinstance(tensor, Constant):
+            role = "weight" if tensor.role == "weight" else "input"
+            numbered[name] = Tensor(f"x{len(numbered)}", tensor.axes, tensor.dtype, role)
+    return substitute_tensors(scope, numbered)
 
 
 def calibrated(backend: Backend, cache: DiskCache | None = COSTS) -> Roofline:
-    """The roofline of the machine at hand: its rates are measured once, within a second or so, and kept on disk."""
+    """Return the roofline of this machine: its rates are measured once, within a second or so, and
+    stored on disk.
+    """
     name = text_digest("roofline", backend.identity())
     rates = _roofline(_read(cache, name))
     if rates is None:
@@ -291,23 +318,30 @@ def calibrated(backend: Backend, cache: DiskCache | None = COSTS) -> Roofline:
 
 
 def _roofline(rates: Mapping[str, Any] | None) -> Roofline | None:
-    numbers = {f.name: _number((rates or {}).get(f.name)) for f in fields(Roofline)}
-    return (
-        None
-        if None in numbers.values()
-        else Roofline(**{name: n for name, n in numbers.items() if n is not None})
-    )
+    """Return the roofline of an entry; None where a rate is missing or is none."""
+    numbers: dict[str, float] = {}
+    for rate in fields(Roofline):
+        number = _number((rates or {}).get(rate.name))
+        if number is None:
+            return None
+        numbers[rate.name] = number
+    return Roofline(**numbers)
 
 
 def _number(value: Any) -> float | None:
-    """A positive finite number, or None for what a foreign or older entry may hold."""
-    return float(value) if type(value) in (int, float) and 0 < value < math.inf else None
+    """Return a positive finite number, or None for what a foreign or older entry may hold."""
+    if type(value) not in (int, float) or not 0 < value < math.inf:
+        return None
+    return float(value)
 
 
 def _read(cache: DiskCache | None, name: str) -> dict[str, Any] | None:
+    """Return an entry on disk; None where there is none, or none that can be read."""
     content = cache.read(name) if cache is not None else None
+    if not content:
+        return None
     try:
-        entry = json.loads(content) if content else None
+        entry = json.loads(content)
     except ValueError:
         return None
     return entry if isinstance(entry, dict) else None

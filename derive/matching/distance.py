@@ -38,10 +38,12 @@ class Distance(float):
         like.
         """
         lines = [f"  - {reason.text}" for reason in self.reasons]
-        if any(reason.kind == "mixed" for reason in self.reasons):
-            if isinstance(self.template, Template) and pattern_of(self.template).mixed:
-                example = pattern_of(self.template).text
-                lines.append(f"  {with_article(self.operator)} is written, for example, {example}")
+        has_mixed = any(reason.kind == "mixed" for reason in self.reasons)
+        if not has_mixed or not isinstance(self.template, Template):
+            return lines
+        pattern = pattern_of(self.template)
+        if pattern.mixed:
+            lines.append(f"  {with_article(self.operator)} is written, for example, {pattern.text}")
         return lines
 
     def __str__(self) -> str:

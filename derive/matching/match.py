@@ -204,9 +204,9 @@ def _with_similar_windows(
     similar = []
     for template in candidates:
         pattern = pattern_of(template)
-        if len(pattern.mixed) in window_counts:
-            if not pattern.mixed or pattern.has_quotients == has_quotients:
-                similar.append(template)
+        has_same_kind = not pattern.mixed or pattern.has_quotients == has_quotients
+        if has_same_kind and len(pattern.mixed) in window_counts:
+            similar.append(template)
     return tuple(similar)
 
 

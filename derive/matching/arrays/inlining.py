@@ -40,9 +40,9 @@ def _is_inlinable(scope: Scope, inner: Scope) -> bool:
     if inner.where:
         return False
     for access in accesses(scope.body):
-        if isinstance(access.base, Padded) and isinstance(access.tensor, Scope):
-            if access.tensor == inner:
-                return False
+        is_padded_scope = isinstance(access.base, Padded) and isinstance(access.tensor, Scope)
+        if is_padded_scope and access.tensor == inner:
+            return False
     return True
 
 

@@ -272,9 +272,10 @@ def _steady_feature(
     """
     for label, value in base.items():
         step = once.get(label, value) - value
-        if step and twice.get(label, value) - value == 2 * step:
-            if all(moved.get(label, value) == value for moved in others):
-                return label, step
+        if not step or twice.get(label, value) - value != 2 * step:
+            continue
+        if all(moved.get(label, value) == value for moved in others):
+            return label, step
     return None
 
 

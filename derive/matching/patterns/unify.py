@@ -114,9 +114,10 @@ def _partners(reads: _NamedReads, read: int, axis: ReadAxis, chosen: Mixed) -> l
     rows = [reads.row(index) for index in axis.indices]
     partners = []
     for (name, partner), roles in reads.pattern.mixed.items():
-        if name == reads.names[read] and partner not in used:
-            if _contains(rows, [reads.pattern.roles[role] for role in roles]):
-                partners.append(partner)
+        if name != reads.names[read] or partner in used:
+            continue
+        if _contains(rows, [reads.pattern.roles[role] for role in roles]):
+            partners.append(partner)
     return partners
 
 
@@ -210,10 +211,7 @@ def _free_role(pattern: Pattern, row: Row, roles: Roles) -> str | None:
 
 def _has_sum(pattern: Pattern, roles: Roles) -> bool:
     """Return whether some index plays a summed role."""
-    for role, row in pattern.roles.items():
-        if OUTPUT not in row and roles.get(role):
-            return True
-    return False
+    return any(OUTPUT not in row and roles.get(role) for role, row in pattern.roles.items())
 
 
 def _stray_index(reads: _NamedReads, index: Index) -> Reason:

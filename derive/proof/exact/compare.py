@@ -52,14 +52,11 @@ def _compare(one: Scope, two: Scope) -> ExactComparison:
     left = _left_over(classes, point, ours, theirs)
     if not left:
         return ExactComparison(True)
-    our_reduction, their_reduction = _reduction(ours), _reduction(theirs)
-    if left.interpreted() and our_reduction and their_reduction:
-        if our_reduction.function == their_reduction.function:
-            (our_elements,), (their_elements,) = our_reduction.arguments, their_reduction.arguments
-            once = our_reduction.idempotent
-            left = _left_over(classes, point, our_elements, their_elements, once)
-            if not left:
-                return ExactComparison(True)
+    elements = _reduced_elements(ours, theirs)
+    if left.interpreted() and elements is not None:
+        left = _left_over(classes, point, *elements)
+        if not left:
+            return ExactComparison(True)
     if left.interpreted():
         functions = ", ".join(left.interpreted())
         return ExactComparison(None, why=f"functions that may obey other laws: {functions}")
@@ -74,6 +71,18 @@ def _left_over(
     once: bool = False,
 ) -> Difference:
     return difference(classes.pieces(ours, point), classes.pieces(theirs, point), len(point), once)
+
+
+def _reduced_elements(
+    ours: Polynomial, theirs: Polynomial
+) -> tuple[Polynomial, Polynomial, bool] | None:
+    """Return what the same reduction of both sides meets, and whether it counts once; None where
+    they are no such reductions.
+    """
+    one, two = _reduction(ours), _reduction(theirs)
+    if one is None or two is None or one.function != two.function:
+        return None
+    return one.arguments[0], two.arguments[0], one.idempotent
 
 
 def _reduction(polynomial: Polynomial) -> FunctionFactor | None:
