@@ -1,4 +1,6 @@
-"""The error that a bilinear factorisation adds in float32: Winograd of every small size on one and two axes, Strassen.
+"""The error that a bilinear factorisation adds in float32.
+
+Winograd of every small size on one and two axes, Strassen.
 
 python -m bench.bilinear_error [--json PATH]
 """
@@ -28,7 +30,10 @@ Arrays = Mapping[str, np.ndarray[Any, Any]]
 
 
 def errors(program: Program, exact: Program) -> tuple[float, float]:
-    """Root mean square and largest deviation from double precision, relative to the root mean square of the result."""
+    """Return the root mean square and the largest deviation from double precision.
+
+    Both are relative to the root mean square of the result.
+    """
     squares, largest = 0.0, 0.0
     for seed in range(SEEDS):
         rng = np.random.default_rng(seed)
@@ -109,7 +114,9 @@ def strassen_rows() -> Iterator[bench.Row]:
 def index_at(program: Program, path: Path, stem: str) -> str:
     """The index at a place that is called so, however often it was cut: `m`, `m2`, `m22`."""
     return next(
-        name for name in iterators_by_name(scope_at(program, path)) if name.rstrip("0123456789") == stem
+        name
+        for name in iterators_by_name(scope_at(program, path))
+        if name.rstrip("0123456789") == stem
     )
 
 

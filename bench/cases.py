@@ -1,6 +1,9 @@
-"""Expressions with the forms that a search ought to find for them: what tests hold it to, and what benchmarks time (design §8).
+"""Expressions with the forms that a search ought to find for them.
 
-A case is the same builder at the size that matters and at one so small that every value can be computed exactly.
+What tests hold it to, and what benchmarks time (design §8).
+
+A case is the same builder at the size that matters and at one so small that every value can be
+computed exactly.
 """
 
 from __future__ import annotations
@@ -43,7 +46,10 @@ class Example:
 
 @dataclass(frozen=True)
 class Case:
-    """An example at its `real` size and at a `small` one; `states` expand to all its forms but the `slow` ones, at either size."""
+    """An example at its `real` size and at a `small` one.
+
+    `states` expand to all its forms but the `slow` ones, at either size.
+    """
 
     name: str
     real: Callable[[], Example]
@@ -75,7 +81,11 @@ def _operands(
     layout: str,
     groups: int = 1,
 ) -> tuple[Any, Any, dict[str, str]]:
-    """Data and weights in a layout: "first" has the channels before, "last" after the spatial axes, "batch last" the batch at the end."""
+    """Data and weights in a layout.
+
+    "first" has the channels before, "last" after the spatial axes, "batch last" the batch at the
+    end.
+    """
     letters = "DHW"[3 - len(space) :]
     orders = {
         "first": (f"NC{letters}", f"OI{letters}"),
@@ -123,7 +133,11 @@ def windowed(
     winograd: int = 0,
     **options: Any,
 ) -> Example:
-    """A convolution of stride 1: a product and an OffsetAdd; with `winograd`, that many bilinear factorisations and a batched product."""
+    """A convolution of stride 1.
+
+    A product and an OffsetAdd; with `winograd`, that many bilinear factorisations and a batched
+    product.
+    """
     forms: dict[str, Form] = {"matmul and OffsetAdd": product_and_addition}
     if winograd:
         forms["Winograd"] = factorised(winograd)
@@ -131,7 +145,10 @@ def windowed(
 
 
 def smaller(n: int, c: int, space: int, f: int, taps: int, block: int) -> Example:
-    """A convolution with large windows: one with windows of `block` and as many times the channels as there are blocks."""
+    """A convolution with large windows.
+
+    One with windows of `block` and as many times the channels as there are blocks.
+    """
     forms = {"smaller windows": dense("conv2d", f=f * ceil(taps / block) ** 2, r=block, s=block)}
     return convolution(n, c, space, f, taps, forms, padding=taps // 2)
 
@@ -139,7 +156,10 @@ def smaller(n: int, c: int, space: int, f: int, taps: int, block: int) -> Exampl
 def strided(
     n: int, c: int, space: int, f: int, taps: int, stride: int, layout: str = "first"
 ) -> Example:
-    """A strided convolution: a product, or a dense convolution of space-to-depth, which is a product where no taps overlap."""
+    """A strided convolution.
+
+    A product, or a dense convolution of space-to-depth, which is a product where no taps overlap.
+    """
     blocks = ceil(taps / stride)
     deep = (
         dense("conv2d", c=c * stride**2, r=blocks, s=blocks)
@@ -151,7 +171,10 @@ def strided(
 
 
 def dilated(n: int, c: int, space: int, f: int, dilation: int, layout: str = "first") -> Example:
-    """A dilated convolution: a product, a dense convolution of the classes of its points in the batch, and Winograd of that."""
+    """A dilated convolution.
+
+    A product, a dense convolution of the classes of its points in the batch, and Winograd of that.
+    """
     forms = {
         "matmul": with_eops("matmul"),
         "space to batch": dense("conv2d", n=n * dilation**2),
@@ -163,7 +186,10 @@ def dilated(n: int, c: int, space: int, f: int, dilation: int, layout: str = "fi
 def strided_and_dilated(
     n: int, c: int, space: int, f: int, stride: int, dilation: int, layout: str = "first"
 ) -> Example:
-    """A convolution with stride and dilation: a product, or a convolution without dilation of the classes of its points in the batch."""
+    """A convolution with stride and dilation.
+
+    A product, or a convolution without dilation of the classes of its points in the batch.
+    """
     together = gcd(stride, dilation)
     classes = dense("conv2d", strided=together < stride, n=n * (dilation // together) ** 2)
     forms = {"matmul": with_eops("matmul"), "space to batch": classes}
@@ -221,12 +247,16 @@ def transposed(
 
 
 def transposed_in_two(n: int, c: int, space: int, f: int) -> Example:
-    """A transposed convolution as a product of all taps and a selective addition: 4x4 taps, stride 2, padding 1."""
+    """A transposed convolution as a product of all taps and a selective addition.
+
+    4x4 taps, stride 2, padding 1.
+    """
     out = 2 * space
     A, K = ea.tensor("A", (n, c, space, space)), weight("K", c, f, 4, 4)
     text = (
         "T[r,s,n,f,h,w] += A[n,c,h,w]*K[c,f,r,s]\n"
-        f"O = L[n:{n}, f:{f}, h:{out}, w:{out}](Sum[r:4, s:4](T.pad(0,0,0,0,1,1)[r,s,n,f,(h-r+1)//2,(w-s+1)//2],"
+        f"O = L[n:{n}, f:{f}, h:{out}, w:{out}]"
+        "(Sum[r:4, s:4](T.pad(0,0,0,0,1,1)[r,s,n,f,(h-r+1)//2,(w-s+1)//2],"
         " where=((h-r+1)%2==0, (w-s+1)%2==0)))"
     )
     phases = {"a dense convolution for every phase": every_phase(4)}
@@ -360,7 +390,10 @@ def real_part(m: int, k: int, n: int) -> Example:
 
 
 def decomposition(a: int, b: int, c: int, rank: int) -> Example:
-    """A tensor from its canonical polyadic decomposition: three factors that share the summed index."""
+    """A tensor from its canonical polyadic decomposition.
+
+    Three factors that share the summed index.
+    """
     shapes = {"X": (a, rank), "Y": (b, rank), "Z": (c, rank)}
     return Example(
         ea.parse("O[i,j,k] += X[i,r]*Y[j,r]*Z[k,r]", **shapes), {"one matmul": operators(matmul=1)}
@@ -387,7 +420,10 @@ def normalized(n: int, c: int, space: int, f: int) -> Example:
 
 
 def with_bias(n: int, c: int, space: int, f: int) -> Example:
-    text = "T[n,f,h,w] += A.pad(0,0,1,1)[n,c,h+r-1,w+s-1]*K[f,c,r,s]\nO[n,f,h,w] = Max(T[n,f,h,w] + bias[f], 0)"
+    text = (
+        "T[n,f,h,w] += A.pad(0,0,1,1)[n,c,h+r-1,w+s-1]*K[f,c,r,s]\n"
+        "O[n,f,h,w] = Max(T[n,f,h,w] + bias[f], 0)"
+    )
     A, K = ea.tensor("A", (n, c, space, space)), weight("K", f, c, 3, 3)
     expression = ea.parse(text, A=A, K=K, bias=weight("bias", f))
     return Example(
@@ -410,7 +446,10 @@ def pooling(kind: str, n: int, c: int, space: int, kernel: int, stride: int) -> 
 
 def negative_starts(n: int, c: int, space: int, f: int) -> Example:
     """A convolution whose taps run from -1 to 1."""
-    text = f"O = L[n:{n}, f:{f}, h:{space}, w:{space}](Sum[c:{c}, r:-1:2, s:-1:2](A.pad(0,0,1,1)[n,c,h+r,w+s]*K[f,c,r+1,s+1]))"
+    text = (
+        f"O = L[n:{n}, f:{f}, h:{space}, w:{space}]"
+        f"(Sum[c:{c}, r:-1:2, s:-1:2](A.pad(0,0,1,1)[n,c,h+r,w+s]*K[f,c,r+1,s+1]))"
+    )
     A, K = ea.tensor("A", (n, c, space, space)), weight("K", f, c, 3, 3)
     return Example(
         ea.parse(text, A=A, K=K),

@@ -1,6 +1,9 @@
-"""`python -m bench.demo`: a 3×3 convolution layer on a photograph, derived to its best form, proven, checked, timed.
+"""`python -m bench.demo`.
 
-The photograph ships with Matplotlib. Its 8×8 patches are the channels (space-to-depth), as in the stem of a vision network.
+A 3×3 convolution layer on a photograph, derived to its best form, proven, checked, timed.
+
+The photograph ships with Matplotlib. Its 8×8 patches are the channels (space-to-depth), as in the
+stem of a vision network.
 """
 
 from __future__ import annotations
@@ -56,7 +59,11 @@ def layer(
 
 
 def contestants(d: Any, arrays: dict[str, np.ndarray[Any, Any]]) -> dict[str, Callable[[], Any]]:
-    """What is timed, with the weights known before: the derived program, the direct form, NumPy, and torch where it is installed."""
+    """What is timed.
+
+    With the weights known before: the derived program, the direct form, NumPy, and torch where it
+    is installed.
+    """
     best, direct = (candidate.compile().bind(K=arrays["K"]) for candidate in (d.best, d.original))
     found: dict[str, Callable[[], Any]] = {
         "einalg, derived": lambda: best(A=arrays["A"]),
@@ -85,7 +92,11 @@ def _numpy(image: np.ndarray[Any, Any], kernel: np.ndarray[Any, Any]) -> np.ndar
 
 
 def kernels(candidate: Any) -> str:
-    """What runs a candidate: of the generated operators, which are long, their lines are counted; the eOperators are shown whole."""
+    """What runs a candidate.
+
+    Of the generated operators, which are long, their lines are counted; the eOperators are shown
+    whole.
+    """
     compiled = candidate.compile()
     parts = [str(compiled)]
     for kernel in compiled.kernels:
@@ -94,7 +105,8 @@ def kernels(candidate: Any) -> str:
             parts.append(source)
         elif source:
             parts.append(
-                f"{kernel.output} is {len(source.splitlines())} lines of C; candidate.source('c') has them"
+                f"{kernel.output} is {len(source.splitlines())} lines of C; "
+                "candidate.source('c') has them"
             )
     return "\n\n".join(parts)
 
@@ -124,7 +136,8 @@ def main() -> None:
     seconds = alternately(runs, os.cpu_count() or 1)
     own = seconds["einalg, derived"]
     print(
-        f"verdict: {d.best.verdict}; largest error against double precision: {errors['einalg, derived']:.1e} of the largest element\n"
+        f"verdict: {d.best.verdict}; largest error against double precision: "
+        f"{errors['einalg, derived']:.1e} of the largest element\n"
     )
     print(f"{'median, in turns':52} {'ms':>8} {'ratio':>7} {'error':>9}")
     for name, time in sorted(seconds.items(), key=lambda item: item[1]):

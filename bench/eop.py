@@ -2,8 +2,8 @@
 
 python -m bench.eop [--json PATH] [--rounds N] [--only WORD]
 
-Runs alternate between the three, and medians are shown. OMP_NUM_THREADS says how many threads the generated code uses; NumPy's
-element-wise code and the copy always use one.
+Runs alternate between the three, and medians are shown. OMP_NUM_THREADS says how many threads the
+generated code uses; NumPy's element-wise code and the copy always use one.
 """
 
 from __future__ import annotations
@@ -68,7 +68,10 @@ def offset_add(batch: int, height: int, width: int, channels: int, taps: int, la
 
 
 def selective_add(height: int, channels: int) -> Case:
-    """What is left of a transposed convolution, 4x4 with stride 2, after its matrix multiplication."""
+    """Return what is left of a transposed convolution after its matrix multiplication.
+
+    It has 4x4 taps and stride 2.
+    """
     table = ea.tensor("T", (height, height, 4, 4, channels))
     read = table.pad(1, 1, 0, 0, 0)[(h + 1 - r) // 2, (w + 1 - s) // 2, r, s, f]
     where = (sympy.Eq((h + 1 - r) % 2, 0), sympy.Eq((w + 1 - s) % 2, 0))

@@ -47,7 +47,7 @@ from codegen.runtime.array_arguments import sample
 from codegen.runtime.memory_planning import aligned
 from codegen.targets.c.compiler import Compiler, find_compiler
 from codegen.targets.c.source_file import c_source
-from derive.cost.model import LOOKS, arithmetic
+from derive.cost.model import MAX_SAMPLES, arithmetic
 from derive.rules.inter.lifting_nesting import lifted
 from derive.search.best_first import kernels_of
 from einalg.errors import EinalgError
@@ -78,7 +78,9 @@ typedef float vec __attribute__((vector_size({bytes})));
 float sum(const vec *data, long vectors, long rounds) {{
   vec a = {{0}}, b = a, c = a, d = a;
   for (long round = 0; round < rounds; ++round) {{
-    for (long i = 0; i + 4 <= vectors; i += 4) {{ a += data[i]; b += data[i + 1]; c += data[i + 2]; d += data[i + 3]; }}
+    for (long i = 0; i + 4 <= vectors; i += 4) {{
+      a += data[i]; b += data[i + 1]; c += data[i + 2]; d += data[i + 3];
+    }}
     __asm__ volatile("" ::: "memory");
   }}
   return (a + b + c + d)[0];
@@ -88,13 +90,18 @@ float sum(const vec *data, long vectors, long rounds) {{
 
 def peak(compiler: Compiler) -> Call:
     """A call of that many multiply-adds in vectors, on one core."""
-    names = [f"a{k}" for k in range(ACCUMULATORS)]
+    names, starts, products = list[str](), list[str](), list[str]()
+    for number in range(ACCUMULATORS):
+        name = f"a{number}"
+        names.append(name)
+        starts.append(f"{name} = (vec){{0}} + x * {number}.f;")
+        products.append(f"{name} = {name} * x + y;")
     source = PEAK.format(
         bytes=machine().vector,
         names=", ".join(names),
-        starts=" ".join(f"{n} = (vec){{0}} + x * {k}.f;" for k, n in enumerate(names)),
+        starts=" ".join(starts),
         steps=STEPS,
-        products=" ".join(f"{n} = {n} * x + y;" for n in names),
+        products=" ".join(products),
         names_sum=" + ".join(names),
     )
     call = compiler.load(source).peak
@@ -108,7 +115,10 @@ def copy() -> Call:
 
 
 def reading(compiler: Compiler, count: int) -> tuple[Call, int]:
-    """A call that reads so many bytes again and again, which stay in the nearest cache that holds them; and how many it reads in all."""
+    """Return a call that reads so many bytes again and again, and how many it reads in all.
+
+    They stay in the nearest cache that holds them.
+    """
     vector = machine().vector
     data, call = (
         aligned((max(count // vector, 4), vector // 4), "f32"),
@@ -129,7 +139,7 @@ def rates(times: Mapping[str, float], threads: int) -> tuple[float, float]:
 
 
 def generated(program: Program, inputs: Arrays, weights: Arrays) -> tuple[Call, bench.Row]:
-    """The program as it is, compiled for this machine, and the milliseconds that its first kernel takes to make."""
+    """Return the program as it is, compiled, and the milliseconds of making its first kernel."""
     kernels = kernels_of(program)
     run = compile_program(program, kernels).bind(**weights)
     known = dict(program.statements)
@@ -150,17 +160,20 @@ def generated(program: Program, inputs: Arrays, weights: Arrays) -> tuple[Call, 
 
 
 def ready(name: str) -> float:
-    """The milliseconds that a new process takes to compile a case that earlier ones compiled, and whose doubtful choices they looked into."""
+    """Return the milliseconds that a new process takes to compile a case that others compiled.
+
+    These have also measured doubtful choices again.
+    """
     script = f"from bench.kernels import compiled_again; print(compiled_again({name!r}))"
     processes = (
         subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
-        for _ in range(LOOKS)
+        for _ in range(MAX_SAMPLES)
     )
     return [float(process.stdout) for process in processes][-1]
 
 
 def compiled_again(name: str) -> float:
-    """The milliseconds of compiling a case, after its libraries and those of another program are there."""
+    """Return the milliseconds of compiling a case when all libraries are loaded."""
     (case,) = (case for make in CASES if (case := make()).name == name)
     program = lifted(as_program(case.expression))
     kernels = kernels_of(program)
@@ -248,10 +261,11 @@ def alternately(
 def turns(
     calls: Mapping[str, Call], threads: int, seconds: float = SECONDS
 ) -> dict[str, list[float]]:
-    """Seconds of calls in turns; another one begins each round, and short ones are called several times in a row.
+    """Return seconds of interleaved calls.
 
-    Every turn begins with as many calls that do not count: what runs again and again finds its own data in the caches, not those of
-    others, and its threads awake.
+    Another one begins each round, and short ones are called several times in a row. Every turn
+    begins with as many calls that do not count: what runs again and again finds its own data in the
+    caches, not those of others, and its threads awake.
     """
     times: dict[str, list[float]] = {name: [] for name in calls}
     repeats = {
@@ -271,12 +285,17 @@ def turns(
 
 
 def _spent(call: Call, repeats: int, threads: int) -> float:
-    """Seconds of a call: of the processor for one thread, but no more than the clock says, for some libraries have threads that wait."""
+    """Return seconds of a call: of the processor for one thread, else of the clock.
+
+    They are no more than the clock's, for some libraries have threads that wait.
+    """
     start, began = perf_counter(), process_time()
     for _ in range(repeats):
         call()
     worked, passed = process_time() - began, perf_counter() - start
-    return (min(worked, passed) if threads == 1 else passed) / repeats
+    if threads == 1:
+        return min(worked, passed) / repeats
+    return passed / repeats
 
 
 def row(
@@ -287,7 +306,10 @@ def row(
     errors: Mapping[str, float],
     told: bench.Row,
 ) -> bench.Row:
-    """A case as the benchmark's table shows it; the names of all ways with their milliseconds follow."""
+    """A case as the benchmark's table shows it.
+
+    The names of all ways with their milliseconds follow.
+    """
     own = {name: times[name] for name in OURS if name in times}
     others = {
         name: times[name] for name in times if name not in OURS and errors.get(name, 1.0) < WRONG
@@ -305,15 +327,12 @@ def row(
         "of peak": work / times["generated"] / highest,
         "of copy": moved / times["generated"] / copied,
     }
-    shown |= {
-        "best": best,
-        "best ms": others[best] * 1e3 if best else "",
-        "ratio": others[best] / times["generated"] if best else "",
-    }
-    shown |= {
-        "derived ratio": others[best] / times["derived"] if best and "derived" in times else "",
-        "error": errors[ours],
-    }
+    shown |= {"best": best, "best ms": "", "ratio": "", "derived ratio": ""}
+    if best:
+        shown |= {"best ms": others[best] * 1e3, "ratio": others[best] / times["generated"]}
+    if best and "derived" in times:
+        shown["derived ratio"] = others[best] / times["derived"]
+    shown["error"] = errors[ours]
     shown |= {"search s": told.get("search s", ""), "target": "", "missed": ""}
     rest = {
         "derivation": told.get("derivation", ""),
@@ -337,7 +356,10 @@ def rows(threads: int, only: str, search: float, without: Sequence[str]) -> Iter
 def in_own_process(
     threads: int, only: str, search: float, without: Sequence[str]
 ) -> list[bench.Row]:
-    """The cases where libraries are loaded with so many threads; they read that when they are loaded."""
+    """The cases where libraries are loaded with so many threads.
+
+    They read that when they are loaded.
+    """
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "rows.json"
         options = [
@@ -395,18 +417,20 @@ def main() -> None:
         )
         return
     absent = missing()
-    found = [
-        row
-        for number in threads
-        for row in in_own_process(number, chosen.only, chosen.derive, without)
-    ]
+    found: list[bench.Row] = []
+    for number in threads:
+        found += in_own_process(number, chosen.only, chosen.derive, without)
     print("\n" + bench.table(columns(row) for row in found))
     threaded = gains(found)
-    print(f"\n{bench.table(threaded)}" if threaded else "")
+    if threaded:
+        print(f"\n{bench.table(threaded)}")
     made = makings(found)
     print(f"\n{bench.table(made)}")
-    print(f"\nnot installed, and left out: {', '.join(absent)}" if absent else "")
-    path = chosen.json or (None if chosen.only or without else RESULTS)
+    if absent:
+        print(f"\nnot installed, and left out: {', '.join(absent)}")
+    path = chosen.json
+    if path is None and not chosen.only and not without:
+        path = RESULTS
     if path:
         told = {
             "machine": bench.machine(),

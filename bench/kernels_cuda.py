@@ -1,11 +1,12 @@
-"""CUDA kernels: what each needs, known without a device, and how fast the cases of `bench.kernels` are on one, beside torch there.
+"""What does each CUDA kernel need, and how fast are the cases of `bench.kernels` on a device?
 
 python -m bench.kernels_cuda [--only WORD] [--json PATH]
 python -m bench.kernels --target cuda [--only WORD] [--json PATH]
 
-The second command needs a device, PyCUDA and nvcc, and compares with torch (cuBLAS, cuDNN) where that has CUDA: as it is, with channels
-last, and compiled. Times are those of the device, medians, inputs and weights there before; `ratio` is how many times faster the program
-is than the best of them, `error` the largest deviation from double precision, relative to the largest element.
+The second command needs a device, PyCUDA and nvcc, and compares with torch (cuBLAS, cuDNN) where
+that has CUDA: as it is, with channels last, and compiled. Times are those of the device, medians,
+inputs and weights there before; `ratio` is how many times faster the program is than the best of
+them, `error` the largest deviation from double precision, relative to the largest element.
 """
 
 from __future__ import annotations
@@ -58,7 +59,10 @@ Named = tuple[str, Scope]
 
 
 def shapes() -> Iterator[Named]:
-    """Products, a convolution, reductions and element-wise kernels: what they need is known without a device."""
+    """Products, a convolution, reductions and element-wise kernels.
+
+    What they need is known without a device.
+    """
     for size in (512, 1024, 4096):
         yield f"matmul {size}", ea.parse("O[i,j] += A[i,k]*B[k,j]", A=(size, size), B=(size, size))
     yield (
@@ -121,7 +125,10 @@ DEVICE_CASES: tuple[Callable[[], Case], ...] = (
 
 
 def needs(name: str, scope: Scope, cubins: Iterable[Cubin] | None = None) -> bench.Row:
-    """What the kernels of a statement ask of a device: blocks, threads, registers, spills, shared memory, and how full the first one makes it."""
+    """What the kernels of a statement ask of a device.
+
+    Blocks, threads, registers, spills, shared memory, and how full the first one makes it.
+    """
     functions = cuda_kernels("O", scope)
     how = launch(functions[0])
     row: dict[str, Any] = {
@@ -162,7 +169,10 @@ def occupancy(threads: int, registers: int, shared: int) -> float:
 
 
 def missing() -> list[str]:
-    """What this machine lacks for measuring on a device, each with a remedy; the first ones decide whether anything can be measured."""
+    """What this machine lacks for measuring on a device, each with a remedy.
+
+    The first ones decide whether anything can be measured.
+    """
     found = []
     try:
         find_driver()
@@ -183,7 +193,10 @@ def has_torch() -> bool:
 
 
 def device_row(case: Case) -> bench.Row:
-    """A case on the device of this machine: the program as it is, and what torch takes for the same."""
+    """A case on the device of this machine.
+
+    The program as it is, and what torch takes for the same.
+    """
     program = lifted(as_program(case.expression))
     arrays = inputs_of(case, program)
     run = compile_program(program, kernels_of(program), "cuda").bind(
@@ -247,7 +260,10 @@ def errors_of(results: dict[str, Any], expected: Any) -> dict[str, float]:
 
 
 def torch_calls(case: Case, program: Program, arrays: Arrays) -> dict[str, Callable[[], Any]]:
-    """torch on the device, in full precision of the types: as it is, with channels last, and compiled."""
+    """torch on the device, in full precision of the types.
+
+    As it is, with channels last, and compiled.
+    """
     import torch
 
     torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = False
@@ -319,7 +335,10 @@ def on_device(
     json_path: Path | None = None,
     cases: Sequence[Callable[[], Case]] = DEVICE_CASES,
 ) -> None:
-    """Measure on the device of this machine, and write the rows with its name; exits with 2 and what is missing where that cannot be."""
+    """Measure on the device of this machine, and write the rows with its name.
+
+    Exits with 2 and what is missing where that cannot be.
+    """
     lacking = missing()
     if lacking:
         print(
@@ -335,7 +354,8 @@ def on_device(
     device, beside = find_driver(), has_torch()
     if not beside:
         print(
-            "torch has no CUDA here, so that there is nothing to compare with: pip install torch, as built for CUDA"
+            "torch has no CUDA here, so that there is nothing to compare with: "
+            "pip install torch, as built for CUDA"
         )
     found = list(measured(cases, only, device_row))
     print(f"\nspeed on {device.name} (sm_{device.sm})\n{bench.table(map(columns, found))}")

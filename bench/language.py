@@ -1,4 +1,6 @@
-"""How long the language takes: substitution, reading, building, the canonical key, evaluation, import; and how large it is.
+"""How long the language takes.
+
+Substitution, reading, building, the canonical key, evaluation, import; and how large it is.
 
 python -m bench.language [--json PATH]
 """

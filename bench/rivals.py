@@ -1,4 +1,7 @@
-"""What libraries make of a case or a torch module: torch in its forms, ONNX Runtime and OpenVINO, weights known ahead for everybody."""
+"""Libraries on a case or a torch module: torch in its forms, ONNX Runtime and OpenVINO.
+
+Weights are constant for all.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +28,7 @@ Call = Callable[[], Any]
 Made = tuple[Call, Callable[[Any], list[Array]]]  # a call, and what makes arrays of what it returns
 Maker = Callable[[], Made]
 Tensors = tuple[Any, ...]
-LONGEST = 160  # characters of a reason
+MAX_REASON_CHARACTERS = 160
 PACKAGES = {"torch": "torch", "onnxruntime": "onnxruntime", "onnx": "onnx", "openvino": "openvino"}
 
 
@@ -42,18 +45,22 @@ def versions() -> dict[str, str]:
 def rivals(
     case: Case, arrays: Arrays, threads: int, without: Sequence[str] = ()
 ) -> Iterator[tuple[str, Call, Callable[[], Array]]]:
-    """Each library's name, its call, and the result of it in the expression's layout; what cannot run a case is left out, and `without`."""
+    """Yield each library's name, its call, and a function of its result in the expression's layout.
+
+    What cannot run a case is left out, and so are the names in `without`.
+    """
     given = case.given(arrays)
     makers: dict[str, Maker] = {"numpy": lambda: _numpy(case, arrays)}
     if find_spec("torch"):
         makers |= of_module(*module_of(case, given), threads)
     if case.onnx:
-        makers["onnxruntime"] = lambda: session(
-            _node(case, given), {n: a for n, a in given.items() if n not in case.weights}, threads
-        )
+        inputs = {name: array for name, array in given.items() if name not in case.weights}
+        makers["onnxruntime"] = lambda: session(_node(case, given), inputs, threads)
     left_out: dict[str, str] = {}
     for name, call, read in running(makers, without, left_out):
-        through = case.result if name != "numpy" else _unchanged
+        through = case.result
+        if name == "numpy":
+            through = _unchanged
         yield name, call, lambda read=read, through=through: through(read()[0])
     for name, reason in left_out.items():
         logging.getLogger("einalg").info("bench: %s does not run %s: %s", name, case.name, reason)
@@ -65,9 +72,10 @@ def running(
     left_out: dict[str, str],
     trying: Callable[[str], Any] = lambda name: None,
 ) -> Iterator[tuple[str, Call, Callable[[], list[Array]]]]:
-    """What can be made and runs once: its name, its call and the results; why the others do not is told in `left_out`.
+    """Yield what can be made and runs once: its name, its call and a function of the results.
 
-    `trying` is told the name before, and none after: some library may never come back.
+    `left_out` gets the reasons of others. `trying` is called with the name before, and with ""
+    after: some library may never come back.
     """
     for name, make in makers.items():
         if name in without or name.split(",")[0] in without:
@@ -85,13 +93,13 @@ def running(
 
 
 def reason(error: BaseException) -> str:
-    """What an error says in its first line, shortened, files without the folders of this machine.
+    """Return the first line of an error, shortened, with files without folders.
 
     >>> reason(ValueError("bad tensor in /usr/lib/torch/nn.py:5"))
     'bad tensor in nn.py:5'
     """
     line = next(iter(str(error).strip().splitlines()), "")
-    return re.sub(r"(?<![\w.])/(?:[^\s/:]+/)+", "", line)[:LONGEST]
+    return re.sub(r"(?<![\w.])/(?:[^\s/:]+/)+", "", line)[:MAX_REASON_CHARACTERS]
 
 
 def of_module(module: Any, inputs: Tensors, threads: int) -> dict[str, Maker]:
@@ -114,10 +122,9 @@ def _unchanged(array: Array) -> Array:
 
 def arrays_of(results: Any) -> list[Array]:
     """One tensor, or several, as arrays."""
-    return [
-        np.asarray(tensor)
-        for tensor in (results if isinstance(results, (list, tuple)) else [results])
-    ]
+    if not isinstance(results, (list, tuple)):
+        results = [results]
+    return [np.asarray(tensor) for tensor in results]
 
 
 def _numpy(case: Case, arrays: Arrays) -> Made:
@@ -203,7 +210,8 @@ def compiled(module: Any, inputs: Tensors) -> Call:
     from torch._inductor import config
 
     config.freezing = True  # in a process of its own
-    torch.compiler.reset()  # modules of one class would meet the limit of recompilations, from which on nothing is compiled
+    # Modules of one class would meet the limit of recompilations, and then not be compiled.
+    torch.compiler.reset()
     call = eager(torch.compile(module), inputs)
     call()  # compiles
     return call

@@ -1,11 +1,12 @@
-"""How soon does the search find the forms that are known for an expression, and what does all of it take?
+"""How soon does the search find the known forms of an expression, and what does it take in all?
 
     python -m bench.search [--case NAME] [--repeats N] [--json PATH]
     python -m bench.search --executor process --workers 2      how it scales
 
-One process and one thread unless an executor is named; every repetition builds its expression anew. The default search goes deeper than
-EinNet's, and ends at so many candidates; `to depth 7` is one that ends when every state within seven moves was expanded. `peer` is EinNet's search
-for the same form, on one core: the states and seconds of its C++, from its public code.
+One process and one thread unless an executor is named; every repetition builds its expression anew.
+The default search goes deeper than EinNet's, and ends at so many candidates; `to depth 7` is one
+that ends when every state within seven moves was expanded. `peer` is EinNet's search for the same
+form, on one core: the states and seconds of its C++, from its public code.
 """
 
 from __future__ import annotations
@@ -38,7 +39,10 @@ def one(example: Example, executor: Any = None, budget: Budget = BUDGET) -> Run:
 
 
 def first(example: Example, form: str, runs: list[Run]) -> tuple[Any, Any]:
-    """The states expanded before a form was found, and the least milliseconds of all runs; "never" where it was not."""
+    """The states expanded before a form was found, and the least milliseconds of all runs.
+
+    "never" where it was not.
+    """
     hits = [
         min((f for f in found if example.forms[form](f)), key=lambda f: f.states, default=None)
         for found, _ in runs
@@ -48,7 +52,10 @@ def first(example: Example, form: str, runs: list[Run]) -> tuple[Any, Any]:
 
 
 def peak(case: Case) -> float:
-    """Megabytes that Python objects take at most during a search: a run of its own, because watching slows it down."""
+    """Megabytes that Python objects take at most during a search.
+
+    A run of its own, because watching slows it down.
+    """
     example = case.real()
     tracemalloc.start()
     try:
@@ -112,7 +119,10 @@ def outcome(run: Run) -> Any:
 
 
 def scaling(names: list[str], kind: str, workers: int, repeats: int) -> Iterator[bench.Row]:
-    """Seconds of a whole search with no executor and with 1, 2, … workers; the results are the same, or this raises."""
+    """Seconds of a whole search with no executor and with 1, 2, … workers.
+
+    The results are the same, or this raises.
+    """
     serial = {name: [one(CASES[name].real()) for _ in range(repeats + 1)][1:] for name in names}
     counts = [n for n in (1, 2, 4, 8, 16, 32, 64) if n < workers] + [workers]
     seconds = {name: {0: min(s.seconds for _, s in runs)} for name, runs in serial.items()}

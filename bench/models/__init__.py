@@ -1,6 +1,9 @@
-"""Networks to optimize and to compare: those of EinNet's evaluation and some more, with random weights of one seed.
+"""Networks to optimize and to compare.
 
-`MODELS[name](batch)` gives a module in evaluation mode and its inputs; `SMALL[name](batch)` the same at sizes for a quick test.
+Those of EinNet's evaluation and some more, with random weights of one seed.
+
+`MODELS[name](batch)` gives a module in evaluation mode and its inputs; `SMALL[name](batch)` the
+same at sizes for a quick test.
 """
 
 from __future__ import annotations

@@ -35,7 +35,7 @@ import bench
 from bench.kernels import THREADS
 from bench.models import MODELS
 from bench.models.measuring import OURS, measured, row
-from bench.rivals import LONGEST, missing, versions
+from bench.rivals import MAX_REASON_CHARACTERS, missing, versions
 from bench.targets import judged_network
 
 PATIENCE, POLL = (
@@ -94,7 +94,11 @@ def parser() -> argparse.ArgumentParser:
 
 
 def in_own_process(key: Key, seconds: float, without: Sequence[str], small: bool) -> dict[str, Any]:
-    """A row; where the process ends before it is there, the row tells that, and which libraries did not come back."""
+    """Return a row, measured in a process of its own.
+
+    Where that ends before the row is there, the row has its status, and the libraries that did not
+    come back.
+    """
     name, batch, threads = key
     options = [
         "--only",
@@ -143,7 +147,10 @@ def in_own_process(key: Key, seconds: float, without: Sequence[str], small: bool
 def watched(
     command: Sequence[str], environment: dict[str, str], trial: Path, patience: float | None = None
 ) -> tuple[int, list[str], str]:
-    """Exit status and lines of a process; and of one that was ended, for it spent `patience` seconds there, what it was trying."""
+    """Exit status and lines of a process.
+
+    And of one that was ended, for it spent `patience` seconds there, what it was trying.
+    """
     with tempfile.TemporaryFile("w+", errors="replace") as said:
         process = subprocess.Popen(command, env=environment, stdout=said, stderr=subprocess.STDOUT)
         hung = ""
@@ -184,7 +191,10 @@ def work(chosen: argparse.Namespace) -> None:
 
 
 def shown(rows: Rows) -> str:
-    """The table, and below it why a library has no figure and what einalg warns of, with the rows where it is so."""
+    """The table, and below it why a library has no figure and what einalg warns of.
+
+    With the rows where it is so.
+    """
     names = [OURS, *sorted({way for found in rows for way in found["ms"]} - {OURS})]
     remarks: dict[str, list[str]] = {}
     for found in rows:
@@ -193,7 +203,7 @@ def shown(rows: Rows) -> str:
             *(f"without {way}: {reason}" for way, reason in more["left out"].items()),
             *more["warnings"],
         ]:
-            remarks.setdefault(remark[:LONGEST], []).append(
+            remarks.setdefault(remark[:MAX_REASON_CHARACTERS], []).append(
                 f"{found['model']} {found['batch']}/{found['threads']}"
             )
     told = (f"{remark} ({', '.join(dict.fromkeys(where))})" for remark, where in remarks.items())
@@ -209,10 +219,12 @@ def _line(found: dict[str, Any], names: Sequence[str]) -> dict[str, Any]:
 
 
 def measured_before(path: Path | None, told: dict[str, Any]) -> dict[Key, dict[str, Any]]:
-    """The rows of a file that were measured in the same way, on such a machine; those that are measured now take their places.
+    """The rows of a file that were measured in the same way, on such a machine.
 
-    Where it is of another machine, or was measured otherwise, it is the kept results that are made anew, or a file that is not to be lost:
-    a message ends the program.
+    Those that are measured now take their places.
+
+    Where it is of another machine, or was measured otherwise, it is the kept results that are made
+    anew, or a file that is not to be lost: a message ends the program.
     """
     if path is None or not path.is_file():
         return {}
@@ -224,7 +236,8 @@ def measured_before(path: Path | None, told: dict[str, Any]) -> dict[Key, dict[s
         return {}
     if other:
         raise SystemExit(
-            f"{path} was measured with other values of: {', '.join(other)}\n  name another file with --json"
+            f"{path} was measured with other values of: {', '.join(other)}\n"
+            "  name another file with --json"
         )
     return {
         (row["model"], row["batch"], row["threads"]): row

@@ -1,4 +1,7 @@
-"""Generators that enlarge noise by transposed convolutions: InfoGAN (Chen et al., 2016) and DCGAN (Radford et al., 2016)."""
+"""Generators that enlarge noise by transposed convolutions.
+
+InfoGAN (Chen et al., 2016) and DCGAN (Radford et al., 2016).
+"""
 
 from __future__ import annotations
 
@@ -26,18 +29,28 @@ def _picture(inputs: int) -> list[nn.Module]:
 
 
 def infogan(batch: int, width: int = 64) -> Model:
-    """Noise and codes, 228 numbers, to a picture of 32x32; the second layer has 448 to 256 channels on 2x2."""
+    """Noise and codes, 228 numbers, to a picture of 32x32.
+
+    The second layer has 448 to 256 channels on 2x2.
+    """
     c = width
     return seeded(
         lambda: nn.Sequential(
-            *_begin(228, 7 * c, 2), *_enlarge(7 * c, 4 * c), *_enlarge(4 * c, 2 * c, norm=False), *_enlarge(2 * c, c, norm=False), *_picture(c)
+            *_begin(228, 7 * c, 2),
+            *_enlarge(7 * c, 4 * c),
+            *_enlarge(4 * c, 2 * c, norm=False),
+            *_enlarge(2 * c, c, norm=False),
+            *_picture(c),
         ),
         (batch, 228, 1, 1),
-    )  # fmt: skip
+    )
 
 
 def dcgan(batch: int, width: int = 64) -> Model:
-    """Noise, 100 numbers, to a picture of 64x64, through 512, 256, 128 and 64 channels on 4x4 to 32x32."""
+    """Return a network from noise, 100 numbers, to a picture of 64x64.
+
+    It goes through 512, 256, 128 and 64 channels on 4x4 to 32x32.
+    """
     c = width
     return seeded(
         lambda: nn.Sequential(

@@ -1,4 +1,7 @@
-"""One network in this process, whose threads its environment says: optimized, beside what libraries make of it, and its error."""
+"""One network in this process: optimized, beside libraries, and its error.
+
+The number of threads is that of the environment.
+"""
 
 from __future__ import annotations
 
@@ -32,6 +35,10 @@ from einalg.language.ir.dtypes import numpy_dtype
 from einalg.language.ir.scope import Scope
 
 OURS = "einalg"
+TOLD_COLUMNS = (
+    *("search s", "again s", "read s", "timed s"),
+    *("layers", "searched", "cached", "peak MB", "failed"),
+)
 SMALL_SECONDS = 0.2  # of runs in turns, of a small network
 
 
@@ -44,13 +51,19 @@ def measured(
     small: bool = False,
     trying: Callable[[str], Any] = lambda way: None,
 ) -> bench.Row:
-    """A row of the table: what failed is told in it; times are milliseconds, the ratio that of the best library to ours.
+    """Return a row of the table, with what failed.
 
-    `trying` is told the name of a library that runs for the first time, and none after.
+    Times are milliseconds, the ratio that of the best library to ours. `trying` is called with the
+    name of a library before it runs for the first time, and with "" after.
     """
     warnings.simplefilter("ignore")
-    module, inputs = (SMALL if small else MODELS)[name](batch)
-    rival = TILED[name](batch)[0] if name in TILED and not small else module
+    models = MODELS
+    if small:
+        models = SMALL
+    module, inputs = models[name](batch)
+    rival = module
+    if name in TILED and not small:
+        rival = TILED[name](batch)[0]
     calls: dict[str, Call] = {}
     results: dict[str, Callable[[], list[Array]]] = {}
     told: dict[str, Any] = {"failed": ""}
@@ -68,33 +81,40 @@ def measured(
     for way, call, result in running(ways(rival, inputs, threads), without, left_out, trying):
         calls[way], results[way] = call, result
     errors = errors_of(results, exact(rival, inputs), left_out)
-    times = alternately(
-        {way: calls[way] for way in errors}, threads, SMALL_SECONDS if small else SECONDS
-    )
-    if told.get("work") and (compiler := find_compiler()):
-        read, size = reading(
-            compiler,
-            int(
-                1e6 * max((kind["weights MB"] for kind in told["work"]["statements"]), default=0.0)
-            ),
-        )
-        limits = alternately({"peak": peak(compiler), "copy": copy(), "read": read}, threads, 0.0)
-        highest, copied = rates(limits, threads)
-        told["work"] |= {
-            "GFLOP/s": highest / 1e9,
-            "GB/s": copied / 1e9,
-            "cache GB/s": size * threads / limits["read"] / 1e9,
-        }
+    time_limit = SECONDS
+    if small:
+        time_limit = SMALL_SECONDS
+    times = alternately({way: calls[way] for way in errors}, threads, time_limit)
+    if told.get("work"):
+        told["work"] |= machine_limits(told["work"]["statements"], threads)
     return row((name, batch, threads), times, errors, told, left_out)
 
 
+def machine_limits(statements: Sequence[bench.Row], threads: int) -> dict[str, float]:
+    """Return the rates of products, of a copy, and of a cache that holds the largest weights."""
+    compiler = find_compiler()
+    if compiler is None:
+        return {}
+    largest = max((kind["weights MB"] for kind in statements), default=0.0)
+    read, size = reading(compiler, int(1e6 * largest))
+    limits = alternately({"peak": peak(compiler), "copy": copy(), "read": read}, threads, 0.0)
+    highest, copied = rates(limits, threads)
+    return {
+        "GFLOP/s": highest / 1e9,
+        "GB/s": copied / 1e9,
+        "cache GB/s": size * threads / limits["read"] / 1e9,
+    }
+
+
 def optimized(module: Any, inputs: tuple[Any, ...], seconds: float) -> tuple[Call, dict[str, Any]]:
-    """A call of the optimized network, and what the optimization took."""
+    """Return a call of the optimized network, and what the optimization took."""
     began = perf_counter()
     network = ea.optimize(module, inputs, seconds=seconds)
     spent = perf_counter() - began
     network(*inputs)
-    layers = [layer for part in network.parts.values() for layer in part.layers]
+    layers: list[Any] = []
+    for part in network.parts.values():
+        layers += part.layers
     told = {
         "failed": "",
         "search s": spent,
@@ -110,42 +130,51 @@ def optimized(module: Any, inputs: tuple[Any, ...], seconds: float) -> tuple[Cal
 
 
 def work(network: ea.Optimized) -> dict[str, Any]:
-    """Operations of the sums as the network is written, the megabytes of its weights, inputs and outputs, and both of its statements.
+    """Return operations and megabytes of a network as it is written, and of its statements.
 
-    These are told by kind, each with the megabytes of weights that it reads and how many there are.
+    The operations are those of sums; the megabytes those of weights, inputs and outputs.
+    Statements are counted by kind, each with the megabytes of weights that it reads.
     """
     programs = [part.before for part in network.parts.values()]
-    kinds = Counter(
-        _kind(scope, network.graph.weights)
-        for program in programs
-        for _, scope in program.statements
-    )
-    statements = [
-        {"count": count, "GFLOP": work / 1e9, "weights MB": held / 1e6}
-        for (work, held), count in kinds.items()
-        if work
-    ]
-    tensors = {name: tensor for program in programs for name, tensor in program.inputs.items()}
-    outputs = [program[name] for program in programs for name in program.outputs]
-    held = sum(prod(t.shape) * numpy_dtype(t.dtype).itemsize for t in (*tensors.values(), *outputs))
+    kinds: Counter[tuple[int, int]] = Counter()
+    tensors: dict[str, Any] = {}
+    outputs: list[Scope] = []
+    for program in programs:
+        kinds.update(_kind(scope, network.graph.weights) for _, scope in program.statements)
+        tensors |= program.inputs
+        outputs += [program[name] for name in program.outputs]
+    statements: list[dict[str, Any]] = []
+    for (operations, weight_bytes), count in kinds.items():
+        if operations:
+            kind = {"GFLOP": operations / 1e9, "weights MB": weight_bytes / 1e6}
+            statements.append({"count": count, **kind})
     return {
         "GFLOP": sum(map(arithmetic, programs)) / 1e9,
-        "MB": held / 1e6,
+        "MB": sum(map(_bytes, (*tensors.values(), *outputs))) / 1e6,
         "statements": statements,
     }
 
 
+def _bytes(tensor: Any) -> int:
+    return prod(tensor.shape) * numpy_dtype(tensor.dtype).itemsize
+
+
 def _kind(scope: Scope, weights: Collection[str]) -> tuple[int, int]:
-    """Operations of the sums of a statement, and the bytes of the weights that it reads."""
-    read = (tensor for name, tensor in scope.tensors.items() if name in weights)
-    return arithmetic_of(scope), sum(
-        prod(tensor.shape) * numpy_dtype(tensor.dtype).itemsize for tensor in read
-    )
+    """Return operations of the sums of a statement, and the bytes of the weights that it reads."""
+    read = [tensor for name, tensor in scope.tensors.items() if name in weights]
+    return arithmetic_of(scope), sum(map(_bytes, read))
 
 
 def again(name: str, batch: int, seconds: float) -> dict[str, float]:
-    """What `reoptimized` tells in a fresh process, which finds what this one kept on disk; raises `RuntimeError` where it ends without that."""
-    script = f"import json; from bench.models import measuring; print(json.dumps(measuring.reoptimized({name!r}, {batch}, {seconds})))"
+    """Return what `reoptimized` returns in a fresh process, with the cache of this one.
+
+    Raises `RuntimeError` where the process ends without that.
+    """
+    arguments = f"{name!r}, {batch}, {seconds}"
+    script = (
+        "import json; from bench.models import measuring; "
+        f"print(json.dumps(measuring.reoptimized({arguments})))"
+    )
     ended = subprocess.run(
         [sys.executable, "-W", "ignore", "-c", script],
         capture_output=True,
@@ -153,14 +182,17 @@ def again(name: str, batch: int, seconds: float) -> dict[str, float]:
         errors="replace",
     )
     if ended.returncode:
-        raise RuntimeError(
-            f"ended with {ended.returncode}: {(ended.stderr.strip().splitlines() or ['nothing is told'])[-1]}"
-        )
+        lines = ended.stderr.strip().splitlines() or ["nothing is told"]
+        raise RuntimeError(f"ended with {ended.returncode}: {lines[-1]}")
     return json.loads(ended.stdout.splitlines()[-1])
 
 
 def reoptimized(name: str, batch: int, seconds: float) -> dict[str, float]:
-    """The seconds of an optimization; of these, those in which the model is read, by torch.export for most, and those in which calls are timed."""
+    """Return the seconds of an optimization.
+
+    Of these, `read s` are those in which the model is read, by torch.export for most, and `timed s`
+    those in which calls are timed.
+    """
     module, inputs = MODELS[name](batch)
     told = {"again s": 0.0, "read s": 0.0, "timed s": 0.0}
 
@@ -182,8 +214,10 @@ def reoptimized(name: str, batch: int, seconds: float) -> dict[str, float]:
 
 
 def peak_megabytes() -> float:
-    """The most memory that this process has had until now."""
-    unit = 1 if sys.platform == "darwin" else 1024
+    """Return the most memory that this process has had until now."""
+    unit = 1024
+    if sys.platform == "darwin":
+        unit = 1
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit / 1e6
 
 
@@ -195,7 +229,7 @@ def ways(module: Any, inputs: tuple[Any, ...], threads: int) -> dict[str, Maker]
 
 
 def exact(module: Any, inputs: tuple[Any, ...]) -> list[Array]:
-    """The network's results in double precision, one example after the other so that memory suffices."""
+    """Return the results in double precision, example by example so that memory suffices."""
     double = deepcopy(module).double()
     with torch.inference_mode():
         rows = [arrays_of(double(*parts)) for parts in zip(*(x.double().split(1) for x in inputs))]
@@ -205,7 +239,10 @@ def exact(module: Any, inputs: tuple[Any, ...]) -> list[Array]:
 def errors_of(
     results: dict[str, Callable[[], list[Array]]], expected: list[Array], left_out: dict[str, str]
 ) -> dict[str, float]:
-    """The largest deviation of each way, relative to the largest element of that result; a way that fails now is left out."""
+    """Return the largest deviation of each library, relative to the largest element.
+
+    One that fails now is left out.
+    """
     errors: dict[str, float] = {}
     for way, result in results.items():
         try:
@@ -218,7 +255,7 @@ def errors_of(
 
 
 def relative(found: Array, wanted: Array) -> float:
-    """`inf` for other shapes.
+    """Return the largest deviation, relative to the largest element; `inf` for other shapes.
 
     >>> relative(np.array([1.0, 3.0]), np.array([1.0, 4.0])), relative(np.ones(2), np.ones(3))
     (0.25, inf)
@@ -238,36 +275,23 @@ def row(
     told: dict[str, Any],
     left_out: dict[str, str],
 ) -> dict[str, Any]:
-    """What is shown, and under `more` what explains it. A library with other values does not count; where ours has them, there is no ratio."""
+    """Return the columns of a table, with details under `more`.
+
+    A library with other values does not count; where ours has them, there is no ratio.
+    """
     milliseconds = {way: seconds * 1e3 for way, seconds in times.items()}
-    others = {
-        way: spent for way, spent in milliseconds.items() if way != OURS and errors[way] < WRONG
-    }  # not of NaN either
-    best = min(others, key=lambda way: others[way], default="")
+    others = [way for way in times if way != OURS and errors[way] < WRONG]  # not of NaN either
+    best = min(others, key=lambda way: times[way], default="")
     if not told["failed"] and OURS in left_out:
         told["failed"] = left_out.pop(OURS)
     if OURS in errors and not errors[OURS] < WRONG:
         told["failed"] = f"other values: error {errors[OURS]:.1e}"
-    counts = best and OURS in milliseconds and not told["failed"]
+    ratio: float | str = ""
+    if best and OURS in times and not told["failed"]:
+        ratio = milliseconds[best] / milliseconds[OURS]
     shown = dict(zip(("model", "batch", "threads"), key)) | {"ms": milliseconds, "best": best}
-    shown |= {
-        "ratio": others[best] / milliseconds[OURS] if counts else "",
-        "error": errors.get(OURS, ""),
-    }
-    shown |= {
-        name: told.get(name, "")
-        for name in (
-            "search s",
-            "again s",
-            "read s",
-            "timed s",
-            "layers",
-            "searched",
-            "cached",
-            "peak MB",
-            "failed",
-        )
-    }
+    shown |= {"ratio": ratio, "error": errors.get(OURS, "")}
+    shown |= {name: told.get(name, "") for name in TOLD_COLUMNS}
     rest = {
         "programs ms": told.get("programs ms", []),
         "opaque": told.get("opaque", []),

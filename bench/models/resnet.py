@@ -74,7 +74,10 @@ def stages(blocks: tuple[int, ...], bottleneck: bool) -> list[nn.Sequential]:
 
 
 class ResNet18(nn.Module):
-    """Two basic blocks a stage: 64, 128, 256 and 512 channels, at 224x224 on 56, 28, 14 and 7 rows."""
+    """Two basic blocks a stage.
+
+    64, 128, 256 and 512 channels, at 224x224 on 56, 28, 14 and 7 rows.
+    """
 
     def __init__(self, classes: int = 1000):
         super().__init__()

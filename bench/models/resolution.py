@@ -12,7 +12,10 @@ def _convolution(inputs: int, outputs: int, kernel: int) -> list[nn.Module]:
 
 
 def fsrcnn(batch: int, size: int = 32, scale: int = 4) -> Model:
-    """FSRCNN(56, 12, 4): 32x32 to 128x128; the last layer has 9x9 taps at stride 4, 56 channels to 1."""
+    """FSRCNN(56, 12, 4).
+
+    32x32 to 128x128; the last layer has 9x9 taps at stride 4, 56 channels to 1.
+    """
     detail, shrunk, depth = 56, 12, 4
     return seeded(
         lambda: nn.Sequential(
@@ -27,7 +30,10 @@ def fsrcnn(batch: int, size: int = 32, scale: int = 4) -> Model:
 
 
 def srcnn(batch: int, size: int = 224) -> Model:
-    """SRCNN 9-5-5: the picture is enlarged before; the last layer has 5x5 taps, 32 channels to 1, on 224x224."""
+    """SRCNN 9-5-5: the picture is enlarged before.
+
+    The last layer has 5x5 taps, 32 channels to 1, on 224x224.
+    """
     return seeded(
         lambda: nn.Sequential(
             nn.Conv2d(1, 64, 9, padding=4),

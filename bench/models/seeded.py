@@ -13,7 +13,10 @@ SEED = 2023
 
 
 def seeded(module: Callable[[], nn.Module], *shapes: Sequence[int]) -> Model:
-    """`module()` in evaluation mode, and inputs of the given shapes; batch norms get statistics that are not 0 and 1."""
+    """`module()` in evaluation mode, and inputs of the given shapes.
+
+    Batch norms get statistics that are not 0 and 1.
+    """
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(SEED)
         made = module().eval().requires_grad_(False)

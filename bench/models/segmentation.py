@@ -1,4 +1,7 @@
-"""Dense prediction: the back end of CSRNet (Li et al., 2018) and the Global Convolutional Network (Peng et al., 2017)."""
+"""Dense prediction.
+
+The back end of CSRNet (Li et al., 2018) and the Global Convolutional Network (Peng et al., 2017).
+"""
 
 from __future__ import annotations
 
@@ -11,7 +14,10 @@ from bench.models.seeded import Model, seeded
 
 
 def csrnet(batch: int, size: int = 14, width: int = 64) -> Model:
-    """The dilated back end on features of a VGG-16: 3x3 taps, dilation 2, 512 channels thrice, then 256, 128, 64, and 1x1 to a map."""
+    """The dilated back end on features of a VGG-16.
+
+    3x3 taps, dilation 2, 512 channels thrice, then 256, 128, 64, and 1x1 to a map.
+    """
     channels = [8 * width, 8 * width, 8 * width, 8 * width, 4 * width, 2 * width, width]
     layers = [[nn.Conv2d, nn.ReLU] for _ in channels[1:]]
 
@@ -66,7 +72,10 @@ def _doubled(x: torch.Tensor) -> torch.Tensor:
 
 
 class GCN(nn.Module):
-    """A ResNet-50 with a global convolution and a refinement on every stage, joined from coarse to fine."""
+    """A ResNet-50 with a global convolution and a refinement on every stage.
+
+    They are joined from coarse to fine.
+    """
 
     def __init__(self, classes: int = 21, kernel: int = 11, blocks: tuple[int, ...] = (3, 4, 6, 3)):
         super().__init__()
@@ -97,5 +106,8 @@ class GCN(nn.Module):
 
 
 def gcn(batch: int, size: int = 224, blocks: tuple[int, ...] = (3, 4, 6, 3)) -> Model:
-    """At 224x224 the coarsest features are 2048 channels on 7x7, read by 11x1 taps for 21 classes."""
+    """Return a Global Convolutional Network for 21 classes.
+
+    At 224x224 the coarsest features are 2048 channels on 7x7, read by 11x1 taps.
+    """
     return seeded(lambda: GCN(blocks=blocks), (batch, 3, size, size))

@@ -1,4 +1,7 @@
-"""Models of sequences and features: banded attention (Longformer), a BERT layer, an LSTM, a mixture of experts."""
+"""Models of sequences and features.
+
+Banded attention (Longformer), a BERT layer, an LSTM, a mixture of experts.
+"""
 
 from __future__ import annotations
 
@@ -12,16 +15,22 @@ from bench.models.seeded import Model, seeded
 
 
 def banded(keys: torch.Tensor, width: int, dilation: int) -> torch.Tensor:
-    """The rows that every position sees, as a view: `(B, M, D)` gives `(B, M, D, 2·width + 1)`, zeros outside."""
+    """The rows that every position sees, as a view.
+
+    `(B, M, D)` gives `(B, M, D, 2·width + 1)`, zeros outside.
+    """
     reach = width * dilation
     around = pad(keys, (0, 0, reach, reach))
     return around.unfold(1, 2 * reach + 1, 1)[..., ::dilation]
 
 
 class BandedAttention(nn.Module):
-    """Sliding-window attention as its definition says: position `i` sees `i + dilation·(w - width)`, where that exists.
+    """Sliding-window attention as its definition says.
 
-    Torch gathers the windows in memory; `TiledAttention` is what computes the same in torch at full size.
+    Position `i` sees `i + dilation·(w - width)`, where that exists.
+
+    Torch gathers the windows in memory; `TiledAttention` is what computes the same in torch at full
+    size.
     """
 
     hidden: torch.Tensor  # added to the scores: -inf where a position does not exist
@@ -46,7 +55,10 @@ class BandedAttention(nn.Module):
 
 
 class TiledAttention(BandedAttention):
-    """The same by blocks of `width` rows against the three blocks that they can see, with each class of positions modulo the dilation apart."""
+    """The same by blocks of `width` rows against the three blocks that they can see.
+
+    With each class of positions modulo the dilation apart.
+    """
 
     def forward(self, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> torch.Tensor:
         batch, rows, depth = q.shape
@@ -113,14 +125,20 @@ def longformer(
     width: int = 256,
     tiled: bool = False,
 ) -> Model:
-    """The attention of a Longformer layer (Beltagy et al., 2020): batch times heads sequences, `width` positions on either side."""
+    """The attention of a Longformer layer (Beltagy et al., 2020).
+
+    Batch times heads sequences, `width` positions on either side.
+    """
     return _attention(
         batch, rows, heads, depth, width, dilation, TiledAttention if tiled else BandedAttention
     )
 
 
 class Bert(nn.Module):
-    """A layer of BERT (Devlin et al., 2019): attention and two linear layers, each with a residual and a layer norm."""
+    """A layer of BERT (Devlin et al., 2019).
+
+    Attention and two linear layers, each with a residual and a layer norm.
+    """
 
     def __init__(self, hidden: int = 768, heads: int = 12, inner: int = 3072):
         super().__init__()
@@ -189,7 +207,10 @@ class MixtureOfExperts(nn.Module):
 
 
 def mmoe(batch: int, features: int = 499) -> Model:
-    """The census income model: 499 features, 8 experts of 4 units, 2 tasks with towers of 8 units and 2 classes."""
+    """The census income model.
+
+    499 features, 8 experts of 4 units, 2 tasks with towers of 8 units and 2 classes.
+    """
     return seeded(
         lambda: MixtureOfExperts(features, experts=8, units=4, tasks=2, hidden=8, classes=2),
         (batch, features),
