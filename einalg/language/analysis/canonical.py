@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import chain
 from typing import Any
 
 import sympy
@@ -143,8 +142,7 @@ class _Keys:
         fills: list[InternedTuple] = []
         reach: list[tuple[int, ...]] = []
         for padded in _views(view):
-            pairs: Any = padded.amounts
-            amounts = tuple(chain.from_iterable(pairs[axis] for axis in axes))
+            amounts = _amounts(padded, axes)
             fill = self.body(padded.fill, {}, 0)
             if fills and fills[-1] == fill:
                 reach[-1] = tuple(map(operator.add, reach[-1], amounts))
@@ -318,6 +316,14 @@ def _views(view: Any) -> list[Padded]:
         views.append(view)
         view = view.base
     return views[::-1]
+
+
+def _amounts(view: Padded, axes: Iterable[int]) -> tuple[int, ...]:
+    """Return how far a padding reaches before and after each of some axes, e.g. `(1, 1, 0, 2)`."""
+    amounts: list[int] = []
+    for axis in axes:
+        amounts += view.amounts[axis]
+    return tuple(amounts)
 
 
 def _tensor(tensor: Tensor) -> tuple[Any, ...]:

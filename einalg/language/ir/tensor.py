@@ -243,6 +243,9 @@ class Padded(Node, Indexable, Basic):
 
     __slots__ = ("base", "amounts", "fill")
     _fields = ("base", "amounts", "fill")
+    base: Any
+    amounts: tuple[tuple[int, int], ...]
+    fill: Any
     is_view = True
 
     def __new__(cls, base: Any, amounts: Iterable[Any], fill: Any = 0) -> Padded:
