@@ -1,7 +1,7 @@
-"""Code generation: programs with matched operators become kernels in C, CUDA and ONNX, and run.
+"""Code generation: programs with matched operators become kernels, and run.
 
 A statement is lowered to the loop IR (`lowering`), or written as one of the kernels with a shape of
-their own (`kernels`); `targets` print the IR, `libraries` bind operators that exist already, `tuning`
-and `measure` choose, `program` puts calls together and `runtime` makes them. Imports `einalg` and
-never `derive`.
+their own (`kernels`). `targets` print the IR as C, CUDA and ONNX, `libraries` bind operators that
+exist already, `tuning` and `measure` choose, `program` puts calls together, and `runtime` makes
+them. Imports `einalg` and never `derive`.
 """

@@ -1,9 +1,12 @@
-"""einalg: tensor programs rewritten as mathematics, proven equal, and run fast (after EinNet, OSDI'23).
+"""einalg: tensor programs rewritten as mathematics, proven equal, and run fast (after EinNet,
+OSDI'23).
 
 Everything is imported on first use, so that `import einalg` costs nothing:
 
 >>> import einalg as ea
->>> conv = ea.parse("O[n,h,w,f] += A.pad(0,1,1,0)[n,h+r-1,w+s-1,c] * K[r,s,f,c]", A=(1,8,8,4), K=(3,3,5,4))
+>>> conv = ea.parse(
+...     "O[n,h,w,f] += A.pad(0,1,1,0)[n,h+r-1,w+s-1,c] * K[r,s,f,c]", A=(1,8,8,4), K=(3,3,5,4)
+... )
 >>> conv.shape
 (1, 8, 8, 5)
 """
@@ -21,7 +24,8 @@ _HOME = {
     "einalg.language.index.remainder": "Mod",
     "einalg.language.notation.einsum": "einsum",
     "einalg.language.notation.parser": "parse",
-    "einalg.errors": "CodegenError DeviceError EinalgError MatchError NotationError RangeError RecordError RuleError ShapeError UseError",
+    "einalg.errors": "CodegenError DeviceError EinalgError MatchError NotationError "
+    "RangeError RecordError RuleError ShapeError UseError",
     "einalg.language.ir.program": "Program",
     "einalg.language.ir.body": "Reduce",
     "einalg.language.ir.scope": "Scope",

@@ -10,7 +10,8 @@ Error = TypeVar("Error", bound="EinalgError")
 class EinalgError(Exception):
     """Base of all errors that einalg raises on purpose.
 
-    `about` is the index, the access, or the access and axis in question; `placed` says that the message shows where that is.
+    `about` is the index, the access, or the access and axis in question; `placed` says that the
+    message shows where that is.
 
     >>> import einalg as ea
     >>> try:
@@ -82,7 +83,8 @@ class ShapeError(RangeError):
     >>> import einalg as ea
     >>> ea.ops.matmul(ea.tensor("A", (4, 5)), ea.tensor("B", (6, 7)))
     Traceback (most recent call last):
-    einalg.errors.ShapeError: matmul: the summed axis of B has size 6, but the summed axis of A has size 5
+    einalg.errors.ShapeError: matmul: the summed axis of B has size 6, but the summed axis of A has
+    size 5
       make the two equal
     """
 
@@ -99,7 +101,8 @@ class RuleError(EinalgError):
 
 
 class MatchError(EinalgError):
-    """An expression does not match the operator that was asked for, or there is no such operator to match.
+    """An expression does not match the operator that was asked for, or there is no such operator to
+    match.
 
     >>> import einalg as ea
     >>> try:
@@ -151,7 +154,8 @@ LONGEST, AROUND = (
 
 
 def underline(text: str, column: int, width: int = 1, line: int = 1) -> str:
-    """Return `text`'s line number `line` with carets under `width` columns from `column` (0-based); of a long line, what is around these.
+    """Return `text`'s line number `line` with carets under `width` columns from `column` (0-based);
+    of a long line, what is around these.
 
     >>> print(underline("O[n] += Z[n]", 8))
     O[n] += Z[n]

@@ -14,11 +14,12 @@ from einalg.language.ir.tensor import Constant, Tensor
 WIDTH = 120
 
 
-def written(start: Program, moves: Iterable[Move]) -> str:
+def python_script(start: Program, moves: Iterable[Move]) -> str:
     """Return the script: tensors, expression, one `s.apply` a move, and a proof.
 
     >>> import einalg as ea
-    >>> print(written(ea.Program([("O", ea.parse("O[i] += A[i,k]*B[k]", A=(4, 5), B=(5,)))]), ()))
+    >>> product = ea.parse("O[i] += A[i,k]*B[k]", A=(4, 5), B=(5,))
+    >>> print(python_script(ea.Program([("O", product)]), ()))
     import einalg as ea
     <BLANKLINE>
     A = ea.tensor("A", (4, 5), "f32", "input")

@@ -1,6 +1,7 @@
 """Tools for property-based tests of expressions and rules: ours, and a user's own (design §1, §6).
 
-`strategies` makes random expressions for hypothesis; `check_rule` tries a rule on them. Both are imported on first use, so that
+`strategies` makes random expressions for hypothesis; `check_rule` tries a rule on them. Both are
+imported on first use, so that
 nothing here needs hypothesis before it is used.
 
 >>> import einalg as ea

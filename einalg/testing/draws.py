@@ -1,4 +1,6 @@
-"""What hypothesis decides, as plain questions; and ranges, index forms and conditions made of the answers."""
+"""What hypothesis decides, as plain questions; and ranges, index forms and conditions made of the
+answers.
+"""
 
 from __future__ import annotations
 
@@ -119,7 +121,9 @@ def draw_iterators(
 
 
 def draw_form(choices: Draws, indices: Sequence[Index], options: Options) -> Affine:
-    """A subscript: a bare index, a window `i + j`, a strided and dilated sum, a quotient, or a constant."""
+    """A subscript: a bare index, a window `i + j`, a strided and dilated sum, a quotient, or a
+    constant.
+    """
     if not indices:
         return affine(choices.integer(0, 2))
     kinds = [

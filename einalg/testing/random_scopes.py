@@ -1,4 +1,6 @@
-"""Random scopes and programs: reads first, then tensors and paddings of the sizes that the reads need."""
+"""Random scopes and programs: reads first, then tensors and paddings of the sizes that the reads
+need.
+"""
 
 from __future__ import annotations
 
@@ -35,7 +37,9 @@ Pads = tuple[int, int]
 
 @dataclass
 class _Expression:
-    """What can be read so far: tensors, statements and inner scopes; `gaps` are those that have no value at some points."""
+    """What can be read so far: tensors, statements and inner scopes; `gaps` are those that have no
+    value at some points.
+    """
 
     choices: Draws
     tensors: list[Any] = field(default_factory=list)
@@ -91,7 +95,9 @@ class _Body:
         self.choices = expression.choices
 
     def body(self, domain: Domain, reads: int, reduced: bool = False) -> Any:
-        """A polynomial of about so many reads, with reductions in any place; one right inside another is rarer."""
+        """A polynomial of about so many reads, with reductions in any place; one right inside
+        another is rarer.
+        """
         if self.may_reduce(domain) and self.choices.one_of(
             (False, False, False, True) if reduced else (False, True)
         ):
@@ -153,7 +159,9 @@ class _Body:
         )
 
     def pooling(self, domain: Domain) -> Any:
-        """The largest or smallest of a window, padded by what never is; as nothing is computed from it, it may be infinite."""
+        """The largest or smallest of a window, padded by what never is; as nothing is computed from
+        it, it may be infinite.
+        """
         op, fill = self.choices.one_of((("Max", -sympy.oo), ("Min", sympy.oo)))
         own = self.iterators(domain, self.options.max_points)
         access = self.read(domain.extended(own))
@@ -253,7 +261,9 @@ class _Body:
         return tensor, fitted
 
     def new_axis(self, form: Affine, low: int, high: int) -> tuple[Affine, int, Pads]:
-        """A subscript that starts at 0, later, or in the padding; with the size of its axis and its padding."""
+        """A subscript that starts at 0, later, or in the padding; with the size of its axis and its
+        padding.
+        """
         extent = high - low + 1
         if self.options.padding and self.choices.chance(3):
             before = self.choices.integer(0, min(2, extent - 1))
@@ -277,7 +287,9 @@ class _Body:
         return form, (max(0, axis[0] - low), max(0, high + 1 - axis[1]))
 
     def padded(self, base: Any, pads: Sequence[Pads]) -> Any:
-        """The base, or a view with that padding, at times in several steps of different fills, some of no elements."""
+        """The base, or a view with that padding, at times in several steps of different fills, some
+        of no elements.
+        """
         if not any(map(any, pads)) and base not in self.expression.gaps:
             return base
         count = self.choices.one_of((1, 1, 1, 1, 1, 2, 2, 3, 4)) if self.options.padding else 1

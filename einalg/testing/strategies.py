@@ -1,7 +1,9 @@
 """Hypothesis strategies for random valid expressions and for arrays to evaluate them on.
 
-Every expression is well-formed by construction: subscripts are drawn first, and tensors and paddings are then sized so that
-every read fits. Integer arrays keep the reference evaluator exact. Simpler values come first everywhere, so that a failing
+Every expression is well-formed by construction: subscripts are drawn first, and tensors and
+paddings are then sized so that
+every read fits. Integer arrays keep the reference evaluator exact. Simpler values come first
+everywhere, so that a failing
 example shrinks towards few indices, small ranges from 0 and bare subscripts.
 """
 
@@ -24,7 +26,9 @@ if TYPE_CHECKING:
 
 
 def _composite(make: Callable[[Draws], Any]) -> Any:
-    """The strategy of everything that `make` returns; ImportError where hypothesis is not installed."""
+    """The strategy of everything that `make` returns; ImportError where hypothesis is not
+    installed.
+    """
     try:
         import hypothesis.strategies as st
     except ImportError:
@@ -35,21 +39,25 @@ def _composite(make: Callable[[Draws], Any]) -> Any:
 
 
 def ranges(max_extent: int = 7, empty: bool = False) -> SearchStrategy[tuple[int, int]]:
-    """Half-open ranges `(low, high)` of 1 (with `empty`: 0) to `max_extent` elements, from 0 or nearby, also negative."""
+    """Half-open ranges `(low, high)` of 1 (with `empty`: 0) to `max_extent` elements, from 0 or
+    nearby, also negative.
+    """
     return _composite(lambda choices: draw_range(choices, max_extent, 0 if empty else 1))
 
 
 def affine_forms(
     indices: Iterable[Index], quotients: bool = True, strides: bool = True
 ) -> SearchStrategy[Affine]:
-    """Quasi-affine forms of `indices`; `//` and `%` with `quotients`, coefficients other than 1 and -1 with `strides`."""
+    """Quasi-affine forms of `indices`; `//` and `%` with `quotients`, coefficients other than 1 and
+    -1 with `strides`.
+    """
     given = tuple(indices)
     return _composite(
         lambda choices: draw_form(choices, given, Options(quotients=quotients, strides=strides))
     )
 
 
-def scopes(
+def scopes(  # noqa: PLR0913, PLR0917 - each option is about one thing
     max_indices: int = 4,
     nested: bool = True,
     quotients: bool = True,
@@ -64,9 +72,12 @@ def scopes(
 ) -> SearchStrategy[Scope]:
     """Scopes with 1 to `max_indices` indices in `L` and its reductions together.
 
-    `nested` allows inner scopes, `quotients` `//` and `%` in subscripts and conditions, `padding` reads outside a box,
-    `strides` coefficients other than 1 and -1, `where` cut domains, `functions` Max, Min, Abs, powers and Piecewise of elements,
-    `truths` scopes of comparisons, which others read as numbers, or to choose by. `max_points` bounds the points of the domain of `L` and
+    `nested` allows inner scopes, `quotients` `//` and `%` in subscripts and conditions, `padding`
+    reads outside a box,
+    `strides` coefficients other than 1 and -1, `where` cut domains, `functions` Max, Min, Abs,
+    powers and Piecewise of elements,
+    `truths` scopes of comparisons, which others read as numbers, or to choose by. `max_points`
+    bounds the points of the domain of `L` and
     of all its reductions together. `dtypes` are those of tensors.
 
     >>> strategy = scopes(max_indices=2, where=False)
@@ -88,7 +99,9 @@ def scopes(
 
 
 def programs(max_statements: int = 3, **options: Any) -> SearchStrategy[Program]:
-    """Programs of 1 to `max_statements` statements that may read each other; `options` are those of `scopes`."""
+    """Programs of 1 to `max_statements` statements that may read each other; `options` are those of
+    `scopes`.
+    """
     chosen = Options(**options)
     return _composite(lambda choices: draw_program(choices, chosen, max_statements))
 
@@ -96,7 +109,9 @@ def programs(max_statements: int = 3, **options: Any) -> SearchStrategy[Program]
 def arrays_for(
     expr: Scope | Program, magnitude: int = 3
 ) -> SearchStrategy[dict[str, np.ndarray[Any, Any]]]:
-    """An integer array for every input that `expr` reads, by name: values from `-magnitude` to `magnitude`, few of them 0."""
+    """An integer array for every input that `expr` reads, by name: values from `-magnitude` to
+    `magnitude`, few of them 0.
+    """
     tensors = as_program(expr).inputs
 
     def make(choices: Draws) -> dict[str, np.ndarray[Any, Any]]:

@@ -17,8 +17,8 @@ import einalg as ea
 from codegen.hardware.cpu import CpuModel
 from codegen.ir.nodes import For, Function, Store, walk
 from codegen.kernels.stencil.kernel import stencil_function
-from codegen.kernels.stencil.tile_choice import choose_tile
 from codegen.kernels.stencil.problem import Phase, StencilAxis, phase_groups, stencils_of, tap_runs
+from codegen.kernels.stencil.tile_choice import choose_tile
 from codegen.kernels.strided_axes import StridedAxis
 from codegen.program import generated_kernels
 from codegen.program.compile import compile_program

@@ -21,8 +21,8 @@ from hypothesis import strategies as st
 
 import einalg as ea
 from codegen import libraries
-from codegen.libraries import torch as torch_library
 from codegen.libraries import library_kernels
+from codegen.libraries import torch as torch_library
 from codegen.libraries.operands import writable
 from codegen.program.compile import compile_program
 from codegen.runtime.protocol import prepared

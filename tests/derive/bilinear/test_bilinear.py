@@ -165,7 +165,9 @@ def test_the_parts_of_two_axes():
     """What is made of weights reads nothing else, and no part has an index that it does not use."""
     made = inlined(winograd(CONV))
     of_weights = [s for s in all_scopes(made) if "K" in s.tensors and "A" not in s.tensors]
-    assert len(of_weights) == 2 and all(t.is_compile_time_constant for s in of_weights for t in s.tensors.values())
+    assert len(of_weights) == 2 and all(
+        t.is_compile_time_constant for s in of_weights for t in s.tensors.values()
+    )
     assert all(
         it.index in s.body.free_symbols
         for s in all_scopes(made)

@@ -8,7 +8,12 @@ import numpy as np
 import pytest
 
 import einalg as ea
-from derive.cost.memory import DEFAULT_MEMORY_BYTES, comparison_fits_in_memory, program_bytes, memory_bytes
+from derive.cost.memory import (
+    DEFAULT_MEMORY_BYTES,
+    comparison_fits_in_memory,
+    memory_bytes,
+    program_bytes,
+)
 from einalg.language.ir.program import as_program
 
 MATMUL = "O[i,j] += A[i,k]*B[k,j]"
@@ -52,7 +57,8 @@ def test_without_memory_candidates_are_estimated(monkeypatch, tmp_path):
 def test_a_candidate_for_which_memory_lacks_is_not_the_best(monkeypatch, tmp_path):
     monkeypatch.setenv("EINALG_CACHE", str(tmp_path))
     monkeypatch.setattr(
-        "derive.results.verification.comparison_fits_in_memory", lambda start, candidate: candidate == start
+        "derive.results.verification.comparison_fits_in_memory",
+        lambda start, candidate: candidate == start,
     )
     found = ea.derive(ea.parse("O[i,j] += A[i,j+k]*K[k]", A=(64, 70), K=(7,)), seconds=5)
     assert not found.best.moves and found.best.measured

@@ -18,7 +18,14 @@ import pytest
 
 import einalg as ea
 from codegen.measure.calibration import identity, rates
-from derive.cost.model import COSTS, MeasuredCostModel, Roofline, calibrated, constant_outputs, total
+from derive.cost.model import (
+    COSTS,
+    MeasuredCostModel,
+    Roofline,
+    calibrated,
+    constant_outputs,
+    total,
+)
 from derive.results.candidates import Candidate
 from derive.results.selection import SELECTION, promising
 from derive.search.best_first import kernels_of

@@ -17,9 +17,9 @@ from derive.matching import (
     distance_to,
     groups,
     match,
-    with_operator_names,
     nearest_templates,
     templates,
+    with_operator_names,
 )
 from derive.matching.arrays import match as arrays
 from derive.search.best_first import kernels_of

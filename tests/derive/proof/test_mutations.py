@@ -100,7 +100,7 @@ EXPRESSIONS: dict[str, tuple[str, str, dict[str, Any]]] = {
     ),
     "band": (
         "O[i:6, w:3] = Sum[k](Q[i,k]*K.pad(2,0)[i+2*(w-1),k])",
-        "Q2[b:2,i:3,k:2] = Q[2*i+b,k]\nK2[b:2,i:3,k:2] = K[2*i+b,k]\nG[b:2,i:3,w:3] = Sum[k](Q2[b,i,k]*K2.pad(0,1,0)[b,i+w-1,k])\nO[i:6,w:3] = G[i%2,i//2,w]",  # noqa: E501
+        "Q2[b:2,i:3,k:2] = Q[2*i+b,k]\nK2[b:2,i:3,k:2] = K[2*i+b,k]\nG[b:2,i:3,w:3] = Sum[k](Q2[b,i,k]*K2.pad(0,1,0)[b,i+w-1,k])\nO[i:6,w:3] = G[i%2,i//2,w]",
         {"Q": (6, 2), "K": (6, 2)},
     ),
     "split": (

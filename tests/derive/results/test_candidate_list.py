@@ -25,7 +25,9 @@ def test_a_line_each() -> None:
     )
     assert lines[0].split() == [head for head in HEADS if head]
     for number, (line, candidate) in enumerate(zip(lines[1:], candidates)):
-        assert line.split()[0] == str(number) and line.endswith("  " + summarize_operators(candidate.operators))
+        assert line.split()[0] == str(number) and line.endswith(
+            "  " + summarize_operators(candidate.operators)
+        )
     assert repr(candidates) == str(candidates) and str(Candidates()) == "no candidate"
 
 

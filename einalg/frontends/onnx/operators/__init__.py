@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from einalg.frontends.onnx.nodes.registry import DEFINITIONS
-from einalg.frontends.onnx.operators.layers import (
+from einalg.frontends.onnx.operators.layers import (  # noqa: F401 - each fills the table
     attention,
     convolution,
     normalization,
@@ -11,7 +11,7 @@ from einalg.frontends.onnx.operators.layers import (
     recurrent,
     resize,
 )
-from einalg.frontends.onnx.operators.math import (
+from einalg.frontends.onnx.operators.math import (  # noqa: F401 - each fills the table
     activations,
     arithmetic,
     elementwise,
@@ -19,7 +19,7 @@ from einalg.frontends.onnx.operators.math import (
     reductions,
     scans,
 )
-from einalg.frontends.onnx.operators.shape import (
+from einalg.frontends.onnx.operators.shape import (  # noqa: F401 - each fills the table
     concatenation,
     constants,
     indexing,

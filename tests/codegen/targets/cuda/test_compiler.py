@@ -126,7 +126,9 @@ def test_large_kernels_fit_into_registers(name: str, record_property: Any) -> No
 def test_machine_code_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     text = cuda_source([lower_cuda("O", ea.parse("O[i] = A[i] + 12345", A=(77,)))])
     first = compile_all(text, ARCHITECTURES[:1])[0]
-    monkeypatch.setattr(cuda_compiler, "run_compiler", lambda *_: pytest.fail("it is compiled again"))
+    monkeypatch.setattr(
+        cuda_compiler, "run_compiler", lambda *_: pytest.fail("it is compiled again")
+    )
     assert compile_all(text, ARCHITECTURES[:1])[0] == first
 
 

@@ -15,10 +15,10 @@ import einalg as ea  # noqa: E402
 from bench.models import MODELS, SMALL, TILED  # noqa: E402
 from bench.models.measuring import arrays_of, exact, relative  # noqa: E402
 from einalg.errors import ShapeError  # noqa: E402
+from einalg.frontends.constant_folding import fold_constants  # noqa: E402
 from einalg.frontends.torch import Model, load_model  # noqa: E402
 from einalg.frontends.torch.capture.export import export_module  # noqa: E402
 from einalg.frontends.torch.capture.recurrent_ops import without_unrolling  # noqa: E402
-from einalg.frontends.constant_folding import fold_constants  # noqa: E402
 from einalg.frontends.torch.nodes.opaque_call import flat_results  # noqa: E402
 from tests.helpers.torch_graphs import same  # noqa: E402
 

@@ -59,7 +59,9 @@ def test_values_of_every_kind(values):
 def test_arrays_and_shapes():
     assert ea.constant("U", np.arange(6).reshape(1, 2, 3)).shape == (1, 2, 3)
     assert ea.constant("U", 3).shape == () and ea.constant("U", []).shape == (0,)
-    assert isinstance(ea.constant("U", [1]), Tensor) and ea.constant("U", [1]).is_compile_time_constant
+    assert (
+        isinstance(ea.constant("U", [1]), Tensor) and ea.constant("U", [1]).is_compile_time_constant
+    )
 
 
 @pytest.mark.parametrize(
