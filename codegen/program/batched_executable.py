@@ -1,7 +1,7 @@
 """Compiled programs of one slice that run for each of many: samples of a batch, say (design §11).
 
-Where all kernels are compiled, a call runs all slices, and each thread takes the next one, with memory of its own for what is between kernels.
-The loops inside are then not shared among threads.
+Where all kernels are compiled, a call runs all slices, and each thread takes the next one, with
+memory of its own for what is between kernels. The loops inside are then not shared among threads.
 """
 
 from __future__ import annotations
@@ -22,11 +22,13 @@ from codegen.targets.c.thread_pool import REGIONS, attached
 from einalg.language.analysis.batching import Slices
 from einalg.language.ir.dtypes import numpy_dtype
 from einalg.language.ir.program import statement_tensor
+from einalg.language.ir.tensor import Tensor
 from einalg.runtime.buffer_pool import BufferPool
 from einalg.runtime.direct_call import AddressFunction, address
 from einalg.runtime.processors import thread_count
 
-# `tables` has a row for each lane: its functions, their buffers, and where in these the memory of a call is written down.
+# `tables` has a row for each lane: its functions, their buffers, and where in these the memory of a
+# call is written down.
 SLICES = """\
 typedef void kernel(void *const *);
 struct lane { kernel *const *kernels; void *const *const *buffers; void **const *places; };
@@ -66,7 +68,9 @@ class BatchedExecutable:
                 self.one.fill(self.slices.of(given, number))
         else:
             self._run_at([address(given[name]) for name in self._order])
-        return results if len(results) > 1 else next(iter(results.values()))
+        if len(results) > 1:
+            return results
+        return next(iter(results.values()))
 
     @property
     def is_generated(self) -> bool:
@@ -76,7 +80,9 @@ class BatchedExecutable:
     @property
     def workspace(self) -> int:
         """The bytes for what is between the kernels, of all slices that run at the same time."""
-        return self.one.workspace * (self._lanes if self.one.is_native else 1)
+        if self.one.is_native:
+            return self.one.workspace * self._lanes
+        return self.one.workspace
 
     @property
     def _lanes(self) -> int:
@@ -104,15 +110,13 @@ class BatchedExecutable:
     @cached_property
     def _function(self) -> Any:
         """What runs all slices; None where a library takes part, or there is no compiler."""
-        compiler = find_compiler() if self.one.is_native else None
-        return (
-            compiler
-            and attached(
-                compiler,
-                compiler.load(REGIONS + SLICES, COMPILE_TIMEOUT_SECONDS),
-                COMPILE_TIMEOUT_SECONDS,
-            ).slices
-        )
+        if not self.one.is_native:
+            return None
+        compiler = find_compiler()
+        if compiler is None:
+            return None
+        library = compiler.load(REGIONS + SLICES, COMPILE_TIMEOUT_SECONDS)
+        return attached(compiler, library, COMPILE_TIMEOUT_SECONDS).slices
 
     @cached_property
     def _order(self) -> list[str]:
@@ -122,18 +126,23 @@ class BatchedExecutable:
         """Run on memory of the caller, in this order."""
         lanes = self._memory.__dict__.get("lanes")
         if lanes is None:
-            whole = [*self._given.values(), *self._made]
-            steps = [
-                size_of(tensor.shape[1:], tensor.dtype) if tensor.name in self.slices.names else 0
-                for tensor in whole
-            ]
+            steps = list(map(self._step_bytes, (*self._given.values(), *self._made)))
             frames = [self.one.frame() for _ in range(self._lanes)]
             lanes = self._memory.lanes = _BatchLanes(self._function, frames, self._order, steps)
         lanes.run(self.slices.count, addresses)
 
+    def _step_bytes(self, tensor: Tensor) -> int:
+        """Return how far a slice of a tensor lies from the next one; 0 where all read the same."""
+        if tensor.name not in self.slices.names:
+            return 0
+        return size_of(tensor.shape[1:], tensor.dtype)
+
 
 class _BatchLanes:
-    """What runs slices in one thread of the program: a frame for each that runs at the same time, and all addresses in place."""
+    """What runs slices in one thread of the program.
+
+    That is a frame for each slice that runs at the same time, with all addresses in place.
+    """
 
     def __init__(
         self,
@@ -145,42 +154,45 @@ class _BatchLanes:
         self._function, self._frames = function, frames
         natives = [native for frame in frames for native in frame.natives]
         self._kernels = len(natives[0].functions)
-        places = [
-            [(number, place) for number, name in enumerate(names) for place in frame.places[name]]
-            for frame in frames
-        ]
-        self._offsets = [(number, offset) for number, (_, _, offset) in places[0]]
-        slots = [
-            _pointers(
-                [ctypes.addressof(block) + position * _POINTER for _, (block, position, _) in row]
-            )
-            for row in places
-        ]
-        rows = [
-            (*map(ctypes.addressof, native.tables), ctypes.addressof(row))
-            for native, row in zip(natives, slots, strict=True)
-        ]
-        self._tables, self._keep = _pointers([entry for row in rows for entry in row]), slots
+        self._offsets: list[tuple[int, int]] = []  # of places: the number of a tensor, and bytes
+        for number, name in enumerate(names):
+            for _, _, offset in frames[0].places[name]:
+                self._offsets.append((number, offset))
+        self._slots = [_slots(frame, names) for frame in frames]
+        rows: list[int] = []
+        for native, slots in zip(natives, self._slots, strict=True):
+            rows += map(ctypes.addressof, (*native.tables, slots))
+        self._tables = _pointers(rows)
         self._first = _pointers([0] * len(self._offsets))
-        self._steps = (ctypes.c_long * len(self._offsets))(
-            *(steps[number] for number, _ in self._offsets)
-        )
+        self._steps = (ctypes.c_long * len(self._offsets))()
+        for place, (number, _) in enumerate(self._offsets):
+            self._steps[place] = steps[number]
 
     def run(self, count: int, addresses: Sequence[int]) -> None:
         for k, (number, offset) in enumerate(self._offsets):
             self._first[k] = addresses[number] + offset
-        arrays = [
-            ctypes.c_void_p(ctypes.addressof(array))
-            for array in (self._tables, self._first, self._steps)
-        ]
-        sizes = [
-            ctypes.c_long(size)
-            for size in (count, len(self._frames), self._kernels, len(self._offsets))
-        ]
-        call_function(self._function, *sizes[:2], arrays[0], *sizes[2:], *arrays[1:])
+        call_function(
+            self._function,
+            ctypes.c_long(count),
+            ctypes.c_long(len(self._frames)),
+            ctypes.c_void_p(ctypes.addressof(self._tables)),
+            ctypes.c_long(self._kernels),
+            ctypes.c_long(len(self._offsets)),
+            ctypes.c_void_p(ctypes.addressof(self._first)),
+            ctypes.c_void_p(ctypes.addressof(self._steps)),
+        )
 
 
 _POINTER = ctypes.sizeof(ctypes.c_void_p)
+
+
+def _slots(frame: CallFrame, names: Sequence[str]) -> ctypes.Array[ctypes.c_void_p]:
+    """Return where the addresses of a call's memory are written down for a frame."""
+    slots: list[int] = []
+    for name in names:
+        for block, position, _ in frame.places[name]:
+            slots.append(ctypes.addressof(block) + position * _POINTER)
+    return _pointers(slots)
 
 
 def _pointers(values: Sequence[int]) -> ctypes.Array[ctypes.c_void_p]:

@@ -1,7 +1,9 @@
-"""Tilings of contractions that were measured: the winners are kept for a machine and a compiler, and travel as JSON (design §10).
+"""Tilings of contractions that were measured (design §10).
 
-The model of `codegen.kernels.contraction.cost_model` ranks; the best few are compiled and timed in turns, and then the neighbours of the best: its blocks
-and steps of depth halved and doubled. A winner is text: the same text gives the same source everywhere.
+The winners are stored for a machine and a compiler, and travel as JSON. The model of
+`codegen.kernels.contraction.cost_model` ranks; the best few are compiled and timed in turns, and
+then the neighbours of the best: its blocks and steps of depth halved and doubled. A winner is text:
+the same text gives the same source everywhere.
 """
 
 from __future__ import annotations
@@ -10,7 +12,7 @@ import json
 import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import MISSING, asdict, dataclass, fields, replace
-from functools import lru_cache
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -43,7 +45,10 @@ Make = Callable[[Contraction, Tiling], KernelFunction]
 
 @dataclass(frozen=True)
 class Winner:
-    """The fastest of some tilings: `order` is the number of its contraction in `orders`; seconds of it and of the model's own."""
+    """The fastest of some tilings, with its seconds and those of the model's own.
+
+    `order` is the number of its contraction in `orders`.
+    """
 
     kernel: str
     machine: str
@@ -62,27 +67,22 @@ class Winner:
         return json.dumps({"schema": SCHEMA, **asdict(self)}, sort_keys=True)
 
     def of(self, contraction: Contraction) -> tuple[Contraction, Tiling] | None:
-        """The contraction in the winner's order with its numbers; None where these do not fit it."""
-        ways = orders(contraction)
-        return (
-            (ways[self.order], self.tiling)
-            if self.order < len(ways) and self.tiling.fits(ways[self.order])
-            else None
-        )
+        """Return the contraction in the winner's order with its tiling; None where it does not fit."""
+        ordered = orders(contraction)
+        if self.order >= len(ordered) or not self.tiling.fits(ordered[self.order]):
+            return None
+        return ordered[self.order], self.tiling
 
 
 def signature(contraction: Contraction) -> str:
-    """A contraction without names: what its loop nest depends on."""
-    operands = [_operand(o) for o in (contraction.left, contraction.right, contraction.target)]
-    groups = [
-        _axes(group)
-        for group in (contraction.batch, contraction.rows, contraction.columns, contraction.depth)
-    ]
-    windows = [
-        [getattr(window, f.name) for f in fields(window) if f.type != "Index"]
-        for window in contraction.windows
-    ]
-    return json.dumps([contraction.dtype, operands, groups, windows])
+    """Return a contraction without names as a text: what its loop nest depends on."""
+    operands = list(map(_operand, (contraction.left, contraction.right, contraction.target)))
+    groups = (contraction.batch, contraction.rows, contraction.columns, contraction.depth)
+    windows: list[list[Any]] = []
+    for window in contraction.windows:
+        numbers = [field.name for field in fields(window) if field.type != "Index"]
+        windows.append([getattr(window, name) for name in numbers])
+    return json.dumps([contraction.dtype, operands, list(map(_axes, groups)), windows])
 
 
 def _operand(operand: StridedOperand) -> list[Any]:
@@ -105,23 +105,30 @@ def this_compiler(compiler: Compiler) -> str:
 
 
 def tuned(contraction: Contraction) -> tuple[Contraction, Tiling] | None:
-    """The order of the operands and the numbers that were fastest here; None where nothing was measured."""
-    compiler = find_compiler() if (cache_folder() / TUNINGS.name).is_dir() else None
+    """Return the order of the operands and the tiling that were fastest here.
+
+    None where nothing was measured.
+    """
+    if not (cache_folder() / TUNINGS.name).is_dir():
+        return None
+    compiler = find_compiler()
     if compiler is None:
         return None
-    winner = _known(
-        text_digest(signature(contraction), this_machine(), this_compiler(compiler)),
-        str(cache_folder()),
-    )
-    return winner.of(contraction) if winner else None
+    key = text_digest(signature(contraction), this_machine(), this_compiler(compiler))
+    winner = _known(key, str(cache_folder()))
+    if winner is None:
+        return None
+    return winner.of(contraction)
 
 
 @lru_cache(maxsize=4096)
 def _known(key: str, folder: str) -> Winner | None:
-    """What the cache in a folder holds; this process asks once."""
+    """Return what the cache in a folder holds; this process asks once."""
     content = TUNINGS.read(key)
+    if not content:
+        return None
     try:
-        return winner_of(json.loads(content)) if content else None
+        return winner_of(json.loads(content))
     except (ValueError, RecordError) as error:
         LOG.warning("einalg: a tuned kernel is left out: %s", error)
         return None
@@ -132,24 +139,34 @@ def winner_of(entry: Any) -> Winner:
     try:
         if entry["schema"] != SCHEMA:
             raise RecordError(
-                f"a tuned kernel has schema {entry['schema']}, not {SCHEMA}\n  tune again with this version"
+                f"a tuned kernel has schema {entry['schema']}, not {SCHEMA}\n"
+                "  tune again with this version"
             )
-        numbers = {
-            f.name: entry["tiling"][f.name]
-            for f in fields(Tiling)
-            if f.default is MISSING or f.name in entry["tiling"]
-        }
-        if not all(type(n) in (int, bool) and n >= 0 for n in numbers.values()):
-            raise ValueError("numbers of a tiling are integers")
-        kernel, machine, compiler = (str(entry[name]) for name in ("kernel", "machine", "compiler"))
-        seconds, model = float(entry["seconds"]), float(entry["model_seconds"])
         return Winner(
-            kernel, machine, compiler, int(entry["order"]), Tiling(**numbers), seconds, model
+            kernel=str(entry["kernel"]),
+            machine=str(entry["machine"]),
+            compiler=str(entry["compiler"]),
+            order=int(entry["order"]),
+            tiling=_tiling(entry["tiling"]),
+            seconds=float(entry["seconds"]),
+            model_seconds=float(entry["model_seconds"]),
         )
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise RecordError(
             f"this is no tuned kernel: {error!r}\n  export the tunings again"
         ) from None
+
+
+def _tiling(row: Any) -> Tiling:
+    """Return a tiling from a JSON value; one of the usual exceptions for anything else."""
+    numbers: dict[str, int] = {}
+    for field in fields(Tiling):
+        if field.default is MISSING or field.name in row:
+            number = row[field.name]
+            if type(number) not in (int, bool) or number < 0:
+                raise ValueError("numbers of a tiling are integers")
+            numbers[field.name] = number
+    return Tiling(**numbers)
 
 
 def tune(
@@ -161,29 +178,32 @@ def tune(
     ahead: Sequence[str] = (),
     count: int = COUNT,
 ) -> Winner:
-    """Measure the tilings that the model ranks best, then the neighbours of the fastest, and keep the winner.
+    """Measure the tilings that the model ranks best, then the neighbours of the fastest.
 
-    `make` compiles a contraction with its numbers; `ahead` names the inputs that are known before a run.
+    The winner is stored. `make` compiles a contraction with its tiling; `ahead` names the inputs
+    that are known before a run.
     """
     buffers = inputs_for(scope)
     buffers[output] = np.empty(scope.shape, numpy_dtype(scope.dtype))
     bench = _Bench(make, buffers, output, {name: buffers[name] for name in ahead})
     first = ranked(contraction)[:count]
     seconds = bench.seconds(first)
-    best = min(seconds, key=lambda n: seconds[n])
-    near = [first[best], *((first[best][0], t) for t in neighbours(*first[best])), first[0]]
-    again = bench.seconds(near)
-    fastest = min(again, key=lambda n: again[n])
-    way, tiling = near[fastest]
-    order = orders(contraction).index(way)
+    ordered, best = first[min(seconds, key=seconds.__getitem__)]
+    near = [(ordered, best)]
+    for tiling in neighbours(ordered, best):
+        near.append((ordered, tiling))
+    near.append(first[0])
+    near_seconds = bench.seconds(near)
+    fastest = min(near_seconds, key=near_seconds.__getitem__)
+    ordered, tiling = near[fastest]
     winner = Winner(
-        signature(contraction),
-        this_machine(),
-        this_compiler(compiler),
-        order,
-        tiling,
-        again[fastest],
-        again[len(near) - 1],
+        kernel=signature(contraction),
+        machine=this_machine(),
+        compiler=this_compiler(compiler),
+        order=orders(contraction).index(ordered),
+        tiling=tiling,
+        seconds=near_seconds[fastest],
+        model_seconds=near_seconds[len(near) - 1],
     )
     TUNINGS.replace(winner.key, winner.text().encode())
     _known.cache_clear()
@@ -191,13 +211,20 @@ def tune(
 
 
 def neighbours(contraction: Contraction, tiling: Tiling) -> Iterator[Tiling]:
-    """Blocks, groups and steps of depth, one of them halved or doubled; steps that threads share, or share no longer."""
+    """Yield tilings with the blocks, groups or steps of depth halved or doubled.
+
+    And one with steps that threads share, or share no longer.
+    """
     for name in ("block", "group", "depth"):
         number = getattr(tiling, name, 0)
-        most = contraction.depth[0].extent if name == "depth" and contraction.depth else 2 * number
-        for other in (number // 2, min(most, 2 * number)):
-            changed = replace(tiling, **{name: other}) if other > 0 else tiling
-            if other not in (0, number) and changed.fits(contraction):
+        doubled = 2 * number
+        if name == "depth" and contraction.depth:
+            doubled = min(contraction.depth[0].extent, doubled)
+        for other in (number // 2, doubled):
+            if other <= 0 or other == number:
+                continue
+            changed = replace(tiling, **{name: other})
+            if changed.fits(contraction):
                 yield changed
     if machine().cores > 1 and Partition(contraction, tiling).steps > 1:
         yield replace(tiling, apart=not tiling.apart)
@@ -212,55 +239,56 @@ class _Bench:
     output: str
     known: Mapping[str, Array]
 
-    def seconds(self, ways: Sequence[tuple[Contraction, Tiling]]) -> dict[int, float]:
-        """The shortest time of each, by its position; one whose values differ from those of the first is left out."""
-        runs: dict[str, KernelFunction] = {}
+    def seconds(self, tilings: Sequence[tuple[Contraction, Tiling]]) -> dict[int, float]:
+        """Return the shortest time of each, by its position.
+
+        One whose values differ from those of the first is left out.
+        """
+        calls: dict[str, Callable[[], None]] = {}
         expected: Array | None = None
-        for number, way in enumerate(ways):
-            run = prepared(self.make(*way), self.known)
+        for number, (contraction, tiling) in enumerate(tilings):
+            run = prepared(self.make(contraction, tiling), self.known)
             run(self.buffers)
-            found = self.buffers[self.output].astype(np.float64)
+            values = self.buffers[self.output].astype(np.float64)
             if expected is None:
-                expected = found
-            if np.abs(found - expected).max(initial=0) <= SAME * np.abs(expected).max(initial=0):
-                runs[str(number)] = run
+                expected = values
+            largest = np.abs(expected).max(initial=0)
+            if np.abs(values - expected).max(initial=0) <= SAME * largest:
+                calls[str(number)] = partial(run, self.buffers)
             else:
-                LOG.warning("einalg: a tiling has other values and is left out: %s", way[1])
-        calls = {name: lambda run=run: run(self.buffers) for name, run in runs.items()}
+                LOG.warning("einalg: a tiling has other values and is left out: %s", tiling)
         policy = replace(MEASURING, seconds_per_alternative=SECONDS / COUNT)
         times = interleaved(calls, policy)
         return {int(name): least(runs) for name, runs in times.items()}
 
 
 def least(times: Sequence[float]) -> float:
-    """The shortest time: what disturbs only adds, and a winner stays."""
+    """Return the shortest time: what disturbs only adds, and a winner stays."""
     return min(times)
 
 
 def exported() -> str:
-    """All winners that the cache holds, as JSON."""
-    contents = (
-        TUNINGS.read(path.stem.partition("-")[0])
-        for path in sorted((cache_folder() / TUNINGS.name).glob("*/*.json"))
-    )
-    winners = {content for content in contents if content}
-    return json.dumps(
-        {"schema": SCHEMA, "kernels": [json.loads(content) for content in sorted(winners)]},
-        indent=1,
-        sort_keys=True,
-    )
+    """Return all winners that the cache holds, as JSON."""
+    winners: set[bytes] = set()
+    for path in (cache_folder() / TUNINGS.name).glob("*/*.json"):
+        content = TUNINGS.read(path.stem.partition("-")[0])
+        if content:
+            winners.add(content)
+    kernels = list(map(json.loads, sorted(winners)))
+    return json.dumps({"schema": SCHEMA, "kernels": kernels}, indent=1, sort_keys=True)
 
 
 def imported(path: Path) -> int:
-    """Put the winners of a file into the cache, each for the machine and compiler it was measured with; how many there are.
+    """Put the winners of a file into the cache, and return how many there are.
 
-    Raises `RecordError`, and changes nothing, for a file that holds anything else.
+    Each counts for the machine and compiler that it was measured with. Raises `RecordError`, and changes nothing, for a file that holds anything else.
     """
     try:
         entries = list(json.loads(path.read_text())["kernels"])
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise RecordError(
-            f"{path} holds no tuned kernels: {error!r}\n  write it with python -m bench.tune --export"
+            f"{path} holds no tuned kernels: {error!r}\n"
+            "  write it with python -m bench.tune --export"
         ) from None
     winners = [winner_of(entry) for entry in entries]
     for winner in winners:
