@@ -24,7 +24,7 @@ from einalg.language.ir.program import Program, as_program
 from einalg.text.wording import counted
 
 
-class Session:
+class DerivationSession:
     """A derivation by hand (EinNet §4); in Jupyter a widget that shows the moves and applies them
     by a click.
 
@@ -96,7 +96,7 @@ class Session:
         self._tell()
         return step
 
-    def follow(self, steps: Iterable[Move] | Candidate) -> Session:
+    def follow(self, steps: Iterable[Move] | Candidate) -> DerivationSession:
         """Apply moves one after the other, or those of a candidate of `search`; none counts where
         one does not apply.
         """
@@ -135,14 +135,14 @@ class Session:
             )
         return choices[move].move
 
-    def undo(self, steps: int = 1) -> Session:
+    def undo(self, steps: int = 1) -> DerivationSession:
         """Take the last steps back."""
         if not 0 < steps <= len(self.history):
             done = counted(len(self.history), "step")
             raise RuleError(f"{steps} steps cannot be taken back: the history has {done}")
         return self.goto(len(self.history) - steps)
 
-    def redo(self) -> Session:
+    def redo(self) -> DerivationSession:
         """Apply again the step that was taken back last."""
         if not self.undone:
             raise RuleError("no step was taken back")
@@ -155,7 +155,7 @@ class Session:
         """
         return [*self.history.steps, *reversed(self.undone)]
 
-    def goto(self, number: int) -> Session:
+    def goto(self, number: int) -> DerivationSession:
         """Go to the program after that many steps of the timeline; 0 is the start."""
         line = self.timeline
         if isinstance(number, bool) or not isinstance(number, int) or not 0 <= number <= len(line):
@@ -225,7 +225,7 @@ class Session:
         self.history.save(path)
 
     @classmethod
-    def load(cls, path: Any, rules: Iterable[Rule] = (), **parts: Any) -> Session:
+    def load(cls, path: Any, rules: Iterable[Rule] = (), **parts: Any) -> DerivationSession:
         """A session that continues a saved history.
 
         Raises `RecordError` where the file is broken.

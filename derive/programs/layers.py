@@ -259,7 +259,9 @@ def _candidate_from_record(program: Program, row: Any, backend: Backend) -> Cand
 
 
 def _number(value: Any) -> float | None:
-    return None if value is None else float(value)
+    if value is None:
+        return None
+    return float(value)
 
 
 def with_layers(

@@ -11,7 +11,7 @@ from math import prod
 import numpy as np
 
 from derive.cost.backend import Backend
-from derive.cost.memory import memory
+from derive.cost.memory import memory_bytes
 from derive.programs.optimize_program import optimize_program
 from derive.programs.optimized import Array, OptimizedNetwork
 from derive.programs.optimized_program import keep_part, known_part, part_key
@@ -84,7 +84,7 @@ def _fitting_memory(graph: Graph) -> Graph:
 def _is_large(program: Program) -> bool:
     """Say whether all results of statements would hardly fit in memory at once."""
     size = sum(REFERENCE_BYTES * prod(scope.shape) for _, scope in program.statements)
-    return size > memory() * MAX_MEMORY_SHARE
+    return size > memory_bytes() * MAX_MEMORY_SHARE
 
 
 def _values(graph: Graph, arrays: Sequence[Array]) -> dict[str, Array]:

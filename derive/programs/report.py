@@ -11,7 +11,7 @@ from functools import cached_property
 from derive.matching import with_operator_names
 from derive.programs.layers import SearchedLayer
 from derive.programs.optimized_program import OptimizedProgram
-from derive.results.candidates import told
+from derive.results.candidates import format_kernels
 from derive.results.costs import Bar
 from derive.rules.inter.lifting_nesting import lifted
 from derive.search.best_first import kernels_of
@@ -77,7 +77,9 @@ class LayerReport:
     def milliseconds(self, cost: LayerCost) -> str:
         """The time of a run, and how many runs there are: `2 × 4.000`."""
         each = f"{cost.seconds / self.runs * 1e3:.3f}"
-        return each if self.runs == 1 else f"{self.runs} × {each}"
+        if self.runs == 1:
+            return each
+        return f"{self.runs} × {each}"
 
 
 @dataclass(frozen=True)
@@ -211,14 +213,12 @@ def _kernels(layer: SearchedLayer) -> tuple[list[str], list[str]]:
 
     Those before are left out where they are the same.
     """
-    before = (
-        told(with_operator_names(kernels_of(lifted(layer.program))))
-        if layer.original is not None
-        else []
-    )
+    before: list[str] = []
+    if layer.original is not None:
+        before = format_kernels(with_operator_names(kernels_of(lifted(layer.program))))
     if layer.candidate is None:
         return before, []
-    after = told(layer.candidate.kernels)
+    after = format_kernels(layer.candidate.kernels)
     return [] if before == after else before, after
 
 
@@ -248,9 +248,10 @@ def _program_lines(program: ProgramReport) -> Iterator[str]:
 
 
 def _layer_lines(layer: LayerReport, longest: float) -> Iterator[str]:
-    times = "once" if layer.runs == 1 else f"{layer.runs} times"
-    weights = f", with {layer.weights}" if layer.weights else ""
-    yield f"{layer.name} ({times}{weights}): {layer.text}"
+    notes = ["once" if layer.runs == 1 else f"{layer.runs} times"]
+    if layer.weights:
+        notes.append(f"with {layer.weights}")
+    yield f"{layer.name} ({', '.join(notes)}): {layer.text}"
     for cost in layer.costs:
         length = round(MAX_BAR_CHARACTERS * cost.seconds / longest) if longest else 0
         time = f"{layer.milliseconds(cost):>12} ms"
@@ -261,8 +262,9 @@ def _layer_lines(layer: LayerReport, longest: float) -> Iterator[str]:
     if replacement is None:
         yield f"  {layer.remark}"
         return
-    became = "; it became" if replacement.statements else ""
-    moves = counted(replacement.moves, "move")
-    yield f"  {moves}, {replacement.verdict}; {replacement.origin}{became}"
+    notes = [f"{counted(replacement.moves, 'move')}, {replacement.verdict}", replacement.origin]
+    if replacement.statements:
+        notes.append("it became")
+    yield f"  {'; '.join(notes)}"
     for statement in replacement.statements:
         yield f"    {statement}"

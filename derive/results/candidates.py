@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from itertools import groupby, islice
 
 from derive.cost.backend import Backend, Runnable
-from derive.cost.model import done_once
+from derive.cost.model import constant_outputs
 from derive.rewriting.moves import Move
 from einalg.errors import CodegenError
 from einalg.language.ir.kernel import Kernel
@@ -69,14 +69,14 @@ class Candidate:
         if self.error is not None:
             parts.append(f"error {self.error:.1e}")
         parts.append(counted(len(self.moves), "move"))
-        return "\n".join([", ".join(parts), *told(self.kernels)])
+        return "\n".join([", ".join(parts), *format_kernels(self.kernels)])
 
     __repr__ = __str__
 
 
-def told(kernels: Sequence[Kernel]) -> list[str]:
+def format_kernels(kernels: Sequence[Kernel]) -> list[str]:
     """Return a line for each kernel, with those marked that run once, when weights are bound."""
-    once = done_once(kernels)
+    once = constant_outputs(kernels)
     lines = []
     for kernel in kernels:
         mark = "  once, from weights" if kernel.output in once else ""
@@ -84,10 +84,10 @@ def told(kernels: Sequence[Kernel]) -> list[str]:
     return lines
 
 
-def shortly(operators: Sequence[str]) -> str:
+def summarize_operators(operators: Sequence[str]) -> str:
     """Return operators in a row, with those counted that follow each other.
 
-    >>> shortly(["eop", "eop", "matmul", "eop"])
+    >>> summarize_operators(["eop", "eop", "matmul", "eop"])
     '2 eop, matmul, eop'
     """
     parts = []
@@ -126,7 +126,7 @@ class Candidates(Listing[Candidate]):
                 c.cost_kind,
                 c.verdict,
                 str(len(c.moves)),
-                shortly(c.operators),
+                summarize_operators(c.operators),
             )
 
     def __str__(self) -> str:

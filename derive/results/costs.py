@@ -107,4 +107,6 @@ def kernel_cost(seconds: float) -> str:
     >>> kernel_cost(0.003), kernel_cost(0.0)
     ('3.000 ms', 'once, from weights')
     """
-    return milliseconds(seconds) if seconds else "once, from weights"
+    if not seconds:
+        return "once, from weights"
+    return milliseconds(seconds)

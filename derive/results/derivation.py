@@ -7,13 +7,13 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from derive.cost.backend import Backend
-from derive.cost.model import CostModel, MeasuredCostModel, Roofline, calibrated, shares
+from derive.cost.model import CostModel, MeasuredCostModel, Roofline, calibrated, seconds_by_kernel
 from derive.matching import why_not, with_operator_names
 from derive.proof import prove
-from derive.results.candidates import Candidate, Candidates, told
+from derive.results.candidates import Candidate, Candidates, format_kernels
 from derive.results.costs import Bar, Costs
 from derive.results.history import History, HistoryStep, indented, replay
-from derive.results.script import written
+from derive.results.script import python_script
 from derive.rewriting.moves import Move, Rule
 from derive.rules import ALL
 from derive.rules.inter.lifting_nesting import lifted
@@ -73,7 +73,7 @@ class SearchResult:
         if best is not original and best.measured == original.measured:
             cost += f"  ({original.cost / best.cost:.1f}x)"
         yield cost
-        yield from told(best.kernels)
+        yield from format_kernels(best.kernels)
         yield f"{counted(len(best.moves), 'move')}, {best.verdict}"
         candidates = counted(len(self.candidates), "candidate")
         if len(self.candidates) <= stats.candidates:
@@ -116,7 +116,7 @@ class SearchResult:
         if str(lifted(self.expression)) != str(candidate.program):
             yield "as kernels"
             yield indented(candidate.program)
-        yield from told(candidate.kernels)
+        yield from format_kernels(candidate.kernels)
         yield f"verdict: {candidate.verdict}"
 
     def plot(self) -> SearchTree:
@@ -155,7 +155,7 @@ class SearchResult:
         model: CostModel = Roofline()
         if candidate.measured and self.backend is not None:
             model = MeasuredCostModel(calibrated(self.backend), self.backend)
-        kernels = zip(map(str, candidate.kernels), shares(model, candidate.kernels))
+        kernels = zip(map(str, candidate.kernels), seconds_by_kernel(model, candidate.kernels))
         return Bar(title, candidate.cost, candidate.measured, tuple(kernels))
 
     def why_not(self, operator: str) -> str:
@@ -170,7 +170,7 @@ class SearchResult:
 
         It makes the expression, and proves the end equal to it.
         """
-        return written(self.expression, self._candidate(candidate).moves)
+        return python_script(self.expression, self._candidate(candidate).moves)
 
     def replay(self, candidate: Candidate | int | None = None) -> Program:
         """Apply the moves of a candidate again, and return the flat program that they give.

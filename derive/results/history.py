@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from derive.results.script import written
+from derive.results.script import python_script
 from derive.rewriting.moves import Move, Rule, apply
 from derive.rules import ALL
 from einalg.errors import RecordError
@@ -102,7 +102,7 @@ class History:
 
     def script(self) -> str:
         """Return Python that makes the start, applies the moves and proves the end equal to it."""
-        return written(self.start, self.moves)
+        return python_script(self.start, self.moves)
 
     @staticmethod
     def load(path: Any, rules: Mapping[str, Rule] = ALL) -> History:

@@ -26,7 +26,7 @@ from derive.search.best_first import (
 from einalg.language.ir.program import Program, as_program
 
 
-def find_derivation(
+def find_derivation(  # noqa: PLR0913, PLR0917 - every option of a search
     expression: Any,
     budget: Budget,
     rules: Iterable[Rule | str] | None,

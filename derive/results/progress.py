@@ -18,7 +18,7 @@ EVERY = 2.0  # seconds between two log lines
 State = tuple[int, int, str]  # how much is done, of how much, and a few words
 
 
-def shown(
+def search_progress(
     progress: Callable[[Any], None] | bool | None, budget: Budget
 ) -> AbstractContextManager[Progress | None]:
     """What a search calls after every state: a function as it is, for True a bar of tqdm, or log
@@ -29,15 +29,15 @@ def shown(
         "derive",
         "state",
         budget.states,
-        lambda stats: (stats.states, budget.states, told(stats)),
+        lambda stats: (stats.states, budget.states, format_stats(stats)),
     )
 
 
-def shown_layers(
+def layer_progress(
     progress: Callable[..., None] | bool | None,
 ) -> AbstractContextManager[Callable[..., None] | None]:
     """What an optimizer calls before each layer, with the layer, its number from 0 and how many
-    there are, as `shown`.
+    there are, as `search_progress`.
     """
     return _shown(
         progress,
@@ -103,10 +103,10 @@ def _logged(unit: str, state: Callable[..., State]) -> Callable[..., None]:
     return tell
 
 
-def told(stats: Stats) -> str:
+def format_stats(stats: Stats) -> str:
     """The statistics in a few words.
 
-    >>> told(Stats(states=3, candidates=1, duplicates=2))
+    >>> format_stats(Stats(states=3, candidates=1, duplicates=2))
     '1 candidate, 2 duplicates'
     """
     return f"{counted(stats.candidates, 'candidate')}, {counted(stats.duplicates, 'duplicate')}"

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from time import perf_counter
 from typing import Any, TypeVar
 
-from derive.cost.model import MeasuredCostModel, each_run, total
+from derive.cost.model import MeasuredCostModel, kernels_of_each_run, total
 from derive.results.candidates import Candidate, Candidates
 from derive.search.best_first import EstimatedCandidate
 
@@ -83,7 +83,7 @@ def _make_ready(model: MeasuredCostModel, candidates: Sequence[Candidate]) -> No
     """Compile the kernels of some candidates at once, those that run at each call."""
     kernels = []
     for candidate in candidates:
-        kernels += each_run(candidate.kernels)
+        kernels += kernels_of_each_run(candidate.kernels)
     model.make_ready(kernels)
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from derive.results.candidates import shortly
+from derive.results.candidates import summarize_operators
 from einalg.text.tables import aligned
 
 HEADS = ("way", "ms", "of the fastest", "error", "operators")
@@ -57,7 +57,7 @@ class Timings(list[Timing]):
                 f"{t.seconds * 1e3:.3f}",
                 f"{ratio:.2f}x",
                 f"{t.error:.1e}",
-                shortly(t.operators),
+                summarize_operators(t.operators),
             )
 
     def __str__(self) -> str:

@@ -11,7 +11,7 @@ from typing import Any
 
 from derive.cost.accuracy import relative_error
 from derive.cost.backend import Backend, Runnable
-from derive.cost.memory import fits
+from derive.cost.memory import comparison_fits_in_memory
 from derive.matching import with_operator_names
 from derive.proof import prove
 from derive.results.candidates import Candidate
@@ -112,7 +112,8 @@ def checked(
 
     Those for which memory lacks, or that would take too long, keep their estimate.
     """
-    if min(c.cost for c in candidates) > policy.max_run_seconds or not fits(start, start):
+    is_slow = min(c.cost for c in candidates) > policy.max_run_seconds
+    if is_slow or not comparison_fits_in_memory(start, start):
         return candidates
     arrays = sample_inputs(start, seed)
     expected = backend.reference(start, arrays)
@@ -120,7 +121,8 @@ def checked(
     sound: list[Candidate] = []
     timed: list[tuple[Candidate, Runnable]] = []
     for candidate in candidates:
-        if candidate.cost > policy.max_run_seconds or not fits(start, candidate.program):
+        is_slow = candidate.cost > policy.max_run_seconds
+        if is_slow or not comparison_fits_in_memory(start, candidate.program):
             sound.append(candidate)
             continue
         runnable = _compiled(candidate, weights, stats)

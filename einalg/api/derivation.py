@@ -11,7 +11,7 @@ from derive.cost.accuracy import relative_error
 from derive.results.derivation import SearchResult
 from derive.results.history import History
 from derive.results.pipeline import find_derivation
-from derive.results.progress import shown
+from derive.results.progress import search_progress
 from derive.results.sample_inputs import by_role, sample_inputs
 from derive.results.timings import Timing, Timings
 from derive.rewriting.moves import Rule
@@ -169,7 +169,7 @@ def derive(  # noqa: PLR0913, PLR0917 - every option of a search
     budget = Budget(depth=depth, states=states, seconds=seconds)
     if measure:
         require_device(target)
-    with shown(progress, budget) as on_state:
+    with search_progress(progress, budget) as on_state:
         result = find_derivation(
             expr,
             budget,

@@ -10,7 +10,7 @@ from typing import Any
 
 from codegen.targets.onnx import onnx_model
 from derive.programs import OptimizedNetwork, optimized
-from derive.results.progress import shown_layers
+from derive.results.progress import layer_progress
 from derive.search.best_first import Budget
 from einalg.api.backend import LocalBackend, require_device, require_target
 from einalg.api.models import Network, bound, network, plain, signature_of
@@ -176,7 +176,7 @@ def optimize(
     Budget(seconds=seconds)  # which refuses what is no time
     began = perf_counter()
     source = network(model, example_inputs)
-    with shown_layers(progress) as on_layer:
+    with layer_progress(progress) as on_layer:
         made = optimized(
             source.graph,
             source.arrays,
@@ -203,7 +203,7 @@ def compile_graph(
     require_target(target)
     require_device(target)
     arrays = list(random_arrays(graph.inputs).values())
-    with shown_layers(progress) as on_layer:
+    with layer_progress(progress) as on_layer:
         return optimized(
             graph,
             arrays,

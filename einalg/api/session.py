@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from functools import cached_property
 from typing import Any
 
-from derive.interactive.session import Session as DerivationSession
+from derive.interactive.session import DerivationSession
 from derive.rewriting.moves import Rule
 from einalg.api.backend import LocalBackend
 from einalg.api.derivation import derive
