@@ -59,18 +59,19 @@ def instantiate(
     for name, number in assignment.operands.items():
         operands[normalized.reads[number].access] = _operand(roles, name)
     iterators = [LoopIndex(Index(r), 0, roles.extents.get(r, 1)) for r in pattern.output]
-    where = [condition.substitute(roles.names) for condition in normalized.scope.where]
-    known = {Index(role) for role in roles.extents} | {it.index for it in iterators}
-    for condition in where:
-        if not condition.indices <= known:
+    known = set(map(Index, [*roles.extents, *pattern.output]))
+    where = []
+    for condition in normalized.scope.where:
+        over_roles = condition.substitute(roles.names)
+        if not over_roles.indices <= known:
             return None
+        where.append(over_roles)
     body = _body_over_roles(roles, operands)
-    tensors = [tensor for tensor, _ in operands.values()]
-    return Instance(
-        Scope(iterators, tuple(where), body),
-        {tensor.name: tensor.shape for tensor in tensors},
-        {tensor.name: tensor.dtype for tensor in tensors},
-    )
+    shapes, dtypes = {}, {}
+    for tensor, _ in operands.values():
+        shapes[tensor.name] = tensor.shape
+        dtypes[tensor.name] = tensor.dtype
+    return Instance(Scope(iterators, tuple(where), body), shapes, dtypes)
 
 
 def _roles(normalized: NormalForm, pattern: Pattern, assignment: Assignment) -> _Roles:

@@ -95,7 +95,9 @@ class NormalForm:
     def __init__(self, scope: Scope):
         self.scope = normal(scope)
         self.extents = _extents(self.scope)
-        self.ranges = {it.index: (it.low, it.high) for it in _all_iterators(self.scope)}
+        self.ranges = {}
+        for index, low, high in _all_iterators(self.scope):
+            self.ranges[index] = (low, high)
         distinct = dict.fromkeys(accesses(self.scope.body))
         self.reads = tuple([self._read(access) for access in distinct])
         self.cache: dict[Any, Any] = {}
@@ -196,7 +198,7 @@ def normal(scope: Scope) -> Scope:
     """Return a scope with ranges from 0, no unit indices, names for digits (`i//4` and `i%4`), and
     taps that run with the output, not against it.
     """
-    used = {it.index for it in _all_iterators(scope)}
+    used = set(_extents(scope))
     scope = _rewritten(simplify_scope(scope), _from_zero)
     for _ in range(MAX_SPLIT_INDICES):
         digits = next(_digits(scope), None)
@@ -309,18 +311,30 @@ def _backward_taps(scope: Scope) -> set[Index]:
     signs: dict[Index, set[int]] = {}
     signs_as_digits: dict[Index, set[int]] = {}
     for form in _subscripts(scope):
-        steps = {a: c for a, c in form.terms if isinstance(a, Index)}
-        along = [step for index, step in steps.items() if index in outputs]
-        if not along:
+        of_outputs, of_sums = _steps(form, outputs)
+        if not of_outputs:
             continue
-        collected = signs
-        if _is_mixed_radix(form, extents):
-            collected = signs_as_digits
-        for index, step in steps.items():
-            if index not in outputs:
-                collected.setdefault(index, set()).add(_sign(step * along[0]))
-    deciding = {**signs_as_digits, **signs}
-    return {index for index, its_signs in deciding.items() if its_signs == {-1}}
+        collected = signs_as_digits if _is_mixed_radix(form, extents) else signs
+        for index, step in of_sums.items():
+            collected.setdefault(index, set()).add(_sign(step * of_outputs[0]))
+    backward = set()
+    for index, its_signs in {**signs_as_digits, **signs}.items():
+        if its_signs == {-1}:
+            backward.add(index)
+    return backward
+
+
+def _steps(form: Affine, outputs: set[Index]) -> tuple[list[int], dict[Index, int]]:
+    """Return the coefficients of output indices in a form, and those of summed indices by index."""
+    of_outputs: list[int] = []
+    of_sums: dict[Index, int] = {}
+    for atom, coefficient in form.terms:
+        if isinstance(atom, Index):
+            if atom in outputs:
+                of_outputs.append(coefficient)
+            else:
+                of_sums[atom] = coefficient
+    return of_outputs, of_sums
 
 
 def _sign(number: int) -> int:

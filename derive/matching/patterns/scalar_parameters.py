@@ -23,9 +23,12 @@ def parameter_values(names: Sequence[str], body: Any, example: Any) -> Iterator[
         yield {}
         return
     usual = set(numbers(example))
-    candidates = dict.fromkeys(numbers(body))
-    likely = [number for number in candidates if number not in usual]
-    others = [number for number in candidates if number in usual]
+    likely, others = [], []
+    for number in dict.fromkeys(numbers(body)):
+        if number in usual:
+            others.append(number)
+        else:
+            likely.append(number)
     count = len(names)
     tuples = chain(
         permutations(likely, count), product(proposals([*likely, *others]), repeat=count)

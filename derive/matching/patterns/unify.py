@@ -146,7 +146,7 @@ def _assignment(reads: _NamedReads, mixed: Mixed) -> Assignment | None:
         reasons.append(Reason(text, DISTANCE_WEIGHTS.missing_sum, "sum"))
     reasons += _axis_reasons(reads, axes)
     reasons += _condition_reasons(reads)
-    operands = {name: number for number, name in enumerate(reads.names)}
+    operands = dict(zip(reads.names, range(len(reads.names))))
     return Assignment(operands, roles, axes, batch, reasons)
 
 
@@ -161,9 +161,12 @@ def _roles_of_mixed_axes(reads: _NamedReads, mixed: Mixed) -> Roles | None:
                 return None
             free.remove(role)
             role_of[index] = role
-    if len(set(role_of.values())) != len(role_of):
-        return None
-    return {role: (index,) for index, role in role_of.items()}
+    roles: Roles = {}
+    for index, role in role_of.items():
+        if role in roles:
+            return None
+        roles[role] = (index,)
+    return roles
 
 
 def _role_with_row(pattern: Pattern, roles: Sequence[str], row: Row) -> str:
@@ -190,7 +193,7 @@ def _all_roles(
 
 def _unassigned_by_row(reads: _NamedReads, roles: Roles) -> dict[Row, list[Index]]:
     """Group the indices that have no role yet by where they occur."""
-    assigned = {index for members in roles.values() for index in members}
+    assigned = set().union(*roles.values())
     groups: dict[Row, list[Index]] = {}
     for index in reads.normalized.extents:
         if index not in assigned:
@@ -278,8 +281,7 @@ def _subscript_mismatch(
 
 
 def _mixed_weight(normalized: NormalForm, axis: ReadAxis) -> float:
-    outputs = normalized.scope.indices
-    count = sum(index in outputs for index in axis.indices)
+    count = len(set(axis.indices).intersection(normalized.scope.indices))
     if 0 < count < len(axis.indices):
         return DISTANCE_WEIGHTS.mixed_sum_subscript
     return DISTANCE_WEIGHTS.mixed_subscript

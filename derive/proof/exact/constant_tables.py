@@ -65,11 +65,11 @@ def _weighted(
     """Return the term with a number under a condition in the place of some factors."""
     replaced = set(map(id, group))
     summed_out = _indices_of_constants(term) & _indices(group)
+    others = tuple([factor for factor in term.factors if id(factor) not in replaced])
     without = replace(
-        term,
+        term.without_iterators(summed_out),
         coefficient=term.coefficient * weight,
-        iterators=tuple([it for it in term.iterators if it.index not in summed_out]),
-        factors=tuple([factor for factor in term.factors if id(factor) not in replaced]),
+        factors=others,
     )
     solved = _solved(without.guarded(where), ranges)
     if solved is None:
@@ -149,11 +149,11 @@ class _TableAxes:
 
     @property
     def outer_extents(self) -> list[int]:
-        return [high - low for low, high in self.outer_ranges]
+        return _extents(self.outer_ranges)
 
     @property
-    def inner_points(self) -> int:
-        return prod(high - low for low, high in self.inner_ranges)
+    def inner_extents(self) -> list[int]:
+        return _extents(self.inner_ranges)
 
     @property
     def rank(self) -> int:
@@ -167,6 +167,10 @@ class _TableAxes:
             shape[axis] = -1
             grids.append(np.arange(low, high).reshape(shape))
         return grids
+
+
+def _extents(ranges: Iterable[tuple[int, int]]) -> list[int]:
+    return [high - low for low, high in ranges]
 
 
 def _table_axes(group: Sequence[Factor], term: Term, ranges: Ranges) -> _TableAxes:
@@ -187,7 +191,7 @@ def _weights(group: Sequence[Factor], term: Term, ranges: Ranges, max_parts: int
     with the conditions under which each stands; None where these are too many.
     """
     axes = _table_axes(group, term, ranges)
-    if prod(axes.outer_extents) * axes.inner_points > MAX_TABLE_POINTS:
+    if prod([*axes.outer_extents, *axes.inner_extents]) > MAX_TABLE_POINTS:
         return None
     table, denominator = _table(group, axes)
     origin = np.array([low for low, _ in axes.outer_ranges], np.int64)
@@ -220,7 +224,7 @@ def _table(group: Sequence[Factor], axes: _TableAxes) -> tuple[Array, int]:
     outer = dict(zip(axes.outer, grids))
     inner = dict(zip(axes.inner, grids[len(axes.outer) :]))
     integers = [_integers(factor.head) for factor in group]
-    denominator, bound = 1, axes.inner_points
+    denominator, bound = 1, prod(axes.inner_extents)
     for values, its_denominator in integers:
         denominator *= its_denominator
         bound *= max(map(abs, values), default=0)
@@ -228,8 +232,7 @@ def _table(group: Sequence[Factor], axes: _TableAxes) -> tuple[Array, int]:
     total: Any = np.ones([1] * axes.rank, dtype)
     for factor, (values, _) in zip(group, integers):
         total = total * _elements(factor, np.array(values, total.dtype), outer, inner)
-    inner_extents = [high - low for low, high in axes.inner_ranges]
-    whole = np.broadcast_to(total, [*axes.outer_extents, *inner_extents])
+    whole = np.broadcast_to(total, [*axes.outer_extents, *axes.inner_extents])
     return whole.sum(axis=tuple(range(len(axes.outer), axes.rank))), denominator
 
 
@@ -300,13 +303,6 @@ def _substituted(
     low, high = ranges[index]
     where = [c.substitute(mapping) for c in term.where if c is not equation]
     where += [Constraint(value - low, ">="), Constraint(-value + (high - 1), ">=")]
-    factors = []
-    for factor in term.factors:
-        subscripts = tuple([form.substitute(mapping) for form in factor.subscripts])
-        factors.append(replace(factor, subscripts=subscripts))
-    return replace(
-        term,
-        iterators=tuple([it for it in term.iterators if it.index != index]),
-        where=tuple(dict.fromkeys(where)),
-        factors=tuple(factors),
-    )
+    factors = tuple([factor.substitute(mapping) for factor in term.factors])
+    without = term.without_iterators({index})
+    return replace(without, where=tuple(dict.fromkeys(where)), factors=factors)

@@ -113,8 +113,7 @@ def _reduced_basis(rows: Sequence[Sequence[int]], width: int) -> list[Row]:
         if any(row):
             lead = row[_pivot(row)]
             row = [number / lead for number in row]
-            basis = [_eliminated(other, row) for other in basis]
-            basis.append(row)
+            basis = [*(_eliminated(other, row) for other in basis), row]
         if len(basis) == width:
             break
     return basis

@@ -7,7 +7,7 @@ is known: a function, a maximum, an irrational constant.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Set
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import product
@@ -96,6 +96,11 @@ class Factor:
             indices |= subscript.indices
         return indices
 
+    def substitute(self, mapping: Mapping[Index, Affine]) -> Factor:
+        """Return the factor with forms in the places of indices."""
+        subscripts = tuple([form.substitute(mapping) for form in self.subscripts])
+        return replace(self, subscripts=subscripts)
+
 
 @dataclass(frozen=True)
 class Term:
@@ -111,6 +116,11 @@ class Term:
     @property
     def bound(self) -> frozenset[Index]:
         return frozenset(it.index for it in self.iterators)
+
+    def without_iterators(self, indices: Set[Index]) -> Term:
+        """Return the term without the sums over some indices."""
+        iterators = tuple([it for it in self.iterators if it.index not in indices])
+        return replace(self, iterators=iterators)
 
     def guarded(self, conditions: Iterable[Constraint]) -> Term:
         added = [condition for condition in conditions if condition not in self.where]

@@ -334,9 +334,13 @@ def _double_values(tensor: Tensor, draw: Draw, rng: np.random.Generator) -> Arra
     return values_for(tensor, of_type)
 
 
+def _values_in_double(block: OutputBlock, arrays: Mapping[str, Array]) -> list[Array]:
+    return [in_double(scope, arrays) for scope in block.scopes]
+
+
 def _unequal_domains(block: OutputBlock, arrays: Mapping[str, Array]) -> Array:
     """Return where one side alone has a value."""
-    one, two = [in_double(scope, arrays) for scope in block.scopes]
+    one, two = _values_in_double(block, arrays)
     return np.isfinite(one) != np.isfinite(two)
 
 
@@ -344,7 +348,7 @@ def _unequal_values(block: OutputBlock, arrays: Mapping[str, Array]) -> Array:
     """Return where the sides differ by more than a small part of the element itself, and by more
     than they are rounded there.
     """
-    one, two = [in_double(scope, arrays) for scope in block.scopes]
+    one, two = _values_in_double(block, arrays)
     with np.errstate(invalid="ignore", over="ignore"):
         distance = np.abs(one - two)
         larger = np.maximum(np.abs(one), np.abs(two))

@@ -156,10 +156,10 @@ def miss_probability(scopes: Iterable[Scope], modulus: int) -> float | None:
         degrees = [_degree(scope.body, {}) for scope in scopes]
     except Unbounded:
         return None
-    applications = sum(degree.applications for degree in degrees)
-    pairs = applications * (applications - 1) // 2
-    meetings = pairs * 2 * _largest_argument(degrees)
-    return min(1.0, (sum(degree.both for degree in degrees) + meetings) / modulus)
+    together = _degree_of_product(degrees)
+    pairs = together.applications * (together.applications - 1) // 2
+    meetings = pairs * 2 * together.argument
+    return min(1.0, (together.both + meetings) / modulus)
 
 
 def _largest_argument(degrees: Iterable[Degree]) -> int:
@@ -204,14 +204,14 @@ def _degree_of_reduction(node: Reduce, known: dict[int, Degree]) -> Degree:
 
 def _degree_of_sum(parts: list[Degree], count: int) -> Degree:
     """Return the degree of `count` times the sum of such elements, all denominators different."""
-    denominator = sum(part.denominator for part in parts) * count
-    excess = max((part.numerator - part.denominator for part in parts), default=0)
-    return Degree(
-        max(0, excess + denominator),
-        denominator,
-        sum(part.applications for part in parts) * count,
-        _largest_argument(parts),
-    )
+    denominator = applications = 0
+    excesses = []  # of the numerator of each part over its denominator
+    for part in parts:
+        denominator += part.denominator * count
+        applications += part.applications * count
+        excesses.append(part.numerator - part.denominator)
+    numerator = max(0, max(excesses, default=0) + denominator)
+    return Degree(numerator, denominator, applications, _largest_argument(parts))
 
 
 def _degree_of_product(parts: list[Degree]) -> Degree:
@@ -229,5 +229,5 @@ def _degree_of_function(body: Any, parts: list[Degree]) -> Degree:
         return power if body.exp > 0 else power.inverse
     if isinstance(body, (sympy.Pow, sympy.Piecewise, *ORDERED_FUNCTIONS)):
         raise Unbounded
-    argument = max(_largest_argument(parts), sum(part.both for part in parts))
-    return Degree(1, 0, sum(part.applications for part in parts) + 1, argument)
+    together = _degree_of_product(parts)
+    return Degree(1, 0, together.applications + 1, max(together.argument, together.both))
