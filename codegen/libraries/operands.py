@@ -1,10 +1,14 @@
-"""Operands of a library as arrays: strided views of contiguous buffers, read in place where one stride walks along each axis."""
+"""Operands of a library as arrays: strided views of contiguous buffers.
+
+They are read in place where one stride walks along each axis.
+"""
 
 from __future__ import annotations
 
 import ctypes
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import chain
 from math import prod
 from typing import Any
 
@@ -19,7 +23,10 @@ BATCH = "*"  # stands for the batch axes of a view, beside its letters
 
 @dataclass(frozen=True)
 class OperandView:
-    """A strided view of a contiguous array: groups of axes, each of which a library sees as one, and where it begins (in elements)."""
+    """A strided view of a contiguous array.
+
+    It has groups of axes, each of which a library sees as one, and begins at `offset`, in elements.
+    """
 
     name: str
     groups: tuple[tuple[Axis, ...], ...]
@@ -30,58 +37,73 @@ class OperandView:
         return tuple(prod(extent for extent, _ in group) for group in self.groups)
 
     def matrices(self) -> tuple[Axis, ...] | None:
-        """Of three groups, single axes that BLAS can walk, or None."""
+        """Return single axes that BLAS can walk for three groups, or None."""
         batch, row, column = map(_merged, self.groups)
         if batch is None or row is None or column is None:
             return None
         (rows, step), (columns, stride) = row, column
         if columns == 1:
-            stride = 1 if step != 1 or rows == 1 else rows
+            stride = 1
+            if step == 1 and rows != 1:
+                stride = rows
         if rows == 1:
-            step = columns if stride == 1 else 1
-        ordered = (stride == 1 and step >= columns) or (step == 1 and stride >= rows)
-        return (batch, (rows, step), (columns, stride)) if ordered else None
+            step = 1
+            if stride == 1:
+                step = columns
+        is_row_major = stride == 1 and step >= columns
+        is_column_major = step == 1 and stride >= rows
+        if not is_row_major and not is_column_major:
+            return None
+        return batch, (rows, step), (columns, stride)
 
     def of(self, array: Array, axes: Sequence[Axis]) -> Array:
+        """Return the elements of an array along some axes."""
         size = array.itemsize
-        return np.ndarray(
-            [n for n, _ in axes],
-            array.dtype,
-            array,
-            self.offset * size,
-            [s * size for _, s in axes],
-        )
+        shape = [extent for extent, _ in axes]
+        strides = [stride * size for _, stride in axes]
+        return np.ndarray(shape, array.dtype, array, self.offset * size, strides)
 
     def whole(self, array: Array) -> Array:
-        """The view with one axis for each index."""
-        return self.of(array, [axis for group in self.groups for axis in group])
+        """Return the view with one axis for each index."""
+        return self.of(array, list(chain.from_iterable(self.groups)))
 
     def read(self, array: Array) -> Array:
-        """The view with one axis for each group; a copy where a group is no single axis of memory."""
+        """Return the view with one axis for each group.
+
+        That is a copy where a group is no single axis of memory.
+        """
         return self.whole(array).reshape(self.sizes)
 
     def places(self, group: int) -> tuple[int, ...]:
-        """The axes of `whole` that make up a group."""
+        """Return the axes of `whole` that make up a group."""
         first = sum(map(len, self.groups[:group]))
         return tuple(range(first, first + len(self.groups[group])))
 
 
 def operand(view: View, *groups: str) -> OperandView:
-    """A view as an operand with a group for each of some words: the axes of its letters in order, `*` being those of the batch.
+    """Return a view as an operand with a group for each of some words.
 
-    >>> operand(View("A", 0, {"n": ((2, 12),), "c": ((3, 4),)}, batch=((4, 1),)), "n", "*c", "h")
+    A group has the axes of its letters in order, `*` being those of the batch.
+
+    >>> view = View("A", 0, {"n": ((2, 12),), "c": ((3, 4),)}, batch=((4, 1),))
+    >>> operand(view, "n", "*c", "h")
     OperandView(name='A', groups=(((2, 12),), ((4, 1), (3, 4)), ()), offset=0)
     """
-    axes = {**view.axes, BATCH: view.batch}
-    return OperandView(
-        view.name,
-        tuple(tuple(axis for letter in group for axis in axes.get(letter, ())) for group in groups),
-        view.offset,
-    )
+    letters = {**view.axes, BATCH: view.batch}
+    grouped: list[tuple[Axis, ...]] = []
+    for group in groups:
+        axes: list[Axis] = []
+        for letter in group:
+            axes += letters.get(letter, ())
+        grouped.append(tuple(axes))
+    return OperandView(view.name, tuple(grouped), view.offset)
 
 
 def writable(array: Array) -> Array:
-    """The same memory as an array that may be written, for libraries that take no other; nothing writes there."""
+    """Return the same memory as an array that may be written, for libraries that take no other.
+
+    Nothing writes there.
+    """
     if array.flags.writeable or not array.size:
         return array
     memory: Any = (ctypes.c_char * array.nbytes).from_address(array.__array_interface__["data"][0])
@@ -89,7 +111,7 @@ def writable(array: Array) -> Array:
 
 
 def _merged(group: Sequence[Axis]) -> Axis | None:
-    """Axes that lie in memory like a single one, as that one."""
+    """Return axes that lie in memory like a single one, as that one."""
     axes = [axis for axis in group if axis[0] != 1]
     if not axes:
         return 1, 0

@@ -1,4 +1,4 @@
-"""What this machine does in a second, measured: single kernels, and the rates of a roofline (design §8)."""
+"""What this machine does in a second, measured: kernels, and the rates of a roofline (design §8)."""
 
 from __future__ import annotations
 
@@ -36,9 +36,10 @@ SHORT, TAPS = 1 << 17, 32  # elements that do, and products for each of them
 
 
 def identity(target: str, accuracy: float | None = None) -> str:
-    """Everything that a measurement depends on but the kernel: the machine, its threads, the compiler, libraries and einalg.
+    """Return everything that a measurement depends on but the kernel, as a text.
 
-    The `accuracy` that is asked for counts by what it allows a device.
+    That is the machine, its threads, the compiler, libraries and einalg's own code. The `accuracy`
+    that is asked for counts by what it allows a device.
     """
     if target == "cuda":
         precision = "tf32" if schedule_for_accuracy(accuracy).tf32 else "f32"
@@ -70,12 +71,11 @@ def kernel_timers(
 
 def _alone(kernel: Kernel) -> Program:
     assert kernel.scope is not None
-    read = {
-        name: Tensor(name, t.axes, t.dtype)
-        for name, t in kernel.scope.tensors.items()
-        if t.role == "intermediate"
-    }
-    return Program([(kernel.output, substitute_tensors(kernel.scope, read))])
+    inputs: dict[str, Tensor] = {}
+    for name, tensor in kernel.scope.tensors.items():
+        if tensor.role == "intermediate":
+            inputs[name] = Tensor(name, tensor.axes, tensor.dtype)
+    return Program([(kernel.output, substitute_tensors(kernel.scope, inputs))])
 
 
 def _seconds(make: Callable[[], Executable]) -> float:
@@ -89,9 +89,11 @@ def _seconds(make: Callable[[], Executable]) -> float:
 
 
 def rates(target: str = "cpu", accuracy: float | None = None) -> dict[str, float]:
-    """Operations per second of the library and of generated code, bytes per second of memory, and seconds of an empty call.
+    """Return what the machine does in a second, as the fields of a `Roofline`.
 
-    The best of some rounds, until one more improves nothing: a busy moment of the machine is not what it can do.
+    Operations per second of the library and of generated code, bytes per second of memory, and
+    seconds of an empty call: the best of some rounds, until one more improves nothing. A busy
+    moment of the machine is not what it can do.
     """
     best = _round(target, accuracy)
     for _ in range(MOST_ROUNDS - 1):

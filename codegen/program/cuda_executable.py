@@ -1,4 +1,7 @@
-"""Programs that run on a CUDA device: every statement is a generated kernel, and what is between them stays there."""
+"""Programs that run on a CUDA device.
+
+Every statement is a generated kernel, and what is between them stays on the device.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +10,7 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import chain
 from math import prod
 from statistics import median
 from typing import Any
@@ -51,13 +55,18 @@ def nvcc_image(text: str, sm: int) -> bytes:
 
 
 def torch_ways(kernel: Kernel, scope: Scope, schedule: CudaSchedule) -> Mapping[str, DeviceCall]:
-    """How torch runs a kernel on a device, where it takes part."""
-    return torch_cuda.ways(kernel, scope, schedule.tf32) if "torch" in names() else {}
+    """Return how torch runs a kernel on a device, where it takes part."""
+    if "torch" not in names():
+        return {}
+    return torch_cuda.ways(kernel, scope, schedule.tf32)
 
 
 @dataclass(frozen=True)
 class DeviceParts:
-    """What a program for a device is made of: the kernels of each statement, and what takes the place of PyCUDA, nvcc and torch."""
+    """What a program for a device is made of.
+
+    The kernels of each statement, and what takes the place of PyCUDA, nvcc and torch.
+    """
 
     groups: Sequence[Sequence[Function]]
     schedule: CudaSchedule = CUDA_DEFAULT
@@ -68,9 +77,7 @@ class DeviceParts:
 
     @cached_property
     def text(self) -> str:
-        return cuda_source(
-            [function for group in self.groups for function in group], self.schedule.grid
-        )
+        return cuda_source(list(chain.from_iterable(self.groups)), self.schedule.grid)
 
 
 def compile_cuda(
@@ -79,27 +86,30 @@ def compile_cuda(
     schedule: CudaSchedule = CUDA_DEFAULT,
     **places: Any,
 ) -> CudaCompiled:
-    """A flat program as CUDA, one kernel or two a statement. The text is there at once; a device is looked for at the first call.
+    """Return a flat program as CUDA, one kernel or two a statement.
 
-    An operator that torch has runs through torch instead (cuBLAS, cuDNN) where that is measured to be faster. `places` are fields of
-    `DeviceParts`: `driver` and `assemble` take the place of PyCUDA and nvcc.
+    The text is there at once; a device is looked for at the first call. An operator that torch has
+    runs through torch instead (cuBLAS, cuDNN) where that is measured to be faster. `places` are
+    fields of `DeviceParts`: `driver` and `assemble` take the place of PyCUDA and nvcc.
     """
-    known: dict[str, Scope] = dict(program.statements)
-    taken = {*program.tensors, *program.names}
-    groups = [cuda_kernels(name, scope, known, schedule, taken) for name, scope in known.items()]
-    sourced = [
-        replace(kernel, source=cuda_source(group, schedule.grid))
-        for kernel, group in zip(kernels, groups)
-    ]
+    scopes: dict[str, Scope] = dict(program.statements)
+    used_names = {*program.tensors, *program.names}
+    groups: list[Sequence[Function]] = []
+    sourced: list[Kernel] = []
+    for kernel, (name, scope) in zip(kernels, scopes.items()):
+        group = cuda_kernels(name, scope, scopes, schedule, used_names)
+        groups.append(group)
+        sourced.append(replace(kernel, source=cuda_source(group, schedule.grid)))
     return CudaCompiled(program, sourced, DeviceParts(groups, schedule, **places))
 
 
 class CudaCompiled(Executable):
     """A program that runs on a CUDA device: call it with its inputs by name, as `Executable`.
 
-    Arrays that lie on the device already (torch, CuPy) are read where they are, and then the results stay there too, as
-    `DeviceArray`; else they are NumPy arrays. Kernels that meet the same memory again start as one graph. Raises `DeviceError` where
-    there is no device, no PyCUDA, or no memory.
+    Arrays that lie on the device already (torch, CuPy) are read where they are, and then the
+    results stay there too, as `DeviceArray`; else they are NumPy arrays. Kernels that meet the same
+    memory again start as one graph. Raises `DeviceError` where there is no device, no PyCUDA, or no
+    memory.
     """
 
     def __init__(
@@ -126,17 +136,28 @@ class CudaCompiled(Executable):
         device = self._started()
         memory, on_device = self._placed(device, arrays)
         device.run_together([step.output for step in self._running], memory, self._graphs(device))
-        found = {
-            name: device.array(self.program, name, memory[name]) for name in self.program.outputs
-        }
-        results = {name: array if on_device else array.get() for name, array in found.items()}
-        return results if len(results) > 1 else results[self.program.outputs[0]]
+        results: dict[str, Any] = {}
+        for name in self.program.outputs:
+            result = device.array(self.program, name, memory[name])
+            if not on_device:
+                result = result.get()
+            results[name] = result
+        if len(results) > 1:
+            return results
+        return results[self.program.outputs[0]]
 
     @property
     def workspace(self) -> int:
-        """The bytes that a thread keeps on the device for what is between the kernels: each result has memory of its own there."""
-        between = [self.program[name] for name in self._shapes if name not in self.program.outputs]
-        return sum(prod(scope.shape) * device_dtype(scope.dtype).itemsize for scope in between)
+        """The bytes that a thread keeps on the device for what is between the kernels.
+
+        Each result has memory of its own there.
+        """
+        total = 0
+        for name in self._shapes:
+            if name not in self.program.outputs:
+                scope = self.program[name]
+                total += prod(scope.shape) * device_dtype(scope.dtype).itemsize
+        return total
 
     def source(self, language: str = "cuda") -> str:
         """The text of the generated kernels; `CodegenError` for a language other than `"cuda"`."""
@@ -147,7 +168,10 @@ class CudaCompiled(Executable):
         return self._of.text()
 
     def time(self, repeats: int = 5, **arrays: Any) -> dict[str, float]:
-        """Seconds that each kernel takes on the device, by its output: the median of `repeats` runs after a first one."""
+        """Return the seconds that each kernel takes on the device, by its output.
+
+        They are the median of `repeats` runs after a first one.
+        """
         device = self._started()
         memory, _ = self._placed(device, arrays or sample(self.missing))
         spent: dict[str, list[float]] = {step.output: [] for step in self._running}
@@ -160,7 +184,10 @@ class CudaCompiled(Executable):
         return CudaCompiled(self.program, self.kernels, self._parts, bound)
 
     def _computed(self, bound: Buffers) -> dict[str, Any]:
-        """Constants and the inputs given ahead; what depends on these alone is computed on the device, at the first call."""
+        """Return constants and the bound inputs.
+
+        What depends on these alone is computed on the device, at the first call.
+        """
         return {**loaded(self.program.constants, {}), **bound}
 
     def _graphs(self, device: _Device) -> GraphCache:
@@ -186,21 +213,25 @@ class CudaCompiled(Executable):
             return self._device
 
     def _placed(self, device: _Device, arrays: Mapping[str, Any]) -> tuple[dict[str, Any], bool]:
-        """Where everything lies that the kernels of a call read and write; and whether some of it was on the device before."""
+        """Return where everything lies that the kernels of a call read and write.
+
+        The second value says whether some of it was on the device before.
+        """
         memory: dict[str, Any] = dict(device.kept)
-        there = {
-            name: value
-            for name, value in arrays.items()
-            if name in self.missing and is_on_device(value)
-        }
+        there: dict[str, Any] = {}
+        here = dict(self.missing)
+        uploads: dict[str, Any] = {}
+        for name, value in arrays.items():
+            if name in self.missing and is_on_device(value):
+                there[name] = value
+                del here[name]
+            else:
+                uploads[name] = value
         if any(map(is_under_way, there.values())):
             device.driver.wait()
         for name, value in there.items():
             memory[name] = _Borrowed(value, device_address(self.missing[name], value))
-        here = {name: tensor for name, tensor in self.missing.items() if name not in there}
-        for name, array in loaded(
-            here, {name: value for name, value in arrays.items() if name not in there}
-        ).items():
+        for name, array in loaded(here, uploads).items():
             memory[name] = device.upload(array, here[name].dtype, acquire)
         kept = self._memory.__dict__
         for name in self._shapes:
@@ -271,20 +302,18 @@ class _Device:
 
     def starts(self, name: str, memory: Mapping[str, Memory]) -> list[KernelStart]:
         """The kernels of a statement, with the addresses of what they read and write."""
-        kernels = [
-            (function, how, handle) for function, how, handle in self.kernels[name] if function.body
-        ]
-        return [
-            (handle, how, [memory[b.name].address for b in (*function.inputs, function.output)])
-            for function, how, handle in kernels
-        ]
+        starts: list[KernelStart] = []
+        for function, how, handle in self.kernels[name]:
+            if function.body:
+                buffers = (*function.inputs, function.output)
+                starts.append((handle, how, [memory[buf.name].address for buf in buffers]))
+        return starts
 
     def tensors(self, memory: Mapping[str, Memory]) -> Callable[[str], Any]:
         """The memory of a tensor of the program, for a library."""
-        tensors = {
-            **self.program.tensors,
-            **{name: statement_tensor(name, scope) for name, scope in self.program.statements},
-        }
+        tensors = dict(self.program.tensors)
+        for name, scope in self.program.statements:
+            tensors[name] = statement_tensor(name, scope)
 
         def flat(name: str) -> Any:
             tensor = tensors[name]
@@ -298,20 +327,19 @@ class _Device:
     def choose(self, kernel: Kernel) -> None:
         """Have a library run a statement, where it is measured to be faster than its kernels."""
         name, scope = kernel.output, self.program[kernel.output]
-        found = (
-            self.parts.libraries(kernel, scope, self.parts.schedule)
-            if kernel.op != EOP and points(scope) >= POLICY.min_library_points
-            else {}
-        )
-        best = chosen(lambda: self.fastest(name, scope, found), str(kernel)) if found else None
-        if best is not None and best in found:
-            self.ways[name] = (best, found[best])
+        if kernel.op == EOP or points(scope) < POLICY.min_library_points:
+            return
+        libraries = self.parts.libraries(kernel, scope, self.parts.schedule)
+        if not libraries:
+            return
+        best = chosen(lambda: self.fastest(name, scope, libraries), str(kernel))
+        if best is not None and best in libraries:
+            self.ways[name] = (best, libraries[best])
 
     def fastest(self, name: str, scope: Scope, found: Mapping[str, DeviceCall]) -> str:
-        memory: dict[str, Any] = {
-            key: self.upload(array, scope.tensors[key].dtype)
-            for key, array in inputs_for(scope).items()
-        }
+        memory: dict[str, Any] = {}
+        for key, array in inputs_for(scope).items():
+            memory[key] = self.upload(array, scope.tensors[key].dtype)
         self.allocate_result(name, memory)
         self.allocate_parts(name, memory)
         calls = {way: lambda call=call: call(self.tensors(memory)) for way, call in found.items()}
