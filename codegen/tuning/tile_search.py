@@ -159,7 +159,7 @@ def winner_of(entry: Any) -> Winner:
 
 def _tiling(row: Any) -> Tiling:
     """Return a tiling from a JSON value; one of the usual exceptions for anything else."""
-    numbers: dict[str, int] = {}
+    numbers: dict[str, Any] = {}
     for field in fields(Tiling):
         if field.default is MISSING or field.name in row:
             number = row[field.name]
