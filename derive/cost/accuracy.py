@@ -65,7 +65,7 @@ def _deviation(wanted: Array, result: Any, fills: Array) -> float:
         largest = max(largest, of_all)
         largest_computed = max(largest_computed, of_computed)
     scale = largest_computed or min(largest, 1.0) or 1.0
-    return max(_difference(*chunk, fills, scale) for chunk in _chunks(wanted, result))
+    return max(_difference(a, b, fills, scale) for a, b in _chunks(wanted, result))
 
 
 def _chunks(*arrays: Any) -> Iterator[tuple[Array, ...]]:

@@ -276,7 +276,7 @@ def _subscripts(scope: Scope) -> Iterator[Affine]:
         yield from access.subscripts
 
 
-def _quotients(form: Affine) -> Iterator[Any]:
+def _quotients(form: Any) -> Iterator[FloorDiv | Modulo]:
     for atom, _ in form.terms:
         if isinstance(atom, (FloorDiv, Modulo)):
             yield from _quotients(atom.argument)

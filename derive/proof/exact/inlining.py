@@ -187,6 +187,7 @@ class Inliner:
             return _element(base, point)
         if isinstance(base, Scope):
             return self.under(base, point)
+        assert isinstance(base, Padded)
         held = needed(_held(base, point), self.ranges)
         if held is None:
             return _number(base.fill)
