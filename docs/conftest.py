@@ -1,4 +1,6 @@
-"""Runs the examples of the hand-written pages as tests: every block of Python, in the order of its page."""
+"""Runs the examples of the hand-written pages as tests: every block of Python, in the order of its
+page.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Docstrings as Markdown, for mkdocstrings: an extension of Griffe, which reads them from the source."""
+"""Docstrings as Markdown, for mkdocstrings: an extension of Griffe, which reads them from the
+source.
+"""
 
 from __future__ import annotations
 

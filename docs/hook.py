@@ -1,4 +1,6 @@
-"""Adds the pages that are made from the code to those that are written by hand, whenever MkDocs builds the site."""
+"""Adds the pages that are made from the code to those that are written by hand, whenever MkDocs
+builds the site.
+"""
 
 from __future__ import annotations
 

@@ -18,7 +18,8 @@ UNITS = {"K": 1 << 10, "M": 1 << 20}
 class CpuModel:
     """Bytes of a vector register and the number of these; bytes of the caches of one core; cores.
 
-    `cores` are those that generated code uses. `turns` are the steps in which an operation on a whole register goes through units that are narrower than that.
+    `cores` are those that generated code uses. `turns` are the steps in which an operation on a
+    whole register goes through units that are narrower than that.
     """
 
     vector: int = 16

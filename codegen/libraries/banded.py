@@ -24,14 +24,18 @@ PART = 4
 
 @dataclass(frozen=True)
 class BandedRows:
-    """Rows of one batch by taps; the classes of rows that a dilation keeps apart are walked one by one."""
+    """Rows of one batch by taps; the classes of rows that a dilation keeps apart are walked one by
+    one.
+    """
 
     rows: int
     taps: int
     dilation: int
 
     def blocks(self) -> Iterator[tuple[slice, slice]]:
-        """Rows of a block, and the rows of the other operand that their taps reach, in steps of the dilation."""
+        """Rows of a block, and the rows of the other operand that their taps reach, in steps of the
+        dilation.
+        """
         block, d = max(LEAST_ROWS, self.taps // PART), self.dilation
         for first in range(min(d, self.rows)):
             members = -(-(self.rows - first) // d)

@@ -27,7 +27,9 @@ COMBINED: dict[str, np.ufunc] = {
 
 
 def matmul(kernel: Kernel, scope: Scope) -> Run | None:
-    """A call of `np.matmul` for `L[b, m, n](Sum[k](left[b, m, k] * right[b, k, n]))`; None where the kernel has no such views."""
+    """A call of `np.matmul` for `L[b, m, n](Sum[k](left[b, m, k] * right[b, k, n]))`; None where
+    the kernel has no such views.
+    """
     if len(kernel.views) != 3:
         return None
     left, right, target = (
@@ -69,7 +71,9 @@ def _matrices(view: OperandView, array: Array, dtype: np.dtype[Any]) -> Array:
 
 
 def reduce(kernel: Kernel, scope: Scope) -> Run | None:
-    """A ufunc's reduction of the axes `k` of a view; None where values change their type on the way."""
+    """A ufunc's reduction of the axes `k` of a view; None where values change their type on the
+    way.
+    """
     how = reduction(scope)
     if how is None or len(kernel.views) != 2 or not _plain(scope, how[1]):
         return None
@@ -137,7 +141,9 @@ def tapped(found: SpatialAxes, points: Sequence[int]) -> list[tuple[Any, ...]]:
 
 
 def _plain(scope: Scope, scale: float) -> bool:
-    """Whether elements are combined in the type of the result, and scaled only where it has fractions."""
+    """Whether elements are combined in the type of the result, and scaled only where it has
+    fractions.
+    """
     (read,) = accesses(scope.body)
     return result_dtype(read) == scope.dtype != "bool" and (scale == 1 or is_float(scope.dtype))
 

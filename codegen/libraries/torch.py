@@ -1,7 +1,9 @@
 """torch's operators on the CPU, as ways to run kernels (design §10).
 
-torch is imported at the first kernel that it could run, and none of its settings is changed: it uses as many threads as
-`OMP_NUM_THREADS` says, like generated code. Tensors share the memory of NumPy's arrays. Weights that are known ahead are
+torch is imported at the first kernel that it could run, and none of its settings is changed: it
+uses as many threads as
+`OMP_NUM_THREADS` says, like generated code. Tensors share the memory of NumPy's arrays. Weights
+that are known ahead are
 packed by oneDNN once, where it can; a kernel whose weights are not known ahead is a plain call.
 """
 
@@ -74,7 +76,9 @@ class TorchKernel:
 
 
 def tensor(view: OperandView, buffers: Mapping[str, Array]) -> Tensor:
-    """An operand as a tensor in the memory of its buffer, or a copy where strides do not let it be one."""
+    """An operand as a tensor in the memory of its buffer, or a copy where strides do not let it be
+    one.
+    """
     return tensor_of(view.read(writable(buffers[view.name])))
 
 
@@ -178,7 +182,9 @@ def channels_last(
 def _windowed(
     kernel: Kernel, scope: Scope, first: str, second: str, make: Callable[..., Layer]
 ) -> TorchKernel | None:
-    """A convolution of either kind, whose weights have the axes `first` (of all groups) and `second`."""
+    """A convolution of either kind, whose weights have the axes `first` (of all groups) and
+    `second`.
+    """
     if (
         len(kernel.views) != 3
         or types(scope) != {computed_in(scope)}
@@ -268,7 +274,8 @@ def _fitting(
 ) -> tuple[list[int], list[int], Any]:
     """Padding of both sides, elements to add after it, and the part of the result that is wanted.
 
-    torch pads both sides alike, and adds fewer elements than a stride or dilation; without padding that is always enough.
+    torch pads both sides alike, and adds fewer elements than a stride or dilation; without padding
+    that is always enough.
     """
     whole = [
         (n - 1) * step + (taps - 1) * apart + 1

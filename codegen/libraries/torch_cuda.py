@@ -1,6 +1,8 @@
-"""torch's operators on a CUDA device (cuBLAS, cuDNN), as ways to run kernels of programs whose arrays lie there (design §10).
+"""torch's operators on a CUDA device (cuBLAS, cuDNN), as ways to run kernels of programs whose
+arrays lie there (design §10).
 
-The bindings are those of the CPU. Half precision is multiplied as it is and summed in single precision; single precision is
+The bindings are those of the CPU. Half precision is multiplied as it is and summed in single
+precision; single precision is
 computed in full, whatever the process allows torch, unless `reduced` says otherwise.
 """
 
@@ -43,7 +45,9 @@ class DeviceCall:
 
 
 def in_order(tensor: Any) -> AbstractContextManager[Any]:
-    """On a device, the default stream, where generated kernels run, whatever stream torch uses meanwhile."""
+    """On a device, the default stream, where generated kernels run, whatever stream torch uses
+    meanwhile.
+    """
     cuda = torch().cuda
     return cuda.stream(cuda.default_stream(tensor.device)) if tensor.is_cuda else nullcontext()
 
@@ -89,7 +93,9 @@ def _single(scope: Scope) -> Scope:
 
 @contextmanager
 def precision(name: str) -> Iterator[None]:
-    """Products of f32 in full ("ieee") or with 10 bits of each factor ("tf32"), and sums of half precision in f32; then as before."""
+    """Products of f32 in full ("ieee") or with 10 bits of each factor ("tf32"), and sums of half
+    precision in f32; then as before.
+    """
     backends = torch().backends
     matmul, conv = backends.cuda.matmul, getattr(backends.cudnn, "conv", None)
     wanted = [

@@ -1,5 +1,4 @@
-"""Baselines: a program as it is written, by NumPy, generated loops, and each library.
-"""
+"""Baselines: a program as it is written, by NumPy, generated loops, and each library."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What this machine does in a second, measured: kernels, and the rates of a roofline (design §8)."""
+"""Measure what this machine does in a second: kernels, and the rates of a roofline (design §8)."""
 
 from __future__ import annotations
 
@@ -51,13 +51,16 @@ def identity(target: str, accuracy: float | None = None) -> str:
 def kernel_timers(
     kernels: Sequence[Kernel], target: str = "cpu", accuracy: float | None = None
 ) -> list[Callable[[], float]]:
-    """Functions that measure kernels: the median time of one statement, compiled by itself and run on random inputs, weights given ahead.
+    """Functions that measure kernels: the median time of one statement, compiled by itself and run
+    on random inputs, weights given ahead.
 
-    What they need is compiled now, at once. They raise `CodegenError` where that fails. Values may differ by `accuracy`, as those of
+    What they need is compiled now, at once. They raise `CodegenError` where that fails. Values may
+    differ by `accuracy`, as those of
     `codegen.program.compile.compile_program`.
 
     >>> import einalg as ea
-    >>> (timer,) = kernel_timers([Kernel("eop", {}, ("A",), "O", scope=ea.parse("O[i] += A[i,j]", A=(2, 3)))])
+    >>> scope = ea.parse("O[i] += A[i,j]", A=(2, 3))
+    >>> (timer,) = kernel_timers([Kernel("eop", {}, ("A",), "O", scope=scope)])
     >>> 0 < timer() < 1
     True
     """

@@ -22,7 +22,9 @@ from einalg.storage.disk_cache import cache_folder
 
 @dataclass(frozen=True)
 class Capability:
-    """One thing that einalg can use: `found` says whether it is there, `detail` which one, or what to do without it."""
+    """One thing that einalg can use: `found` says whether it is there, `detail` which one, or what
+    to do without it.
+    """
 
     name: str
     found: bool
@@ -73,7 +75,8 @@ def facts() -> Facts:
     """What is there and what is missing; nothing raises, nothing is changed.
 
     >>> [fact.name for fact in facts()]
-    ['C compiler', 'BLAS', 'torch', 'ONNX', 'ONNX Runtime', 'nvcc', 'PyCUDA', 'CUDA device', 'C++ compiler', 'cache']
+    ['C compiler', 'BLAS', 'torch', 'ONNX', 'ONNX Runtime', 'nvcc', 'PyCUDA', 'CUDA device', 'C++
+    compiler', 'cache']
     """
     packages = [
         _package("torch", "torch", "torch", "; its kernels compete where your program imports it"),
@@ -85,7 +88,7 @@ def facts() -> Facts:
 
 
 def remedy(tool: str) -> str:
-    """The command that installs a tool here; where no package manager is known, what to look for."""
+    """Return the command that installs a tool here, or what to look for where none is known."""
     commands = (
         known[tool]
         for manager, known in COMMANDS.items()
@@ -95,7 +98,9 @@ def remedy(tool: str) -> str:
 
 
 def _blas() -> Capability:
-    """The library that runs NumPy's matrix products, as it is loaded, or as NumPy was built where nothing tells that."""
+    """The library that runs NumPy's matrix products, as it is loaded, or as NumPy was built where
+    nothing tells that.
+    """
     if find_spec("threadpoolctl") is not None:
         loaded = [
             pool
@@ -109,14 +114,16 @@ def _blas() -> Capability:
     return Capability(
         "BLAS",
         bool(found.get("found")),
-        f"NumPy {np.__version__} with {found.get('name', 'none')} {found.get('version', '')}".strip(),
+        f"NumPy {np.__version__} with {found.get('name', 'none')} "
+        f"{found.get('version', '')}".strip(),
     )
 
 
 def _pool(pool: dict[str, Any]) -> str:
     threads = pool.get("num_threads", 1)
     kernels = f", for {pool['architecture']}" if pool.get("architecture") else ""
-    return f"{pool.get('internal_api')} {pool.get('version')}, {threads} thread{'s' if threads != 1 else ''}{kernels}"
+    name = f"{pool.get('internal_api')} {pool.get('version')}"
+    return f"{name}, {threads} thread{'s' if threads != 1 else ''}{kernels}"
 
 
 def _c_compiler() -> Capability:
@@ -149,7 +156,8 @@ def _nvcc() -> Capability:
     return Capability(
         "nvcc",
         True,
-        f"{found.program} ({found.version.splitlines()[-1]}), for {', '.join(f'sm_{sm}' for sm in ARCHITECTURES)} and the device",
+        f"{found.program} ({found.version.splitlines()[-1]}), for "
+        f"{', '.join(f'sm_{sm}' for sm in ARCHITECTURES)} and the device",
     )
 
 

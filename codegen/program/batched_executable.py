@@ -32,7 +32,8 @@ from einalg.runtime.processors import thread_count
 SLICES = """\
 typedef void kernel(void *const *);
 struct lane { kernel *const *kernels; void *const *const *buffers; void **const *places; };
-void slices(long count, long lanes, const struct lane *tables, long kernels, long places, char *const *first, const long *steps) {
+void slices(long count, long lanes, const struct lane *tables, long kernels, long places,
+    char *const *first, const long *steps) {
   long next = 0;
 #pragma omp parallel for schedule(static)
   for (long k = 0; k < lanes; ++k)

@@ -266,7 +266,9 @@ class _Device:
         }
 
     def run(self, name: str, memory: Mapping[str, Memory]) -> None:
-        """Run a statement, by a library where one is faster; where that fails, by its kernels from then on."""
+        """Run a statement, by a library where one is faster; where that fails, by its kernels from
+        then on.
+        """
         way = self.ways.get(name)
         if way is not None:
             try:
@@ -284,7 +286,7 @@ class _Device:
     def run_together(
         self, names: Sequence[str], memory: Mapping[str, Memory], graphs: GraphCache
     ) -> None:
-        """Run statements in order; the kernels that no library comes between are started together."""
+        """Run statements in order; kernels with no library between them are started together."""
         waiting: list[KernelStart] = []
         for name in names:
             if name in self.ways:

@@ -25,10 +25,12 @@ from einalg.language.ir.traversal import accesses, map_accesses, rebased, reduct
 
 @dataclass(frozen=True)
 class KernelSignature:
-    """A statement without the names and origins of its tensors, of which equal `key`s need one code.
+    """A statement without the names and origins of its tensors, of which equal `key`s need one
+    code.
 
     The `key` is the whole statement with labels for these names, its operator, and what is known of
-    the tensors. `tensors` are their names in an order that equal units share. `scope` reads those of
+    the tensors. `tensors` are their names in an order that equal units share. `scope` reads those
+    of
     `offsets` as they are from so many bytes on.
     """
 

@@ -1,4 +1,6 @@
-"""Compiled programs: generated kernels and library calls behind one function of arrays (design §10, §12)."""
+"""Compiled programs: generated kernels and library calls behind one function of arrays (design §10,
+§12).
+"""
 
 from __future__ import annotations
 
@@ -196,7 +198,8 @@ class Executable:
     def direct(self, names: Sequence[str]) -> OnAddresses | None:
         """Return the program as a function of addresses, in the order of these names.
 
-        They are all that a call gives, and the outputs. None where a library takes part, which reads arrays.
+        They are all that a call gives, and the outputs. None where a library takes part, which
+        reads arrays.
         """
         if not self.is_native or {*names} != {*self.missing, *self.program.outputs}:
             return None

@@ -1,4 +1,6 @@
-"""Arrays given by a user, as kernels read them: contiguous, aligned, of the tensor's shape and type."""
+"""Arrays given by a user, as kernels read them: contiguous, aligned, of the tensor's shape and
+type.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,8 @@ Array = np.ndarray[Any, Any]
 
 
 def loaded(tensors: Mapping[str, Tensor], arrays: Mapping[str, Any]) -> dict[str, Array]:
-    """Every tensor's array; `ShapeError` where one is missing, surplus, misshapen or of a type that would lose its values.
+    """Every tensor's array; `ShapeError` where one is missing, surplus, misshapen or of a type that
+    would lose its values.
 
     Those of constants are never given: they are what they are.
     """
@@ -28,12 +31,14 @@ def loaded(tensors: Mapping[str, Tensor], arrays: Mapping[str, Any]) -> dict[str
     surplus = sorted(set(arrays) - set(inputs))
     if surplus:
         raise ShapeError(
-            f"{surplus[0]} is not an input of the program; the inputs are {', '.join(inputs) or 'none'}"
+            f"{surplus[0]} is not an input of the program; the inputs are "
+            f"{', '.join(inputs) or 'none'}"
         )
     missing = [name for name in inputs if name not in arrays]
     if missing:
         raise ShapeError(
-            f"no array is given for {missing[0]}, of shape {inputs[missing[0]].shape}\n  pass {missing[0]}=array"
+            f"no array is given for {missing[0]}, of shape {inputs[missing[0]].shape}\n  "
+            f"pass {missing[0]}=array"
         )
     return {**constants, **{name: load(tensor, arrays[name]) for name, tensor in inputs.items()}}
 
@@ -89,15 +94,19 @@ def _check_type(tensor: Tensor, array: Array, dtype: np.dtype[Any]) -> None:
         if not array.size or (int(array.min()) >= low and int(array.max()) <= high):
             return
         raise ShapeError(
-            f"{tensor.name} has dtype {tensor.dtype}, but the array of dtype {given} holds values outside [{low}, {high}]"
+            f"{tensor.name} has dtype {tensor.dtype}, but the array of dtype {given} "
+            f"holds values outside [{low}, {high}]"
         )
     raise ShapeError(
-        f"{tensor.name} has dtype {tensor.dtype}, but an array of dtype {given} is given\n  convert it: array.astype({dtype.name!r})"
+        f"{tensor.name} has dtype {tensor.dtype}, but an array of dtype {given} is "
+        f"given\n  convert it: array.astype({dtype.name!r})"
     )
 
 
 def sample(tensors: Mapping[str, Tensor], seed: int = 0) -> dict[str, Array]:
-    """Random arrays for every tensor but the constants, for timing: floats in [0.5, 1), integers from 0 to 3."""
+    """Random arrays for every tensor but the constants, for timing: floats in [0.5, 1), integers
+    from 0 to 3.
+    """
     random = np.random.default_rng(seed)
     arrays: dict[str, Array] = {}
     for name, tensor in tensors.items():

@@ -1,8 +1,12 @@
-"""Networks as C functions that Python calls: memory is looked up, kernels run, and results are made without a line of Python (design §10).
+"""Networks as C functions that Python calls: memory is looked up, kernels run, and results are made
+without a line of Python (design §10).
 
-A call of a small network takes a microsecond or two, and what Python does around it took five times as long. The function is a builtin one, of the
-C API's stable part, whose addresses it is given: no header of Python is needed to compile it, and no library to link. Tensors tell their memory by
-DLPack's C functions, arrays by the layout that NumPy has kept since its first version, which is tried before it is relied on.
+A call of a small network takes a microsecond or two, and what Python does around it took five times
+as long. The function is a builtin one, of the
+C API's stable part, whose addresses it is given: no header of Python is needed to compile it, and
+no library to link. Tensors tell their memory by
+DLPack's C functions, arrays by the layout that NumPy has kept since its first version, which is
+tried before it is relied on.
 """
 
 from __future__ import annotations
@@ -27,15 +31,27 @@ from einalg.runtime.direct_call import ObjectInterface
 
 CODES = {"i": 0, "u": 1, "f": 2, "c": 5, "b": 6}  # of DLPack, by NumPy's kind
 API = (
-    "PyTuple_GetItem", "PyLong_AsVoidPtr", "PyObject_Vectorcall", "PyObject_CallNoArgs", "PyObject_CallMethodObjArgs", "PyTuple_New",
-    "PyTuple_SetItem", "PyErr_Clear", "PyEval_SaveThread", "PyEval_RestoreThread", "Py_IncRef", "Py_DecRef",
-)  # fmt: skip
+    "PyTuple_GetItem",
+    "PyLong_AsVoidPtr",
+    "PyObject_Vectorcall",
+    "PyObject_CallNoArgs",
+    "PyObject_CallMethodObjArgs",
+    "PyTuple_New",
+    "PyTuple_SetItem",
+    "PyErr_Clear",
+    "PyEval_SaveThread",
+    "PyEval_RestoreThread",
+    "Py_IncRef",
+    "Py_DecRef",
+)
 MOST = 32  # inputs and outputs
 SOURCE = """\
 #include <stddef.h>
 #include <stdint.h>
-struct view { void *data; int32_t device, number, rank; uint8_t code, bits; uint16_t lanes; const int64_t *shape, *strides; uint64_t offset; };
-struct array { void *data; int32_t rank; const intptr_t *shape, *strides; void *base, *dtype; int flags; }; /* behind the head of an object */
+struct view { void *data; int32_t device, number, rank; uint8_t code, bits; uint16_t lanes;
+    const int64_t *shape, *strides; uint64_t offset; };
+struct array { void *data; int32_t rank; const intptr_t *shape, *strides; void *base, *dtype;
+    int flags; }; /* behind the head of an object */
 struct tensor { int32_t rank; uint8_t code, bits; const int64_t *shape; const void *dtype; };
 struct place { void **where; int64_t offset; int32_t tensor; };
 struct network {
@@ -51,7 +67,8 @@ struct network {
   void *prepare, *finish, *otherwise; /* the first for the first call only */
 };
 static struct {
-  void *(*item)(void *, intptr_t), *(*pointer)(void *), *(*call)(void *, void *const *, size_t, void *), *(*make)(void *);
+  void *(*item)(void *, intptr_t), *(*pointer)(void *), *(*call)(void *, void *const *, size_t,
+      void *), *(*make)(void *);
   void *(*method)(void *, void *, ...), *(*tuple)(intptr_t);
   int (*put)(void *, intptr_t, void *);
   void (*clear)(void), *(*release)(void), (*acquire)(void *), (*take)(void *), (*drop)(void *);
@@ -59,12 +76,14 @@ static struct {
 static const void *nothing_refused;
 static intptr_t head;
 static int forked;
-void setup(const void *api, const void *no, intptr_t size) { __builtin_memcpy(&py, api, sizeof py), nothing_refused = no, head = size; }
+void setup(const void *api, const void *no, intptr_t size) { __builtin_memcpy(&py, api,
+    sizeof py), nothing_refused = no, head = size; }
 void in_child(void) { forked = 1; }
 
 static void *array_at(void *object, const struct tensor *t) {
   const struct array *a = (const struct array *)((char *)object + head);
-  if (a->dtype != t->dtype || a->rank != t->rank || (a->flags & 0x101) != 0x101) return NULL; /* contiguous, aligned */
+  if (a->dtype != t->dtype || a->rank != t->rank || (a->flags & 0x101) != 0x101) return NULL;
+      /* contiguous, aligned */
   for (int32_t k = 0; k < t->rank; ++k)
     if (a->shape[k] != t->shape[k]) return NULL;
   return a->data;
@@ -73,10 +92,12 @@ static void *array_at(void *object, const struct tensor *t) {
 static void *tensor_at(const struct network *n, void *object, const struct tensor *t, int is_new) {
   struct view v;
   if (n->read(object, &v)) return py.clear(), NULL;
-  if (v.device != 1 || v.rank != t->rank || v.code != t->code || v.bits != t->bits || v.lanes != 1) return NULL;
+  if (v.device != 1 || v.rank != t->rank || v.code != t->code || v.bits != t->bits
+      || v.lanes != 1) return NULL;
   int64_t step = 1;
   for (int32_t k = t->rank; k-- > 0; step *= t->shape[k])
-    if (v.shape[k] != t->shape[k] || (v.strides && t->shape[k] != 1 && v.strides[k] != step)) return NULL;
+    if (v.shape[k] != t->shape[k] || (v.strides && t->shape[k] != 1 && v.strides[k] != step))
+        return NULL;
   if (((uintptr_t)v.data + v.offset) % (t->bits / 8)) return NULL;
   if (is_new) return (char *)v.data + v.offset;
   void *other = py.method(object, n->refused, NULL);
@@ -105,18 +126,22 @@ static void *run(void *self, void *const *given, intptr_t count, void *names) {
   }
   if (names || forked || n->busy || count != n->inputs) return other_way(n, given, count, names);
   for (int32_t k = 0; k < n->inputs; ++k)
-    if (!(where[k] = memory_of(n, given[k], &n->tensors[k], 0))) return other_way(n, given, count, names);
+    if (!(where[k] = memory_of(n, given[k], &n->tensors[k], 0))) return other_way(n, given,
+        count, names);
   void *results = py.tuple(n->outputs);
   if (!results) return NULL;
   for (int32_t k = 0; k < n->outputs; ++k) {
     void *made = py.make(n->makers[k]);
     if (!made) return py.drop(results), NULL;
     py.put(results, k, made);
-    if (!(where[n->inputs + k] = memory_of(n, made, &n->tensors[n->inputs + k], 1))) return py.drop(results), other_way(n, given, count, names);
+    if (!(where[n->inputs + k] = memory_of(n, made, &n->tensors[n->inputs + k], 1)))
+        return py.drop(results), other_way(n, given, count, names);
   }
-  if (n->busy) return py.drop(results), other_way(n, given, count, names); /* what was called until here may have let other threads run */
+  if (n->busy) return py.drop(results), other_way(n, given, count, names);
+      /* what was called until here may have let other threads run */
   n->busy = 1;
-  for (int32_t k = 0; k < n->places; ++k) *n->place[k].where = where[n->place[k].tensor] + n->place[k].offset;
+  for (int32_t k = 0; k < n->places; ++k)
+      *n->place[k].where = where[n->place[k].tensor] + n->place[k].offset;
   void *thread = py.release();
   n->sequence(n->kernels, n->functions, n->blocks);
   py.acquire(thread);
@@ -127,7 +152,8 @@ static void *run(void *self, void *const *given, intptr_t count, void *names) {
   py.drop(results);
   return found;
 }
-struct { const char *name; void *function; int flags; const char *text; } method = {"network", run, 0x82, "A network on memory as it is."};
+struct { const char *name; void *function; int flags; const char *text; } method = {"network",
+    run, 0x82, "A network on memory as it is."};
 """.replace("MOST", str(MOST))
 
 
@@ -160,7 +186,9 @@ class _Network(ctypes.Structure):
     ]
 
     def take(self, frame: CallFrame) -> Any:
-        """Run the kernels of a frame, and write addresses where they read them; gives what must be kept meanwhile."""
+        """Run the kernels of a frame, and write addresses where they read them; gives what must be
+        kept meanwhile.
+        """
         (native,) = frame.natives
         functions, blocks = native.tables
         written = [
@@ -185,7 +213,9 @@ class _Network(ctypes.Structure):
 
 
 class OnAddresses:
-    """A program of compiled kernels as a function of addresses: of what `make` says that a frame is given, in order."""
+    """A program of compiled kernels as a function of addresses: of what `make` says that a frame is
+    given, in order.
+    """
 
     def __init__(self, make: Callable[[], CallFrame]):
         self._make, self._memory = make, threading.local()
@@ -199,7 +229,8 @@ class OnAddresses:
     def on_objects(
         self, inputs: Sequence[Tensor], outputs: Sequence[Tensor], objects: ObjectInterface
     ) -> Callable[..., Any] | None:
-        """The same as a builtin function of objects that gives new ones; None where this machine has no such functions.
+        """The same as a builtin function of objects that gives new ones; None where this machine
+        has no such functions.
 
         While one thread is inside, others are given to `objects.otherwise`.
         """
@@ -262,7 +293,9 @@ def _view(tensor: Tensor) -> _View:
 
 @cache
 def _library() -> ctypes.CDLL | None:
-    """The C code, loaded; None where there is no compiler, or where other threads run Python meanwhile."""
+    """The C code, loaded; None where there is no compiler, or where other threads run Python
+    meanwhile.
+    """
     compiler = find_compiler()
     if (
         compiler is None
@@ -292,9 +325,14 @@ def _arrays_are_known(library: ctypes.CDLL) -> bool:
 
     class Array(ctypes.Structure):
         _fields_ = [
-            ("data", c_void_p), ("rank", c_int32), ("shape", POINTER(ctypes.c_ssize_t)), ("strides", POINTER(ctypes.c_ssize_t)),
-            ("base", c_void_p), ("dtype", c_void_p), ("flags", c_int),
-        ]  # fmt: skip
+            ("data", c_void_p),
+            ("rank", c_int32),
+            ("shape", POINTER(ctypes.c_ssize_t)),
+            ("strides", POINTER(ctypes.c_ssize_t)),
+            ("base", c_void_p),
+            ("dtype", c_void_p),
+            ("flags", c_int),
+        ]
 
     def is_known(array: np.ndarray[Any, Any]) -> bool:
         seen = Array.from_address(id(array) + object.__basicsize__)

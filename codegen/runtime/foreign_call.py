@@ -1,6 +1,7 @@
 """Calls of compiled functions with the addresses of their buffers.
 
-After a fork, the thread that forked still believes in the OpenMP threads of its parent, which do not exist in the child: GNU's
+After a fork, the thread that forked still believes in the OpenMP threads of its parent, which do
+not exist in the child: GNU's
 OpenMP then waits for them for ever. There, calls go through a thread of the child's own.
 """
 
@@ -33,7 +34,8 @@ if hasattr(os, "register_at_fork"):
 
 @dataclass(frozen=True)
 class ForeignCall:
-    """A compiled function with the names of the buffers that it takes, in order: a function of buffers by name.
+    """A compiled function with the names of the buffers that it takes, in order: a function of
+    buffers by name.
 
     `offsets` say from which byte on it takes each of them.
     """

@@ -67,7 +67,7 @@ class Winner:
         return json.dumps({"schema": SCHEMA, **asdict(self)}, sort_keys=True)
 
     def of(self, contraction: Contraction) -> tuple[Contraction, Tiling] | None:
-        """Return the contraction in the winner's order with its tiling; None where it does not fit."""
+        """Return the contraction in the winner's order with its tiling; None if it does not fit."""
         ordered = orders(contraction)
         if self.order >= len(ordered) or not self.tiling.fits(ordered[self.order]):
             return None
@@ -281,7 +281,8 @@ def exported() -> str:
 def imported(path: Path) -> int:
     """Put the winners of a file into the cache, and return how many there are.
 
-    Each counts for the machine and compiler that it was measured with. Raises `RecordError`, and changes nothing, for a file that holds anything else.
+    Each counts for the machine and compiler that it was measured with. Raises `RecordError`, and
+    changes nothing, for a file that holds anything else.
     """
     try:
         entries = list(json.loads(path.read_text())["kernels"])

@@ -363,6 +363,8 @@ class Access(Node, Element, Expr):
     """
 
     __slots__ = ("base", "subscripts")
+    base: Any
+    subscripts: tuple[Affine, ...]
     _fields = ("base", "subscripts")
     is_access = True
     is_commutative = True
