@@ -364,7 +364,7 @@ class Access(Node, Element, Expr):
 
     __slots__ = ("base", "subscripts")
     base: Any
-    subscripts: tuple[Affine, ...]
+    subscripts: Any
     _fields = ("base", "subscripts")
     is_access = True
     is_commutative = True
