@@ -271,12 +271,15 @@ def _digits(scope: Scope) -> Iterator[tuple[Index, int]]:
                     yield index, atom.divisor
 
 
-def _subscripts(scope: Scope) -> Iterator[Affine]:
+def _subscripts(scope: Scope) -> list[Affine]:
+    """List all subscripts of what a scope reads."""
+    forms: list[Affine] = []
     for access in accesses(scope.body):
-        yield from access.subscripts
+        forms += access.subscripts
+    return forms
 
 
-def _quotients(form: Any) -> Iterator[FloorDiv | Modulo]:
+def _quotients(form: Affine) -> Iterator[FloorDiv | Modulo]:
     for atom, _ in form.terms:
         if isinstance(atom, (FloorDiv, Modulo)):
             yield from _quotients(atom.argument)
