@@ -359,7 +359,8 @@ def _stage_operands(
     operands = kind.make_args(body)
     what = "factors" if kind is sympy.Mul else "terms"
     _check_positions(chosen, len(operands), what)
-    part = kind(*(operands[position] for position in dict.fromkeys(chosen)))
+    parts = [operands[position] for position in dict.fromkeys(chosen)]
+    part = parts[0] if len(parts) == 1 else kind(*parts)  # a comparison alone is no product
     rest = [operand for position, operand in enumerate(operands) if position not in chosen]
     inner_iterators = _checked_iterators(iterators, part, what, axes)
     body = with_padded_reads(part, inner_iterators)

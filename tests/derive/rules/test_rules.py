@@ -537,3 +537,11 @@ def test_a_reduction_that_occurs_twice_is_split_in_both_places():
         after = apply(program, move, ALL)
         check(after)
         assert ea.prove(program, after).verdict == "proved"
+
+
+def test_a_comparison_is_staged_whole() -> None:
+    start = as_program(ea.parse("O = L[i:3](Ne(A[i], 0))", A=(3,)))
+    move = Move("staging", ("O",), {"factors": (0,), "reduction": None, "axes": ("i",)})
+    staged = apply(start, move, ALL)
+    values = [0, 2, 0]
+    assert list(ea.evaluate(staged, A=values)) == list(ea.evaluate(start, A=values))
