@@ -80,7 +80,7 @@ def test_a_program_of_several_kernels(
     real = codegen.targets.c.compiler.run_command
     monkeypatch.setattr(
         codegen.targets.c.compiler,
-        "finished",
+        "run_command",
         lambda command, timeout: real(command, SHORT if what == SLOW else timeout),
     )
     try:
@@ -100,7 +100,7 @@ def test_a_network(tmp_path: Path, runs: str, what: str, monkeypatch: pytest.Mon
     real = codegen.targets.c.compiler.run_command
     monkeypatch.setattr(
         codegen.targets.c.compiler,
-        "finished",
+        "run_command",
         lambda command, timeout: real(command, 3 * SHORT if what == SLOW else timeout),
     )
     program = ea.parse(TEXT, **TENSORS)
