@@ -507,7 +507,7 @@ def test_gathered_windows_that_do_not_fit_are_not_made(monkeypatch: pytest.Monke
     }
     expected = ea.evaluate(program, **arrays)
     for memory, statements in ((1 << 40, 2), (1, 1)):
-        monkeypatch.setattr("derive.programs.optimize.memory", lambda memory=memory: memory)
+        monkeypatch.setattr("derive.programs.optimize.memory_bytes", lambda memory=memory: memory)
         made = ea.optimize(program, arrays, seconds=0)
         (part,) = made.parts.values()
         assert len(part.before.names) == statements
