@@ -360,8 +360,13 @@ def _with_new_axis(one: Scope, stacked: dict[str, Tensor]) -> Scope:
         if not (isinstance(base, Tensor) and base.name in stacked):
             return access
         new: Any = stacked[base.name]
-        if isinstance(access.base, Padded):
-            new = Padded(new, [(0, 0), *access.base.amounts], access.base.fill)
+        views = []
+        view = access.base
+        while isinstance(view, Padded):
+            views.append(view)
+            view = view.base
+        for view in reversed(views):  # the innermost first
+            new = Padded(new, [(0, 0), *view.amounts], view.fill)
         return Access.of(new, (affine(layer), *access.subscripts))
 
     iterators = [LoopIndex(layer, 0, 2), *one.iterators]
