@@ -13,8 +13,8 @@ from einalg.language.index.affine import IndexArithmetic
 from einalg.language.ir.body import Reduce
 from einalg.language.ir.kernel import View
 from einalg.language.ir.scope import Scope
-from einalg.language.ir.tensor import Access, Padded, Tensor, unpadded
-from einalg.language.ir.traversal import accesses, map_accesses
+from einalg.language.ir.tensor import Access, Tensor, unpadded
+from einalg.language.ir.traversal import accesses, map_accesses, padded_like
 from einalg.language.ops.definition.axes import result_indices
 
 
@@ -147,14 +147,8 @@ def _reordered(access: Access, operands: dict[str, OrderedAxes]) -> Access:
         return access
     original, order = operands[name].tensor, operands[name].axes
     tensor = Tensor(name, _at(original.axes, order), original.dtype)
-    return Access.of(_padded_like(access.base, tensor, order), _at(access.subscripts, order))
-
-
-def _padded_like(view: Any, tensor: Tensor, order: tuple[int, ...]) -> Any:
-    """Return the tensor under all paddings of a view, with the amounts of these axes."""
-    if not isinstance(view, Padded):
-        return tensor
-    return Padded(_padded_like(view.base, tensor, order), _at(view.amounts, order), view.fill)
+    view = padded_like(access.base, tensor, lambda amounts: _at(amounts, order))
+    return Access.of(view, _at(access.subscripts, order))
 
 
 def _at(row: Sequence[Any], positions: Sequence[int]) -> tuple[Any, ...]:

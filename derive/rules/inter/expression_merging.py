@@ -21,7 +21,7 @@ from einalg.language.ir.body import fresh_index
 from einalg.language.ir.program import Program, statement_tensor, substitute_tensors
 from einalg.language.ir.scope import Scope, inner_scopes
 from einalg.language.ir.tensor import Access, Padded, Tensor
-from einalg.language.ir.traversal import accesses, map_accesses
+from einalg.language.ir.traversal import accesses, map_accesses, padded_like
 
 MAX_PAIRS = 4  # tensors in which two siblings may differ
 
@@ -359,15 +359,8 @@ def _with_new_axis(one: Scope, stacked: dict[str, Tensor]) -> Scope:
         base = access.tensor
         if not (isinstance(base, Tensor) and base.name in stacked):
             return access
-        new: Any = stacked[base.name]
-        views = []
-        view = access.base
-        while isinstance(view, Padded):
-            views.append(view)
-            view = view.base
-        for view in reversed(views):  # the innermost first
-            new = Padded(new, [(0, 0), *view.amounts], view.fill)
-        return Access.of(new, (affine(layer), *access.subscripts))
+        view = padded_like(access.base, stacked[base.name], lambda amounts: [(0, 0), *amounts])
+        return Access.of(view, (affine(layer), *access.subscripts))
 
     iterators = [LoopIndex(layer, 0, 2), *one.iterators]
     return Scope(iterators, one.where, map_accesses(one.body, change))

@@ -52,11 +52,19 @@ def map_accesses(body: Any, change: Callable[[Access], Any]) -> Any:
 
 def rebased(access: Access, base: Any) -> Access:
     """Return the same access to another tensor or scope, under the same padding."""
-    return Access.of(_padded_like(access.base, base), access.subscripts)
+    return Access.of(padded_like(access.base, base), access.subscripts)
 
 
-def _padded_like(view: Any, base: Any) -> Any:
-    """Return `base` under the paddings of `view`, outer ones last."""
+def padded_like(view: Any, base: Any, amounts: Callable[[Any], Any] = tuple) -> Any:
+    """Return `base` under all paddings of `view`, outer ones last.
+
+    `amounts` gives those of a layer on the axes of `base`, where these are others than `view` has.
+
+    >>> import einalg as ea
+    >>> A, B = ea.tensor("A", (5,)), ea.tensor("B", (2, 5))
+    >>> padded_like(A.pad(1, fill=2).pad(2, fill=5), B, lambda layer: [(0, 0), *layer])
+    B.pad(0, 1, fill=2).pad(0, 2, fill=5)
+    """
     if not isinstance(view, Padded):
         return base
-    return Padded(_padded_like(view.base, base), view.amounts, view.fill)
+    return Padded(padded_like(view.base, base, amounts), amounts(view.amounts), view.fill)
