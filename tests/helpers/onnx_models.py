@@ -72,3 +72,17 @@ def convolutional(size: Any = 8) -> Any:
         {"y": None},
         stored,
     )
+
+
+def branches(condition: dict[str, Any]) -> Any:
+    def branch(name: str, operator: str) -> Any:
+        made = onnx.helper.make_tensor_value_info(name, onnx.TensorProto.FLOAT, None)
+        return onnx.helper.make_graph([node(operator, "x", name)], name, [], [made])
+
+    choice = node("If", "c", "y", then_branch=branch("a", "Exp"), else_branch=branch("b", "Neg"))
+    return model(
+        [choice],
+        {"x": (3,), **({} if condition else {"c": (onnx.TensorProto.BOOL, ())})},
+        {"y": None},
+        condition,
+    )

@@ -14,12 +14,11 @@ from einalg.errors import EinalgError, NotationError, RecordError, ShapeError
 from einalg.frontends import import_cache
 from einalg.frontends.graph import ProgramNode
 from einalg.frontends.onnx import importer, load
-from tests.helpers.onnx_graphs import branches
 
 onnx = pytest.importorskip("onnx", reason="these are models of the package onnx")
 from onnx.reference import ReferenceEvaluator  # noqa: E402
 
-from tests.helpers.onnx_models import convolutional, model, node  # noqa: E402
+from tests.helpers.onnx_models import branches, convolutional, model, node  # noqa: E402
 
 LIGHT = Path(onnx.__file__).parent / "backend/test/data/light"
 
