@@ -18,8 +18,8 @@ from einalg.frontends.onnx.operators import DEFINITIONS
 from einalg.frontends.random_inputs import random_arrays
 
 onnx = pytest.importorskip("onnx", reason="these are files of the package onnx")
-from tests.helpers.onnx_graphs import branches  # noqa: E402
-from tests.helpers.onnx_models import convolutional, model, node  # noqa: E402
+
+from tests.helpers.onnx_models import branches, convolutional, model, node  # noqa: E402
 
 FEW, MANY = 40, 2000
 RUN, ELEMENTS = (
