@@ -14,13 +14,17 @@ from derive.results.progress import layer_progress
 from derive.search.best_first import Budget
 from einalg.api.backend import LocalBackend, require_device, require_target
 from einalg.api.models import Network, bound, network, plain, signature_of
-from einalg.errors import RecordError
+from einalg.errors import NotationError, RecordError
 from einalg.frontends.graph import Graph
 from einalg.frontends.random_inputs import random_arrays
 from einalg.runtime.timing import is_slower
 from einalg.storage.atomic_file import write_whole
 
 LOG = logging.getLogger("einalg")
+PREFERENCES = (
+    "fastest",
+    "einalg",
+)  # who runs a model that its framework runs faster: that, or this
 SOURCE_LANGUAGES = {"cpu": "c", "cuda": "cuda"}  # of the generated kernels, by target
 
 
@@ -28,7 +32,7 @@ class Optimized(OptimizedNetwork):
     """What `optimize` gives: call it like the model.
 
     `report` says what was done, `parts` and `opaque` hold it. The framework goes on running the
-    model where it is faster (`is_original`, `times`).
+    model where it is faster (`is_original`, `times`), unless einalg is to `prefer`.
 
     >>> import numpy as np
     >>> import einalg as ea
@@ -39,9 +43,15 @@ class Optimized(OptimizedNetwork):
     (['proved'], [])
     """
 
-    def __init__(self, made: OptimizedNetwork, model: Network | None = None, target: str = "cpu"):
+    def __init__(
+        self,
+        made: OptimizedNetwork,
+        model: Network | None = None,
+        target: str = "cpu",
+        prefer: str = "fastest",
+    ):
         super().__init__(made.graph, made.parts, made.seconds)
-        self.is_original, self.target = False, target
+        self.is_original, self.target, self._prefer = False, target, prefer
         around = model.around if model else plain
         self._call: Callable[..., Any] = around(super().__call__, self.direct())
         self._bound: Callable[..., Any] = partial(bound, signature_of(made.graph))
@@ -62,7 +72,7 @@ class Optimized(OptimizedNetwork):
             f"{model.framework} {made.key}",
             made.is_known,
         )
-        if self.times is None:
+        if self.times is None or self._prefer == "einalg":
             return
         before, after = self.times
         if is_slower(after, before):
@@ -142,6 +152,7 @@ def optimize(
     seconds: float = 300.0,
     accuracy: float | None = None,
     progress: Callable[..., None] | bool | None = None,
+    prefer: str = "fastest",
 ) -> Optimized:
     """Make a model faster, and verify it.
 
@@ -158,10 +169,11 @@ def optimize(
     installed); a function is called as `progress(layer, number, of)` before each of them. The
     result deviates from the reference by `accuracy` at most (default: as in `derive`), and is the
     model as it was, with a warning, where it is not faster: its own program, or the framework that
-    it comes from.
+    it comes from. With `prefer="einalg"` einalg computes whatever the times say, so that its values
+    can be looked at.
 
-    Raises `NotationError` for what is no model, `ShapeError` for examples that do not fit,
-    `DeviceError` for an unknown target.
+    Raises `NotationError` for what is no model and for an unknown preference, `ShapeError` for
+    examples that do not fit, `DeviceError` for an unknown target.
 
     >>> import numpy as np
     >>> import einalg as ea
@@ -173,6 +185,7 @@ def optimize(
     """
     require_target(target)
     require_device(target)
+    require_preference(prefer)
     Budget(seconds=seconds)  # which refuses what is no time
     began = perf_counter()
     source = network(model, example_inputs)
@@ -186,7 +199,16 @@ def optimize(
             accuracy=accuracy,
             began=began,
         )
-    return Optimized(made, source, target)
+    return Optimized(made, source, target, prefer)
+
+
+def require_preference(prefer: str) -> str:
+    """Return the preference; `NotationError` for one that there is not."""
+    if prefer not in PREFERENCES:
+        raise NotationError(
+            f"prefer={prefer!r} is no preference\n  use one of: {', '.join(PREFERENCES)}"
+        )
+    return prefer
 
 
 def compile_graph(

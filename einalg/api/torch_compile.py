@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from inspect import signature
 from typing import TYPE_CHECKING, Any
 
-from einalg.api.optimization import compile_graph
+from einalg.api.optimization import compile_graph, require_preference
 from einalg.errors import NotationError
 from einalg.frontends.graph import Graph
 from einalg.frontends.torch.capture.export import decomposition_table, first_line
@@ -27,7 +27,8 @@ if TYPE_CHECKING:
 
 Run = Callable[..., Sequence[Any]]
 MAX_VERSIONS = 64  # of one graph, by the shapes of its inputs
-OPTIONS = list(signature(compile_graph).parameters)[1:]
+PREFER = "prefer"  # the only option that is none of the optimizer's
+OPTIONS = [*list(signature(compile_graph).parameters)[1:], PREFER]
 LOG = logging.getLogger("einalg")
 
 
@@ -36,9 +37,10 @@ def einalg(
 ) -> Callable[..., Any]:
     """Return `graph_module` as a function that compiles itself for the shapes of its calls.
 
-    `options` are those of `torch.compile(…, options=…)`, and go to the optimizer. Raises, when it
-    is called, `TrainingMode` where gradients are wanted or a module is in training mode, and
-    `NotationError` for an option that there is not.
+    `options` are those of `torch.compile(…, options=…)`: `target`, `seconds`, `accuracy`,
+    `progress` and `prefer`, as of `einalg.optimize`. Raises, when it is called, `TrainingMode`
+    where gradients are wanted or a module is in training mode, and `NotationError` for an option
+    that there is not.
 
     >>> import pytest; torch = pytest.importorskip("torch")
     >>> model = torch.compile(torch.nn.Linear(3, 4), backend=einalg)
@@ -46,16 +48,19 @@ def einalg(
     torch.Size([2, 4])
     """
     wanted = options.get("options") or {}
-    return Specialised(graph_module, lambda graph: compile_graph(graph, **_known(wanted)))
+    prefer = wanted.get(PREFER, "fastest")
+    return Specialised(
+        graph_module, lambda graph: compile_graph(graph, **_of_optimizer(wanted)), prefer
+    )
 
 
-def _known(options: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return the options; `NotationError` for one that there is not."""
+def _of_optimizer(options: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the options that go to the optimizer; `NotationError` for one that there is not."""
     for name in options:
         if name not in OPTIONS:
             known = ", ".join(OPTIONS)
             raise NotationError(f"there is no option {name!r}\n  the options: {known}")
-    return options
+    return {name: value for name, value in options.items() if name != PREFER}
 
 
 class Specialised:
@@ -66,8 +71,10 @@ class Specialised:
     one after each call.
     """
 
-    def __init__(self, module: fx.GraphModule, compiler: Callable[[Graph], Run]):
-        self._module, self._compiler = module, compiler
+    def __init__(
+        self, module: fx.GraphModule, compiler: Callable[[Graph], Run], prefer: str = "fastest"
+    ):
+        self._module, self._compiler, self._prefer = module, compiler, prefer
         self._versions: dict[Any, _Version] = {}
         self._written: frozenset[int] | None = None  # once it was called
         self._last: _Version | None = None
@@ -92,7 +99,8 @@ class Specialised:
                 weights.append((k, *_stamp(value)))
             else:
                 others.append((k, *_kind(value)))
-        run = _compiled(self._module, inputs, [k for k, *_ in weights], self._compiler)
+        prefer = require_preference(self._prefer)
+        run = _compiled(self._module, inputs, [k for k, *_ in weights], self._compiler, prefer)
         if len(self._versions) >= MAX_VERSIONS:
             self._versions.pop(next(iter(self._versions)))
         version = _Version(weights, others, run)
@@ -192,6 +200,7 @@ def _compiled(
     inputs: Sequence[Any],
     weights: Sequence[int],
     compiler: Callable[[Graph], Run],
+    prefer: str,
 ) -> Callable[..., Any]:
     """Compile a graph for these very inputs.
 
@@ -227,7 +236,9 @@ def _compiled(
             ready.append(_read(traced, inputs, weights, compiler))
         else:  # where inputs share memory that is written to, torch has that memory in their place
             ready.append(_read(traced, examples, (), compiler))
-    return module if _is_faster(module, called, inputs) else called
+    if prefer == "fastest" and _is_faster(module, called, inputs):
+        return module
+    return called
 
 
 def _is_faster(module: Any, called: Callable[..., Any], inputs: Sequence[Any]) -> bool:

@@ -31,8 +31,7 @@ def test_a_module_takes_and_gives_tensors(own_cache):
         torch.testing.assert_close(o(x), module(x), rtol=1e-4, atol=1e-5)
 
 
-def test_integers_are_added_and_multiplied_in_a_type_that_holds_the_result(own_cache, monkeypatch):
-    monkeypatch.setattr("einalg.api.optimization.is_slower", lambda *_: False)
+def test_integers_are_added_and_multiplied_in_a_type_that_holds_the_result(own_cache):
 
     class Totals(torch.nn.Module):
         def forward(self, x):
@@ -48,14 +47,13 @@ def test_integers_are_added_and_multiplied_in_a_type_that_holds_the_result(own_c
 
     for dtype, most in ((torch.uint8, 255), (torch.int8, 127), (torch.int32, 2**31 - 1)):
         x = torch.full((2, 3), most, dtype=dtype)
-        o = ea.optimize(Totals().eval(), (x,), seconds=0)
+        o = ea.optimize(Totals().eval(), (x,), seconds=0, prefer="einalg")
         assert not o.is_original
         for found, wanted in zip(o(x), Totals()(x), strict=True):
             assert found.dtype is wanted.dtype and torch.equal(found, wanted)
 
 
-def test_short_integers_wrap_round_where_their_framework_does(own_cache, monkeypatch):
-    monkeypatch.setattr("einalg.api.optimization.is_slower", lambda *_: False)
+def test_short_integers_wrap_round_where_their_framework_does(own_cache):
 
     class Differences(torch.nn.Module):
         def forward(self, a, b):
@@ -71,7 +69,7 @@ def test_short_integers_wrap_round_where_their_framework_does(own_cache, monkeyp
         torch.tensor([[3, 250], [0, 7]], dtype=torch.uint8),
         torch.tensor([[5, 20], [1, 7]], dtype=torch.uint8),
     )
-    o = ea.optimize(Differences().eval(), (a, b), seconds=0)
+    o = ea.optimize(Differences().eval(), (a, b), seconds=0, prefer="einalg")
     assert {node.operator for node in o.opaque} == {"sub.Tensor", "mul.Tensor", "add.Tensor"}
     for found, wanted in zip(o(a, b), Differences()(a, b), strict=True):
         torch.testing.assert_close(found, wanted)
@@ -108,6 +106,22 @@ def test_a_framework_that_is_faster_goes_on(own_cache, caplog):
         o.is_original == (o.times[1] > o.times[0] * 1.05) == ("goes on running it" in caplog.text)
     )
     assert torch.equal(o(-x), torch.zeros(3))
+
+
+def test_einalg_computes_where_it_is_preferred(own_cache, monkeypatch, caplog):
+    monkeypatch.setattr(LocalBackend, "seconds_of_all", lambda *_: [1e-6, 1.0])
+    module, x = torch.nn.ReLU().eval(), torch.ones(3)
+    o = ea.optimize(module, (x,), seconds=0, prefer="einalg")
+    assert o.times == (1e-6, 1.0) and not o.is_original
+    assert "goes on running it" not in caplog.text
+    assert ea.optimize(module, (x,), seconds=0, prefer="fastest").is_original
+
+
+@pytest.mark.parametrize("prefer", ["torch", None, 1])
+def test_a_preference_that_there_is_not(prefer):
+    program = ea.parse("O[i] = A[i] + 1", A=(2,))
+    with pytest.raises(ea.NotationError, match="use one of: fastest, einalg"):
+        ea.optimize(program, prefer=prefer)
 
 
 def test_a_framework_that_cannot_run_the_model_is_not_waited_for(own_cache, caplog):

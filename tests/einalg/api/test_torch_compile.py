@@ -35,14 +35,12 @@ def graphs(monkeypatch: pytest.MonkeyPatch) -> list[Graph]:
         return graph
 
     monkeypatch.setattr(torch_compile, "compile_graph", compile_graph)
-    monkeypatch.setattr(
-        torch_compile, "_is_faster", lambda *_: False
-    )  # torch is faster than that executor
     return found
 
 
-def compiled(function: Any) -> Callable[..., Any]:
-    return torch.compile(function, backend=torch_compile.einalg)
+def compiled(function: Any, prefer: str = "einalg") -> Callable[..., Any]:
+    """A function compiled; einalg computes, for torch is faster than the reference executor."""
+    return torch.compile(function, backend=torch_compile.einalg, options={"prefer": prefer})
 
 
 def model() -> Any:
@@ -225,10 +223,13 @@ def test_a_graph_of_functions_is_traced() -> None:
     torch.testing.assert_close(torch.from_numpy(graph(x)[0]), module(x).detach())
 
 
+@pytest.mark.parametrize("prefer", ["fastest", "einalg"])
 def test_torch_goes_on_running_what_is_not_faster(
-    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    prefer: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Also where a graph writes to its inputs: the runs that are compared write to copies."""
+    """Unless einalg shall compute. Also where a graph writes to its inputs: the runs that are
+    compared write to copies.
+    """
     torch._dynamo.reset()
 
     def slow(graph: Graph, **_: Any) -> Any:
@@ -241,17 +242,23 @@ def test_torch_goes_on_running_what_is_not_faster(
     monkeypatch.setattr(torch_compile, "compile_graph", slow)
     x = torch.zeros(3)
     with torch.no_grad():
-        assert compiled(function)(x).tolist() == [2, 2, 2] and x.tolist() == [1, 1, 1]
-    assert "which goes on running it" in caplog.text
+        fast = compiled(function, prefer)
+        assert fast(x).tolist() == [2, 2, 2] and x.tolist() == [1, 1, 1]
+    assert ("which goes on running it" in caplog.text) == (prefer == "fastest")
+
+
+@pytest.mark.parametrize("options", [{"prefer": "torch"}, {"perfer": "einalg"}])
+def test_options_that_there_are_not(options: dict[str, str]) -> None:
+    torch._dynamo.reset()
+    fast = torch.compile(lambda x: x * 2, backend=torch_compile.einalg, options=options)
+    with pytest.raises(NotationError, match="use one of|the options"):
+        fast(torch.ones(3))
 
 
 @pytest.mark.nightly
 def test_a_small_resnet(monkeypatch: pytest.MonkeyPatch) -> None:
     """Optimized for two seconds, by its name, as an option of `torch.compile`."""
     torch._dynamo.reset()
-    monkeypatch.setattr(
-        torch_compile, "_is_faster", lambda *_: False
-    )  # torch does not go on running it
     made: list[Any] = []
     real = torch_compile.compile_graph
     monkeypatch.setattr(
@@ -260,7 +267,7 @@ def test_a_small_resnet(monkeypatch: pytest.MonkeyPatch) -> None:
         lambda graph, **given: made.append((real(graph, **given), given)) or made[-1][0],
     )
     module, inputs = SMALL["resnet18"](1)
-    fast = torch.compile(module, backend="einalg", options={"seconds": 2})
+    fast = torch.compile(module, backend="einalg", options={"seconds": 2, "prefer": "einalg"})
     with torch.no_grad():
         for given in (inputs, tuple(-x for x in inputs)):
             torch.testing.assert_close(fast(*given), module(*given), rtol=1e-4, atol=1e-4)

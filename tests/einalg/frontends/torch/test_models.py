@@ -62,11 +62,10 @@ def test_small_model(name: str) -> None:
 @pytest.mark.nightly
 @pytest.mark.parametrize("batch", [1, 2])
 @pytest.mark.parametrize("name", sorted(SMALL))
-def test_small_model_optimized(name: str, batch: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_small_model_optimized(name: str, batch: int) -> None:
     """Against the module in double precision, also where torch would go on running it."""
-    monkeypatch.setattr("einalg.api.optimization.is_slower", lambda *_: False)
     module, inputs = SMALL[name](batch)
-    o = ea.optimize(module, inputs, seconds=2)
+    o = ea.optimize(module, inputs, seconds=2, prefer="einalg")
     assert not o.is_original and not o.opaque
     for found, wanted in zip(arrays_of(o(*inputs)), exact(module, inputs), strict=True):
         assert relative(found, wanted) <= 1e-4
