@@ -60,7 +60,7 @@ def _output(one: Scope, two: Scope, rounds: int, seed: int) -> Proof:
         return compare(one, two, rounds, seed)
     if comparison.equal:
         return Proof(PROVED, None, EXACT, 0.0)
-    return Proof(DIFFERENT, comparison.region, EXACT, 0.0)
+    return Proof(DIFFERENT, comparison.region, EXACT, 0.0, is_region_exact=True)
 
 
 def _weakest(proofs: list[Proof]) -> Proof:

@@ -14,6 +14,7 @@ from derive.interactive.choices import MoveList
 from derive.matching import Distances
 from derive.matching.mapping_table import MappingTable
 from derive.programs.report import Report
+from derive.proof import Proof
 from derive.results.candidates import Candidates
 from derive.results.costs import Costs
 from derive.results.history import History
@@ -21,7 +22,7 @@ from derive.results.timings import Timings
 from derive.search.search_tree import SearchTree
 from einalg.display.results.costs import costs_html
 from einalg.display.results.moves import moves_html
-from einalg.display.results.proof import history_html
+from einalg.display.results.proof import history_html, proof_html
 from einalg.display.results.report import report_html
 from einalg.display.results.search_tree import search_tree_html
 from einalg.display.results.tables import (
@@ -40,6 +41,7 @@ HTML: Mapping[type, Callable[[Any], str]] = MappingProxyType(
         History: history_html,
         MappingTable: mapping_table_html,
         MoveList: moves_html,
+        Proof: proof_html,
         Report: report_html,
         SearchTree: search_tree_html,
         Timings: timings_html,

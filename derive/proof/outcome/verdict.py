@@ -11,17 +11,20 @@ MAX_REGION_CHARACTERS = 400  # of a region in a text
 
 @dataclass(frozen=True, repr=False)
 class Proof:
-    """Whether two expressions are equal, and how that is known. It is true unless the verdict is
-    `"different"`.
+    """The verdict on whether two expressions are equal, and how it was reached. A proof is true
+    where the verdict is `"proved"`; `holds` is true for `"tested"` as well.
 
-    `verdict` is `"proved"`, `"tested"` or `"different"`. `region` is None, or the `islpy.Set` of
-    the output points that differ, counted from 0 on every axis, and `output` the name of the output
-    that it belongs to. `method` says how the verdict was reached, `reason` what differs, in words.
-    `error_probability` bounds the probability that the verdict is wrong: 0 for what is exact, None
-    where no bound is known.
+    `verdict` is `"proved"`, `"tested"` or `"different"`. `region` is None, or an `islpy.Set` of
+    output points that differ, counted from 0 on every axis: of all of them where `is_region_exact`,
+    else of those that were seen to. `output` is the name of the output that it belongs to. `method`
+    says how the verdict was reached, `coverage` at which output points inputs were tried, `reason`
+    what differs, in words. `error_probability` bounds the probability that the verdict is wrong: 0
+    for what is exact, None where no bound is known.
 
     >>> Proof("proved", None, "access relations", 0.0)
     proved: equal at every output point, for all inputs (access relations)
+    >>> bool(Proof("tested")), Proof("tested").holds, Proof("different").holds
+    (False, True, False)
     """
 
     verdict: str
@@ -30,31 +33,51 @@ class Proof:
     error_probability: float | None = None
     output: str | None = None
     reason: str = ""
+    is_region_exact: bool = False
+    coverage: str = ""
 
     def __bool__(self) -> bool:
+        return self.verdict == PROVED
+
+    @property
+    def holds(self) -> bool:
+        """True where no difference is known: proved, or tested."""
         return self.verdict != DIFFERENT
 
     def __str__(self) -> str:
-        explanation = self.reason or self._explanation()
-        text = f"{self.verdict}: {explanation} ({self.method}{self._bound()})"
+        text = f"{self.verdict}: {self.explanation} ({self.evidence})"
         if self.region is None:
             return text
-        return f"{text}\n  where: {_shortened(str(self.region))}"
+        return f"{text}\n  {self.where}: {_shortened(str(self.region))}"
 
     __repr__ = __str__
 
-    def _explanation(self) -> str:
+    @property
+    def explanation(self) -> str:
+        """The verdict in words: "no difference was found"."""
+        if self.reason:
+            return self.reason
         if self.verdict == PROVED:
             return "equal at every output point, for all inputs"
         if self.verdict == TESTED:
             return "no difference was found"
         return f"{self.output or 'the output'} differs"
 
+    @property
+    def evidence(self) -> str:
+        """The method, what it covered, and the bound on its error, in words."""
+        return "; ".join([part for part in (self.method, self.coverage, self._bound()) if part])
+
+    @property
+    def where(self) -> str:
+        """The words before a region: whether it is all that differs."""
+        return "where" if self.is_region_exact else "where, at least"
+
     def _bound(self) -> str:
         if self.error_probability:
-            return f"; error probability {self.error_probability:.1g}"
+            return f"error probability {self.error_probability:.1g}"
         if self.verdict == TESTED and self.error_probability is None:
-            return "; no bound on the error is known"
+            return "no bound on the error is known"
         return ""
 
 

@@ -11,7 +11,7 @@ from einalg.cli.sources import programs
 
 
 def run(one: str, two: str, shapes: Mapping[str, Shape], weights: Iterable[str]) -> bool:
-    """Print verdict and region; whether the two are equal."""
+    """Print verdict and region; return whether no difference is known."""
     proof = ea.prove(*programs([one, two], shapes, weights))
     say(str(proof))
-    return bool(proof)
+    return proof.holds

@@ -1,17 +1,28 @@
-"""A derivation as a vertical proof: each program below the one before, the rule and the verdict
-between them.
+"""Proofs: a verdict with the points that differ, and a derivation read downwards, each program
+below the one before, the rule and the verdict between them.
 """
 
 from __future__ import annotations
 
 from html import escape
 
+from derive.proof import Proof
 from derive.results.history import History, HistoryStep
-from einalg.display.html import badge, page
+from einalg.display.html import badge, code, page
 from einalg.display.mathml import changed, formula
 from einalg.language.ir.program import Program
 
 BADGES = {"proved": "good", "different": "bad"}  # the kind of badge of a verdict
+
+
+def proof_html(proof: Proof) -> str:
+    """Return a verdict, how it was reached, and the points that differ."""
+    verdict = badge(proof.verdict, BADGES.get(proof.verdict, ""))
+    evidence = f"<small>{escape(proof.evidence)}</small>"
+    rows = [f"<p>{verdict} {escape(proof.explanation)} {evidence}</p>"]
+    if proof.region is not None:
+        rows.append(f"<p>{proof.where}: {code(str(proof.region))}</p>")
+    return page("".join(rows), "einalg-verdict")
 
 
 def history_html(history: History) -> str:

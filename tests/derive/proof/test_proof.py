@@ -13,6 +13,7 @@ import pytest
 
 import einalg as ea
 from derive.proof import DIFFERENT, PROVED, TESTED, Proof, prove
+from einalg.display.results.proof import proof_html
 from einalg.errors import NotationError
 from einalg.language.ir.tensor import Tensor
 from tests.helpers.regions import points
@@ -39,7 +40,7 @@ def same(one: str, two: str, **shapes: Any) -> None:
 
 def differ(one: str, two: str, region: str | None = None, **shapes: Any) -> None:
     proof = quickly(ea.parse(one, **shapes), ea.parse(two, **shapes))
-    assert proof.verdict == DIFFERENT and not proof, proof
+    assert proof.verdict == DIFFERENT and not proof.holds, proof
     assert proof.region is not None and not proof.region.is_empty()
     if region is not None:
         assert proof.region.is_equal(isl.Set(region)), proof
@@ -436,3 +437,18 @@ def test_text_of_a_proof() -> None:
         == "proved: equal at every output point, for all inputs (access relations)"
     )
     assert repr(prove(one, two)) == "different: O differs (access relations)\n  where: { [h = 8] }"
+
+
+def test_only_what_is_proved_is_true() -> None:
+    proofs = [Proof(verdict) for verdict in (PROVED, TESTED, DIFFERENT)]
+    assert list(map(bool, proofs)) == [True, False, False]
+    assert [proof.holds for proof in proofs] == [True, True, False]
+
+
+def test_a_region_says_whether_it_is_all_that_differs() -> None:
+    region = isl.Set("{ [i] : 0 <= i < 4 }")
+    exact = Proof(DIFFERENT, region, "access relations", 0.0, "O", is_region_exact=True)
+    seen = Proof(DIFFERENT, region, "evaluation", None, "O", coverage="at 9 output points")
+    assert "\n  where: " in str(exact) and "where: <code>" in proof_html(exact)
+    assert str(seen).startswith("different: O differs (evaluation; at 9 output points)")
+    assert "\n  where, at least: " in str(seen) and "where, at least: <code>" in proof_html(seen)
