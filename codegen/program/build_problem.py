@@ -50,6 +50,20 @@ def build_state(compiler: Compiler, schedule: Schedule) -> str:
     return fingerprint.key(TUNINGS.entries_digest(), repr(schedule))
 
 
+def with_filled_gaps(program: Program, kernels: Sequence[Kernel]) -> list[Kernel]:
+    """Return the kernels, with an eOperator for each one whose gaps no library fills.
+
+    A gap is a point at which a statement that it reads has no value; see `fills_gaps`.
+    """
+    scopes = dict(program.statements)
+    usable: list[Kernel] = []
+    for kernel in kernels:
+        if fills_gaps(scopes[kernel.output], scopes):
+            kernel = Kernel(EOP, kernel.sizes, kernel.inputs, kernel.output, scope=kernel.scope)
+        usable.append(kernel)
+    return usable
+
+
 @dataclass(frozen=True, eq=False)
 class BuildProblem:
     """A flat program with one kernel for each statement, and what these are compiled with."""
@@ -71,12 +85,7 @@ class BuildProblem:
         timeout: float,
     ) -> BuildProblem:
         """Return the problem, with an eOperator for each kernel whose gaps no library fills."""
-        scopes = dict(program.statements)
-        usable: list[Kernel] = []
-        for kernel in kernels:
-            if fills_gaps(scopes[kernel.output], scopes):
-                kernel = Kernel(EOP, kernel.sizes, kernel.inputs, kernel.output, scope=kernel.scope)
-            usable.append(kernel)
+        usable = with_filled_gaps(program, kernels)
         return cls(program, tuple(usable), compiler, schedule, timeout)
 
     @cached_property

@@ -9,7 +9,7 @@ from typing import Any
 
 from codegen.lowering.schedule import DEFAULT, Schedule
 from codegen.program.build import build, compile_together
-from codegen.program.build_problem import BuildProblem
+from codegen.program.build_problem import BuildProblem, with_filled_gaps
 from codegen.program.cuda_executable import compile_cuda
 from codegen.program.executable import LOG, NUMPY, Executable, FixedKernels
 from codegen.program.generated_code import KernelCall
@@ -53,6 +53,7 @@ def compile_program(
     program = as_program(program)
     kernels = checked_kernels(program, kernels)
     if target == "cuda":
+        kernels = with_filled_gaps(program, kernels)
         return compile_cuda(program, kernels, schedule_for_accuracy(accuracy))
     if target != "cpu":
         raise CodegenError(

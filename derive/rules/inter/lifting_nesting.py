@@ -6,20 +6,19 @@ from collections.abc import Iterator, Mapping
 from itertools import count
 from typing import Any
 
-from derive.rewriting.body_queries import reads
 from derive.rewriting.moves import Example, Rule
 from derive.rewriting.paths import Path, paths, scope_at
 from einalg.errors import RuleError
 from einalg.language.ir.program import Program, statement_tensor, substitute_tensors
 from einalg.language.ir.scope import Scope, all_scopes
-from einalg.language.ir.tensor import Access, Padded
+from einalg.language.ir.tensor import Access
 from einalg.language.ir.traversal import map_accesses, rebased
 
 
 def find_liftable(program: Program) -> Iterator[tuple[Path, dict[str, Any]]]:
     """Propose every inner scope that may be a statement."""
-    for path, scope in paths(program):
-        if len(path) > 1 and _liftable(program, scope):
+    for path, _ in paths(program):
+        if len(path) > 1:
             yield path, {"name": fresh_statement(program)}
 
 
@@ -30,11 +29,6 @@ def lift(program: Program, path: Path, name: str) -> Program:
         raise RuleError(f"{path[0]} is a statement already")
     if name in program.names or name in program.tensors or not name.isidentifier():
         raise RuleError(f"{name!r} is not a free name for a statement")
-    if not _liftable(program, target):
-        raise RuleError(
-            "an inner scope with conditions that is read through padding "
-            "with another fill than 0 cannot be a statement"
-        )
     tensor = statement_tensor(name, target)
     statements: list[tuple[str, Scope]] = []
     is_added = False
@@ -48,11 +42,9 @@ def lift(program: Program, path: Path, name: str) -> Program:
 
 def lifted(program: Program) -> Program:
     """Return the program with every inner scope as a statement before its first reader."""
-    inner = {scope for path, scope in paths(program) if len(path) > 1}
-    if not inner:
+    if all(len(path) == 1 for path, _ in paths(program)):
         return program
     names = _free_names(program)
-    liftable = {scope for scope in inner if _liftable(program, scope)}
     known: dict[Scope, Any] = {}
     statements: list[tuple[str, Scope]] = []
     for name, scope in program.statements:
@@ -61,11 +53,8 @@ def lifted(program: Program) -> Program:
             if node is scope:
                 statements.append((name, new))
             elif node not in known:
-                if node in liftable:
-                    statements.append((next(names), new))
-                    known[node] = statement_tensor(*statements[-1])
-                else:
-                    known[node] = new
+                statements.append((next(names), new))
+                known[node] = statement_tensor(*statements[-1])
     return Program(statements, program.outputs)
 
 
@@ -105,25 +94,6 @@ def _reading(node: Scope, replacements: Mapping[Scope, Any]) -> Scope:
     if body is node.body:
         return node
     return Scope(node.iterators, node.where, body)
-
-
-def _liftable(program: Program, target: Scope) -> bool:
-    if not target.where:
-        return True
-    for _, scope in program.statements:
-        for node in all_scopes(scope):
-            if not _fills_with_zero(node, target):
-                return False
-    return True
-
-
-def _fills_with_zero(scope: Scope, target: Scope) -> bool:
-    """Tell whether a scope reads another one through padding with 0 alone, if at all."""
-    for read in reads(scope):
-        base = read.access.base
-        if isinstance(base, Padded) and base.fill != 0 and read.access.tensor == target:
-            return False
-    return True
 
 
 def find_inlinable(program: Program) -> Iterator[tuple[Path, dict[str, Any]]]:
