@@ -20,7 +20,7 @@ import islpy as isl
 from derive.proof.exact.constant_tables import evaluated
 from derive.proof.exact.polynomial import ElementFactor, Factor, FunctionFactor, Polynomial
 from derive.proof.exact.products import product_of, union
-from derive.proof.exact.relations import Piece, difference, opaque_name, piece
+from derive.proof.exact.relations import Piece, difference, opaque_name, pieces_of
 from einalg.language.index.affine import Index
 from einalg.language.index.convert import affine
 from einalg.language.index.isl import Space
@@ -87,9 +87,7 @@ class Classes:
         pieces = []
         for term in polynomial:
             for part in evaluated(term, self.ranges):
-                of_part = piece(part, point, self.ranges, self.factor)
-                if of_part is not None:
-                    pieces.append(of_part)
+                pieces += pieces_of(part, point, self.ranges, self.factor)
         return pieces
 
     def factor(self, factor: Factor, space: Space, domain: isl.Set) -> tuple[str, isl.Map]:

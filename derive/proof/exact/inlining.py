@@ -43,6 +43,7 @@ from derive.proof.exact.polynomial import (
     single_factor,
     summed,
 )
+from derive.proof.exact.ranges import in_one_form, needed_arguments, value_in_range
 from einalg.language.index.affine import Affine, Index
 from einalg.language.index.constraint import Constraint
 from einalg.language.index.convert import affine
@@ -276,11 +277,10 @@ class Inliner:
         """
         terms: list[Term] = []
         for where, parts in cells(arguments, self.ranges):
-            number = _folded(name, [constant_value(part) for part in parts], build)
-            if number is None:
-                value = _opaque_value(FunctionFactor(name, parts, commutative))
-            else:
-                value = _number(number)
+            parts = needed_arguments(name, parts, self.ranges)
+            value = value_in_range(name, parts, self.ranges)
+            if value is None:
+                value = _opaque_or_number(name, parts, commutative, build)
             terms += guarded(value, where)
         return tuple(terms)
 
@@ -305,7 +305,7 @@ def _element(tensor: Tensor, point: Sequence[Affine]) -> Polynomial:
     subscripts = tuple([form - low for form, (low, _) in zip(point, tensor.box)])
     if isinstance(tensor, ConstantTensor):
         return of_factor(Factor(_constant_elements(tensor), subscripts))
-    return of_factor(Factor(ElementFactor(tensor.name), subscripts))
+    return of_factor(Factor(ElementFactor(tensor.name, tensor.dtype), subscripts))
 
 
 @lru_cache(maxsize=256)
@@ -322,6 +322,16 @@ def _held(view: Padded, point: Sequence[Affine]) -> Conjunction:
         names = dict(zip(inner.indices, point))
         return (*conditions, *_substituted(inner.where, names))
     return conditions
+
+
+def _opaque_or_number(
+    name: str, parts: tuple[Polynomial, ...], commutative: bool, build: Any
+) -> Polynomial:
+    number = _folded(name, [constant_value(part) for part in parts], build)
+    if number is not None:
+        return _number(number)
+    name, parts = in_one_form(name, parts)
+    return _opaque_value(FunctionFactor(name, parts, commutative))
 
 
 def _opaque_value(opaque: FunctionFactor) -> Polynomial:

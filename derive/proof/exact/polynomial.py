@@ -8,7 +8,7 @@ is known: a function, a maximum, an irrational constant.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Set
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from itertools import product
 from typing import Any
@@ -24,9 +24,10 @@ class OutsideFragment(Exception):
 
 @dataclass(frozen=True)
 class ElementFactor:
-    """The elements of a tensor."""
+    """The elements of a tensor; a name is one tensor, whose type gives its range."""
 
     tensor: str
+    dtype: str = field(default="f32", compare=False)
 
     def __str__(self) -> str:
         return self.tensor

@@ -17,6 +17,7 @@ from einalg.language.index.convert import affine
 from einalg.language.index.isl import Space
 
 MAX_DIFFERENT_FACTORS = 3  # of one tensor in a term
+MAX_TRUTH_PARTS = 16  # into which a product of truth values is cut
 
 
 def union(sets: Sequence[Any]) -> Any:
@@ -45,6 +46,27 @@ def sorted_product(maps: list[isl.Map]) -> isl.Map:
     if len(distinct) > MAX_DIFFERENT_FACTORS:
         raise OutsideFragment(f"more than {MAX_DIFFERENT_FACTORS} different factors of one tensor")
     return whole.apply_range(_sorting(times, axes))
+
+
+def products_of_truths(maps: Sequence[isl.Map], domain: isl.Set) -> list[tuple[int, isl.Map]]:
+    """Return the coordinates of several factors that are 0 or 1, by the number of different ones:
+    each counts once where it stands several times.
+    """
+    parts: list[tuple[list[isl.Map], isl.Set]] = [([], domain)]
+    for one in maps:
+        longer: list[tuple[list[isl.Map], isl.Set]] = []
+        for distinct, where in parts:
+            for known in distinct:
+                longer.append((distinct, where.intersect(one.intersect(known).domain())))
+                where = where.subtract(one.intersect(known).domain())
+            longer.append(([*distinct, one], where))
+        parts = [(distinct, where) for distinct, where in longer if not where.is_empty()]
+        if len(parts) > MAX_TRUTH_PARTS:
+            raise OutsideFragment(f"more than {MAX_TRUTH_PARTS} cases of equal truth values")
+    products = []
+    for distinct, where in parts:
+        products.append((len(distinct), sorted_product(distinct).intersect_domain(where)))
+    return products
 
 
 def _counted(maps: Iterable[isl.Map]) -> tuple[list[isl.Map], list[int]]:

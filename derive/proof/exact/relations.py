@@ -8,7 +8,7 @@ comparison is exact about the points at which two polynomials differ.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import product
@@ -17,7 +17,8 @@ from typing import Any
 import islpy as isl
 
 from derive.proof.exact.polynomial import ElementFactor, Factor, OutsideFragment, Term
-from derive.proof.exact.products import sorted_product, union
+from derive.proof.exact.products import products_of_truths, sorted_product, union
+from derive.proof.exact.ranges import is_truth_factor
 from einalg.language.index.affine import Index
 from einalg.language.index.isl import Space
 from einalg.language.index.iterator import LoopIndex
@@ -85,29 +86,43 @@ def opaque_name(function: str, number: int) -> str:
     return f"{function} #{number}"
 
 
-def piece(
+def pieces_of(
     term: Term, point: Sequence[Index], ranges: Ranges, named_factor: NamedFactor
-) -> Piece | None:
-    """Return a term as a relation over the points of `point`; None where it is empty.
-    `named_factor` gives the name of a factor, and the map to its coordinates.
+) -> Iterator[Piece]:
+    """Yield a term as relations over the points of `point`: none where it is empty, several where
+    truth values in it are the same at some points only. `named_factor` gives the name of a factor,
+    and the map to its coordinates.
     """
     iterators = _in_order_of_use(term)
     space = Space([*point, *(it.index for it in iterators)])
     point_ranges = [LoopIndex(index, *ranges[index]) for index in point]
     domain = space.set([*point_ranges, *iterators], term.where)
     if domain.is_empty():
-        return None
+        return
     by_name: dict[str, list[isl.Map]] = {}
+    truths: set[str] = set()
     for factor in term.factors:
         name, coordinates = named_factor(factor, space, domain)
         by_name.setdefault(name, []).append(coordinates)
-    relation = space.map(())
-    heads: list[str] = []
+        if is_truth_factor(factor):
+            truths.add(name)
+    products: list[tuple[Heads, isl.Map]] = [((), space.map(()).intersect_domain(domain))]
     for name in sorted(by_name):
-        relation = relation.flat_range_product(sorted_product(by_name[name]))
-        heads += [name] * len(by_name[name])
-    relation = relation.intersect_domain(domain)
-    return Piece(term.coefficient, tuple(heads), relation, len(point))
+        powers = _powers(by_name[name], domain, name in truths)
+        longer = []
+        for (heads, relation), (times, coordinates) in product(products, powers):
+            longer.append(((*heads, *[name] * times), relation.flat_range_product(coordinates)))
+        products = longer
+    for heads, relation in products:
+        if not relation.is_empty():
+            yield Piece(term.coefficient, heads, relation, len(point))
+
+
+def _powers(maps: list[isl.Map], domain: isl.Set, is_truth: bool) -> list[tuple[int, isl.Map]]:
+    """Return the coordinates of the factors of one tensor, by the number of factors that count."""
+    if is_truth and len(maps) > 1:
+        return products_of_truths(maps, domain)
+    return [(len(maps), sorted_product(maps))]
 
 
 def _in_order_of_use(term: Term) -> list[LoopIndex]:

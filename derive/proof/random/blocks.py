@@ -17,6 +17,7 @@ import numpy as np
 from einalg.language.index.affine import Index, IndexArithmetic
 from einalg.language.index.iterator import LoopIndex
 from einalg.language.ir.body import Reduce
+from einalg.language.ir.dtypes import bounds
 from einalg.language.ir.program import as_double
 from einalg.language.ir.scope import Scope, all_scopes
 from einalg.language.ir.tensor import Access, Box, Constant, Padded, Tensor, padded_box
@@ -270,3 +271,13 @@ def values_for(tensor: Tensor, draw: Any) -> np.ndarray[Any, Any]:
     if tensor.dtype.startswith("u"):
         return np.abs(drawn)
     return drawn
+
+
+def within_type(dtype: str, integers: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """Return integers with those that a type does not hold moved to its least or largest value.
+
+    >>> within_type("u8", np.array([-3, 7, 300]))
+    array([  0,   7, 255])
+    """
+    low, high = bounds(dtype)
+    return np.clip(integers, low, high)

@@ -27,6 +27,7 @@ from derive.proof.random.blocks import (
     evaluation_steps,
     origins,
     values_for,
+    within_type,
 )
 from derive.proof.random.laws import Laws, laws, miss_probability
 from derive.proof.random.rounding import in_double, rounding
@@ -269,7 +270,8 @@ def _rationals(
         return drawn(shape, rng.choice(DIVISORS, shape))
 
     def integers(shape: Any) -> Array:
-        return np.asarray(_integer(drawn(shape, np.ones(shape, np.int64)))).astype(np.int64)
+        whole = np.asarray(_integer(drawn(shape, np.ones(shape, np.int64))))
+        return within_type(tensor.dtype, whole).astype(np.int64)
 
     return fractions if is_float(tensor.dtype) else integers
 
@@ -329,7 +331,7 @@ def _double_values(tensor: Tensor, draw: Draw, rng: np.random.Generator) -> Arra
         drawn = draw(rng, shape)
         if is_float(tensor.dtype):
             return drawn
-        return np.rint(4 * np.asarray(drawn))
+        return within_type(tensor.dtype, np.rint(4 * np.asarray(drawn)))
 
     return values_for(tensor, of_type)
 
