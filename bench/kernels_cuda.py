@@ -386,14 +386,14 @@ def told(device: Driver) -> bench.Row:
 def main() -> None:
     parser = bench.options("What do CUDA kernels need?")
     parser.add_argument("--only", default="", metavar="WORD", help="kernels whose name has this")
-    given = parser.parse_args()
+    arguments = parser.parse_args()
     bench.report(
         {
             "what kernels need": [
-                needs(name, scope) for name, scope in shapes() if given.only in name
+                needs(name, scope) for name, scope in shapes() if arguments.only in name
             ]
         },
-        given.json,
+        arguments.json,
     )
     for what in missing():
         print(f"\nnot measured: {what}")

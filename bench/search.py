@@ -34,8 +34,8 @@ Run = tuple[list[EstimatedCandidate], Stats]
 
 
 def one(example: Example, executor: Any = None, budget: Budget = BUDGET) -> Run:
-    found, stats, _ = search(example.expression, budget, executor=executor)
-    return found, stats
+    candidates, stats, _ = search(example.expression, budget, executor=executor)
+    return candidates, stats
 
 
 def first(example: Example, form: str, runs: list[Run]) -> tuple[Any, Any]:
@@ -44,8 +44,8 @@ def first(example: Example, form: str, runs: list[Run]) -> tuple[Any, Any]:
     "never" where it was not.
     """
     hits = [
-        min((f for f in found if example.forms[form](f)), key=lambda f: f.states, default=None)
-        for found, _ in runs
+        min((f for f in candidates if example.forms[form](f)), key=lambda f: f.states, default=None)
+        for candidates, _ in runs
     ]
     times = [hit.after for hit in hits if hit is not None]
     return (hits[0].states, min(times) * 1e3) if hits[0] is not None else ("never", "never")
@@ -65,9 +65,9 @@ def peak(case: Case) -> float:
         tracemalloc.stop()
 
 
-def proved(case: Case, found: list[EstimatedCandidate]) -> int:
+def proved(case: Case, candidates: list[EstimatedCandidate]) -> int:
     start = case.real().program
-    return sum(prove(start, f.program).verdict == "proved" for f in found if f.moves)
+    return sum(prove(start, f.program).verdict == "proved" for f in candidates if f.moves)
 
 
 def rows(names: list[str], repeats: int) -> Iterator[bench.Row]:
@@ -76,10 +76,10 @@ def rows(names: list[str], repeats: int) -> Iterator[bench.Row]:
         one(case.real())  # what is computed once in a process
         examples = [case.real() for _ in range(repeats)]
         runs = [one(example) for example in examples]
-        found, stats = min(runs, key=lambda run: run[1].seconds)
+        candidates, stats = min(runs, key=lambda run: run[1].seconds)
         _, every = one(case.real(), budget=EXHAUSTIVE)
         shared = {
-            "proved": proved(case, found),
+            "proved": proved(case, candidates),
             "peak MB": peak(case),
             "states to depth 7": every.states,
             "s to depth 7": every.seconds,
@@ -108,9 +108,9 @@ def rows(names: list[str], repeats: int) -> Iterator[bench.Row]:
 
 def outcome(run: Run) -> Any:
     """What must not depend on where a search was computed."""
-    found, stats = run
+    candidates, stats = run
     return (
-        [(str(f.program), f.moves, f.estimate, f.states) for f in found],
+        [(str(f.program), f.moves, f.estimate, f.states) for f in candidates],
         stats.states,
         stats.generated,
         stats.duplicates,

@@ -53,10 +53,10 @@ def numbers(text: str) -> list[int]:
     >>> numbers("1,16")
     [1, 16]
     """
-    found = [int(word) for word in text.split(",")]
-    if min(found) < 1:
+    counts = [int(word) for word in text.split(",")]
+    if min(counts) < 1:
         raise argparse.ArgumentTypeError(f"counts are from 1, not {text}")
-    return found
+    return counts
 
 
 def parser() -> argparse.ArgumentParser:
@@ -123,25 +123,25 @@ def in_own_process(key: Key, seconds: float, without: Sequence[str], small: bool
                 *options,
                 "--worker",
                 str(path),
-                *(word for way in lost for word in ("--skip", way)),
+                *(word for engine in lost for word in ("--skip", engine)),
             ]
             status, lines, hung = watched(command, environment, trial(path))
             if hung:
                 lost.append(hung)
                 continue
             if path.is_file():
-                found = json.loads(path.read_text())
+                result = json.loads(path.read_text())
             else:
-                found = row(
+                result = row(
                     key,
                     {},
                     {},
                     {"failed": f"ended with {status}: {lines[-1] if lines else 'nothing is told'}"},
                     {},
                 )
-        found["more"]["left out"] |= dict.fromkeys(lost, f"no result after {PATIENCE:g} seconds")
-        found["more"]["warnings"] = [line for line in lines if line.startswith("einalg: ")]
-        return found
+        result["more"]["left out"] |= dict.fromkeys(lost, f"no result after {PATIENCE:g} seconds")
+        result["more"]["warnings"] = [line for line in lines if line.startswith("einalg: ")]
+        return result
 
 
 def watched(
@@ -158,9 +158,9 @@ def watched(
             while process.poll() is None:
                 time.sleep(POLL)
                 with suppress(OSError):
-                    way, spent = trial.read_text(), time.time() - trial.stat().st_mtime
-                    if way and spent > (PATIENCE if patience is None else patience):
-                        hung = way
+                    engine, spent = trial.read_text(), time.time() - trial.stat().st_mtime
+                    if engine and spent > (PATIENCE if patience is None else patience):
+                        hung = engine
                         break
         finally:
             process.kill()
@@ -178,7 +178,7 @@ def work(chosen: argparse.Namespace) -> None:
     """The row of one network in this process, written to a file."""
     without = [*(name for name in chosen.without.split(",") if name), *chosen.skip]
     trying = trial(chosen.worker).write_text
-    found = measured(
+    result = measured(
         chosen.only[0],
         chosen.batch[0],
         chosen.threads[0],
@@ -187,7 +187,7 @@ def work(chosen: argparse.Namespace) -> None:
         chosen.small,
         trying,
     )
-    chosen.worker.write_text(json.dumps(found))
+    chosen.worker.write_text(json.dumps(result))
 
 
 def shown(rows: Rows) -> str:
@@ -195,26 +195,26 @@ def shown(rows: Rows) -> str:
 
     With the rows where it is so.
     """
-    names = [OURS, *sorted({way for found in rows for way in found["ms"]} - {OURS})]
+    names = [OURS, *sorted({engine for result in rows for engine in result["ms"]} - {OURS})]
     remarks: dict[str, list[str]] = {}
-    for found in rows:
-        more = found["more"]
+    for result in rows:
+        more = result["more"]
         for remark in [
-            *(f"without {way}: {reason}" for way, reason in more["left out"].items()),
+            *(f"without {engine}: {reason}" for engine, reason in more["left out"].items()),
             *more["warnings"],
         ]:
             remarks.setdefault(remark[:MAX_REASON_CHARACTERS], []).append(
-                f"{found['model']} {found['batch']}/{found['threads']}"
+                f"{result['model']} {result['batch']}/{result['threads']}"
             )
     told = (f"{remark} ({', '.join(dict.fromkeys(where))})" for remark, where in remarks.items())
-    return "\n".join([bench.table(_line(found, names) for found in rows), "", *told]).rstrip()
+    return "\n".join([bench.table(_line(result, names) for result in rows), "", *told]).rstrip()
 
 
-def _line(found: dict[str, Any], names: Sequence[str]) -> dict[str, Any]:
-    line = {name: found[name] for name in ("model", "batch", "threads")}
-    line |= {f"{name} ms": found["ms"].get(name, "") for name in names}
+def _line(result: dict[str, Any], names: Sequence[str]) -> dict[str, Any]:
+    line = {name: result[name] for name in ("model", "batch", "threads")}
+    line |= {f"{name} ms": result["ms"].get(name, "") for name in names}
     return line | {
-        name: value for name, value in found.items() if name not in (*line, "ms", "more")
+        name: value for name, value in result.items() if name not in (*line, "ms", "more")
     }
 
 
@@ -264,16 +264,16 @@ def main() -> None:
     for threads in chosen.threads:
         for batch in chosen.batch:
             for name in chosen.only or MODELS:
-                found = in_own_process(
+                result = in_own_process(
                     (name, batch, threads), chosen.seconds, without, chosen.small
                 )
-                found = {
-                    **(found if chosen.small else judged_network(found)),
+                result = {
+                    **(result if chosen.small else judged_network(result)),
                     "allowed s": chosen.seconds,
                 }
-                rows[name, batch, threads] = found
-                measured_now.append(found)
-                print(shown([found]).splitlines()[1], file=sys.stderr, flush=True)
+                rows[name, batch, threads] = result
+                measured_now.append(result)
+                print(shown([result]).splitlines()[1], file=sys.stderr, flush=True)
                 if path:  # an interrupt keeps what was measured until then
                     path.write_text(
                         json.dumps({**told, "models": list(rows.values())}, indent=2) + "\n"

@@ -49,7 +49,7 @@ def measured(
     seconds: float,
     without: Sequence[str] = (),
     small: bool = False,
-    trying: Callable[[str], Any] = lambda way: None,
+    trying: Callable[[str], Any] = lambda engine: None,
 ) -> bench.Row:
     """Return a row of the table, with what failed.
 
@@ -78,13 +78,13 @@ def measured(
             told |= again(name, batch, seconds)
         except Exception as error:  # the row has its other figures
             left_out["again"] = f"{type(error).__name__}: {reason(error)}"
-    for way, call, result in running(ways(rival, inputs, threads), without, left_out, trying):
-        calls[way], results[way] = call, result
+    for engine, call, result in running(ways(rival, inputs, threads), without, left_out, trying):
+        calls[engine], results[engine] = call, result
     errors = errors_of(results, exact(rival, inputs), left_out)
     time_limit = SECONDS
     if small:
         time_limit = SMALL_SECONDS
-    times = alternately({way: calls[way] for way in errors}, threads, time_limit)
+    times = alternately({engine: calls[engine] for engine in errors}, threads, time_limit)
     if told.get("work"):
         told["work"] |= machine_limits(told["work"]["statements"], threads)
     return row((name, batch, threads), times, errors, told, left_out)
@@ -197,11 +197,11 @@ def reoptimized(name: str, batch: int, seconds: float) -> dict[str, float]:
     told = {"again s": 0.0, "read s": 0.0, "timed s": 0.0}
 
     def counted(function: Callable[..., Any], what: str) -> Callable[..., Any]:
-        def call(*given: Any, **named: Any) -> Any:
+        def call(*arrays: Any, **named: Any) -> Any:
             began = perf_counter()
-            found = function(*given, **named)
+            result = function(*arrays, **named)
             told[what] += perf_counter() - began
-            return found
+            return result
 
         return call
 
@@ -244,26 +244,26 @@ def errors_of(
     One that fails now is left out.
     """
     errors: dict[str, float] = {}
-    for way, result in results.items():
+    for engine, result in results.items():
         try:
-            errors[way] = max(
-                relative(found, wanted) for found, wanted in zip(result(), expected, strict=True)
+            errors[engine] = max(
+                relative(array, wanted) for array, wanted in zip(result(), expected, strict=True)
             )
         except Exception as error:  # whatever a library raises
-            left_out[way] = f"{type(error).__name__}: {reason(error)}"
+            left_out[engine] = f"{type(error).__name__}: {reason(error)}"
     return errors
 
 
-def relative(found: Array, wanted: Array) -> float:
+def relative(computed: Array, wanted: Array) -> float:
     """Return the largest deviation, relative to the largest element; `inf` for other shapes.
 
     >>> relative(np.array([1.0, 3.0]), np.array([1.0, 4.0])), relative(np.ones(2), np.ones(3))
     (0.25, inf)
     """
-    if found.shape != wanted.shape:
+    if computed.shape != wanted.shape:
         return float("inf")
     return float(
-        np.abs(found - wanted).max(initial=0.0)
+        np.abs(computed - wanted).max(initial=0.0)
         / max(np.abs(wanted).max(initial=0.0), np.finfo(np.float32).tiny)
     )
 
@@ -279,9 +279,11 @@ def row(
 
     A library with other values does not count; where ours has them, there is no ratio.
     """
-    milliseconds = {way: seconds * 1e3 for way, seconds in times.items()}
-    others = [way for way in times if way != OURS and errors[way] < WRONG]  # not of NaN either
-    best = min(others, key=lambda way: times[way], default="")
+    milliseconds = {engine: seconds * 1e3 for engine, seconds in times.items()}
+    others = [
+        engine for engine in times if engine != OURS and errors[engine] < WRONG
+    ]  # not of NaN either
+    best = min(others, key=lambda engine: times[engine], default="")
     if not told["failed"] and OURS in left_out:
         told["failed"] = left_out.pop(OURS)
     if OURS in errors and not errors[OURS] < WRONG:

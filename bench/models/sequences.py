@@ -76,13 +76,13 @@ class TiledAttention(BandedAttention):
         )
         seen = self._seen(rows, length, tiles)
         scores = (q @ k.transpose(-1, -2)) / math.sqrt(depth)
-        found = (
+        attended = (
             torch.softmax(
                 scores.masked_fill(~seen.repeat(batch, 1, 1, 1), -math.inf), -1
             ).nan_to_num()
             @ v
         )
-        together = found.reshape(batch, self.dilation, length, depth).transpose(1, 2)
+        together = attended.reshape(batch, self.dilation, length, depth).transpose(1, 2)
         return together.reshape(batch, length * self.dilation, depth)[:, :rows]
 
     def _apart(self, x: torch.Tensor) -> torch.Tensor:
@@ -199,9 +199,9 @@ class MixtureOfExperts(nn.Module):
         )
 
     def forward(self, x: torch.Tensor) -> list[torch.Tensor]:
-        found = torch.relu(torch.einsum("bf,fue->bue", x, self.experts) + self.shift)
+        experts = torch.relu(torch.einsum("bf,fue->bue", x, self.experts) + self.shift)
         mixed = (
-            torch.einsum("bue,be->bu", found, torch.softmax(gate(x), -1)) for gate in self.gates
+            torch.einsum("bue,be->bu", experts, torch.softmax(gate(x), -1)) for gate in self.gates
         )
         return [torch.softmax(tower(m), -1) for tower, m in zip(self.towers, mixed)]
 

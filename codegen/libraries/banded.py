@@ -99,11 +99,11 @@ def _banded(
 
     def run(buffers: Mapping[str, Array]) -> None:
         reached = with_border(_read(other, buffers, work), ((0, 0), pads, (0, 0)), 0)
-        rows, found = _read(one, buffers, work), np.empty(result.sizes, work)
+        rows, products = _read(one, buffers, work), np.empty(result.sizes, work)
         for here, there in band.blocks():
-            block(found[:, here], rows[:, here], reached[:, there])
+            block(products[:, here], rows[:, here], reached[:, there])
         whole = result.whole(buffers[result.name])
-        whole[...] = found.reshape(whole.shape)
+        whole[...] = products.reshape(whole.shape)
 
     return run
 

@@ -62,12 +62,11 @@ def matmul(kernel: Kernel, scope: Scope) -> Run | None:
 
 def _matrices(view: OperandView, array: Array, dtype: np.dtype[Any]) -> Array:
     axes = view.matrices()
-    found = (
-        view.of(array, axes)
-        if axes
-        else np.ascontiguousarray(view.whole(array)).reshape(view.sizes)
-    )
-    return found.astype(dtype, copy=False)
+    if axes:
+        matrices = view.of(array, axes)
+    else:
+        matrices = np.ascontiguousarray(view.whole(array)).reshape(view.sizes)
+    return matrices.astype(dtype, copy=False)
 
 
 def reduce(kernel: Kernel, scope: Scope) -> Run | None:
@@ -81,10 +80,10 @@ def reduce(kernel: Kernel, scope: Scope) -> Run | None:
     work, summed, combine = numpy_dtype(computed(scope.dtype)), data.places(1), COMBINED[how[0]]
 
     def run(buffers: Mapping[str, Array]) -> None:
-        found = combine.reduce(data.whole(buffers[data.name]), axis=summed, dtype=work)
-        target.whole(buffers[kernel.output])[...] = (
-            found if how[1] == 1 else found * work.type(how[1])
-        )
+        result = combine.reduce(data.whole(buffers[data.name]), axis=summed, dtype=work)
+        if how[1] != 1:
+            result = result * work.type(how[1])
+        target.whole(buffers[kernel.output])[...] = result
 
     return run
 
@@ -94,13 +93,13 @@ def pool(kernel: Kernel, scope: Scope) -> Run | None:
     how = reduction(scope)
     if how is None or len(kernel.views) != 2 or not _plain(scope, how[1]):
         return None
-    view, found = kernel.views[0], window(kernel)
-    pads = [view.pads.get(letter, (0, 0)) for letter in found.space]
+    view, axes = kernel.views[0], window(kernel)
+    pads = [view.pads.get(letter, (0, 0)) for letter in axes.space]
     if how[0] != "Sum" and any(map(any, pads)) and not is_float(scope.dtype):
         return None  # no integer is infinite
     data, target = (
-        operand(view, "n", "c", *found.space),
-        operand(kernel.views[1], "n", "f", *found.space),
+        operand(view, "n", "c", *axes.space),
+        operand(kernel.views[1], "n", "f", *axes.space),
     )
     combine, work = COMBINED[how[0]], numpy_dtype(computed(scope.dtype))
 
@@ -110,7 +109,7 @@ def pool(kernel: Kernel, scope: Scope) -> Run | None:
             ((0, 0), (0, 0), *pads),
             0 if how[0] == "Sum" else -np.inf,
         )
-        parts = (padded[part] for part in tapped(found, target.sizes[2:]))
+        parts = (padded[part] for part in tapped(axes, target.sizes[2:]))
         total = next(parts).astype(work)
         for part in parts:
             combine(total, part, out=total)
@@ -124,20 +123,20 @@ def with_border(array: Array, pads: Sequence[tuple[int, int]], fill: float) -> A
     """An array with a border; itself where that has no width."""
     if not any(map(any, pads)):
         return array
-    found = np.full(
+    bordered = np.full(
         [before + n + after for n, (before, after) in zip(array.shape, pads)], fill, array.dtype
     )
-    found[tuple(slice(before, before + n) for n, (before, _) in zip(array.shape, pads))] = array
-    return found
+    bordered[tuple(slice(before, before + n) for n, (before, _) in zip(array.shape, pads))] = array
+    return bordered
 
 
-def tapped(found: SpatialAxes, points: Sequence[int]) -> list[tuple[Any, ...]]:
+def tapped(axes: SpatialAxes, points: Sequence[int]) -> list[tuple[Any, ...]]:
     """For each tap of a window, what it reads for all points."""
-    axes = [
+    slices = [
         [slice(tap * apart, tap * apart + (n - 1) * step + 1, step) for tap in range(taps)]
-        for taps, apart, step, n in zip(found.sizes, found.dilation, found.stride, points)
+        for taps, apart, step, n in zip(axes.sizes, axes.dilation, axes.stride, points)
     ]
-    return [(..., *part) for part in product(*axes)]
+    return [(..., *part) for part in product(*slices)]
 
 
 def _plain(scope: Scope, scale: float) -> bool:

@@ -191,24 +191,24 @@ def _windowed(
         or not is_exact(scope.dtype, "conv")
     ):
         return None
-    found = window(kernel, 2)  # oneDNN packs no weights of one axis
-    data = operand(kernel.views[0], "n", "*c", *found.space)
-    weights = operand(kernel.views[1], f"*{first}", second, *found.taps)
-    target = operand(kernel.views[2], "n", "*f", *found.space)
-    compute, pack, packed = make(kernel, found, data.sizes, target.sizes)
+    axes = window(kernel, 2)  # oneDNN packs no weights of one axis
+    data = operand(kernel.views[0], "n", "*c", *axes.space)
+    weights = operand(kernel.views[1], f"*{first}", second, *axes.taps)
+    target = operand(kernel.views[2], "n", "*f", *axes.space)
+    compute, pack, packed = make(kernel, axes, data.sizes, target.sizes)
     call = TorchKernel((data, weights), target, compute)
     return replace(call, pack=pack, packed=packed) if _packs(scope.dtype) else call
 
 
 def _convolution(
-    kernel: Kernel, found: SpatialAxes, sizes: Sequence[int], points: Sequence[int]
+    kernel: Kernel, axes: SpatialAxes, sizes: Sequence[int], points: Sequence[int]
 ) -> Layer:
     module, groups = torch(), kernel.sizes.get("groups", 1)
-    pads = [kernel.views[0].pads.get(letter, (0, 0)) for letter in found.space]
+    pads = [kernel.views[0].pads.get(letter, (0, 0)) for letter in axes.space]
     even = all(before == after for before, after in pads)
     padding = [before if even else 0 for before, _ in pads]
     shape = [n + (0 if even else sum(pad)) for n, pad in zip(sizes, ((0, 0), (0, 0), *pads))]
-    options = (padding, list(found.stride), list(found.dilation), groups)
+    options = (padding, list(axes.stride), list(axes.dilation), groups)
 
     def padded(data: Tensor) -> Tensor:
         return (
@@ -219,7 +219,7 @@ def _convolution(
 
     def compute(data: Tensor, weights: Tensor) -> Tensor:
         function = module.nn.functional.conv2d if len(pads) == 2 else module.nn.functional.conv3d
-        return function(padded(data), weights, None, found.stride, padding, found.dilation, groups)
+        return function(padded(data), weights, None, axes.stride, padding, axes.dilation, groups)
 
     def pack(weights: Tensor) -> Tensor:
         made = (
@@ -238,13 +238,13 @@ def _convolution(
 
 
 def _transposed(
-    kernel: Kernel, found: SpatialAxes, sizes: Sequence[int], points: Sequence[int]
+    kernel: Kernel, axes: SpatialAxes, sizes: Sequence[int], points: Sequence[int]
 ) -> Layer:
     module, groups = torch(), kernel.sizes.get("groups", 1)
     padding, extra, cut = _fitting(
-        setting(kernel, "padding", found.space, 0, "before"), found, sizes[2:], points[2:]
+        setting(kernel, "padding", axes.space, 0, "before"), axes, sizes[2:], points[2:]
     )
-    options = (padding, extra, list(found.stride), list(found.dilation), groups)
+    options = (padding, extra, list(axes.stride), list(axes.dilation), groups)
 
     def compute(data: Tensor, weights: Tensor) -> Tensor:
         function = (
@@ -252,7 +252,7 @@ def _transposed(
             if len(padding) == 2
             else module.nn.functional.conv_transpose3d
         )
-        return function(data, weights, None, found.stride, padding, extra, groups, found.dilation)[
+        return function(data, weights, None, axes.stride, padding, extra, groups, axes.dilation)[
             cut
         ]
 
@@ -270,7 +270,7 @@ def _transposed(
 
 
 def _fitting(
-    before: Sequence[int], found: SpatialAxes, sizes: Sequence[int], points: Sequence[int]
+    before: Sequence[int], axes: SpatialAxes, sizes: Sequence[int], points: Sequence[int]
 ) -> tuple[list[int], list[int], Any]:
     """Padding of both sides, elements to add after it, and the part of the result that is wanted.
 
@@ -279,14 +279,14 @@ def _fitting(
     """
     whole = [
         (n - 1) * step + (taps - 1) * apart + 1
-        for n, step, taps, apart in zip(sizes, found.stride, found.sizes, found.dilation)
+        for n, step, taps, apart in zip(sizes, axes.stride, axes.sizes, axes.dilation)
     ]
     for padding in (list(before), [0] * len(before)):
-        starts = [pad - taken for pad, taken in zip(before, padding)]
-        lengths = [n - 2 * taken for n, taken in zip(whole, padding)]
+        starts = [pad - both for pad, both in zip(before, padding)]
+        lengths = [n - 2 * both for n, both in zip(whole, padding)]
         extra = [max(0, start + n - length) for start, n, length in zip(starts, points, lengths)]
         if min(lengths) > 0 and all(
-            n < max(steps) for n, *steps in zip(extra, found.stride, found.dilation)
+            n < max(steps) for n, *steps in zip(extra, axes.stride, axes.dilation)
         ):
             break
     return padding, extra, (..., *(slice(start, start + n) for start, n in zip(starts, points)))
@@ -324,15 +324,15 @@ def pool(kernel: Kernel, scope: Scope) -> TorchKernel | None:
         or scope.dtype not in FLOATS
     ):
         return None
-    found, module = window(kernel), torch()
-    rank, mean = len(found.space), how[0] == "Sum"
-    if mean and max(found.dilation) > 1:
+    axes, module = window(kernel), torch()
+    rank, mean = len(axes.space), how[0] == "Sum"
+    if mean and max(axes.dilation) > 1:
         return None
-    pads = [kernel.views[0].pads.get(letter, (0, 0)) for letter in found.space]
-    data = operand(kernel.views[0], "n", "c", *found.space)
+    pads = [kernel.views[0].pads.get(letter, (0, 0)) for letter in axes.space]
+    data = operand(kernel.views[0], "n", "c", *axes.space)
     function = getattr(module.nn.functional, f"{'avg' if mean else 'max'}_pool{rank}d")
     outside = 0.0 if mean else -float("inf")
-    scale = how[1] * found.count
+    scale = how[1] * axes.count
 
     def compute(values: Tensor) -> Tensor:
         if any(map(any, pads)):
@@ -340,11 +340,11 @@ def pool(kernel: Kernel, scope: Scope) -> TorchKernel | None:
                 values, [n for pad in reversed(pads) for n in pad], value=outside
             )
         if mean:
-            values = function(values, found.sizes, found.stride)
+            values = function(values, axes.sizes, axes.stride)
             return values if abs(scale - 1) < 1e-12 else values * scale
-        return function(values, found.sizes, found.stride, 0, found.dilation)
+        return function(values, axes.sizes, axes.stride, 0, axes.dilation)
 
-    return TorchKernel((data,), operand(kernel.views[1], "n", "f", *found.space), compute)
+    return TorchKernel((data,), operand(kernel.views[1], "n", "f", *axes.space), compute)
 
 
 CONVOLUTIONS = {f"conv{rank}d": convolution for rank in (1, 2, 3)} | {

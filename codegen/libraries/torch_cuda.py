@@ -55,7 +55,7 @@ def in_order(tensor: Any) -> AbstractContextManager[Any]:
 def ways(kernel: Kernel, scope: Scope, reduced: bool = False) -> dict[str, DeviceCall]:
     """Every way in which torch runs a kernel on a device, by its name."""
     wide = _single(scope) if types(scope) in HALVES else scope
-    found: dict[str, DeviceCall] = {}
+    calls: dict[str, DeviceCall] = {}
     for name, bindings in WAYS.items():
         binding: Callable[[Kernel, Scope], TorchKernel | None] | None = bindings.get(kernel.op)
         call = binding(kernel, wide) if binding else None
@@ -65,8 +65,8 @@ def ways(kernel: Kernel, scope: Scope, reduced: bool = False) -> dict[str, Devic
             for group in o.groups
             for _, step in group
         ):
-            found[name] = DeviceCall(call, reduced)
-    return found
+            calls[name] = DeviceCall(call, reduced)
+    return calls
 
 
 def on_device(array: Any, dtype: str) -> Any:

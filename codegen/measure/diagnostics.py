@@ -110,12 +110,11 @@ def _blas() -> Capability:
         if loaded:
             return Capability("BLAS", True, "; ".join(dict.fromkeys(map(_pool, loaded))))
     built: Any = np.show_config(mode="dicts")
-    found = built.get("Build Dependencies", {}).get("blas", {})
+    blas = built.get("Build Dependencies", {}).get("blas", {})
     return Capability(
         "BLAS",
-        bool(found.get("found")),
-        f"NumPy {np.__version__} with {found.get('name', 'none')} "
-        f"{found.get('version', '')}".strip(),
+        bool(blas.get("found")),
+        f"NumPy {np.__version__} with {blas.get('name', 'none')} {blas.get('version', '')}".strip(),
     )
 
 
@@ -127,15 +126,15 @@ def _pool(pool: dict[str, Any]) -> str:
 
 
 def _c_compiler() -> Capability:
-    found = find_compiler()
-    if found is None:
+    compiler = find_compiler()
+    if compiler is None:
         return Capability(
             "C compiler",
             False,
             f"programs run through NumPy, often ten times slower; {remedy('gcc')}, or set CC",
         )
     return Capability(
-        "C compiler", True, f"{' '.join(found.command)} ({_first_line(found.version)})"
+        "C compiler", True, f"{' '.join(compiler.command)} ({_first_line(compiler.version)})"
     )
 
 
@@ -148,15 +147,15 @@ def _cpp_compiler() -> Capability:
 
 
 def _nvcc() -> Capability:
-    found = find_nvcc()
-    if found is None:
+    nvcc = find_nvcc()
+    if nvcc is None:
         return Capability(
             "nvcc", False, f"target='cuda' gives sources only; {remedy('nvcc')}, or set CUDA_HOME"
         )
     return Capability(
         "nvcc",
         True,
-        f"{found.program} ({found.version.splitlines()[-1]}), for "
+        f"{nvcc.program} ({nvcc.version.splitlines()[-1]}), for "
         f"{', '.join(f'sm_{sm}' for sm in ARCHITECTURES)} and the device",
     )
 

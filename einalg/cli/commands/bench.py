@@ -31,14 +31,14 @@ def run(
         for name in TAKES_PART:
             if name not in without and find_spec(name) is not None:
                 import_module(name)
-        found = ea.derive(
+        derivation = ea.derive(
             program,
             progress=lambda s: tell(
                 f"{counted(s.states, 'state')}, {counted(s.candidates, 'candidate')}"
             ),
             **search,
         )
-        timings = found.compare(most)
+        timings = derivation.compare(most)
     if as_json:
         print_json(
             {

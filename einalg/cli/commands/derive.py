@@ -36,12 +36,12 @@ def run(
     save: Path | None,
     **search: Any,
 ) -> None:
-    """Search and print what was found, with the derivation of candidate `number` (the best by
+    """Search and print its result, with the derivation of candidate `number` (the best by
     default); `search` goes to `einalg.derive`.
     """
     (program,) = programs([text], shapes, weights)
     with working("searching and measuring") as progress:
-        found = ea.derive(
+        derivation = ea.derive(
             program,
             progress=lambda s: progress(
                 f"{counted(s.states, 'state')}, {counted(s.candidates, 'candidate')}"
@@ -49,17 +49,19 @@ def run(
             **search,
         )
     if save is not None:
-        found.save(save)
+        derivation.save(save)
         note(f"saved in {save}")
     wanted = explain or number is not None
     if as_json:
-        explanation = {"explanation": found.explain(numbered(found, number or 0))} if wanted else {}
-        print_json({**record(found), **explanation})
+        explanation = (
+            {"explanation": derivation.explain(numbered(derivation, number or 0))} if wanted else {}
+        )
+        print_json({**record(derivation), **explanation})
         return
-    tell(found)
+    tell(derivation)
     if wanted:
-        say(found.explain(numbered(found, number or 0)))
-    if explain and nothing_to_explain(found, number):
+        say(derivation.explain(numbered(derivation, number or 0)))
+    if explain and nothing_to_explain(derivation, number):
         say(f"\n{NOTHING_FASTER} To see another candidate:")
         click.echo(
             f"  einalg show {shlex.quote(str(save))} --candidate 1"
@@ -68,16 +70,16 @@ def run(
         )
 
 
-def record(found: Any) -> dict[str, Any]:
+def record(derivation: Any) -> dict[str, Any]:
     """A derivation as JSON values: the expression, the candidates (best first), and the statistics
     of the search.
     """
-    stats = found.stats
+    stats = derivation.stats
     return {
         "schema": SCHEMA,
         "einalg": ea.__version__,
-        "expression": _program(found.expression),
-        "candidates": [_candidate(c) for c in found.candidates],
+        "expression": _program(derivation.expression),
+        "candidates": [_candidate(c) for c in derivation.candidates],
         "stats": {
             **{
                 name: getattr(stats, name)

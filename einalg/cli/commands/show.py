@@ -50,16 +50,16 @@ def _show_derivation(path: str, form: str, explain: bool, number: int | None) ->
     """A saved derivation with its candidates, or in another form than text the expression, or the
     candidate that is asked for.
     """
-    found = ea.Derivation.load(path)
-    chosen = None if number is None else numbered(found, number)
+    derivation = ea.Derivation.load(path)
+    chosen = None if number is None else numbered(derivation, number)
     if form != "text":
-        _show(chosen.program if chosen else found.expression, form)
+        _show(chosen.program if chosen else derivation.expression, form)
         return
-    say(str(found.expression))
-    tell(found)
+    say(str(derivation.expression))
+    tell(derivation)
     if chosen or explain:
-        say(found.explain(chosen))
-    if explain and nothing_to_explain(found, number):
+        say(derivation.explain(chosen))
+    if explain and nothing_to_explain(derivation, number):
         say(f"\n{NOTHING_FASTER} To see another candidate: --candidate 1")
 
 
