@@ -8,14 +8,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
-from math import ceil, prod
+from math import ceil
 
 from codegen.hardware.cpu import CpuModel
 from codegen.kernels.contraction.partition import Partition, Tiling
 from codegen.kernels.contraction.problem import Contraction
 from codegen.kernels.cpu_costs import CPU_COSTS, CpuCostModel
 from codegen.kernels.strided_axes import extent, used_tap_fraction
-from einalg.language.ir.dtypes import numpy_dtype
 
 
 @dataclass(frozen=True)
@@ -31,30 +30,28 @@ class TilingPlan:
     def partition(self) -> Partition:
         return Partition(self.contraction, self.tiling)
 
-    @cached_property
+    @property
     def element_bytes(self) -> int:
-        return numpy_dtype(self.contraction.dtype).itemsize
+        return self.contraction.element_bytes
 
     @property
     def passes(self) -> int:
         """Return the passes of a vector through the units of the machine."""
         return self.target.passes(self.tiling.lanes, self.element_bytes)
 
-    @cached_property
+    @property
     def depth(self) -> int:
         """Return the products of a result."""
-        return extent(self.contraction.depth)
+        return self.outer_depth * self.inner_depth
 
-    @cached_property
+    @property
     def outer_depth(self) -> int:
         """Return the extent of the summed axis that is cut into steps."""
-        if self.contraction.depth:
-            return self.contraction.depth[0].extent
-        return 1
+        return self.contraction.outer_depth_extent
 
     @property
     def inner_depth(self) -> int:
-        return extent(self.contraction.depth[1:])
+        return self.contraction.inner_depth_extent
 
     @cached_property
     def used_depth(self) -> float:
@@ -199,11 +196,11 @@ class _MemoryTraffic:
 
 def _memory_traffic(plan: TilingPlan) -> _MemoryTraffic:
     c = plan.contraction
-    rows, width = extent((*c.batch, *c.rows)), extent(c.columns)
+    rows, width = c.batch_rows, c.columns_extent
     result_moves = plan.tiling.lanes  # results are transposed each time
     if c.columns[-1].target == 1:
         result_moves = 2
-    left = min(rows * plan.depth, prod(c.left.buf.shape))
+    left = min(rows * plan.depth, c.left_elements)
     width_bytes = width * plan.element_bytes
     return _MemoryTraffic(left, rows * width, result_moves, width_bytes, plan.target.level2 // 2)
 

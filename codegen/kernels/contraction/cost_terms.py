@@ -88,8 +88,10 @@ def conflicts(step: TileStep, busy: float) -> float:
     if not row_bytes:
         return 0.0
     page, line = plan.costs.page_bytes, plan.costs.line_bytes
-    lines_of_sets = Counter(row * row_bytes % page // line for row in range(step.rows))
     set_lines = plan.target.level1 // page
+    if step.rows <= set_lines:
+        return 0.0
+    lines_of_sets = Counter(row * row_bytes % page // line for row in range(step.rows))
     displaced = sum(max(0, lines - set_lines) for lines in lines_of_sets.values())
     return plan.costs.conflict_miss * displaced
 
@@ -199,7 +201,7 @@ def read_left(plan: TilingPlan, panels: int) -> float:
 
 def _left_misses(plan: TilingPlan, elements: int) -> float:
     """Return the cycles for lines of the left operand that nothing asks the memory for early."""
-    left_bytes = min(elements, prod(plan.contraction.left.buf.shape)) * plan.element_bytes
+    left_bytes = min(elements, plan.contraction.left_elements) * plan.element_bytes
     if left_bytes <= plan.target.level2:
         return 0.0
     return plan.costs.unpredicted_line * left_bytes / plan.costs.line_bytes

@@ -106,17 +106,17 @@ class Partition:
 
     # Axes.
 
-    @cached_property
+    @property
     def outer_rows(self) -> tuple[StridedAxis, ...]:
         """Return the axes of rows around the tiles."""
         return self.contraction.rows[: max(0, len(self.contraction.rows) - self.tiling.row_axes)]
 
-    @cached_property
+    @property
     def rows(self) -> tuple[StridedAxis, ...]:
         """Return the axes of rows that tiles walk as one."""
         return self.contraction.rows[len(self.outer_rows) :]
 
-    @cached_property
+    @property
     def outer_columns(self) -> tuple[StridedAxis, ...]:
         """Return the axes of columns around the panels."""
         rest = self.contraction.columns[: -self.tiling.column_axes]
@@ -124,19 +124,19 @@ class Partition:
             return rest[:-1]
         return rest
 
-    @cached_property
+    @property
     def lines(self) -> StridedAxis | None:
         """Return the axis of the lines of panels; None where a panel has one line."""
         if self.tiling.lines > 1:
             return self.contraction.columns[-self.tiling.column_axes - 1]
         return None
 
-    @cached_property
+    @property
     def columns(self) -> tuple[StridedAxis, ...]:
         """Return the axes of columns that panels walk as one."""
         return self.contraction.columns[-self.tiling.column_axes :]
 
-    @cached_property
+    @property
     def outer_depth(self) -> StridedAxis:
         """Return the outermost summed axis, which is cut into steps."""
         if self.contraction.depth:
@@ -163,7 +163,7 @@ class Partition:
         """Return the columns of a line that panels walk."""
         return extent(self.columns)
 
-    @cached_property
+    @property
     def tiles(self) -> int:
         """Return the tiles of rows."""
         return -(-self.height // self.tiling.rows)
@@ -173,7 +173,7 @@ class Partition:
         """Return the tiles that have all their rows; the others have one fewer."""
         return self.tiling.full_tiles(self.height)
 
-    @cached_property
+    @property
     def blocks(self) -> int:
         """Return the blocks of rows: of the outermost axis around the tiles, or of the tiles."""
         size = self.tiles
@@ -181,7 +181,7 @@ class Partition:
             size = self.outer_rows[0].extent
         return -(-size // self.tiling.block)
 
-    @cached_property
+    @property
     def steps(self) -> int:
         """Return the steps of depth."""
         return -(-self.outer_depth.extent // self.tiling.depth)
@@ -191,7 +191,7 @@ class Partition:
         """Whether each step of depth has sums of its own."""
         return self.tiling.apart and self.steps > 1
 
-    @cached_property
+    @property
     def step_depth(self) -> int:
         """Return the elements of depth in a panel: those of one step."""
         return self.tiling.depth * extent(self.inner_depth)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from math import prod
 
 from codegen.ir.nodes import Buf
@@ -22,6 +23,7 @@ from codegen.kernels.strided_axes import (
     StridedOperand,
     extent,
 )
+from einalg.language.ir.dtypes import numpy_dtype
 from einalg.language.ir.kernel import Kernel, View
 from einalg.language.ir.scope import Scope
 
@@ -73,6 +75,37 @@ class Contraction(EpilogueStore):
     def work(self) -> int:
         """Return the number of products."""
         return extent((*self.batch, *self.rows, *self.columns, *self.depth))
+
+    # Sizes that every tiling of the contraction has in common.
+
+    @cached_property
+    def element_bytes(self) -> int:
+        """Return the bytes of a product."""
+        return numpy_dtype(self.dtype).itemsize
+
+    @cached_property
+    def outer_depth_extent(self) -> int:
+        """Return the extent of the summed axis that is cut into steps."""
+        return extent(self.depth[:1])
+
+    @cached_property
+    def inner_depth_extent(self) -> int:
+        """Return the products of a result in one place of that axis."""
+        return extent(self.depth[1:])
+
+    @cached_property
+    def batch_rows(self) -> int:
+        """Return the rows of all batches."""
+        return extent((*self.batch, *self.rows))
+
+    @cached_property
+    def columns_extent(self) -> int:
+        return extent(self.columns)
+
+    @cached_property
+    def left_elements(self) -> int:
+        """Return the elements of the left operand's buffer."""
+        return prod(self.left.buf.shape)
 
 
 def _swapped(axes: Sequence[StridedAxis]) -> tuple[StridedAxis, ...]:
