@@ -48,8 +48,8 @@ from codegen.runtime.memory_planning import aligned
 from codegen.targets.c.compiler import Compiler, find_compiler
 from codegen.targets.c.source_file import c_source
 from derive.cost.model import MAX_SAMPLES, arithmetic
+from derive.matching import kernels_of
 from derive.rules.inter.lifting_nesting import lifted
-from derive.search.best_first import kernels_of
 from einalg.errors import EinalgError
 from einalg.language.interpreters.numpy import execute
 from einalg.language.ir.program import Program, as_program, in_double

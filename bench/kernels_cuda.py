@@ -37,8 +37,8 @@ from codegen.targets.cuda.lowering.lower import cuda_kernels
 from codegen.targets.cuda.text.geometry import launch
 from codegen.targets.cuda.text.printer import cuda_source
 from derive.cost.model import arithmetic
+from derive.matching import kernels_of
 from derive.rules.inter.lifting_nesting import lifted
-from derive.search.best_first import kernels_of
 from einalg.errors import DeviceError
 from einalg.language import ops
 from einalg.language.ir.program import Program, as_program, in_double

@@ -19,7 +19,8 @@ from typing import Any
 import bench
 from bench.cases import CASES, Case, Example
 from derive.proof import prove
-from derive.search.best_first import Budget, EstimatedCandidate, Stats, search
+from derive.search.best_first import Budget, search
+from derive.search.candidates import EstimatedCandidate, Stats
 
 PEER = {
     ("Conv3x3 NCHW", "matmul and OffsetAdd"): (2_340, 0.03, ""),

@@ -23,8 +23,8 @@ from codegen.runtime.protocol import KernelFunction
 from codegen.targets.c.compiler import Compiler, find_compiler
 from codegen.targets.c.source_file import c_source
 from codegen.tuning.tile_search import COUNT, Make, exported, imported, signature, tune
+from derive.matching import kernels_of
 from derive.rules.inter.lifting_nesting import lifted
-from derive.search.best_first import kernels_of
 from einalg.errors import EinalgError
 from einalg.language.analysis.compile_time import compile_time_constants
 from einalg.language.ir.program import as_program

@@ -7,7 +7,7 @@ from typing import Any
 
 from derive.cost.backend import Backend, Runnable
 from derive.interactive.choices import MoveList, NumberedMove, program_distance
-from derive.matching import Distances, distances, why_not, with_operator_names
+from derive.matching import Distances, distances, kernels_of, why_not, with_operator_names
 from derive.proof import prove
 from derive.results.candidates import Candidate
 from derive.results.history import History, HistoryStep, indented
@@ -16,7 +16,7 @@ from derive.rewriting.paths import Path, paths, scope_at
 from derive.rules import ALL, RULES
 from derive.rules.inter.lifting_nesting import fresh_statement, lifted
 from derive.rules.intra import variable_substitution
-from derive.search.best_first import kernels_of, rules_by_name
+from derive.search.best_first import rules_by_name
 from derive.search.search_tree import SearchNode, SearchTree
 from einalg.errors import CodegenError, RuleError
 from einalg.language.ir.kernel import Kernel

@@ -2,8 +2,9 @@
 
 `match` solves for the parameters of an operator and verifies them: with `patterns` for operators
 that libraries have (contractions, convolutions, reductions), with `arrays` for those that move or
-map elements of arrays of any rank. `multi_statement` matches several statements as one operator,
-`distance` and `explain` say what separates an expression from an operator. Import from here; below
+map elements of arrays of any rank. `kernels_of` names the operators of a program, and
+`multi_statement` matches several statements as one. `distance` and `explain` say what separates an
+expression from an operator. Import from here; below
 are `einalg.language` and the rules that inline scopes. An operator is added as a template in
 `einalg.language.ops.templates`, not here.
 """
@@ -20,6 +21,7 @@ from derive.matching.multi_statement import (
 )
 from derive.matching.patterns.normal_form import normal_form
 from derive.matching.patterns.reason import Reason
+from derive.matching.program_kernels import kernel_of, kernels_of, multiplies_by_constants
 
 __all__ = [
     "Distance",
@@ -32,8 +34,11 @@ __all__ = [
     "distances",
     "groups",
     "growing_groups",
+    "kernel_of",
+    "kernels_of",
     "match",
     "matches",
+    "multiplies_by_constants",
     "nearest_templates",
     "normal_form",
     "reasons",

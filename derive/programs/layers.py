@@ -12,7 +12,7 @@ from typing import Any
 
 from derive.cost.backend import Backend
 from derive.cost.model import operations
-from derive.matching import with_operator_names
+from derive.matching import kernels_of, with_operator_names
 from derive.programs.passes.constant_slices import ConstantSlice, on_slabs, on_tensors, slabs
 from derive.results.candidates import Candidate
 from derive.results.derivation import SearchResult
@@ -21,7 +21,7 @@ from derive.results.pipeline import find_derivation
 from derive.results.selection import SELECTION
 from derive.rewriting.moves import Move
 from derive.rules.inter.lifting_nesting import lifted
-from derive.search.best_first import Budget, kernels_of
+from derive.search.best_first import Budget
 from einalg.errors import EinalgError
 from einalg.frontends.graph import unique_name
 from einalg.language.analysis.compile_time import compile_time_statements, is_weight

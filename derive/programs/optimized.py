@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 
 from derive.cost.backend import Backend, Runnable
+from derive.matching import kernels_of
 from derive.programs.artifact import load, require_programs, save
 from derive.programs.optimized_program import OptimizedProgram
 from derive.programs.report import Report
 from derive.rules.inter.lifting_nesting import lifted
-from derive.search.best_first import kernels_of
 from einalg.frontends.graph import Graph, OpaqueNode, ProgramNode
 from einalg.language.analysis.batching import Slices
 from einalg.language.ir.kernel import Kernel

@@ -10,6 +10,7 @@ from functools import cached_property
 from typing import Any
 
 from derive.cost.backend import Backend, Runnable
+from derive.matching import kernel_of, kernels_of
 from derive.programs.layers import (
     UNREADABLE,
     Layer,
@@ -19,7 +20,6 @@ from derive.programs.layers import (
     layer_record,
 )
 from derive.rules.inter.lifting_nesting import lifted
-from derive.search.best_first import kernel_of, kernels_of
 from einalg.errors import RecordError
 from einalg.language.analysis.batching import Slices
 from einalg.language.ir.program import Program, statement_tensor

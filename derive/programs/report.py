@@ -8,13 +8,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from derive.matching import with_operator_names
+from derive.matching import kernels_of, with_operator_names
 from derive.programs.layers import SearchedLayer
 from derive.programs.optimized_program import OptimizedProgram
 from derive.results.candidates import format_kernels
 from derive.results.costs import Bar
 from derive.rules.inter.lifting_nesting import lifted
-from derive.search.best_first import kernels_of
 from einalg.frontends.graph import OpaqueNode
 from einalg.text.terminal import COLUMNS, wrapped
 from einalg.text.wording import counted, in_bytes

@@ -8,7 +8,7 @@ from typing import Any
 
 from derive.cost.backend import Backend
 from derive.cost.model import CostModel, MeasuredCostModel, Roofline, calibrated, seconds_by_kernel
-from derive.matching import why_not, with_operator_names
+from derive.matching import kernels_of, why_not, with_operator_names
 from derive.proof import prove
 from derive.results.candidates import Candidate, Candidates, format_kernels
 from derive.results.costs import Bar, Costs
@@ -17,7 +17,7 @@ from derive.results.script import python_script
 from derive.rewriting.moves import Move, Rule
 from derive.rules import ALL
 from derive.rules.inter.lifting_nesting import lifted
-from derive.search.best_first import Stats, kernels_of
+from derive.search.candidates import Stats
 from derive.search.search_tree import SearchNode, SearchTree
 from einalg.errors import RecordError, RuleError
 from einalg.language.ir.program import Program

@@ -15,14 +15,8 @@ from derive.results.selection import SELECTION, promising, ranked, varied
 from derive.results.verification import checked, proven
 from derive.rewriting.moves import Rule
 from derive.rules import ALL
-from derive.search.best_first import (
-    Budget,
-    EstimatedCandidate,
-    Progress,
-    Stats,
-    rules_by_name,
-    search,
-)
+from derive.search.best_first import Budget, Progress, rules_by_name, search
+from derive.search.candidates import EstimatedCandidate, Stats
 from einalg.language.ir.program import Program, as_program
 
 

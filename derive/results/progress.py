@@ -9,7 +9,8 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from typing import Any
 
-from derive.search.best_first import Budget, Progress, Stats
+from derive.search.best_first import Budget, Progress
+from derive.search.candidates import Stats
 from einalg.text.wording import counted
 
 log = logging.getLogger("einalg")

@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 
 from derive.cost.model import MeasuredCostModel, kernels_of_each_run, total
 from derive.results.candidates import Candidate, Candidates
-from derive.search.best_first import EstimatedCandidate
+from derive.search.candidates import EstimatedCandidate
 
 Some = TypeVar("Some", Candidate, EstimatedCandidate)
 

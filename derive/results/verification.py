@@ -18,7 +18,7 @@ from derive.results.candidates import Candidate
 from derive.results.sample_inputs import by_role, sample_inputs
 from derive.results.selection import SELECTION, SelectionPolicy, varied
 from derive.rules import ALL
-from derive.search.best_first import EstimatedCandidate, Stats
+from derive.search.candidates import EstimatedCandidate, Stats
 from derive.search.executor import ordered_map
 from einalg.errors import CodegenError
 from einalg.language.ir.dtypes import is_float

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from derive.cost.model import Roofline, operations, traffic
-from derive.matching import Reason, distance, nearest_templates
+from derive.matching import Reason, distance, multiplies_by_constants, nearest_templates
 from derive.rewriting.body_queries import has_reduction
 from derive.rewriting.moves import Move, Rule, apply, moves
 from derive.rewriting.paths import Path, paths, program_scopes, scope_at
@@ -258,11 +258,6 @@ def _is_idle(program: Program, move: Move) -> bool:
     if live <= outer:
         return True
     return bool(outer) and outer.isdisjoint(live)
-
-
-def multiplies_by_constants(scope: Scope) -> bool:
-    """Tell whether a scope reads a constant, as those do that a factorisation makes."""
-    return any(isinstance(unpadded(access.base), Constant) for access in accesses(scope.body))
 
 
 def is_heavy(scope: Scope) -> bool:

@@ -44,7 +44,7 @@ What `derive` returns and its parts, which you read and do not make.
 
 ::: einalg.language.ir.kernel.Kernel
 
-::: derive.search.best_first.Stats
+::: derive.search.candidates.Stats
 
 ## Testing
 

@@ -8,12 +8,12 @@ from __future__ import annotations
 from collections.abc import Callable, Collection
 from math import prod
 
+from derive.matching import kernel_of, kernels_of
 from derive.programs.passes.subprogram import excerpt, returned
 from derive.rewriting.moves import Move, apply
 from derive.rules import ALL
 from derive.rules.inter.lifting_nesting import NESTING, lifted
 from derive.rules.intra import traversal_merging
-from derive.search.best_first import kernel_of, kernels_of
 from derive.search.cleanup import fissioned
 from einalg.errors import EinalgError
 from einalg.frontends.graph import live_statements

@@ -22,8 +22,7 @@ from codegen.program.executable import Executable
 from codegen.program.generated_kernels import LEAST
 from codegen.tuning import kernel_choice
 from codegen.tuning.kernel_choice import ChoicePolicy
-from derive.matching import match
-from derive.search.best_first import kernels_of
+from derive.matching import kernels_of, match
 from einalg.language.interpreters.numpy import execute
 from einalg.language.ir.program import Program, as_program, in_double
 from einalg.language.ir.scope import Scope

@@ -23,8 +23,7 @@ from codegen.kernels.strided_axes import StridedAxis
 from codegen.program import generated_kernels
 from codegen.program.compile import compile_program
 from codegen.targets.c.source_file import c_source
-from derive.matching import match, templates
-from derive.search.best_first import kernels_of
+from derive.matching import kernels_of, match, templates
 from einalg.language import ops
 from einalg.language.index.affine import Index
 from einalg.language.interpreters.numpy import execute

@@ -12,7 +12,7 @@ from codegen.ir.nodes import Function
 from codegen.measure.calibration import kernel_timers
 from codegen.program import build_problem
 from codegen.targets.c.compiler import Compiler
-from derive.search.best_first import kernels_of
+from derive.matching import kernels_of
 from einalg.errors import CodegenError
 from einalg.language.ir.kernel import Kernel
 from einalg.language.ir.program import as_program

@@ -12,7 +12,7 @@ import pytest
 import einalg as ea
 from codegen.program.batched_executable import BatchedExecutable
 from codegen.program.compile import compile_program
-from derive.search.best_first import kernels_of
+from derive.matching import kernels_of
 from einalg.errors import ShapeError
 from einalg.language.analysis.batching import Slices
 from einalg.language.interpreters.numpy import execute

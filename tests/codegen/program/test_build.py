@@ -18,7 +18,7 @@ from codegen.program.build_problem import BuildProblem
 from codegen.program.compile import compile_program
 from codegen.program.generated_code import KERNEL_RECORDS, read_record, store_record
 from codegen.targets.c.compiler import COMPILE_TIMEOUT_SECONDS, KERNEL_CACHE, find_compiler
-from derive.search.best_first import kernels_of
+from derive.matching import kernels_of
 from einalg.language.interpreters.numpy import execute
 from einalg.language.ir.program import as_program, in_double
 from einalg.storage import fingerprint

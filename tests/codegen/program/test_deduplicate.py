@@ -9,8 +9,8 @@ import pytest
 
 import einalg as ea
 from codegen.program.compile import compile_program
+from derive.matching import kernels_of
 from derive.rules.inter.lifting_nesting import lifted
-from derive.search.best_first import kernels_of
 from einalg.language import ops
 from einalg.language.interpreters.numpy import execute
 from einalg.language.ir.program import Program, as_program, in_double, statement_tensor

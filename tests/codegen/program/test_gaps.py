@@ -11,8 +11,8 @@ import pytest
 
 import einalg as ea
 from codegen.program.compile import compile_program
+from derive.matching import kernels_of
 from derive.rules.inter.lifting_nesting import lifted
-from derive.search.best_first import kernels_of
 from einalg.language.ir.kernel import EOP
 from einalg.language.ir.program import Program, as_program, inlined
 from tests.helpers.cuda_kernels import run_programs

@@ -14,7 +14,7 @@ import einalg as ea
 from codegen.program import build
 from codegen.program.compile import compile_program, known_program
 from codegen.targets.c.compiler import KERNEL_CACHE
-from derive.search.best_first import kernel_of, kernels_of
+from derive.matching import kernel_of, kernels_of
 from einalg.language.ir.program import as_program
 from einalg.language.ir.scope import Scope
 from einalg.language.notation.program_json import (

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 import einalg as ea
 from codegen.program.compile import compile_program
 from codegen.runtime.memory_planning import CACHE_LINE_BYTES, Lifetime, place_values
-from derive.search.best_first import kernels_of
+from derive.matching import kernels_of
 from einalg.language.interpreters.numpy import execute
 from einalg.language.ir.program import in_double
 

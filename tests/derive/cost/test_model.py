@@ -26,9 +26,9 @@ from derive.cost.model import (
     constant_outputs,
     total,
 )
+from derive.matching import kernels_of
 from derive.results.candidates import Candidate
 from derive.results.selection import SELECTION, promising
-from derive.search.best_first import kernels_of
 from einalg.errors import CodegenError
 from einalg.storage.disk_cache import DiskCache
 

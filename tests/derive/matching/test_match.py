@@ -14,9 +14,17 @@ from hypothesis import strategies as st
 import einalg as ea
 from codegen.program.compile import compile_program
 from derive.cost.model import Roofline, operations, total, traffic
-from derive.matching import distance, distance_to, match, matches, normal_form, reasons, templates
+from derive.matching import (
+    distance,
+    distance_to,
+    kernels_of,
+    match,
+    matches,
+    normal_form,
+    reasons,
+    templates,
+)
 from derive.matching.patterns.normal_form import OUTPUT
-from derive.search.best_first import kernels_of
 from einalg.language import ops
 from einalg.language.ir.program import as_program
 

@@ -16,13 +16,13 @@ from derive.matching import (
     distance,
     distance_to,
     groups,
+    kernels_of,
     match,
     nearest_templates,
     templates,
     with_operator_names,
 )
 from derive.matching.arrays import match as arrays
-from derive.search.best_first import kernels_of
 from einalg.language import ops
 from einalg.language.index.affine import Index
 from einalg.language.index.convert import affine

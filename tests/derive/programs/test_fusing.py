@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 import einalg as ea
+from derive.matching import kernels_of
 from derive.programs.passes.normalise import shaped, with_epilogues
 from derive.programs.passes.weight_folding import folded
-from derive.search.best_first import kernels_of
 from einalg.language.analysis.compile_time import compile_time_statements
 from einalg.language.ir.program import as_program
 from tests.helpers.networks import assert_same_values, network, weight

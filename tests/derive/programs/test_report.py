@@ -8,11 +8,10 @@ from types import SimpleNamespace
 import pytest
 
 import einalg as ea
-from derive.matching import with_operator_names
+from derive.matching import kernels_of, with_operator_names
 from derive.programs.layers import SearchedLayer
 from derive.programs.report import MAX_BAR_CHARACTERS, Report
 from derive.results.candidates import Candidate
-from derive.search.best_first import kernels_of
 from einalg.display.results.report import ELSE, report_html
 from einalg.language.ir.program import Program, as_program
 from einalg.text.terminal import COLUMNS

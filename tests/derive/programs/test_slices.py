@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 import einalg as ea
 from codegen.program.batched_executable import BatchedExecutable
+from derive.matching import kernels_of
 from derive.programs import layer_search
 from derive.programs import optimize as optimizer
 from derive.programs.layers import UNREADABLE, SearchedLayer
@@ -23,7 +24,6 @@ from derive.programs.optimized_program import (
 from derive.programs.passes import batch_splitting as module
 from derive.programs.passes.batch_splitting import one_of, sliced
 from derive.rules.inter.lifting_nesting import lifted
-from derive.search.best_first import kernels_of
 from einalg.api.backend import LocalBackend
 from einalg.language.index.affine import Index
 from einalg.language.index.convert import affine

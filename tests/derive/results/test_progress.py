@@ -12,7 +12,8 @@ import pytest
 
 import einalg as ea
 from derive.results.progress import search_progress
-from derive.search.best_first import Budget, Stats
+from derive.search.best_first import Budget
+from derive.search.candidates import Stats
 from einalg.api.models import network as of_model
 from einalg.api.optimization import compile_graph
 

@@ -18,8 +18,8 @@ from codegen.measure import calibration
 from codegen.program.build_problem import build_state
 from codegen.targets.c.compiler import Compiler
 from derive.cost.model import MeasuredCostModel, Roofline
+from derive.matching import kernels_of
 from derive.programs.layers import LAYERS, SearchedLayer, known_layer, layer_key
-from derive.search.best_first import kernels_of
 from einalg.api.backend import LocalBackend
 from einalg.language.ir.kernel import Kernel
 from einalg.language.ir.program import as_program

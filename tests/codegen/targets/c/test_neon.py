@@ -23,7 +23,7 @@ from codegen.lowering.lower import lower
 from codegen.program import generated_kernels
 from codegen.runtime.array_arguments import loaded
 from codegen.targets.c.source_file import c_source
-from derive.search.best_first import kernels_of
+from derive.matching import kernels_of
 from einalg.language import ops
 from einalg.language.interpreters.numpy import execute
 from einalg.language.ir.dtypes import numpy_dtype

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 
 import einalg as ea
-from derive.search.best_first import kernels_of
+from derive.matching import kernels_of
 from einalg.errors import CodegenError
 from einalg.language.ir.dtypes import numpy_dtype
 from einalg.language.ir.program import Program

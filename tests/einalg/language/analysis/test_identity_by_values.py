@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 import einalg as ea
 from codegen.program.compile import compile_program
-from derive.search.best_first import kernels_of
+from derive.matching import kernels_of
 from einalg.language.analysis.canonical import key
 from einalg.language.ir.body import Reduce, rebuild
 from einalg.language.ir.program import Program, as_program, substitute_tensors

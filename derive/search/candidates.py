@@ -1,0 +1,148 @@
+"""Candidates of a search: flat programs that run on library operators."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from math import inf
+from typing import Any
+
+from derive.cost.model import CostModel, total
+from derive.matching import kernels_of
+from derive.rewriting.moves import Move
+from derive.rules.inter.lifting_nesting import lifted
+from derive.search.expansion import is_heavy
+from einalg.language.analysis.canonical import key
+from einalg.language.ir.kernel import EOP, Kernel
+from einalg.language.ir.program import Program
+from einalg.language.ir.tensor import Access
+from einalg.language.ops.templates import Template
+
+
+@dataclass
+class Stats:
+    """The course of a search: `states` expanded, programs `generated`, `candidates` collected.
+
+    `duplicates` counts programs and kernel lists that were met again, `rejected` those that were
+    dropped, by reason, `unmeasured` the candidates that the time was not enough for.
+    """
+
+    states: int = 0
+    generated: int = 0
+    candidates: int = 0
+    seconds: float = 0.0
+    duplicates: int = 0
+    rejected: Counter[str] = field(default_factory=Counter)
+    stopped: str = ""
+    first_hit: float | None = None
+    unmeasured: int = 0
+
+
+@dataclass(frozen=True)
+class EstimatedCandidate:
+    """A flat program, the kernels of its statements, its derivation, and its estimated seconds.
+
+    It was collected when so many `states` were expanded, `after` seconds of search.
+    """
+
+    program: Program
+    kernels: tuple[Kernel, ...]
+    moves: tuple[Move, ...]
+    estimate: float
+    states: int = 0
+    after: float = 0.0
+
+
+class CandidateCollection:
+    """The programs that run on library operators, one for each list of kernels."""
+
+    def __init__(
+        self, start: Program, templates: Sequence[Template], model: CostModel, stats: Stats
+    ):
+        self.start, self.templates, self.model, self.stats = start, templates, model, stats
+        self.began = time.perf_counter()
+        self.collected: list[EstimatedCandidate] = []
+        self.kernel_lists: set[Any] = set()
+        self.lowest_estimate = inf
+        self.improved_at = 0  # states expanded when the lowest estimate was last improved
+
+    @property
+    def elapsed(self) -> float:
+        return time.perf_counter() - self.began
+
+    def collect(
+        self, program: Program, derivation: tuple[Move, ...], as_it_is: bool
+    ) -> float | None:
+        """Add a program if it runs on an operator and its other scopes do little.
+
+        Returns its estimated seconds; None where it is no new candidate.
+        """
+        flat = lifted(program)
+        if flat.inputs.keys() != self.start.inputs.keys():
+            self.stats.rejected["an input is not read any more"] += 1
+            return None
+        kernels = kernels_of(flat, self.templates)
+        if not as_it_is and self._is_rejected(flat, kernels):
+            return None
+        if not self._is_new(kernels):
+            self.stats.duplicates += 1
+            return None
+        estimate = total(self.model, kernels)
+        self._add(
+            EstimatedCandidate(flat, kernels, derivation, estimate, self.stats.states, self.elapsed)
+        )
+        if not as_it_is:
+            self._count(self.collected[-1])
+        return estimate
+
+    def _is_rejected(self, flat: Program, kernels: Sequence[Kernel]) -> bool:
+        if all(kernel.op == EOP for kernel in kernels):
+            return True  # no candidate, and nothing to tell
+        reason = _rejection(flat, kernels)
+        if reason is None:
+            return False
+        self.stats.rejected[reason] += 1
+        return True
+
+    def _is_new(self, kernels: Sequence[Kernel]) -> bool:
+        identity = tuple((k.op, tuple(k.sizes.items()), _canonical_key(k)) for k in kernels)
+        if identity in self.kernel_lists:
+            return False
+        self.kernel_lists.add(identity)
+        return True
+
+    def _add(self, candidate: EstimatedCandidate) -> None:
+        if candidate.estimate < self.lowest_estimate:
+            self.lowest_estimate = candidate.estimate
+            self.improved_at = self.stats.states
+        self.collected.append(candidate)
+
+    def _count(self, candidate: EstimatedCandidate) -> None:
+        self.stats.candidates += 1
+        if self.stats.first_hit is None:
+            self.stats.first_hit = candidate.after
+
+
+def _canonical_key(kernel: Kernel) -> Any:
+    assert kernel.scope is not None
+    return key(kernel.scope)
+
+
+def _rejection(program: Program, kernels: Sequence[Kernel]) -> str | None:
+    """Return why a flat program is not worth keeping: a statement that ought not to be left."""
+    for kernel in kernels:
+        if kernel.op != EOP:
+            continue
+        if is_heavy(program[kernel.output]):
+            return "an eOperator does more arithmetic than its memory traffic allows"
+        if _is_needless_copy(program, kernel):
+            return "a copy is left that traversal merging removes"
+    return None
+
+
+def _is_needless_copy(program: Program, kernel: Kernel) -> bool:
+    if not isinstance(program[kernel.output].body, Access) or kernel.output in program.outputs:
+        return False
+    return kernel.inputs[0] in program.names
