@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
 C_TYPES = {
     "bool": "bool",
     "i8": "int8_t",
@@ -26,9 +24,6 @@ SECOND_VECTOR_MATH = (
     *("log1p", "sinh", "tan", "tanh"),
 )
 VECTOR_MATH = {**dict.fromkeys(FIRST_VECTOR_MATH, 1), **dict.fromkeys(SECOND_VECTOR_MATH, 2)}
-# Where a function of the first generation came with the second one.
-ONE_GENERATION_LATER = {"pow": "defined(__aarch64__)"}
-BINARY_VECTOR_MATH = ("pow", "atan2")
 MATH = (*VECTOR_MATH, "tgamma", "lgamma", "floor", "ceil", "sqrt", "fmod", "fabs")
 KEYWORDS = frozenset(
     """
@@ -37,6 +32,7 @@ long register restrict return short signed sizeof static struct switch typedef u
 volatile while bool true false half main NAN INFINITY int8_t int16_t int32_t int64_t uint8_t
 uint16_t uint32_t uint64_t buffers floor_div floor_mod index_max index_min floor_div64 floor_mod64
 index_max64 index_min64 arena load_half store_half shuffled places
+CALLED FILLED HIDDEN ONE TWO VECTOR longest_f32 longest_f64
 signgam y0 y1 yn j0 j1 jn gamma asm typeof
 """.split()  # noqa: SIM905
 )
@@ -77,36 +73,7 @@ static inline half store_half(float x) {
 """
 
 
-def vector_declarations(functions: Iterable[tuple[str, str]]) -> list[str]:
-    """Return declarations that let loops call functions, each with its type, for whole vectors.
-
-    They hold where the compiler's flags say that these exist.
-
-    >>> print(*vector_declarations([("exp", "f32")]), sep="\\n")
-    #if EINALG_VECTOR_MATH >= 1
-    __attribute__((simd("notinbranch"))) float expf(float);
-    #endif
-    """
-    lines = []
-    for name, dtype in sorted(set(functions)):
-        if name not in VECTOR_MATH:
-            continue
-        generation = str(VECTOR_MATH[name])
-        if name in ONE_GENERATION_LATER:
-            generation = f"{generation} + {ONE_GENERATION_LATER[name]}"
-        c = arguments = C_TYPES[dtype]
-        if name in BINARY_VECTOR_MATH:
-            arguments = f"{c}, {c}"
-        prototype = f"{c} {name}{_suffix(dtype)}({arguments})"
-        lines += [
-            f"#if EINALG_VECTOR_MATH >= {generation}",
-            f'__attribute__((simd("notinbranch"))) {prototype};',
-            "#endif",
-        ]
-    return lines
-
-
-def _suffix(dtype: str) -> str:
+def math_suffix(dtype: str) -> str:
     """Return what ends the names of the library's functions of a type."""
     if dtype == "f32":
         return "f"
@@ -119,7 +86,7 @@ def helper(name: str, dtype: str) -> str:
     >>> helper("max", "f32")
     'static inline float max_f32(float a, float b) { return a > b ? a : b; }'
     """
-    c, suffix = C_TYPES[dtype], _suffix(dtype)
+    c, suffix = C_TYPES[dtype], math_suffix(dtype)
     if name.startswith("ipow"):
         return _power(int(name.removeprefix("ipow")), c, f"{name}_{dtype}")
     absolute = "return a < 0 ? -a : a;"

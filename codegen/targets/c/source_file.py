@@ -6,8 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from codegen.ir.nodes import Function
-from codegen.targets.c.helpers import HALF, vector_declarations
+from codegen.targets.c.helpers import HALF
 from codegen.targets.c.printer import ARENA_ALIGNMENT_BYTES, Printer
+from codegen.targets.c.vector_library import vector_declarations
 from codegen.targets.c.vector_math import elementary
 
 SEQUENCE = "kernels"  # the exported function that makes several calls in one
@@ -90,7 +91,7 @@ def _head(printers: Sequence[Printer], has_half: bool) -> list[str]:
     if arena_bytes:
         aligned = f"__attribute__((aligned({ARENA_ALIGNMENT_BYTES})))"
         head.append(f"static _Thread_local char arena[{arena_bytes}] {aligned};")
-    return head
+    return list(dict.fromkeys(head))
 
 
 def entry_name(position: int, pack: int | None = None) -> str:

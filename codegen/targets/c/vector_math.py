@@ -19,10 +19,11 @@ from typing import Any
 import mpmath
 import numpy as np
 
-from codegen.targets.c.helpers import VECTOR_MATH
+from codegen.targets.c.vector_library import available, vector_declarations
 
 Real = Any  # a number of mpmath
 NAMES = ("exp", "tanh", "erf")
+OF_LIBRARY = frozenset({"exp", "erf"})  # those that are the library's where it has them for vectors
 FIT_DIGITS = 40  # decimal ones, of the numbers with which polynomials are fitted
 EXP_TERMS = 5  # of the polynomial of exp
 SMALL_ERF_TERMS, LARGE_ERF_TERMS = 7, 9  # of those of erf, below 1 and above
@@ -75,7 +76,8 @@ def elementary(names: Collection[str]) -> list[str]:
     functions = [text for name, text in _functions().items() if name in needed]
     if not functions:
         return []
-    return [HELPERS, *functions]
+    of_library = vector_declarations((name, "f32") for name in needed & OF_LIBRARY)
+    return [*of_library, HELPERS, *functions]
 
 
 @cache
@@ -89,8 +91,7 @@ def _functions() -> dict[str, str]:
 def _of_library(name: str, text: str) -> str:
     """Return the function of a library of vectors, which gcc calls, and this text elsewhere."""
     return f"""\
-#if EINALG_VECTOR_MATH >= {VECTOR_MATH[name]} && !defined(__clang__)
-__attribute__((simd("notinbranch"))) float {name}f(float);
+#if {available(name)}
 #define {name}_f32 {name}f
 #else
 {text}
