@@ -43,6 +43,7 @@ from einalg.errors import CodegenError
 from einalg.language.ir.kernel import EOP, Kernel
 from einalg.language.ir.program import Program, statement_tensor
 from einalg.language.ir.scope import Scope
+from einalg.options import checked, text, whole
 
 LOG = logging.getLogger("einalg")
 Allocate = Callable[[Driver, int], Memory]  # where the memory of some bytes comes from
@@ -159,6 +160,7 @@ class CudaCompiled(Executable):
                 total += prod(scope.shape) * device_dtype(scope.dtype).itemsize
         return total
 
+    @checked(language=text("cuda", CodegenError))
     def source(self, language: str = "cuda") -> str:
         """The text of the generated kernels; `CodegenError` for a language other than `"cuda"`."""
         if language != "cuda":
@@ -167,6 +169,7 @@ class CudaCompiled(Executable):
             )
         return self._of.text()
 
+    @checked(repeats=whole(1))
     def time(self, repeats: int = 5, **arrays: Any) -> dict[str, float]:
         """Return the seconds that each kernel takes on the device, by its output.
 
@@ -175,7 +178,7 @@ class CudaCompiled(Executable):
         device = self._started()
         memory, _ = self._placed(device, arrays or sample(self.missing))
         spent: dict[str, list[float]] = {step.output: [] for step in self._running}
-        for _ in range(1 + max(1, repeats)):
+        for _ in range(1 + repeats):
             for name, seconds in spent.items():
                 seconds.append(device.driver.elapsed(lambda name=name: device.run(name, memory)))
         return {name: median(seconds[1:]) for name, seconds in spent.items()}

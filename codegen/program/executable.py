@@ -28,6 +28,7 @@ from einalg.language.analysis.compile_time import compile_time_statements
 from einalg.language.ir.dtypes import numpy_dtype
 from einalg.language.ir.kernel import Kernel
 from einalg.language.ir.program import Program, require_names, statement_tensor
+from einalg.options import checked, text, whole
 from einalg.runtime.buffer_pool import BufferPool
 from einalg.runtime.direct_call import ObjectInterface
 
@@ -184,7 +185,7 @@ class Executable:
         if unknown:
             raise ShapeError(
                 f"{unknown[0]} cannot be given; "
-                f"what is missing is {', '.join(self.missing) or 'nothing'}"
+                f"what is missing is {', '.join(self.missing) or 'nothing'}\n  leave it out"
             )
         bound = dict(self._ready)
         for name, array in arrays.items():
@@ -205,6 +206,7 @@ class Executable:
             return None
         return OnAddresses(lambda: CallFrame(self._stages, self._plan, self._ready, names))
 
+    @checked(language=text("c", CodegenError))
     def source(self, language: str = "c") -> str:
         """Return the text of the generated kernels; `CodegenError` for another language."""
         if language != "c":
@@ -216,6 +218,7 @@ class Executable:
             )
         return self._of.text()
 
+    @checked(repeats=whole(1))
     def time(self, repeats: int = 5, **arrays: Any) -> dict[str, float]:
         """Return the seconds that each kernel takes, by its output.
 
@@ -226,7 +229,7 @@ class Executable:
         frame = self.frame(apart=True)
         frame.place({**self._load(arrays or sample(self.missing)), **self._results()})
         spent: list[list[float]] = [[] for _ in self._running]
-        for _ in range(1 + max(1, repeats)):
+        for _ in range(1 + repeats):
             for seconds, call in zip(spent, frame.calls, strict=True):
                 began = perf_counter()
                 call()

@@ -11,6 +11,7 @@ from einalg.language.analysis.batching import Slices
 from einalg.language.ir.kernel import Kernel
 from einalg.language.ir.program import Program
 from einalg.language.ir.scope import Scope
+from einalg.options import Kind, accepting
 from einalg.runtime.direct_call import AddressFunction
 
 KernelOf = Callable[[str, Scope], Kernel]
@@ -98,3 +99,8 @@ class Backend(Protocol):
         ...
 
     def reference(self, program: Program, arrays: Mapping[str, Any]) -> dict[str, Any]: ...
+
+
+BACKEND = Kind(
+    "a backend", accepting(lambda value: hasattr(value, "compile")), "leave it out for this machine"
+)

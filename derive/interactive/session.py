@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from derive.cost.backend import Backend, Runnable
+import islpy as isl
+
+from derive.cost.backend import BACKEND, Backend, Runnable
 from derive.interactive.choices import MoveList, NumberedMove, program_distance
 from derive.matching import Distances, distances, kernels_of, why_not, with_operator_names
 from derive.proof import prove
@@ -16,12 +18,33 @@ from derive.rewriting.paths import Path, paths, scope_at
 from derive.rules import ALL, RULES
 from derive.rules.inter.lifting_nesting import fresh_statement, lifted
 from derive.rules.intra import variable_substitution
-from derive.search.best_first import rules_by_name
+from derive.search.best_first import RULE_LIST, rules_by_name
 from derive.search.search_tree import SearchNode, SearchTree
-from einalg.errors import CodegenError, RuleError
+from einalg.errors import CodegenError, DeviceError, MatchError, RuleError
 from einalg.language.ir.kernel import Kernel
 from einalg.language.ir.program import Program, as_program
+from einalg.options import (
+    FUNCTION,
+    NEW_FILE,
+    PATH,
+    checked,
+    either,
+    instance_of,
+    optional,
+    several,
+    text,
+    whole,
+)
 from einalg.text.wording import counted
+
+MOVE = instance_of((Move, NumberedMove), "a move", "see s.moves()", RuleError)
+MOVES = several(MOVE, "moves in a list", "e.g. {name}=d.best.moves")
+PLACE = several(
+    either(whole(), text("O")), "a path, the name of a statement first", "see s.places()"
+).raising(RuleError)
+MAP = instance_of(
+    (str, isl.Map), "an isl map, or its text", "e.g. {name}='{{ [h, w] -> [w, h] }}'", RuleError
+)
 
 
 class DerivationSession:
@@ -41,6 +64,7 @@ class DerivationSession:
     True
     """
 
+    @checked(rules=RULE_LIST, backend=optional(BACKEND), search=optional(FUNCTION))
     def __init__(
         self,
         expression: Any,
@@ -65,6 +89,7 @@ class DerivationSession:
         """The program as it is now."""
         return self.history.program
 
+    @checked(rule=optional(text("staging", RuleError)), path=optional(PLACE))
     def moves(self, rule: str | None = None, path: Path | None = None) -> MoveList:
         """The moves that are possible now, numbered; of one rule, or at one place, if given.
 
@@ -74,6 +99,7 @@ class DerivationSession:
         self._listed = (self.expr, choices)
         return choices
 
+    @checked(rule=optional(text("staging", RuleError)), path=optional(PLACE))
     def possible(self, rule: str | None = None, path: Path | None = None) -> MoveList:
         """Return the same as `moves`, but the numbers that `apply` takes stay as they are."""
         if rule is not None and rule not in self.rules:
@@ -84,6 +110,7 @@ class DerivationSession:
             NumberedMove(number, move, self.expr, self.rules) for number, move in enumerate(found)
         )
 
+    @checked(move=either(MOVE, whole(None)))
     def apply(self, move: Move | NumberedMove | int) -> HistoryStep:
         """Apply a move, a choice or the number of a choice; the step is proven before it counts.
 
@@ -96,6 +123,7 @@ class DerivationSession:
         self._tell()
         return step
 
+    @checked(steps=either(MOVES, instance_of(Candidate, "a candidate", "see d.candidates")))
     def follow(self, steps: Iterable[Move] | Candidate) -> DerivationSession:
         """Apply moves one after the other, or those of a candidate of `search`; none counts where
         one does not apply.
@@ -103,7 +131,7 @@ class DerivationSession:
         done = len(self.history)
         try:
             for move in steps.moves if isinstance(steps, Candidate) else steps:
-                self.history.steps.append(self._step(move))
+                self.history.steps.append(self._step(self._chosen(move)))
         except RuleError:
             del self.history.steps[done:]
             raise
@@ -129,23 +157,26 @@ class DerivationSession:
             self.moves()
         assert self._listed is not None
         choices = self._listed[1]
-        if isinstance(move, bool) or not isinstance(move, int) or not 0 <= move < len(choices):
+        if not 0 <= move < len(choices):
             raise RuleError(
                 f"there is no move number {move}: there are {len(choices)}\n  see s.moves()"
             )
         return choices[move].move
 
+    @checked(steps=whole(None).raising(RuleError))
     def undo(self, steps: int = 1) -> DerivationSession:
         """Take the last steps back."""
         if not 0 < steps <= len(self.history):
             done = counted(len(self.history), "step")
-            raise RuleError(f"{steps} steps cannot be taken back: the history has {done}")
+            raise RuleError(
+                f"{steps} steps cannot be taken back: the history has {done}\n  see s.history"
+            )
         return self.goto(len(self.history) - steps)
 
     def redo(self) -> DerivationSession:
         """Apply again the step that was taken back last."""
         if not self.undone:
-            raise RuleError("no step was taken back")
+            raise RuleError("no step was taken back\n  take one back first: s.undo()")
         return self.goto(len(self.history) + 1)
 
     @property
@@ -155,15 +186,17 @@ class DerivationSession:
         """
         return [*self.history.steps, *reversed(self.undone)]
 
+    @checked(number=whole(None).raising(RuleError))
     def goto(self, number: int) -> DerivationSession:
         """Go to the program after that many steps of the timeline; 0 is the start."""
         line = self.timeline
-        if isinstance(number, bool) or not isinstance(number, int) or not 0 <= number <= len(line):
+        if not 0 <= number <= len(line):
             raise RuleError(f"there is no step {number}: there are {len(line)}\n  0 is the start")
         self.history.steps[:], self.undone[:] = line[:number], reversed(line[number:])
         self._tell()
         return self
 
+    @checked(mapping=MAP, path=optional(PLACE), target=either(whole(), text("traversal")))
     def substitute(
         self, mapping: Any, path: Path | None = None, target: Any = variable_substitution.TRAVERSAL
     ) -> HistoryStep:
@@ -174,6 +207,7 @@ class DerivationSession:
         args = variable_substitution.from_isl(scope_at(self.expr, place), mapping, target)
         return self.apply(Move(variable_substitution.RULE.name, place, args))
 
+    @checked(path=PLACE, name=optional(text("T", RuleError)))
     def lift(self, path: Path, name: str | None = None) -> HistoryStep:
         """Give the inner scope at `path` a name: it becomes a statement."""
         return self.apply(Move("lifting", path, {"name": name or fresh_statement(self.expr)}))
@@ -191,6 +225,7 @@ class DerivationSession:
         """The distance to every operator, with its reasons, the nearest operator first."""
         return distances(self.expr)
 
+    @checked(operator=text("matmul", MatchError))
     def why_not(self, operator: str) -> str:
         """What separates each statement from an operator, in words; `MatchError` for an unknown
         operator.
@@ -212,6 +247,7 @@ class DerivationSession:
         """
         return with_operator_names(kernels_of(lifted(self.expr)))
 
+    @checked(target=text("cpu", DeviceError))
     def compile(self, target: str = "cpu") -> Runnable:
         """The program as a callable `run(**arrays)`."""
         if self._backend is None:
@@ -220,11 +256,13 @@ class DerivationSession:
             )
         return self._backend.compile(lifted(self.expr), self.kernels, target)
 
+    @checked(path=NEW_FILE)
     def save(self, path: Any) -> None:
         """Save the history; `Session.load` continues it."""
         self.history.save(path)
 
     @classmethod
+    @checked(path=PATH, rules=RULE_LIST)
     def load(cls, path: Any, rules: Iterable[Rule] = (), **parts: Any) -> DerivationSession:
         """A session that continues a saved history.
 

@@ -15,6 +15,7 @@ from derive.proof.outcome.verdict import DIFFERENT, PROVED, TESTED, Proof
 from derive.proof.random.evaluation import compare
 from einalg.language.ir.program import Program, as_program, inlined, of_expressions
 from einalg.language.ir.scope import Scope
+from einalg.options import SEED, checked, whole
 
 __all__ = ["DIFFERENT", "PROVED", "TESTED", "Proof", "prove"]
 
@@ -22,6 +23,7 @@ EXACT = "access relations"
 
 
 @of_expressions
+@checked(rounds=whole(1, 1000), seed=SEED)
 def prove(a: Any, b: Any, *, rounds: int = 3, seed: int = 0) -> Proof:
     """Decide whether two scopes or programs have the same value at every output point for all
     inputs, over the reals.
@@ -31,7 +33,8 @@ def prove(a: Any, b: Any, *, rounds: int = 3, seed: int = 0) -> Proof:
     quotients and maxima are equal where their arguments are. Elsewhere both are evaluated at
     `rounds` random inputs that `seed` draws, over a prime field, and the verdict is `"tested"`.
     Outputs are compared in order, their points counted from 0 on every axis; a point at which a
-    scope has no value is 0. Raises `NotationError` for anything but a scope or a program.
+    scope has no value is 0. Raises `NotationError` for anything but a scope or a program,
+    `UseError` for `rounds` or a `seed` that is no whole number.
 
     >>> import einalg as ea
     >>> a = ea.parse("O[i] += A[i,j]*x[j]", A=(4, 5), x=(5,))

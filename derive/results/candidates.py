@@ -9,9 +9,10 @@ from itertools import groupby, islice
 from derive.cost.backend import Backend, Runnable
 from derive.cost.model import constant_outputs
 from derive.rewriting.moves import Move
-from einalg.errors import CodegenError
+from einalg.errors import CodegenError, DeviceError
 from einalg.language.ir.kernel import Kernel
 from einalg.language.ir.program import Program
+from einalg.options import checked, optional, text
 from einalg.text.tables import Listing, aligned
 from einalg.text.wording import counted, milliseconds
 
@@ -43,6 +44,7 @@ class Candidate:
         """What runs it, kernel by kernel: an operator's name, or `"eop"` for generated code."""
         return tuple(kernel.op for kernel in self.kernels)
 
+    @checked(target=optional(text("cpu", DeviceError)))
     def compile(self, target: str | None = None) -> Runnable:
         """Return a callable `run(**arrays)` for a target, by default the derivation's.
 
@@ -54,6 +56,7 @@ class Candidate:
             )
         return self.backend.compile(self.program, self.kernels, target)
 
+    @checked(language=text("c", CodegenError))
     def source(self, language: str = "c") -> str:
         """Return the generated source of the kernels that no library has."""
         target = "cuda" if language == "cuda" else "cpu"
@@ -109,6 +112,7 @@ class Candidates(Listing[Candidate]):
 
     heads = HEADS
 
+    @checked(operators=text("matmul"))
     def using(self, *operators: str) -> Candidates:
         """Return those that run on all of these operators, whatever else they run on.
 

@@ -19,9 +19,10 @@ from derive.rules import ALL
 from derive.rules.inter.lifting_nesting import lifted
 from derive.search.candidates import Stats
 from derive.search.search_tree import SearchNode, SearchTree
-from einalg.errors import RecordError, RuleError
+from einalg.errors import MatchError, RecordError, RuleError
 from einalg.language.ir.program import Program
 from einalg.language.notation.program_json import program_from_record, program_record
+from einalg.options import NEW_FILE, checked, either, instance_of, optional, several, text, whole
 from einalg.storage import record
 from einalg.text.wording import counted, milliseconds
 
@@ -35,6 +36,9 @@ STATISTICS: dict[str, type] = {
     "stopped": str,
     "first_hit": float,
 }
+CANDIDATE = instance_of(Candidate, "a candidate", "see d.candidates", RuleError)
+CHOICE = optional(either(CANDIDATE, whole(None)))  # a candidate, or its number
+CANDIDATES = optional(several(CANDIDATE, "a list of candidates", "e.g. {name}=d.candidates[:3]"))
 BROKEN = (KeyError, TypeError, AttributeError, ValueError, OverflowError, RuleError)
 
 
@@ -89,13 +93,13 @@ class SearchResult:
         if isinstance(candidate, Candidate):
             return candidate
         count = len(self.candidates)
-        is_number = isinstance(candidate, int) and not isinstance(candidate, bool)
-        if not is_number or not 0 <= candidate < count:
+        if not 0 <= candidate < count:
             raise RuleError(
                 f"there is no candidate {candidate!r}: there are {count}\n  see d.candidates"
             )
         return self.candidates[candidate]
 
+    @checked(candidate=CHOICE)
     def explain(self, candidate: Candidate | int | None = None) -> str:
         """Return the derivation of a candidate, or of that number, step by step.
 
@@ -126,6 +130,7 @@ class SearchResult:
         """
         return SearchTree(self.explored, self.expression, self.rules)
 
+    @checked(candidate=CHOICE)
     def steps(self, candidate: Candidate | int | None = None) -> History:
         """Return the moves that lead to a candidate, each with its program.
 
@@ -138,6 +143,7 @@ class SearchResult:
             history.steps.append(HistoryStep(move, program, verdict))
         return history
 
+    @checked(candidates=CANDIDATES)
     def costs(self, candidates: Sequence[Candidate] | None = None) -> Costs:
         """Return what candidates cost, kernel by kernel, as bars on one scale.
 
@@ -158,6 +164,7 @@ class SearchResult:
         kernels = zip(map(str, candidate.kernels), seconds_by_kernel(model, candidate.kernels))
         return Bar(title, candidate.cost, candidate.measured, tuple(kernels))
 
+    @checked(operator=text("matmul", MatchError))
     def why_not(self, operator: str) -> str:
         """Say what separates each statement of the expression from an operator.
 
@@ -165,6 +172,7 @@ class SearchResult:
         """
         return why_not(self.expression, operator)
 
+    @checked(candidate=CHOICE)
     def script(self, candidate: Candidate | int | None = None) -> str:
         """Return Python that applies the moves of a candidate (the best by default).
 
@@ -172,6 +180,7 @@ class SearchResult:
         """
         return python_script(self.expression, self._candidate(candidate).moves)
 
+    @checked(candidate=CHOICE)
     def replay(self, candidate: Candidate | int | None = None) -> Program:
         """Apply the moves of a candidate again, and return the flat program that they give.
 
@@ -183,6 +192,7 @@ class SearchResult:
             raise RuleError("the moves give another program than the candidate's")
         return result
 
+    @checked(path=NEW_FILE)
     def save(self, path: Any) -> None:
         """Write expression, candidates (as moves) and statistics as JSON, whole or not at all."""
         stats = {name: getattr(self.stats, name) for name in STATISTICS}

@@ -11,13 +11,25 @@ from typing import Any
 from derive.results.script import python_script
 from derive.rewriting.moves import Move, Rule, apply
 from derive.rules import ALL
-from einalg.errors import RecordError
+from einalg.errors import RecordError, RuleError
 from einalg.language.ir.printing.latex import latex
 from einalg.language.ir.program import Program, as_program, statement_tensor
 from einalg.language.notation.program_json import program_from_record, program_record
+from einalg.options import NEW_FILE, PATH, Kind, accepting, checked
 from einalg.storage import record
 
 KIND = "einalg history"
+
+
+def _is_table_of_rules(value: Any) -> bool:
+    if not isinstance(value, Mapping):
+        return False
+    return all(isinstance(rule, Rule) for rule in value.values())
+
+
+RULE_TABLE = Kind(
+    "rules by their names", accepting(_is_table_of_rules), "e.g. {name}=einalg.rules", RuleError
+)
 
 
 @dataclass(frozen=True, repr=False)
@@ -78,6 +90,7 @@ class History:
 
     __repr__ = __str__
 
+    @checked(path=NEW_FILE)
     def save(self, path: Any) -> None:
         """Write the start and the moves as JSON, whole or not at all."""
         record.write(path, KIND, self._content())
@@ -105,6 +118,7 @@ class History:
         return python_script(self.start, self.moves)
 
     @staticmethod
+    @checked(path=PATH, rules=RULE_TABLE)
     def load(path: Any, rules: Mapping[str, Rule] = ALL) -> History:
         """Read a history and replay it; `RecordError` where the file is broken or a step does not
         give what it gave.
@@ -123,6 +137,7 @@ class History:
             history.steps.append(HistoryStep(move, program, str(entry.get("verdict", "unchecked"))))
         return history
 
+    @checked(rules=RULE_TABLE)
     def replay(self, rules: Mapping[str, Rule] = ALL) -> Program:
         """Apply every move again from the start; the same program as the last step's."""
         return replay(self.start, self.moves, rules)[-1] if self.steps else self.start

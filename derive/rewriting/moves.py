@@ -20,6 +20,7 @@ from einalg.language.ir.dtypes import is_float
 from einalg.language.ir.program import Program
 from einalg.language.ir.scope import Scope
 from einalg.language.ir.tensor import Constant
+from einalg.options import FUNCTION, TEXT, checked_fields, instance_of, one_of, optional, text
 
 Args = dict[str, Any]
 
@@ -31,6 +32,17 @@ class Example(NamedTuple):
     shapes: Mapping[str, Any]
 
 
+@checked_fields(
+    name=text("twice"),
+    before=TEXT,
+    after=TEXT,
+    requires=TEXT,
+    find=FUNCTION,
+    rewrite=FUNCTION,
+    level=one_of("scope", "program"),
+    section=TEXT,
+    example=optional(instance_of(Example, "an example", "leave it out")),
+)
 @dataclass(frozen=True)
 class Rule:
     """A card that a person can read, with the functions that find and perform its moves.
@@ -63,6 +75,11 @@ class Rule:
         """The rule in L-notation, on three lines."""
         requires = self.requires or "nothing"
         return f"{self.name}\n  {self.before}\n  ⇒ {self.after}\n  requires: {requires}"
+
+
+RULE = instance_of(
+    Rule, "a rule", "make one with einalg.rule, or take one of einalg.rules", RuleError
+)
 
 
 @dataclass(frozen=True)

@@ -6,15 +6,23 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from derive.rewriting.moves import Move, Rule, apply, moves
+from derive.rewriting.moves import RULE, Move, Rule, apply, moves
 from einalg.errors import EinalgError, RuleError
 from einalg.language.analysis.validate import check
 from einalg.language.interpreters.reference import evaluate
 from einalg.language.ir.program import as_program
 from einalg.language.ir.scope import Scope
+from einalg.options import TEXT, Kind, accepting, checked, optional, text, whole
 from einalg.text.wording import counted
 
+STRATEGY = Kind(
+    "a strategy of hypothesis",
+    accepting(lambda value: hasattr(value, "example") and hasattr(value, "flatmap")),
+    "e.g. {name}=einalg.testing.strategies.scopes()",
+)
 
+
+@checked(name=text("twice"), before=TEXT, after=TEXT, requires=TEXT)
 def rule(
     name: str, *, before: str, after: str, requires: str = ""
 ) -> Callable[[Callable[[Scope], Iterator[Any]]], Rule]:
@@ -105,6 +113,7 @@ class RuleReport:
         return f"{self.rule}: {counted(self.moves, 'move')} on {programs}, all equal"
 
 
+@checked(tested=RULE, examples=whole(1), strategy=optional(STRATEGY), seed=optional(whole()))
 def check_rule(
     tested: Rule, examples: int = 200, strategy: Any = None, seed: int | None = None
 ) -> RuleReport:

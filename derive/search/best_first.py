@@ -11,7 +11,6 @@ import logging
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from numbers import Real
 from typing import Any
 
 from derive.cost.model import CostModel, Roofline
@@ -35,10 +34,11 @@ from derive.search.expansion import (
 from derive.search.search_tree import SearchNode
 from derive.search.speculation import SpeculativeExpander
 from derive.search.weights import DEFAULT_WEIGHTS, SearchWeights, StateFeatures
-from einalg.errors import MatchError, NotationError, RuleError
+from einalg.errors import MatchError, RuleError
 from einalg.language.analysis.canonical import key
 from einalg.language.ir.program import Program, as_program
 from einalg.language.ops.templates import TEMPLATES, Template
+from einalg.options import Kind
 from einalg.text.wording import counted
 
 log = logging.getLogger("einalg")
@@ -61,11 +61,6 @@ class Budget:
     candidates: int = 128
     patience: int = 100
     bytes: int = 1 << 30
-
-    def __post_init__(self) -> None:
-        for limit in (self.depth, self.states, self.seconds):
-            if not isinstance(limit, Real) or not limit >= 0:
-                raise NotationError("depth, states and seconds are budgets: give numbers from 0")
 
 
 @dataclass(order=True)
@@ -157,9 +152,22 @@ def templates_by_name(names: Sequence[str] | str | None) -> tuple[Template, ...]
     wanted = _as_list(names)
     known = dict.fromkeys(template.name for template in TEMPLATES)
     for name in wanted:
-        if name not in known:
+        if not isinstance(name, str) or name not in known:
             raise MatchError(f"there is no operator {name!r}\n  known: {', '.join(known)}")
     return tuple(template for template in TEMPLATES if template.name in wanted)
+
+
+def _read_rules(value: Any) -> tuple[Rule, ...]:
+    return tuple(rules_by_name(value).values())
+
+
+def _read_operators(value: Any) -> tuple[str, ...]:
+    templates = templates_by_name(value)
+    return tuple(dict.fromkeys(template.name for template in templates))
+
+
+RULE_LIST = Kind("rules or names of rules", _read_rules, "see einalg.rules", RuleError)
+OPERATOR_NAMES = Kind("names of operators", _read_operators, "see einalg.ops", MatchError)
 
 
 @contextmanager

@@ -20,6 +20,7 @@ from einalg.language.interpreters.numpy import execute
 from einalg.language.ir.kernel import Kernel
 from einalg.language.ir.program import Program, in_double
 from einalg.language.ir.scope import Scope
+from einalg.options import Kind
 from einalg.runtime.timing import DEFAULT_POLICY, median_seconds
 from einalg.storage.disk_cache import DiskCache
 from einalg.storage.fingerprint import text_digest
@@ -52,7 +53,7 @@ class LocalBackend:
         self, program: Program, kernels: Sequence[Kernel], target: str | None = None
     ) -> Any:
         """Compile a flat program with these kernels, for another target if one is named."""
-        chosen = require_target(target or self.target)
+        chosen = require_target(self.target if target is None else target)
         return compile_program(program, kernels, chosen, accuracy=self.accuracy)
 
     def known(
@@ -171,6 +172,9 @@ def require_target(target: str) -> str:
     if target not in TARGETS:
         raise DeviceError(f"there is no target {target!r}\n  use one of: {', '.join(TARGETS)}")
     return target
+
+
+TARGET = Kind("a target", require_target, "use one of: cpu, cuda", DeviceError)
 
 
 def require_device(target: str) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 
 from codegen.measure.baselines import OURS, as_written
 from derive.cost.accuracy import relative_error
+from derive.cost.backend import BACKEND
 from derive.results.derivation import SearchResult
 from derive.results.history import History
 from derive.results.pipeline import find_derivation
@@ -16,10 +17,21 @@ from derive.results.sample_inputs import by_role, sample_inputs
 from derive.results.timings import Timing, Timings
 from derive.rewriting.moves import Rule
 from derive.rules import ALL
-from derive.search.best_first import Budget
-from einalg.api.backend import LocalBackend, require_device, require_target
-from einalg.errors import NotationError
+from derive.search.best_first import OPERATOR_NAMES, RULE_LIST, Budget
+from einalg.api.backend import TARGET, LocalBackend, require_device
 from einalg.language.ir.program import of_expressions
+from einalg.options import (
+    ACCURACY,
+    EXECUTOR,
+    FLAG,
+    PATH,
+    PROGRESS,
+    SECONDS,
+    SEED,
+    checked,
+    optional,
+    whole,
+)
 from einalg.text.wording import counted
 
 
@@ -41,6 +53,7 @@ class Derivation(SearchResult):
     """
 
     @classmethod
+    @checked(path=PATH, rules=RULE_LIST, backend=optional(BACKEND))
     def load(  # type: ignore[override]
         cls, path: Any, rules: Iterable[Rule] = (), backend: Any = None
     ) -> Derivation:
@@ -63,6 +76,7 @@ class Derivation(SearchResult):
             result.rules,
         )
 
+    @checked(most=whole())
     def compare(self, most: int = 3) -> Timings:
         """Time the expression as it is written and as its `most` best candidates.
 
@@ -121,6 +135,19 @@ class _Alternative:
 
 
 @of_expressions
+@checked(
+    target=TARGET,
+    depth=whole(),
+    states=whole(),
+    seconds=SECONDS,
+    seed=SEED,
+    rules=optional(RULE_LIST),
+    progress=PROGRESS,
+    measure=FLAG,
+    ops=optional(OPERATOR_NAMES),
+    executor=EXECUTOR,
+    accuracy=ACCURACY,
+)
 def derive(  # noqa: PLR0913, PLR0917 - every option of a search
     expr: Any,
     target: str = "cpu",
@@ -154,7 +181,8 @@ def derive(  # noqa: PLR0913, PLR0917 - every option of a search
     With `measure=False` nothing is compiled or checked numerically, and candidates are ranked by
     the estimate.
 
-    Raises `NotationError` for anything but an expression, `DeviceError` for an unknown target or
+    Raises `NotationError` for anything but an expression, `UseError` for an option that is not of
+    its kind, `DeviceError` for an unknown target or
     a device that is missing, `MatchError` for an unknown operator, `RuleError` for an unknown rule.
 
     >>> import einalg as ea
@@ -163,9 +191,6 @@ def derive(  # noqa: PLR0913, PLR0917 - every option of a search
     >>> {c.verdict for c in d.candidates}
     {'proved'}
     """
-    require_target(target)
-    if accuracy is not None and not accuracy >= 0:
-        raise NotationError(f"accuracy is a relative error from 0, not {accuracy!r}")
     budget = Budget(depth=depth, states=states, seconds=seconds)
     if measure:
         require_device(target)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import os
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from inspect import Parameter, Signature, signature
 from keyword import iskeyword
@@ -21,6 +21,7 @@ from einalg.language.analysis.compile_time import is_weight
 from einalg.language.ir.dtypes import numpy_dtype
 from einalg.language.ir.program import Program, as_program
 from einalg.language.ir.scope import Scope
+from einalg.options import Kind, accepting, optional
 from einalg.runtime.direct_call import DirectCall, array_function
 
 Array = np.ndarray[Any, Any]
@@ -28,6 +29,23 @@ Arguments = tuple[
     tuple[Any, ...], Mapping[str, Any]
 ]  # of a call: those in places, and those by name
 LOG = logging.getLogger("einalg")
+
+
+def _are_examples(value: Any) -> bool:
+    """Say whether a value may be the arrays of a call: by name, in order, or a single one."""
+    if isinstance(value, (str, bytes)):
+        return False
+    return isinstance(value, Iterable) or hasattr(value, "__array__")
+
+
+EXAMPLES = optional(
+    Kind(
+        "arrays in order, or by name in a dict",
+        accepting(_are_examples),
+        "e.g. {name}=[numpy.ones((8, 3), 'f4')]",
+        ShapeError,
+    )
+)
 
 
 @dataclass(frozen=True)
@@ -148,7 +166,7 @@ def _in_order(names: Sequence[str], given: Any) -> dict[str, Any]:
     arrays = [given] if isinstance(given, np.ndarray) else list(given or ())
     if len(arrays) != len(names):
         expected = f"{len(names)} example inputs are expected ({', '.join(names)})"
-        raise ShapeError(f"{expected}, not {len(arrays)}")
+        raise ShapeError(f"{expected}, not {len(arrays)}\n  give one array for each")
     return dict(zip(names, arrays))
 
 

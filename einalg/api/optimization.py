@@ -11,20 +11,28 @@ from typing import Any
 from codegen.targets.onnx import onnx_model
 from derive.programs import OptimizedNetwork, optimized
 from derive.results.progress import layer_progress
-from derive.search.best_first import Budget
-from einalg.api.backend import LocalBackend, require_device, require_target
-from einalg.api.models import Network, bound, network, plain, signature_of
-from einalg.errors import NotationError, RecordError
+from einalg.api.backend import TARGET, LocalBackend, require_device
+from einalg.api.models import EXAMPLES, Network, bound, network, plain, signature_of
+from einalg.errors import RecordError
 from einalg.frontends.graph import Graph
 from einalg.frontends.random_inputs import random_arrays
+from einalg.options import (
+    ACCURACY,
+    NEW_FILE,
+    PATH,
+    PROGRESS,
+    SECONDS,
+    checked,
+    one_of,
+    optional,
+    text,
+)
 from einalg.runtime.timing import is_slower
 from einalg.storage.atomic_file import write_whole
 
 LOG = logging.getLogger("einalg")
-PREFERENCES = (
-    "fastest",
-    "einalg",
-)  # who runs a model that its framework runs faster: that, or this
+# Who runs a model that its framework runs faster: that, or this.
+PREFERENCE = one_of("fastest", "einalg")
 SOURCE_LANGUAGES = {"cpu": "c", "cuda": "cuda"}  # of the generated kernels, by target
 
 
@@ -94,6 +102,7 @@ class Optimized(OptimizedNetwork):
             inputs, named = self._bound(inputs, named)
         return self._call(*inputs, **named)
 
+    @checked(path=PATH, language=optional(text("c")))
     def save(self, path: Any, language: str | None = None) -> None:
         """Write the network into a new folder: programs, weights, the report, the sources.
 
@@ -104,6 +113,7 @@ class Optimized(OptimizedNetwork):
         """
         super().save(path, language or SOURCE_LANGUAGES[self.target])
 
+    @checked(path=NEW_FILE)
     def to_onnx(self, path: Any) -> None:
         """Write the network as an ONNX model (opset 18), which any runtime of ONNX runs.
 
@@ -124,6 +134,7 @@ class Optimized(OptimizedNetwork):
             raise RecordError(f"{path} cannot be written: {error}") from None
 
     @classmethod
+    @checked(path=PATH, target=TARGET)
     def load(cls, path: Any, target: str = "cpu") -> Optimized:  # type: ignore[override]
         """Read a saved network, and compile it for this machine.
 
@@ -140,11 +151,18 @@ class Optimized(OptimizedNetwork):
         ...     ea.Optimized.load(f"{folder}/model")(np.ones(2))
         array([2., 2.], dtype=float32)
         """
-        require_target(target)
         require_device(target)
         return cls(OptimizedNetwork.load(path, LocalBackend(target)), None, target)
 
 
+@checked(
+    example_inputs=EXAMPLES,
+    target=TARGET,
+    seconds=SECONDS,
+    accuracy=ACCURACY,
+    progress=PROGRESS,
+    prefer=PREFERENCE,
+)
 def optimize(
     model: Any,
     example_inputs: Any = None,
@@ -172,8 +190,8 @@ def optimize(
     it comes from. With `prefer="einalg"` einalg computes whatever the times say, so that its values
     can be looked at.
 
-    Raises `NotationError` for what is no model and for an unknown preference, `ShapeError` for
-    examples that do not fit, `DeviceError` for an unknown target.
+    Raises `NotationError` for what is no model, `ShapeError` for examples that do not fit,
+    `UseError` for an option that is not of its kind, `DeviceError` for an unknown target.
 
     >>> import numpy as np
     >>> import einalg as ea
@@ -183,10 +201,7 @@ def optimize(
     >>> o(np.ones((4, 8)))[0]
     array([8., 8., 8.], dtype=float32)
     """
-    require_target(target)
     require_device(target)
-    require_preference(prefer)
-    Budget(seconds=seconds)  # which refuses what is no time
     began = perf_counter()
     source = network(model, example_inputs)
     with layer_progress(progress) as on_layer:
@@ -202,15 +217,7 @@ def optimize(
     return Optimized(made, source, target, prefer)
 
 
-def require_preference(prefer: str) -> str:
-    """Return the preference; `NotationError` for one that there is not."""
-    if prefer not in PREFERENCES:
-        raise NotationError(
-            f"prefer={prefer!r} is no preference\n  use one of: {', '.join(PREFERENCES)}"
-        )
-    return prefer
-
-
+@checked(target=TARGET, seconds=SECONDS, accuracy=ACCURACY, progress=PROGRESS)
 def compile_graph(
     graph: Graph,
     target: str = "cpu",
@@ -222,7 +229,6 @@ def compile_graph(
 
     This is what `torch.compile(…, backend="einalg")` runs. The options are those of `optimize`.
     """
-    require_target(target)
     require_device(target)
     arrays = list(random_arrays(graph.inputs).values())
     with layer_progress(progress) as on_layer:

@@ -8,9 +8,12 @@ from codegen.measure.diagnostics import facts
 from derive.matching import Distance, candidate_scopes, distance_to
 from derive.matching.mapping_table import mapping_table
 from derive.proof import Proof, prove
+from einalg.errors import MatchError
 from einalg.language.ir.program import as_program
+from einalg.options import checked, text
 
 
+@checked(operator=text("conv2d", MatchError))
 def distance(expr: Any, operator: str) -> Distance:
     """The expression distance from an operator: 0 exactly when `expr` is one, with `reasons`.
 

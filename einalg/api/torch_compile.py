@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from inspect import signature
 from typing import TYPE_CHECKING, Any
 
-from einalg.api.optimization import compile_graph, require_preference
+from einalg.api.optimization import PREFERENCE, compile_graph
 from einalg.errors import NotationError
 from einalg.frontends.graph import Graph
 from einalg.frontends.torch.capture.export import decomposition_table, first_line
@@ -99,7 +99,7 @@ class Specialised:
                 weights.append((k, *_stamp(value)))
             else:
                 others.append((k, *_kind(value)))
-        prefer = require_preference(self._prefer)
+        prefer = PREFERENCE.check(PREFER, self._prefer)
         run = _compiled(self._module, inputs, [k for k, *_ in weights], self._compiler, prefer)
         if len(self._versions) >= MAX_VERSIONS:
             self._versions.pop(next(iter(self._versions)))

@@ -29,6 +29,16 @@ from einalg.errors import UseError
 from einalg.language.index.affine import Affine, Index
 from einalg.language.ir.program import as_program
 from einalg.language.ir.scope import Scope, inner_scopes
+from einalg.options import (
+    Kind,
+    Misfit,
+    checked,
+    either,
+    optional,
+    several,
+    text,
+    whole,
+)
 
 # Kinds of cells. Of a tensor: padding, an element that is never read, one that is. Of the output:
 # no point, a point of the interior (INSIDE), and one that reads padding (BORDER).
@@ -60,6 +70,25 @@ PAGE = PageLayout()
 Points = Sequence[Mapping[str, int]]
 
 
+def _read_point(value: Any) -> dict[str, int]:
+    if not isinstance(value, Mapping):
+        raise Misfit
+    point = {}
+    for name, coordinate in value.items():
+        point[text("h").read(name)] = whole(None).read(coordinate)
+    return point
+
+
+PLACE = several(
+    either(whole(), text("O")), "a path, the name of a statement first", "e.g. {name}=('O', 0)"
+)
+AXES = several(text("h"), "names of indices in a list", "e.g. {name}=['h', 'w']")
+POINTS = several(
+    Kind("a point", _read_point, ""), "points in a list", "e.g. {name}=[{{'h': 0, 'w': 2}}]"
+)
+
+
+@checked(path=PLACE, axes=optional(AXES), points=optional(POINTS))
 def footprint(
     expr: Any,
     path: Sequence[Any] = (),
@@ -215,10 +244,16 @@ def _scope(expr: Any, path: Sequence[Any]) -> Scope:
     for position in positions:
         inner = inner_scopes(scope)
         if not isinstance(position, int) or not 0 <= position < len(inner):
-            raise UseError(f"there is no inner scope number {position}: there are {len(inner)}")
+            raise UseError(
+                f"there is no inner scope number {position}: there are {len(inner)}\n"
+                "  a path is the name of a statement, then numbers of inner scopes"
+            )
         scope = inner[position]
     if not scope.iterators:
-        raise UseError("the expression is a single number, which has no axes to draw")
+        raise UseError(
+            "the expression is a single number, which has no axes to draw\n"
+            "  give an expression of at least one axis"
+        )
     return scope
 
 
@@ -252,7 +287,7 @@ def _named_axes(scope: Scope, names: Sequence[str]) -> list[int]:
     unknown = [name for name in names if name not in positions]
     if unknown or not 1 <= len(set(names)) == len(names) <= 2:
         known, wanted = ", ".join(positions), ", ".join(map(str, names))
-        raise UseError(f"axes are one or two of the indices {known}, not {wanted}")
+        raise UseError(f"there are no two axes {wanted}\n  give one or two of the indices {known}")
     return [positions[name] for name in names]
 
 
@@ -261,10 +296,12 @@ def _point(scope: Scope, values: Mapping[str, int]) -> dict[Index, int]:
     names = {index.name: index for index in scope.indices}
     if any(name not in names for name in values):
         known, given = ", ".join(names), ", ".join(map(str, values))
-        raise UseError(f"a point gives values to the indices {known}, not to {given}")
+        raise UseError(
+            f"a point gives values to indices, not to {given}\n  the indices are {known}"
+        )
     point = {index: (low + high - 1) // 2 for index, (low, high) in scope.ranges.items()}
     for name, value in values.items():
-        point[names[name]] = int(value)
+        point[names[name]] = value
     if not _is_point(scope, point):
         shown = ", ".join(f"{index.name}={value}" for index, value in point.items())
         raise UseError(f"there is no point {shown}\n  the domain is {scope.domain}")

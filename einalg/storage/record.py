@@ -22,8 +22,16 @@ def text(kind: str, content: dict[str, Any]) -> str:
 
 
 def write(path: Any, kind: str, content: dict[str, Any]) -> None:
-    """Write a record atomically: a reader sees the old file or the whole new one."""
-    write_whole(path, text(kind, content).encode())
+    """Write a record atomically: a reader sees the old file or the whole new one.
+
+    Raises `RecordError` where it cannot be written.
+    """
+    try:
+        write_whole(path, text(kind, content).encode())
+    except OSError as error:
+        raise RecordError(
+            f"{path} cannot be written: {error.strerror}\n  give a file in a folder of yours"
+        ) from None
 
 
 def read(path: Any, kind: str) -> dict[str, Any]:
@@ -31,9 +39,9 @@ def read(path: Any, kind: str) -> dict[str, Any]:
 
     Raises `RecordError` where it is missing, broken, of another kind or newer than this version.
     """
-    if not Path(path).exists():
-        raise RecordError(f"there is no file {path}")
     try:
+        if not Path(path).exists():
+            raise RecordError(f"there is no file {path}")
         if Path(path).stat().st_size > MAX_RECORD_BYTES:
             raise RecordError(
                 f"{path} has more than {MAX_RECORD_BYTES} bytes, so it is not a record of einalg"

@@ -21,6 +21,7 @@ from einalg.errors import NotationError, RangeError, ShapeError
 from einalg.language.index.affine import IndexArithmetic
 from einalg.language.index.convert import affine
 from einalg.language.index.remainder import Mod
+from einalg.language.interpreters.exact_values import exact_values
 from einalg.language.ir.body import Reduce
 from einalg.language.ir.program import as_program, require_names
 from einalg.language.ir.scope import Scope
@@ -121,22 +122,8 @@ def _has_floats(values: Values) -> bool:
 
 
 def _load(tensor: Tensor, arrays: dict[str, Any]) -> Values:
-    if tensor.name not in arrays:
-        raise ShapeError(
-            f"no array is given for {tensor.name}, of shape {tensor.shape}\n"
-            f"  pass {tensor.name}=array"
-        )
-    try:
-        array = np.asarray(arrays[tensor.name])
-    except ValueError as error:  # of rows of different lengths
-        raise ShapeError(f"{tensor.name} cannot be read as an array: {error}") from None
-    if array.shape != tensor.shape:
-        raise ShapeError(
-            f"{tensor.name} has shape {tensor.shape}, but an array of shape {array.shape} is "
-            "given\n"
-            "  pass another, or reshape it"
-        )
-    return dict(zip(_box_points(tensor.axes), array.ravel().tolist(), strict=True))
+    values = exact_values(tensor, arrays)
+    return dict(zip(_box_points(tensor.axes), values, strict=True))
 
 
 def _box_points(box: Iterable[tuple[int, int]]) -> Iterator[tuple[int, ...]]:
@@ -203,7 +190,10 @@ class _Evaluation:
             point = tuple(s.evaluate(env) for s in body.subscripts)
             value = self.read(body.base, point)
             if value is None:
-                raise RangeError(f"{body} reads {point}, where there is no value")
+                raise RangeError(
+                    f"{body} reads {point}, where there is no value\n"
+                    "  pad what is read, or narrow an index"
+                )
             return value
         if isinstance(body, Reduce):
             total = self.number(body.identity)
@@ -229,7 +219,10 @@ class _Evaluation:
     def apply(self, body: Any, values: list[Any]) -> Any:
         function = FUNCTIONS.get(type(body))
         if function is None:
-            raise NotationError(f"the reference evaluator has no value for {type(body).__name__}")
+            raise NotationError(
+                f"the reference evaluator has no value for {type(body).__name__}\n"
+                "  write it with functions of the notation: exp, log, erf, …"
+            )
         return function(*values)
 
     def number(self, value: Any) -> Any:

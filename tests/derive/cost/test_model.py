@@ -375,7 +375,7 @@ def test_candidates_beyond_the_accuracy_are_rejected_and_counted():
     with pytest.raises(ea.CodegenError, match="gives the values of the reference"):
         ea.derive(product, states=2, accuracy=0)
     assert ea.derive(product, states=2, accuracy=1e-3).best.error < 1e-3
-    with pytest.raises(ea.NotationError, match="accuracy is a relative error"):
+    with pytest.raises(ea.NotationError, match="accuracy must be a number from 0"):
         ea.derive(product, accuracy=-1)
 
 
