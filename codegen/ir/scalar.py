@@ -223,7 +223,7 @@ def _index_fraction(body: Any) -> tuple[Any, Any] | None:
     >>> _index_fraction(i*j/3 + i**2/2 + 1)
     (3*i**2 + 2*i*j + 6, 6)
     """
-    if not isinstance(body, sympy.Add) or body.atoms(Access, Reduce):
+    if not isinstance(body, sympy.Add) or body.has(Access, Reduce):
         return None
     coefficients: list[Any] = [term.as_coeff_Mul()[0] for term in body.args]
     if not all(coefficient.is_Rational for coefficient in coefficients):
@@ -378,7 +378,7 @@ def index_form(body: Any) -> Affine | None:
     """Return a part of a body that is made of indices and integers alone, as index arithmetic."""
     if isinstance(body, (IndexArithmetic, sympy.Integer)):
         return affine(body)
-    if not isinstance(body, (sympy.Add, sympy.Mul, *ROUNDING)) or body.atoms(Access, Reduce):
+    if not isinstance(body, (sympy.Add, sympy.Mul, *ROUNDING)) or body.has(Access, Reduce):
         return None
     try:
         return affine(body)

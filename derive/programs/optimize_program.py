@@ -110,10 +110,14 @@ def optimize_program(
 ) -> OptimizedProgram:
     """Make a program faster; `values` are those of its inputs and outputs in a call."""
     example = _example(program, weights, values)
-    variants = variants_of(folded(shaped(program)[0]), task.backend.has_slices)
     began = time.perf_counter()
     original_run = compiled(program, task.backend, weights)
     compile_seconds = time.perf_counter() - began
+    variants = variants_of(
+        folded(shaped(program)[0]),
+        task.backend.has_slices,
+        task.reserving(compile_seconds).is_spent,
+    )
     first = [variant for variant in variants if variant.slices == variants[0].slices]
     searched = search_variants(variants, task.reserving(len(first) * compile_seconds))
     max_error = tolerance(program) if task.accuracy is None else task.accuracy

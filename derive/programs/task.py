@@ -40,6 +40,10 @@ class Task:
         """The seconds that are left, but for those that are reserved."""
         return max(0.0, self.seconds - self.reserved - self.spent)
 
+    def is_spent(self) -> bool:
+        """Tell whether nothing is left."""
+        return self.left <= 0
+
     def reserving(self, seconds: float) -> Task:
         """Return the task with seconds reserved, but no more than a share of all."""
         return replace(self, reserved=min(seconds, MAX_RESERVED_SHARE * self.seconds))

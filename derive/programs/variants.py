@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from derive.programs.layer_search import search_layers
@@ -15,7 +15,7 @@ from derive.programs.task import Task
 from einalg.language.analysis.batching import Slices
 from einalg.language.ir.program import Program
 
-CHANGES = ((joined, "products joined"), (channels_last, "channels last inside"))
+IsLate = Callable[[], bool]
 
 
 @dataclass(frozen=True)
@@ -55,25 +55,33 @@ def _is_better(layer: SearchedLayer) -> bool:
     return layer.original is None or candidate.cost < layer.original
 
 
-def variants_of(program: Program, has_slices: bool = False) -> list[Variant]:
+def variants_of(
+    program: Program, has_slices: bool = False, is_late: IsLate = lambda: False
+) -> list[Variant]:
     """Return the forms of one slice, if the program has slices, then those of the whole.
 
-    The program as it is comes last.
+    The program as it is comes last. Nothing more is changed once it `is_late`.
     """
     split = sliced(program) if has_slices else None
     if split is None:
-        return _changed(program)
+        return _changed(program, is_late)
     one, slices = split
     changes = (f"{slices.count} slices, one by one",)
-    return [*_changed(one, changes, slices), *_changed(program)]
+    return [*_changed(one, is_late, changes, slices), *_changed(program, is_late)]
 
 
 def _changed(
-    program: Program, changes: tuple[str, ...] = (), slices: Slices | None = None
+    program: Program,
+    is_late: IsLate,
+    changes: tuple[str, ...] = (),
+    slices: Slices | None = None,
 ) -> list[Variant]:
     """Return what a program's products and layouts can be changed into, then itself."""
     forms = [(program, changes)]
-    for change, words in CHANGES:
+    for change, words in (
+        (lambda form: joined(form, is_late), "products joined"),
+        (channels_last, "channels last inside"),
+    ):
         changed = []
         for before, done in forms:
             after = change(before)

@@ -7,8 +7,7 @@ change is a move of a rule.
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterator
-from itertools import combinations
+from collections.abc import Callable, Hashable, Iterator
 
 from derive.programs.passes.normalise import fused
 from derive.rewriting.moves import Move, apply
@@ -21,11 +20,11 @@ from einalg.language.ir.scope import Scope
 from einalg.language.ir.tensor import Access
 from einalg.language.ir.traversal import reductions
 
-Pair = tuple[str, str]
 
-
-def joined(program: Program) -> Program:
+def joined(program: Program, is_late: Callable[[], bool] = lambda: False) -> Program:
     """Return a shaped program with such products joined along an axis that only their weights have.
+
+    No more are joined once it `is_late`.
 
     >>> import einalg as ea
     >>> V, W = (ea.tensor(name, (3, n), role="weight") for name, n in (("V", 4), ("W", 5)))
@@ -36,27 +35,32 @@ def joined(program: Program) -> Program:
     O[i:2] = P_Q[i, 0]*P_Q[i, 8]
     """
     changed = program
-    tried: set[Pair] = set()
-    while (pair := _next_pair(changed, tried)) is not None:
-        tried.add(pair)
-        changed = _joined(changed, *pair)
+    ranks = [scope.rank for _, scope in program.statements]
+    for axis in range(max(ranks)):
+        for names in _groups(changed, axis):
+            changed = _joined_group(changed, names, axis, is_late)
     if changed is program:
         return program
     return fused(changed, lambda _, scope: isinstance(scope.body, Access))[0]
 
 
-def _next_pair(program: Program, tried: Container[Pair]) -> Pair | None:
-    """Return the first pair of products that was not tried; None where there is none."""
-    for pair in _pairs(program):
-        if pair not in tried:
-            return pair
-    return None
+def _groups(program: Program, axis: int) -> list[list[str]]:
+    """Return the products of one tensor that can be joined along an axis, as lists of names."""
+    groups: dict[tuple[str, Hashable], list[str]] = {}
+    for name, data in _products(program):
+        if axis >= program[name].rank:
+            continue
+        shared = expression_merging.stacking_key(program[name], axis)
+        if shared is not None:
+            groups.setdefault((data, shared), []).append(name)
+    return [names for names in groups.values() if len(names) > 1]
 
 
-def _pairs(program: Program) -> Iterator[Pair]:
-    """Yield statements that sum products of one tensor that is no constant, and of constants."""
+def _products(program: Program) -> Iterator[tuple[str, str]]:
+    """Yield statements that sum products of one tensor that is no constant, and of constants, each
+    with that tensor.
+    """
     ahead = compile_time_statements(program)
-    readers: dict[str, list[str]] = {}
     for name, scope in program.statements:
         if name in ahead or name in program.outputs or not _is_product(scope):
             continue
@@ -65,24 +69,42 @@ def _pairs(program: Program) -> Iterator[Pair]:
             if not is_weight(tensor) and read not in ahead:
                 data.append(read)
         if len(data) == 1:
-            readers.setdefault(data[0], []).append(name)
-    for names in readers.values():
-        yield from combinations(names, 2)
+            yield name, data[0]
+
+
+def _joined_group(
+    program: Program, names: list[str], axis: int, is_late: Callable[[], bool]
+) -> Program:
+    """Return the program with these statements joined: neighbours first, then the results of
+    these, so that each weight is copied as often as the logarithm of their number says.
+    """
+    while len(names) > 1:
+        results: list[str] = []
+        for position in range(0, len(names), 2):
+            pair = names[position : position + 2]
+            if len(pair) == 2 and not is_late():
+                program, pair = _joined(program, *pair, axis)
+            results += pair
+        if len(results) == len(names):
+            break
+        names = results
+    return program
 
 
 def _is_product(scope: Scope) -> bool:
     return any(node is scope.body and node.op == "Sum" for node in reductions(scope.body))
 
 
-def _joined(program: Program, one: str, other: str) -> Program:
-    """Return the program with two statements as one, along the first axis that allows it.
+def _joined(program: Program, one: str, other: str, axis: int) -> tuple[Program, list[str]]:
+    """Return the program with two statements as one, and the name of that.
 
-    It is as it was where none does.
+    They are as they were where the rule refuses it.
     """
-    for axis in range(program[one].rank):
-        args = {"sibling": other, "axis": axis}
-        try:
-            return apply(program, Move(expression_merging.RULE.name, (one,), args), ALL)
-        except EinalgError:
-            continue
-    return program
+    move = Move(expression_merging.RULE.name, (one,), {"sibling": other, "axis": axis})
+    try:
+        changed = apply(program, move, ALL)
+    except EinalgError:
+        return program, [one, other]
+    before = set(program.names)
+    new_names = [name for name in changed.names if name not in before]
+    return changed, new_names[-1:]  # the joined product comes after its joined weights

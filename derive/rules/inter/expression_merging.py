@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Hashable, Iterable, Iterator
 from itertools import combinations, permutations
 from typing import Any
 
@@ -244,6 +244,38 @@ def _position(tensor: Tensor, scope: Scope, axis: int) -> int | None:
     return position
 
 
+def stacking_key(scope: Scope, axis: int) -> Hashable | None:
+    """Return the same for statements that can be stacked along an axis, each with a tensor of its
+    own; None for one that cannot be.
+
+    >>> import einalg as ea
+    >>> one = ea.parse("O[i,j] += A[i,k]*V[k,j]", A=(8, 3), V=(3, 4))
+    >>> two = ea.parse("O[y,x] += A[y,z]*W[z,x]", A=(8, 3), W=(3, 5))
+    >>> stacking_key(one, 1) == stacking_key(two, 1), stacking_key(one, 0) == stacking_key(two, 0)
+    (True, False)
+    """
+    if inner_scopes(scope):
+        return None
+    for tensor in scope.tensors.values():
+        position = _position(tensor, scope, axis)
+        if position is not None:
+            return _key_of_any_length(scope, axis, tensor, position)
+    return None
+
+
+def _key_of_any_length(scope: Scope, axis: int, tensor: Tensor, position: int) -> Hashable:
+    """Return the key of a scope for any extent of an axis, and any tensor that only this reads."""
+    length = (0, 2)
+    axes = list(tensor.axes)
+    axes[position] = length
+    used = set(scope.tensors) - {tensor.name}
+    replacement = Tensor(_fresh_name("W", used), axes, tensor.dtype)
+    iterators = list(scope.iterators)
+    iterators[axis] = LoopIndex(iterators[axis].index, *length)
+    renamed = substitute_tensors(scope, {tensor.name: replacement})
+    return key(Scope(iterators, renamed.where, renamed.body))
+
+
 def _stack(program: Program, name: str, other: str, axis: int | None) -> Program:
     _check_independent(program, name, other)
     one, two = program[name], program[other]
@@ -297,10 +329,27 @@ def _with_stacked(
         if name in needed:
             at = position + 1
     statements[at:at] = [*added, *slices.items()]
-    try:
-        return Program(statements, program.outputs)
-    except ValueError as error:
-        raise RuleError(f"the two statements cannot stand side by side: {error}") from None
+    return Program(_in_order(statements), program.outputs)
+
+
+def _in_order(statements: list[tuple[str, Scope]]) -> list[tuple[str, Scope]]:
+    """Return statements in an order in which each comes after those that it reads.
+
+    None is moved further forward than others need it.
+    """
+    scopes = dict(statements)
+    ordered: dict[str, Scope] = {}
+    for name in scopes:
+        pending = [name]
+        while pending:
+            last = pending[-1]
+            read = scopes[last].tensors
+            missing = [name for name in read if name in scopes and name not in ordered]
+            if last in ordered or not missing:
+                ordered[last] = scopes[last]
+                pending.pop()
+            pending += missing
+    return list(ordered.items())
 
 
 def _fresh_name(name: str, used: set[str]) -> str:

@@ -7,6 +7,7 @@ import pytest
 
 import einalg as ea
 from derive.programs import variants as optimizer
+from derive.programs.passes import horizontal_fusion
 from derive.programs.passes.horizontal_fusion import joined
 from einalg.language import ops
 from einalg.language.ir.program import Program, as_program, statement_tensor
@@ -106,3 +107,32 @@ def test_the_whole_is_compared_in_every_form(tmp_path, monkeypatch):
     np.testing.assert_allclose(o(A=given["A"]), ea.evaluate(program, **given), rtol=1e-3, atol=1e-3)
     (part,) = o.parts.values()
     assert part.changes in forms and all(words in str(o.report) for words in part.changes)
+
+
+def shifted_products(count, shifts):
+    """Products of windows of one tensor, of which those at the same place can be joined."""
+    weights = {f"W{number}": weight(f"W{number}", 4, 1 + number % 3) for number in range(count)}
+    lines = []
+    for number in range(count):
+        lines.append(f"P{number}[i,j] = Sum[k:4](A[i,k+{number % shifts}]*W{number}[k,j])")
+    total = " + ".join(f"P{number}[i,0]" for number in range(count))
+    return ea.parse("\n".join([*lines, f"O[i] = {total}"]), A=(3, 4 + shifts), **weights)
+
+
+@pytest.mark.parametrize("shifts", [1, 3, 24])
+def test_what_cannot_be_joined_is_not_tried(shifts, monkeypatch):
+    program, moves = shifted_products(24, shifts), []
+    apply = horizontal_fusion.apply
+    monkeypatch.setattr(horizontal_fusion, "apply", lambda *given: moves.append(1) or apply(*given))
+    changed = joined(program)
+    assert len(products(changed)) == shifts and len(moves) == 24 - shifts
+    assert_same(program, changed)
+
+
+def test_no_more_are_joined_than_there_is_time_for():
+    program = shifted_products(24, 3)
+    answers = iter([False] * 5 + [True] * 100)
+    changed = joined(program, lambda: next(answers))
+    assert len(products(changed)) == 24 - 5
+    assert_same(program, changed)
+    assert joined(program, lambda: True) is program

@@ -251,7 +251,7 @@ def test_torch_goes_on_running_what_is_not_faster(
 def test_options_that_there_are_not(options: dict[str, str]) -> None:
     torch._dynamo.reset()
     fast = torch.compile(lambda x: x * 2, backend=torch_compile.einalg, options=options)
-    with pytest.raises(NotationError, match="use one of|the options"):
+    with pytest.raises(NotationError, match=r"use one of|the options"):
         fast(torch.ones(3))
 
 
