@@ -79,7 +79,7 @@ def import_exported(module: Any, arguments: Sequence[Any], keywords: Mapping[str
     signature = None
     if _is_row(exported.in_spec) and len(places) == exported.in_spec.num_leaves:
         signature = _signature([place.dtype for place in places], outputs, nest)
-    to_arrays = _array_function(exported.in_spec, _call_text(arguments, keywords), places)
+    to_arrays = _array_function(exported.in_spec, arguments, keywords, places)
     return Model(graph, to_arrays, lambda arrays: nest(iter(rebuild(arrays))), signature)
 
 
@@ -229,15 +229,23 @@ def _output_leaves(graph: fx.Graph) -> list[Any]:
 
 
 def _array_function(
-    spec: Any, example: str, places: Sequence[InputPlace]
+    spec: Any,
+    arguments: Sequence[Any],
+    keywords: Mapping[str, Any],
+    places: Sequence[InputPlace],
 ) -> Callable[[Sequence[Any], Mapping[str, Any]], list[Array]]:
     """Return a function from arguments to arrays of the inputs.
 
-    The arguments are nested as in the example, and of the same dtypes.
+    The arguments are nested as in the example, and of the same dtypes; what is no tensor there is
+    the same.
     """
     from torch import Tensor
     from torch.utils._pytree import tree_flatten
 
+    example = _call_text(arguments, keywords)
+    fixed = dict(enumerate(tree_flatten((tuple(arguments), dict(keywords)))[0]))
+    for place in places:
+        del fixed[place.position]
     expects_row = _is_row(spec)  # which needs no search for what is nested
 
     def is_row(arguments: Sequence[Any]) -> bool:
@@ -255,9 +263,41 @@ def _array_function(
                     f"the arguments are {call}, and those of the example {example}\n"
                     "  call it as in the example"
                 )
+        for position, value in fixed.items():
+            _require_same(leaves[position], value)
         return [_array(leaves[place.position], place.name, place.dtype) for place in places]
 
     return to_arrays
+
+
+def _require_same(value: Any, example: Any) -> None:
+    """Raise `ShapeError` for another plain argument than that of the example, which the graph
+    depends on.
+    """
+    if _is_same(value, example):
+        return
+    raise ShapeError(
+        f"an argument is {_plain_text(value)}, and {_plain_text(example)} in the example\n"
+        "  call it as in the example, or optimize the model again with these arguments"
+    )
+
+
+def _is_same(value: Any, example: Any) -> bool:
+    """Tell whether two plain arguments are one, in type and, of zeros, in sign."""
+    if value is example:
+        return True
+    if type(value) is not type(example):
+        return False
+    if isinstance(value, float):
+        return repr(value) == repr(example)
+    return bool(value == example)
+
+
+def _plain_text(value: Any) -> str:
+    """Return a plain argument as it is written, of anything else the type."""
+    if value is None or isinstance(value, (bool, int, float, complex, str)):
+        return repr(value)
+    return f"a {type(value).__name__}"
 
 
 def _is_row(spec: Any) -> bool:
