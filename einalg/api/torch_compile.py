@@ -8,7 +8,6 @@ graph between two graph breaks.
 from __future__ import annotations
 
 import logging
-import weakref
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from inspect import signature
@@ -18,6 +17,7 @@ from einalg.api.optimization import PREFERENCE, compile_graph
 from einalg.errors import NotationError
 from einalg.frontends.graph import Graph
 from einalg.frontends.torch.capture.export import decomposition_table, first_line
+from einalg.frontends.torch.capture.weight_stamp import WeightStamp
 from einalg.frontends.torch.module import import_fx
 from einalg.frontends.torch.nodes.registry import TrainingMode
 from einalg.runtime.timing import is_slower, median_seconds
@@ -66,9 +66,9 @@ def _of_optimizer(options: Mapping[str, Any]) -> Mapping[str, Any]:
 class Specialised:
     """A graph of Dynamo, compiled for every combination of shapes and whole numbers that it meets.
 
-    Weights are read when that happens. A weight that is another tensor later, or has been written
-    to, makes it compile again. What the graph itself writes to is no weight: it would be another
-    one after each call.
+    Weights are read when that happens. A weight that is another tensor later, or has other
+    elements, makes it compile again. What the graph itself writes to is no weight: it would be
+    another one after each call.
     """
 
     def __init__(
@@ -96,11 +96,13 @@ class Specialised:
         weights, others = [], []
         for k, value in enumerate(inputs):
             if k not in self._written and is_weight(value):
-                weights.append((k, *_stamp(value)))
+                weights.append((k, WeightStamp.of(value)))
             else:
                 others.append((k, *_kind(value)))
         prefer = PREFERENCE.check(PREFER, self._prefer)
-        run = _compiled(self._module, inputs, [k for k, *_ in weights], self._compiler, prefer)
+        run = _compiled(self._module, inputs, [k for k, _ in weights], self._compiler, prefer)
+        if run is self._module:
+            weights = []  # torch reads them at each call
         if len(self._versions) >= MAX_VERSIONS:
             self._versions.pop(next(iter(self._versions)))
         version = _Version(weights, others, run)
@@ -112,21 +114,17 @@ class Specialised:
 class _Version:
     """A graph compiled for its weights and for the dtypes and shapes of its other inputs.
 
-    `weights` are rows of a position, the tensor, its address, and its version, which changes when
-    it is written to. `others` are rows of a position, a dtype and a shape; of a number None and the
-    number itself.
+    `weights` are rows of a position and a stamp. `others` are rows of a position, a dtype and a
+    shape; of a number None and the number itself.
     """
 
-    weights: Sequence[tuple[int, Callable[[], Any], int, int | None]]
+    weights: Sequence[tuple[int, WeightStamp]]
     others: Sequence[tuple[int, Any, Any]]
     run: Callable[..., Any]
 
     def suits(self, inputs: Sequence[Any]) -> bool:
-        for k, tensor, address, version in self.weights:
-            value = inputs[k]
-            if value is not tensor() or value.data_ptr() != address:
-                return False
-            if version is not None and value._version != version:
+        for k, stamp in self.weights:
+            if not stamp.suits(inputs[k]):
                 return False
         for k, dtype, shape in self.others:
             value = inputs[k]
@@ -143,15 +141,6 @@ def is_weight(value: Any) -> bool:
     if hasattr(value, "_dynamo_static_input_type"):
         return True
     return type(value).__name__ in ("Parameter", "Buffer")
-
-
-def _stamp(tensor: Any) -> tuple[Callable[[], Any], int, int | None]:
-    """Return what changes when a tensor is another one, or is written to.
-
-    An inference tensor does not tell the latter.
-    """
-    version = None if tensor.is_inference() else tensor._version
-    return weakref.ref(tensor), tensor.data_ptr(), version
 
 
 def _kind(value: Any) -> tuple[Any, Any]:

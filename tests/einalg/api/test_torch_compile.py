@@ -17,6 +17,7 @@ from einalg.api import torch_compile  # noqa: E402
 from einalg.errors import NotationError  # noqa: E402
 from einalg.frontends.graph import Graph  # noqa: E402
 from einalg.frontends.torch import load_fx  # noqa: E402
+from einalg.frontends.torch.capture.weight_stamp import WeightStamp  # noqa: E402
 from einalg.frontends.torch.nodes.registry import TrainingMode  # noqa: E402
 
 pytestmark = pytest.mark.filterwarnings(
@@ -94,11 +95,32 @@ def test_what_makes_a_call_another_one(graphs: list[Graph]) -> None:
             torch.testing.assert_close(fast(x.double()), linear(x.double()))
 
 
+@pytest.mark.parametrize("batch", [1, 3])
+def test_writes_that_torch_does_not_count(batch: int, graphs: list[Graph]) -> None:
+    """Through `.data`, and through an array that shares the memory, to all or to one element."""
+    linear = torch.nn.Linear(33, 5).eval().requires_grad_(False)
+    linear.weight.data = torch.randn(33, 5).t()
+    fast, x = compiled(linear), torch.randn(batch, 33)
+    writes: list[Callable[[], Any]] = [
+        lambda: linear.weight.data.add_(1),
+        lambda: linear.weight.data[4, 32].neg_(),
+        lambda: linear.bias.numpy().__setitem__(0, 7),
+        lambda: linear.weight.data.copy_(linear.weight.data.flip(0).clone()),
+    ]
+    with torch.no_grad():
+        for count, write in enumerate(writes, 1):
+            torch.testing.assert_close(fast(x), linear(x))
+            torch.testing.assert_close(fast(x + 1), linear(x + 1))
+            assert len(graphs) == count
+            write()
+        torch.testing.assert_close(fast(x), linear(x))
+
+
 def test_a_version_suits_calls_of_its_own_kind_alone() -> None:
     """Of tensors of the same dtype and shape, and of equal numbers."""
     weight, x = torch.randn(2), torch.randn(3, 1)
     version = torch_compile._Version(
-        [(0, *torch_compile._stamp(weight))], [(1, x.dtype, (3, 1)), (2, None, 5)], lambda: None
+        [(0, WeightStamp.of(weight))], [(1, x.dtype, (3, 1)), (2, None, 5)], lambda: None
     )
     assert version.suits((weight, x, 5)) and version.suits((weight, x + 1, 5))
     others = [
