@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from einalg.errors import EinalgError
+from einalg.frontends.graph import unique_name
 from einalg.frontends.onnx.nodes.model_file import onnx_package, onnxruntime_package
 from einalg.frontends.onnx.nodes.values import Value, element_of
 
@@ -119,6 +120,7 @@ class OnnxCall:
         outputs: list[Any] = []
         for name in filter(None, node.output):
             outputs.append(onnx.helper.make_value_info(name, onnx.TypeProto()))
+        self._name_all_outputs(node)
         stored = [onnx.numpy_helper.from_array(array, name) for name, array in self._constants]
         graph = onnx.helper.make_graph([node], "node", reads, outputs, stored)
         opsets = [onnx.helper.make_opsetid(*entry) for entry in self._opsets.items()]
@@ -130,6 +132,20 @@ class OnnxCall:
             functions=functions,
             ir_version=max(MIN_IR_VERSION, version),
         )
+
+    @staticmethod
+    def _name_all_outputs(node: Any) -> None:
+        """Name the outputs that nobody reads of a node with a graph inside: a loop, a branch.
+
+        Runtimes compute all of them, and refuse one without a name.
+        """
+        if not any(attribute.HasField("g") for attribute in node.attribute):
+            return
+        used = {*node.input, *node.output}
+        for position, name in enumerate(node.output):
+            if not name:
+                node.output[position] = unique_name("unread", used)
+                used.add(node.output[position])
 
     @staticmethod
     def _type(kind: bytes | None, array: Any) -> Any:

@@ -130,9 +130,8 @@ def _line(kind: str, old: int, new: int, scale: Fraction) -> Line:
     if kind == "pytorch_half_pixel":
         return Line(old, new, Fraction(0), Fraction(0))
     if kind == "align_corners":
-        length = old * scale  # which ONNX does not round
-        if new > 1 and length != 1:
-            return Line(old, new, (old - 1) / (length - 1), Fraction(0))
+        if new > 1:  # the size that there is, as runtimes have it, not `old * scale`
+            return Line(old, new, Fraction(old - 1, new - 1), Fraction(0))
         return Line(old, new, Fraction(0), Fraction(0))
     if kind == "asymmetric":
         return Line(old, new, slope, Fraction(0))
