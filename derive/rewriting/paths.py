@@ -11,8 +11,8 @@ from typing import Any
 from einalg.errors import RuleError
 from einalg.language.ir.program import Program
 from einalg.language.ir.scope import Scope, inner_scopes
-from einalg.language.ir.tensor import Access
-from einalg.language.ir.traversal import map_accesses, rebased
+from einalg.language.ir.tensor import Access, Padded, padded_box
+from einalg.language.ir.traversal import map_accesses
 
 Path = tuple[Any, ...]
 
@@ -67,12 +67,36 @@ def _replaced(scope: Scope, path: Path, new: Scope) -> Scope:
     return replace_child(scope, old, _replaced(old, path[1:], new))
 
 
-def replace_child(scope: Scope, old: Scope, new: Any) -> Scope:
-    """Return the scope in which every read of the inner scope `old` reads `new`, padded alike."""
+def replace_child(scope: Scope, old: Scope, new: Scope) -> Scope:
+    """Return the scope in which every read of the inner scope `old` reads `new`, through padding
+    that holds each fill where it was, but where `new` has a point.
+    """
 
     def change(access: Access) -> Any:
         if isinstance(access.tensor, Scope) and access.tensor == old:
-            return rebased(access, new)
+            return Access.of(_padded_as_far(access.base, new), access.subscripts)
         return access
 
     return Scope(scope.iterators, scope.where, map_accesses(scope.body, change))
+
+
+def _padded_as_far(view: Any, base: Scope) -> Any:
+    """Return `base` under paddings that reach to where those of `view` do; without those that
+    hold nothing.
+
+    >>> import einalg as ea
+    >>> A, i = ea.tensor("A", (5,)), ea.indices("i")
+    >>> small, large = ea.L[i:1](A[i]), ea.L[i:3](A[i])
+    >>> _padded_as_far(small.pad((2, 4), fill=3).pad(1, fill=5), large)
+    (L[i:3](A[i])).pad(2, fill=3).pad(1, fill=5)
+    """
+    if not isinstance(view, Padded):
+        return base
+    inner = _padded_as_far(view.base, base)
+    amounts = []
+    for (low, high), (first, last) in zip(padded_box(inner), padded_box(view)):
+        amounts.append((max(low - first, 0), max(last - high, 0)))
+    has_gaps = inner is base and base.where
+    if not has_gaps and not any(map(any, amounts)):
+        return inner
+    return Padded(inner, amounts, view.fill)
