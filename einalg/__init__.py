@@ -22,6 +22,7 @@ _HOME = {
     "einalg.language.notation.builders": "L Max Min Prod Sum indices tensor",
     "einalg.language.notation.constant": "constant",
     "einalg.language.index.remainder": "Mod",
+    "einalg.language.index.cases": "Piecewise",
     "einalg.language.notation.einsum": "einsum",
     "einalg.language.notation.parser": "parse",
     "einalg.errors": "CodegenError DeviceError EinalgError MatchError NotationError "

@@ -49,6 +49,7 @@ class Options:
     reductions: tuple[str, ...] = REDUCTIONS
     functions: bool = False
     truths: bool = False
+    rounding: bool = False
     max_points: int = 240
     max_reads: int = 4
     dtypes: tuple[str, ...] = ("f32",)

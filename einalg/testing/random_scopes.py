@@ -12,8 +12,10 @@ from typing import Any
 import sympy
 
 from einalg.language.index.affine import Affine, modulo
+from einalg.language.index.cases import Piecewise
 from einalg.language.index.convert import affine
 from einalg.language.index.iterator import LoopIndex
+from einalg.language.index.remainder import Mod, applied, as_number
 from einalg.language.ir.body import Reduce
 from einalg.language.ir.dtypes import holds
 from einalg.language.ir.program import Program, statement_tensor
@@ -108,17 +110,19 @@ class _Body:
             (("function",) if self.options.functions else ()),
             (("choice", "choice") if self.options.truths else ()),
         )
-        kinds = ["product", "product", "sum", "scaled", *functions, *truths]
+        rounding = ("rounded", "rounded") if self.options.rounding else ()
+        kinds = ["product", "product", "sum", "scaled", *functions, *truths, *rounding]
         kind = self.choices.one_of(kinds)
         if kind == "scaled":
             return self.choices.one_of((2, -1, 3)) * self.body(domain, reads - 1)
         if kind == "function":
             return self.function(domain, reads)
+        if kind == "rounded":
+            return self.rounded(domain, reads)
         if kind == "choice":
-            return sympy.Piecewise(
-                (as_body(self.body(domain, reads - 1)), self.asked(domain)),
-                (as_body(self.element(domain)), True),
-            )
+            chosen = as_body(self.body(domain, reads - 1))
+            condition = self.asked(domain)
+            return Piecewise((chosen, condition), (as_body(self.element(domain)), True))
         part = self.choices.integer(1, reads - 1)
         left, right = self.body(domain, part), self.body(domain, reads - part)
         return left * right if kind == "product" else left + right
@@ -180,31 +184,45 @@ class _Body:
         if kind == "power":
             return one**2
         if kind == "Piecewise":
-            return sympy.Piecewise((one, other > 0), (other, True))
+            return Piecewise((one, sympy.Gt(other, 0)), (other, True))
         return (sympy.Max if kind == "Max" else sympy.Min)(one, other)
 
+    def rounded(self, domain: Domain, reads: int) -> Any:
+        """A remainder or a whole part, of elements or of a polynomial of indices."""
+        if self.choices.chance(2) or not domain.indices:
+            value = as_body(self.body(domain, reads - 1))
+        else:
+            forms = [draw_form(self.choices, domain.indices, self.options) for _ in range(2)]
+            value = as_body(as_number(forms[0]) * as_number(forms[1]))
+        divisor = self.choices.integer(2, 6)
+        if self.choices.chance(2):
+            return applied(Mod, (value, sympy.Integer(self.choices.one_of((divisor, -divisor)))))
+        rounding = self.choices.one_of((sympy.floor, sympy.ceiling))
+        return applied(rounding, (value / sympy.Integer(divisor),))
+
     def condition(self, domain: Domain) -> Any:
-        """A comparison of elements, or what joins two of them."""
+        """A comparison of elements, what joins two of them, or the contrary of that."""
         if self.choices.chance(3):
-            joined = (sympy.And if self.choices.chance(2) else sympy.Or)(
-                self.asked(domain), self.asked(domain)
-            )
+            join = self.choices.one_of((sympy.And, sympy.Or, sympy.And, sympy.Or, sympy.Xor))
+            joined = join(self.asked(domain), self.asked(domain))
+            if self.choices.chance(4):
+                joined = sympy.Not(joined)
             return joined if joined.args else self.asked(domain)
         return self.asked(domain)
 
     def asked(self, domain: Domain) -> Any:
         """Whether an element is 1 or 0, or how it compares with another one."""
         one, other = self.read(domain), as_body(self.element(domain))
+        if self.options.functions and self.choices.chance(4):
+            other = as_body(self.function(domain, 2))
         kind = self.choices.one_of(("is", "is not", "more", "equal"))
         if kind == "is" or one == other:
             return sympy.Ne(one, 0)
-        return (
-            sympy.Eq(one, 0)
-            if kind == "is not"
-            else one > other
-            if kind == "more"
-            else sympy.Eq(one, other)
-        )
+        if kind == "is not":
+            return sympy.Eq(one, 0)
+        if kind == "more":
+            return one > other
+        return sympy.Eq(one, other)
 
     def element(self, domain: Domain) -> Any:
         kind = self.choices.one_of(("read", "read", "read", "read", "read", "number"))

@@ -67,18 +67,18 @@ def scopes(  # noqa: PLR0913, PLR0917 - each option is about one thing
     reductions: Sequence[str] = REDUCTIONS,
     functions: bool = False,
     truths: bool = False,
+    rounding: bool = False,
     max_points: int = 240,
     dtypes: Sequence[str] = ("f32",),
 ) -> SearchStrategy[Scope]:
     """Scopes with 1 to `max_indices` indices in `L` and its reductions together.
 
     `nested` allows inner scopes, `quotients` `//` and `%` in subscripts and conditions, `padding`
-    reads outside a box,
-    `strides` coefficients other than 1 and -1, `where` cut domains, `functions` Max, Min, Abs,
-    powers and Piecewise of elements,
-    `truths` scopes of comparisons, which others read as numbers, or to choose by. `max_points`
-    bounds the points of the domain of `L` and
-    of all its reductions together. `dtypes` are those of tensors.
+    reads outside a box, `strides` coefficients other than 1 and -1, `where` cut domains,
+    `functions` Max, Min, Abs, powers and Piecewise of elements, `truths` scopes of comparisons,
+    which others read as numbers, or to choose by, `rounding` remainders and whole parts of elements
+    and of indices. `max_points` bounds the points of the domain of `L` and of all its reductions
+    together. `dtypes` are those of tensors.
 
     >>> strategy = scopes(max_indices=2, where=False)
     """
@@ -92,6 +92,7 @@ def scopes(  # noqa: PLR0913, PLR0917 - each option is about one thing
         tuple(reductions),
         functions,
         truths,
+        rounding,
         max_points,
         dtypes=tuple(dtypes),
     )

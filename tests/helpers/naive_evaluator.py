@@ -202,6 +202,12 @@ def of_operation(body: Any, values: list[Any]) -> Any:
             return first if first >= 0 else -first
         case "sign":
             return (first > 0) - (first < 0)
+        case "floor":
+            return Fraction(math.floor(first))
+        case "ceiling":
+            return Fraction(math.ceil(first))
+        case "Mod":
+            return first - last * math.floor(Fraction(first) / last)
         case "Equality":
             return first == last
         case "Unequality":
@@ -218,6 +224,8 @@ def of_operation(body: Any, values: list[Any]) -> Any:
             return all(values)
         case "Or":
             return any(values)
+        case "Xor":
+            return sum(map(bool, values)) % 2 == 1
         case "Not":
             return not first
     raise AssertionError(f"the second evaluator has no value for {body}")

@@ -35,6 +35,8 @@ class Constraint(Node, Basic):
             form = Affine.from_normal_form(terms, form.const // common)
         if relation == "==" and form.terms and form.terms[0][1] < 0:
             form = form.scaled(-1)
+        if not form.terms:
+            form, relation = _decided(form.const, relation), ">="
         return cls._build(form, relation)
 
     @property
@@ -85,6 +87,14 @@ class Constraint(Node, Basic):
         if left.terms:
             return rf"{printer._print(left)} \ge {printer._print(right)}"
         return rf"{printer._print(right)} \le {printer._print(left)}"
+
+
+def _decided(number: int, relation: str) -> Affine:
+    """Return the one form of all conditions that hold, and that of all that fail: `0 >= 0` and
+    `-1 >= 0`.
+    """
+    holds = number >= 0 if relation == ">=" else number == 0
+    return affine(int(holds) - 1)
 
 
 def constraints(condition: Any) -> tuple[Constraint, ...]:

@@ -13,8 +13,10 @@ from typing import Any
 
 import sympy
 from sympy import Expr, Integer
+from sympy.functions.elementary.piecewise import ExprCondPair
 
 from einalg.language.index.affine import Affine, as_form, modulo
+from einalg.language.index.cases import Case, Piecewise
 from einalg.language.index.operators import IndexArithmetic
 
 
@@ -98,13 +100,27 @@ def rounded(function: Any, value: Any) -> Any:
     return function(value)
 
 
+ORDERINGS = {  # and what they are with their sides exchanged
+    sympy.StrictGreaterThan: sympy.StrictLessThan,
+    sympy.StrictLessThan: sympy.StrictGreaterThan,
+    sympy.GreaterThan: sympy.LessThan,
+    sympy.LessThan: sympy.GreaterThan,
+}
 ROUNDING = (sympy.Mod, Mod, sympy.floor, sympy.ceiling)
 
 
 def applied(function: Any, operands: Any) -> Any:
-    """Apply a SymPy function to its operands; what rounds numbers is evaluated here."""
+    """Apply a SymPy function to its operands; what rounds numbers is evaluated here, cases stay
+    where they stand, and a comparison with a number has that on the right, where Python puts it.
+    """
+    if function in ORDERINGS and operands[0].is_Number and not operands[1].is_Number:
+        return ORDERINGS[function](operands[1], operands[0])
     if function is sympy.Mod or function is Mod:
         return Mod(*operands)
+    if function is sympy.Piecewise:
+        return Piecewise(*operands)
+    if function is ExprCondPair:
+        return Case(*operands)
     if function is sympy.floor or function is sympy.ceiling:
         return rounded(function, *operands)
     return function(*operands)

@@ -7,13 +7,13 @@ from functools import cmp_to_key
 from typing import Any
 
 import sympy
-from sympy import Basic, Expr
-from sympy.functions.elementary.piecewise import ExprCondPair
+from sympy import Expr
 from sympy.logic.boolalg import Boolean
 from sympy.printing.precedence import PRECEDENCE
 
 from einalg.errors import NotationError
 from einalg.language.index.affine import Affine, Index, IndexArithmetic
+from einalg.language.index.cases import Piecewise
 from einalg.language.index.constraint import Constraint, constraints
 from einalg.language.index.convert import affine
 from einalg.language.index.iterator import LoopIndex, loop_indices
@@ -137,7 +137,7 @@ def _evaluated(body: Any, operands: tuple[Any, ...]) -> Any:
         return _of_conditions(body, operands)
     if _is_power_of_as_long_a_sum(body, operands):
         return body.func(*operands, evaluate=False)
-    return _operation(body, operands)
+    return applied(body.func, operands)
 
 
 def _is_power_of_as_long_a_sum(body: Any, operands: tuple[Any, ...]) -> bool:
@@ -148,32 +148,6 @@ def _is_power_of_as_long_a_sum(body: Any, operands: tuple[Any, ...]) -> bool:
         return False
     base, exponent = operands
     return exponent is body.args[1] and base.is_Add and len(base.args) == len(body.args[0].args)
-
-
-def _operation(body: Any, operands: Sequence[Any]) -> Any:
-    """Return the operation of `body` on other operands, with cases left where they stand."""
-    if isinstance(body, ExprCondPair):
-        return sympy.Tuple.__new__(ExprCondPair, *operands)
-    if isinstance(body, sympy.Piecewise):
-        return cases(operands)
-    return applied(body.func, operands)
-
-
-def cases(pairs: Sequence[Any]) -> Any:
-    """Return values and conditions as SymPy's `Piecewise`.
-
-    SymPy would move cases in a condition out of that, also out of a sum, away from their indices.
-    """
-    if not any(condition.has(sympy.Piecewise) for _, condition in pairs):
-        return sympy.Piecewise(*pairs)
-    possible = []
-    for value, condition in pairs:
-        if condition is not sympy.false:
-            possible.append(sympy.Tuple.__new__(ExprCondPair, value, condition))
-    value, condition = possible[0].args
-    if condition is sympy.true:
-        return value
-    return Basic.__new__(sympy.Piecewise, *possible)
 
 
 def is_truth(body: Any) -> bool:
@@ -195,12 +169,12 @@ def _of_conditions(body: Any, operands: tuple[Any, ...]) -> Any:
         if is_truth(new) and not is_truth(old):
             new = as_truth_number(new)
         numbers.append(new)
-    return _operation(body, numbers)
+    return applied(body.func, numbers)
 
 
 def as_truth_number(condition: Any) -> Any:
     """Return 1 where a condition holds, else 0."""
-    return sympy.Piecewise((1, condition), (0, True))
+    return Piecewise((1, condition), (0, True))
 
 
 def _with_reordered(body: Any, operands: tuple[Any, ...]) -> Any:
@@ -239,6 +213,28 @@ def _reordered_sum_or_product(body: Any, operands: tuple[Any, ...]) -> Any:
     if len(joined) < len(others):
         return None
     return body.func(*numbers, *sorted(others, key=_SYMPY_ORDER), evaluate=False)
+
+
+def with_plain_numbers(body: Any) -> Any:
+    """Return a body whose index arithmetic is SymPy's own, as it is read.
+
+    SymPy makes forms of indices anew where it multiplies an index by a number.
+
+    >>> i = Index("i")
+    >>> with_plain_numbers(sympy.exp(i + 1)).args[0].func is sympy.Add
+    True
+    """
+
+    def leaf(node: Any) -> Any:
+        if isinstance(node, Affine):
+            return as_number(node)
+        if isinstance(node, Reduce):
+            inner = with_plain_numbers(node.body)
+            if inner is not node.body:
+                return Reduce(node.op, node.iterators, node.where, inner)
+        return node
+
+    return rebuild(body, leaf)
 
 
 def substitute(body: Any, mapping: Mapping[Index, Any]) -> Any:

@@ -7,16 +7,17 @@ from typing import Any
 import sympy
 from sympy.functions.elementary.piecewise import ExprCondPair
 
+from einalg.language.index.cases import Case, Piecewise
 from einalg.language.index.remainder import Mod
 
 SYMPY_FUNCTIONS = """
     exp log tanh sqrt erf erfc gamma loggamma Abs sign floor ceiling Max Min Piecewise
-    sin cos tan asin acos atan atan2 sinh cosh asinh acosh atanh Eq Ne And Or Not
+    sin cos tan asin acos atan atan2 sinh cosh asinh acosh atanh Eq Ne And Or Not Xor
 """
 
 
 FUNCTIONS: dict[str, Any] = {name: getattr(sympy, name) for name in SYMPY_FUNCTIONS.split()}
-FUNCTIONS["Mod"] = Mod
+FUNCTIONS["Mod"], FUNCTIONS["Piecewise"] = Mod, Piecewise
 
 
 OPERATIONS = frozenset(
@@ -29,8 +30,9 @@ OPERATIONS = frozenset(
     sympy.LessThan,
     sympy.StrictGreaterThan,
     sympy.GreaterThan,
-    sympy.Xor,
+    sympy.Piecewise,
     ExprCondPair,
+    Case,
 }
 
 

@@ -19,7 +19,7 @@ from einalg.language.index.constraint import Constraint
 from einalg.language.index.convert import affine
 from einalg.language.index.iterator import LoopIndex
 from einalg.language.interning import InternedTuple, interned
-from einalg.language.ir.body import Reduce
+from einalg.language.ir.body import Reduce, with_plain_numbers
 from einalg.language.ir.tensor import Access, Padded
 
 COMMUTATIVE = (sympy.Add, sympy.Mul, sympy.Max, sympy.Min, sympy.And, sympy.Or, sympy.Eq, sympy.Ne)
@@ -39,7 +39,8 @@ def identity(
     """
     names = {it.index: k for k, it in enumerate(iterators)}
     box = tuple((it.low, it.high) for it in iterators)
-    return interned(box, _conditions(where, names), _body(body, names, len(names)))
+    plain = with_plain_numbers(body)
+    return interned(box, _conditions(where, names), _body(plain, names, len(names)))
 
 
 def _body(body: Any, names: Names, depth: int) -> Any:

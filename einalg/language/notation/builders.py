@@ -16,11 +16,15 @@ from einalg.language.index.affine import Affine, Index, IndexArithmetic
 from einalg.language.index.convert import affine
 from einalg.language.index.iterator import BoundTwice, LoopIndex
 from einalg.language.index.operators import whole_number
-from einalg.language.index.remainder import ROUNDING, applied, as_number
+from einalg.language.index.remainder import ORDERINGS, ROUNDING, applied, as_number
 from einalg.language.ir.body import Reduce
 from einalg.language.ir.scope import Scope
 from einalg.language.ir.tensor import Access, Indexable, Tensor, describe
+from einalg.language.notation.grammar import CONSTANTS
 from einalg.language.notation.range_inference import build_scope
+
+# By einalg, which puts them into a form of its own.
+EVALUATED = (*ROUNDING, *ORDERINGS, sympy.Piecewise, ExprCondPair)
 
 
 def indices(names: str) -> Any:
@@ -139,13 +143,17 @@ def _normalized(body: Any) -> Any:
         return body
     if isinstance(body, IndexArithmetic):
         return as_number(affine(body))
-    if body.is_Float:
+    if body.is_Float or (body.is_NumberSymbol and body not in CONSTANTS.values()):
         return sympy.sympify(float(body))
+    if isinstance(body, sympy.ITE):
+        parts: Any = body.args
+        condition, one, other = parts
+        body = sympy.Or(sympy.And(condition, one), sympy.And(sympy.Not(condition), other))
     if body.args:
         operands = tuple(map(_normalized, body.args))
         changed = any(a is not b for a, b in zip(operands, body.args))
-        if changed or isinstance(body, ROUNDING):
-            body = _with_normalized_conditions(applied(body.func, operands))
+        if changed or isinstance(body, EVALUATED):
+            body = applied(body.func, operands)
     problem = _problem(body)
     if problem:
         raise NotationError(
@@ -163,23 +171,6 @@ def _problem(body: Any) -> str:
     if body.is_number and body.is_extended_real is False:
         return "is imaginary"
     return ""
-
-
-def _with_normalized_conditions(body: Any) -> Any:
-    """Normalize the conditions of a `Piecewise` again: SymPy brings numbers to one side, which
-    makes index arithmetic anew.
-    """
-    if not isinstance(body, sympy.Piecewise):
-        return body
-    cases, changed = [], False
-    for case in body.args:
-        value, condition = case.args
-        normalized = _normalized(condition)
-        changed = changed or normalized is not condition
-        cases.append(sympy.Tuple.__new__(ExprCondPair, value, normalized))
-    if not changed:
-        return body
-    return sympy.Basic.__new__(sympy.Piecewise, *cases)
 
 
 class _Traversal:

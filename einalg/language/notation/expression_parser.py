@@ -34,7 +34,7 @@ from einalg.language.notation.grammar import (
     UNARY,
     not_in_notation,
 )
-from einalg.language.notation.range_inference import build_scope
+from einalg.language.notation.range_inference import WrittenParts, build_scope
 from einalg.language.notation.source import SourceText
 
 EXTREMA = (sympy.Max, sympy.Min)
@@ -57,6 +57,8 @@ class ExpressionParser:
         self.bindings = _binding_names(parts)
         self.bound = {name.id for name in self.bindings}
         self.read: list[tuple[Access, ast.Subscript]] = []
+        self.names_read: set[str] = set()  # of tensors
+        self.written = WrittenParts()
 
     def guard(self, node: Any, call: Callable[..., Any], *values: Any, **named: Any) -> Any:
         """Call into the language; its errors get the place in the text."""
@@ -240,6 +242,7 @@ class ExpressionParser:
         subscripts = tuple([self.guard(entry, affine, self.value(entry)) for entry in entries])
         access = self.guard(node, Access, base, subscripts)
         self.read.append((access, node))
+        self.written.add(access)
         return access
 
     def base(self, node: ast.expr) -> Any:
@@ -256,6 +259,7 @@ class ExpressionParser:
 
     def tensor(self, node: ast.Name) -> Any:
         if node.id in self.tensors:
+            self.names_read.add(node.id)
             return self.tensors[node.id]
         known = ""
         if self.tensors:
@@ -300,10 +304,15 @@ class ExpressionParser:
                 f"{name}[...] takes one body, and here are {len(node.args)}\n"
                 f"  {name}[...](body, where=condition)",
             )
+        outside = self.written.enter()
         body = self.body(node.args[0])
         if name == "L":
-            return self.guard(node, build_scope, iterators, body, where)
-        return self.guard(node, Reduce, name, iterators, where, body)
+            scope = self.guard(node, build_scope, iterators, body, where, self.written)
+            self.written.leave(outside)
+            return scope
+        reduction = self.guard(node, Reduce, name, iterators, where, body)
+        self.written.leave(outside, reduction)
+        return reduction
 
     def named(self, node: ast.Call, known: str, usage: str) -> dict[str, Any]:
         """Read the named arguments of a call, which may be `known` alone."""

@@ -117,6 +117,7 @@ class _StatementParser:
     ):
         self.source, self.tensors = source, tensors
         self.scopes: dict[str, Scope] = {}
+        self.names_read: set[str] = set()
         self.parsed: ParsedLines = {}
         if parsed is not None:
             self.parsed = parsed
@@ -135,7 +136,8 @@ class _StatementParser:
         statements = [self.statement(node) for node in module.body]
         if len(statements) == 1:
             return statements[0][1]
-        return Program(statements)
+        # A read counts that SymPy leaves out, as in `0*T[i]`: the text has it.
+        return Program(statements, [name for name, _ in statements if name not in self.names_read])
 
     def line(self, text: str) -> list[tuple[str, Scope]]:
         """Read the statements of a line; lines that differ in the names of tensors alone, as those
@@ -185,6 +187,7 @@ class _StatementParser:
             scope = self.assigned(reader, node, target)
         else:
             scope = self.named(reader, node, name)
+        self.names_read |= reader.names_read
         for inner in all_scopes(scope):
             if any(read in self.scopes and self.scopes[read].where for read in inner.tensors):
                 reader.guard(node, check_scope, inner, self.scopes)
@@ -260,9 +263,10 @@ class _StatementParser:
         """Read `name[indices] = body` or `name[indices] += body`."""
         iterators = reader.iterators(target.slice)
         body = reader.body(node.value)
-        loose = _unbound(body, {it.index for it in iterators})
+        loose = _unbound([body, *reader.written.here], {it.index for it in iterators})
         if loose and isinstance(node, ast.AugAssign):
             body = reader.guard(node, Reduce, "Sum", [(index,) for index in loose], None, body)
+            reader.written.leave([], body)
         elif loose:
             ranges = ", ".join([*map(str, iterators), loose[0].name])
             message = (
@@ -270,7 +274,7 @@ class _StatementParser:
                 f"  use += to sum over it, or add it to the left: [{ranges}]"
             )
             raise self.source.error(reader.place(loose[0]), message)
-        return reader.guard(node, build_scope, iterators, body)
+        return reader.guard(node, build_scope, iterators, body, None, reader.written)
 
 
 def _names(node: ast.stmt) -> list[str] | None:
@@ -286,16 +290,20 @@ def _names(node: ast.stmt) -> list[str] | None:
     return names or None
 
 
-def _unbound(body: Any, bound: set[Index]) -> list[Index]:
-    """Return the free indices of a body in order of first occurrence in its subscripts."""
-    free = {i for i in body.free_symbols if isinstance(i, Index)} - bound
+def _unbound(bodies: list[Any], bound: set[Index]) -> list[Index]:
+    """Return the free indices of some bodies in order of first occurrence in their subscripts."""
+    free: set[Any] = set()
+    for body in bodies:
+        free |= {i for i in body.free_symbols if isinstance(i, Index)} - bound
     ordered: dict[Index, None] = {}
-    for access in accesses(body):
-        for form in access.subscripts:
-            ordered.update(dict.fromkeys(sorted(form.indices & free, key=_name)))
-    elsewhere = free.difference(ordered)
-    for reduction in reductions(body):
-        elsewhere.difference_update(set(reduction.indices) - bound)
+    elsewhere = set(free)
+    for body in bodies:
+        for access in accesses(body):
+            for form in access.subscripts:
+                ordered.update(dict.fromkeys(sorted(form.indices & free, key=_name)))
+        for reduction in reductions(body):
+            elsewhere.difference_update(set(reduction.indices) - bound)
+    elsewhere.difference_update(ordered)
     return [*ordered, *sorted(elsewhere, key=_name)]
 
 

@@ -8,7 +8,7 @@ checks. Nothing is shrunk silently.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -61,16 +61,49 @@ class _Use:
 class _Problem:
     """The bound indices of a body and the subscripts that say something of their ranges."""
 
+    written: WrittenParts
     bindings: list[_Binding] = field(default_factory=list)
     uses: list[_Use] = field(default_factory=list)
     of_reduction: dict[int, list[_Binding]] = field(default_factory=dict)
 
 
-def build_scope(iterators: list[LoopIndex], body: Any, where: Any = None) -> Scope:
+class WrittenParts:
+    """The reads and reductions that a text has, also where SymPy leaves them out: `0*A[i]` is 0,
+    and says all the same that `i` is an index of `A`.
+    """
+
+    def __init__(self) -> None:
+        self.here: list[Any] = []  # directly in the scope or reduction that is being read
+        self.inside: dict[Reduce, list[Any]] = {}
+
+    def add(self, part: Access | Reduce) -> None:
+        self.here.append(part)
+
+    def enter(self) -> list[Any]:
+        """Begin a scope or a reduction; returns what `leave` takes."""
+        outside, self.here = self.here, []
+        return outside
+
+    def leave(self, outside: list[Any], reduction: Reduce | None = None) -> None:
+        """End a scope, or a reduction, which is a part of what is around it."""
+        parts, self.here = self.here, outside
+        if reduction is not None:
+            self.inside.setdefault(reduction, []).extend(parts)
+            self.here.append(reduction)
+
+
+def build_scope(
+    iterators: list[LoopIndex],
+    body: Any,
+    where: Any = None,
+    written: WrittenParts | None = None,
+) -> Scope:
     """Return a checked scope of iterators of which some ranges are still open (in the reductions of
     `body` too).
+
+    The parts that are `written` say what ranges are, like those of the body.
     """
-    problem = _Problem()
+    problem = _Problem(written or WrittenParts())
     outer = _open_bindings(iterators)
     problem.bindings += outer
     bound: dict[Index, _Binding] = {}
@@ -78,6 +111,7 @@ def build_scope(iterators: list[LoopIndex], body: Any, where: Any = None) -> Sco
         _bind(bound, binding)
     _collect(body, bound, problem)
     if any(b.range is None for b in problem.bindings):
+        _collect_left_out(body, problem.written.here, bound, problem)
         _infer_from_bare_subscripts(problem)
         _infer_in_rounds(problem)
     closed = _close(body, problem)
@@ -120,9 +154,30 @@ def _collect(body: Any, bound: dict[Index, _Binding], problem: _Problem) -> None
         problem.bindings += bindings
         problem.of_reduction[id(body)] = bindings
         _collect(body.body, inner, problem)
+        if any(binding.range is None for binding in inner.values()):
+            _collect_left_out(body.body, problem.written.inside.get(body, ()), inner, problem)
     elif not isinstance(body, IndexArithmetic):
         for argument in getattr(body, "args", ()):
             _collect(argument, bound, problem)
+
+
+def _collect_left_out(
+    body: Any, parts: Iterable[Any], bound: dict[Index, _Binding], problem: _Problem
+) -> None:
+    """Note the parts of a body that are written, and not in it any more."""
+    present = set(_parts(body))
+    for part in parts:
+        if part not in present:
+            _collect(part, bound, problem)
+
+
+def _parts(body: Any) -> Iterator[Any]:
+    """Yield the reads and reductions that stand directly in a body."""
+    if isinstance(body, (Access, Reduce)):
+        yield body
+    elif not isinstance(body, IndexArithmetic):
+        for argument in getattr(body, "args", ()):
+            yield from _parts(argument)
 
 
 def _check_bound(access: Access, axis: int, bound: Mapping[Index, _Binding]) -> None:

@@ -29,6 +29,10 @@ class TextPrinter(StrPrinter):
     def _as_ordered_terms(self, expr: Any, order: Any = None) -> list[Any]:
         return ordered_terms(expr)
 
+    def _print_Xor(self, expr: Any) -> str:
+        """Return the sides as those of a function: `^` is no sign of the notation."""
+        return f"Xor({', '.join(map(self._print, expr.args))})"
+
     def _print_Mul(self, expr: Any) -> str:
         """Return a product with sums last or in brackets: `2*(a + b)*c` would be `(2*a +
         2*b)*c`.

@@ -11,6 +11,7 @@ from typing import Any
 import sympy
 
 from einalg.errors import ShapeError
+from einalg.language.index.cases import Piecewise
 from einalg.language.ir.scope import Scope
 from einalg.language.notation.builders import L
 from einalg.language.ops.definition.axes import (
@@ -271,7 +272,7 @@ def where(condition: Any, a: Any, b: Any) -> Scope:
     L[i:2, j:3](Piecewise((a[i, j], Ne(mask[j], 0)), (0, True)))
     """
     return broadcast(
-        lambda c, p, q: sympy.Piecewise((p, _true(c)), (q, True)),
+        lambda c, p, q: Piecewise((p, _true(c)), (q, True)),
         "any",
         condition=condition,
         a=a,

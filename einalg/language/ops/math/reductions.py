@@ -10,6 +10,7 @@ import sympy
 
 from einalg.errors import ShapeError
 from einalg.language.index.affine import Index
+from einalg.language.index.cases import Piecewise
 from einalg.language.index.convert import affine
 from einalg.language.index.remainder import as_number
 from einalg.language.ir.scope import Scope
@@ -192,7 +193,7 @@ def _place(x: Any, axis: int | None, keepdims: bool, last: bool, extreme: Any, w
     choice, other = Min, r.count - 1
     if last:
         choice, other = Max, 0
-    place = sympy.Piecewise((as_number(count), sympy.Eq(r.element, extremum)), (other, True))
+    place = Piecewise((as_number(count), sympy.Eq(r.element, extremum)), (other, True))
     return r.result(r.over(choice, place), keepdims)
 
 

@@ -21,16 +21,10 @@ from einalg.language.ir.program import Program, as_program, inlined
 from einalg.language.ir.scope import Scope, all_scopes
 from einalg.language.ir.traversal import accesses, reductions
 from einalg.testing import strategies
+from tests.helpers.random_derivations import reread
 
-scopes = strategies.scopes(functions=True, truths=True)
-programs = strategies.programs(functions=True, truths=True)
-
-
-def reread(program: Program) -> Program:
-    """The program that its text stands for."""
-    read = ea.parse(str(program), **program.tensors)
-    statements = [(program.names[0], read)] if isinstance(read, Scope) else read.statements
-    return Program(statements, program.outputs)
+scopes = strategies.scopes(functions=True, truths=True, rounding=True)
+programs = strategies.programs(functions=True, truths=True, rounding=True)
 
 
 @given(scopes)

@@ -1,0 +1,67 @@
+"""Identity, values, texts and code of random programs, before and after random moves: what holds for
+one of these is asked of the same expressions, for a mistake in one shows in another.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from tests.helpers.random_derivations import (
+    RandomDerivation,
+    check_as_one_program,
+    check_generated_code,
+    check_reading,
+    check_values,
+    derivations,
+    flat_cases,
+)
+
+SLOW = (
+    HealthCheck.too_slow,
+    HealthCheck.data_too_large,
+    HealthCheck.filter_too_much,
+    HealthCheck.large_base_example,
+)
+BATCH = 10  # derivations that are compiled together
+
+
+def check(derivation: RandomDerivation) -> None:
+    check_values(derivation)
+    for program in (derivation.program, *derivation.steps):
+        check_reading(program)
+
+
+def check_code(several: list[RandomDerivation]) -> None:
+    cases = flat_cases(several)
+    check_generated_code(cases)
+    check_as_one_program(cases)
+
+
+@settings(max_examples=40, suppress_health_check=SLOW)
+@given(derivations())
+def test_programs_keep_their_values_and_are_read_back(derivation: Any) -> None:
+    check(derivation)
+
+
+@settings(max_examples=1, suppress_health_check=SLOW)
+@given(st.lists(derivations(), min_size=BATCH, max_size=BATCH))
+def test_programs_compile(several: Any) -> None:
+    check_code(several)
+
+
+@pytest.mark.nightly
+@settings(max_examples=10_000, derandomize=False, suppress_health_check=SLOW)
+@given(derivations(most_moves=5))
+def test_many_programs_keep_their_values_and_are_read_back(derivation: Any) -> None:
+    check(derivation)
+
+
+@pytest.mark.nightly
+@settings(max_examples=400, derandomize=False, suppress_health_check=SLOW)
+@given(st.lists(derivations(), min_size=3 * BATCH, max_size=3 * BATCH))
+def test_many_programs_compile(several: Any) -> None:
+    check_code(several)
