@@ -15,10 +15,10 @@ from hypothesis import strategies as st
 
 import einalg as ea
 from codegen.program.compile import compile_program
+from derive.matching import kernels_of
 from derive.rewriting.moves import apply, moves
 from derive.rules import ALL
 from derive.rules.inter.lifting_nesting import lifted
-from derive.search.best_first import kernels_of
 from einalg.errors import EinalgError
 from einalg.language.analysis.canonical import key
 from einalg.language.analysis.validate import check as check_program
