@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import string
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from fractions import Fraction
 from functools import cached_property
 from functools import reduce as fold
@@ -13,6 +14,7 @@ import numpy as np
 
 from codegen.ir.nodes import Apply, Buf, IndexNumber, Number, Predicate, Ref, Value
 from codegen.ir.scalar import common, computed, translate
+from codegen.targets.onnx.double_functions import LACKING
 from codegen.targets.onnx.gathers import Range, element
 from codegen.targets.onnx.graph_builder import OnnxGraphBuilder
 from einalg.errors import CodegenError
@@ -224,7 +226,18 @@ class LoopAxes:
         if op in ("log1p", "expm1"):
             return self._application(_composed(op, value.arguments[0], dtype))
         operands = [self.emit(a, dtype) for a in value.arguments]
+        if dtype == "f64" and op in LACKING:
+            return self._each_part_once(LACKING[op](Ref(operands[0], ())), {})
         return self._operator(op, operands, dtype)
+
+    def _each_part_once(self, value: Value, known: dict[int, Buf]) -> Buf:
+        """Return a value in its own type, whose parts may occur in it several times."""
+        if not isinstance(value, Apply):
+            return self.emit(value, value.dtype)
+        if id(value) not in known:
+            parts = [Ref(self._each_part_once(part, known), ()) for part in value.arguments]
+            known[id(value)] = self.emit(replace(value, arguments=tuple(parts)), value.dtype)
+        return known[id(value)]
 
     def _operator(self, op: str, operands: Sequence[Buf], dtype: str) -> Buf:
         """Return an operator whose operands have the type of its result."""

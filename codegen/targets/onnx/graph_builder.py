@@ -19,6 +19,22 @@ from einalg.language.ir.dtypes import numpy_dtype
 Array = np.ndarray[Any, Any]
 OPSET_VERSION, IR_VERSION = 18, 8  # of 2022: what every runtime reads that is in use
 
+# The types for which onnxruntime has no kernel of an operator that has one for other types.
+NARROW = ("bool", "i8", "i16", "u8", "u16")
+UNKNOWN_TO_RUNTIMES = {
+    "Where": ("bool", "i16", "u16", "u64"),
+    "Max": ("bool", "i16", "u16"),
+    "Min": ("bool", "i16", "u16"),
+    "Pad": ("bool", "i16", "u16"),
+    "Neg": ("u32", "u64"),
+    "Pow": (*NARROW, "u32", "u64"),
+    "ReduceMax": ("bool", "i16", "u16", "u32", "u64"),
+    "ReduceMin": ("bool", "i16", "u16", "u32", "u64"),
+    "ReduceSum": (*NARROW, "u32", "u64"),
+    "ReduceProd": (*NARROW, "u32", "u64"),
+}
+WIDER = {**dict.fromkeys(NARROW, "i32"), "u32": "i64", "u64": "i64"}
+
 
 class OnnxGraphBuilder:
     """Adds nodes, each with the shape and type of its result, and stores equal constants once."""
@@ -58,7 +74,12 @@ class OnnxGraphBuilder:
         name: str = "",
         **attributes: Any,
     ) -> Buf:
-        """Add a node with one result, and return that."""
+        """Add a node with one result, and return that.
+
+        It computes in a wider type where runtimes lack the operator for this one.
+        """
+        if dtype in UNKNOWN_TO_RUNTIMES.get(operator, ()):
+            return self._added_wider(operator, inputs, shape, dtype, **attributes)
         result = Buf(name or self.name(operator.lower()), tuple(shape), dtype)
         self.nodes.append(
             self.onnx.helper.make_node(
@@ -66,6 +87,23 @@ class OnnxGraphBuilder:
             )
         )
         return result
+
+    def _added_wider(
+        self,
+        operator: str,
+        inputs: Sequence[Buf],
+        shape: Sequence[int],
+        dtype: str,
+        **attributes: Any,
+    ) -> Buf:
+        """Add a node that computes in a wider type, and return its result."""
+        wider = WIDER[dtype]
+        arguments = list(inputs)
+        for position, array in enumerate(inputs):
+            is_condition = operator == "Where" and position == 0
+            if array.dtype == dtype and not is_condition:
+                arguments[position] = self.cast(array, wider)
+        return self.cast(self.add(operator, arguments, shape, wider, **attributes), dtype)
 
     @contextmanager
     def body(self) -> Iterator[list[Any]]:
@@ -163,8 +201,6 @@ class OnnxGraphBuilder:
         for extent, before, after in zip(array.shape, befores, afters):
             shape.append(before + extent + after)
         around = self.integers([*befores, *afters])
-        if array.dtype == "bool":  # which not every runtime pads
-            return self.cast(self.pad(self.cast(array, "i32"), amounts, fill), "bool")
         padding = self.constant(fill, array.dtype)
         return self.add("Pad", [array, around, padding], shape, array.dtype)
 

@@ -10,7 +10,7 @@ import numpy as np
 from codegen.ir.nodes import Buf
 from codegen.targets.onnx.body import LoopAxes, defined_points
 from codegen.targets.onnx.graph_builder import OnnxGraphBuilder
-from codegen.targets.onnx.operators import FLOATS, OPERATORS
+from codegen.targets.onnx.operators import OPERATORS
 from einalg.frontends.graph import Names, live_statements, unique_name
 from einalg.language.analysis.batching import Slices
 from einalg.language.analysis.compile_time import compile_time_statements
@@ -157,8 +157,8 @@ class _ProgramWriter:
 
     def _operator(self, scope: Scope, kernel: Kernel) -> Buf | None:
         """Return the result of an operator of ONNX, where the kernel is one."""
-        bind = OPERATORS.get(kernel.op)
-        if bind is None or not kernel.views or scope.dtype not in FLOATS:
+        binding = OPERATORS.get(kernel.op)
+        if binding is None or not kernel.views or scope.dtype not in binding.dtypes:
             return None
         if any(isinstance(access.base, Scope) for access in accesses(scope.body)):
             return None
@@ -168,7 +168,7 @@ class _ProgramWriter:
         if any(self.defined.get(view.name) is not None for view in kernel.views):
             return None
         before = len(self.writer.nodes)
-        result = bind(self.writer, kernel, scope, arrays)
+        result = binding.bind(self.writer, kernel, scope, arrays)
         if result is None:
             del self.writer.nodes[before:]
             return None

@@ -6,7 +6,8 @@ everything.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from codegen.ir.nodes import Buf
@@ -17,6 +18,7 @@ from einalg.language.ir.kernel import Kernel
 from einalg.language.ir.scope import Scope
 
 FLOATS = ("f32", "f64")
+SINGLE = ("f32",)  # of operators that onnxruntime has for no other type
 SCALE_TOLERANCE = 1e-12  # of the factor of a mean, which is 1 but for rounding
 
 
@@ -139,9 +141,17 @@ def _attributes(axes: SpatialAxes, pads: Sequence[tuple[int, int]]) -> dict[str,
     return {"kernel_shape": axes.sizes, "strides": axes.stride, "pads": around}
 
 
-OPERATORS: dict[str, Any] = {"matmul": matmul}
+@dataclass(frozen=True)
+class Binding:
+    """An operator of ONNX, and the element types for which runtimes have it."""
+
+    bind: Callable[[OnnxGraphBuilder, Kernel, Scope, Sequence[Buf]], Buf | None]
+    dtypes: tuple[str, ...]
+
+
+OPERATORS = {"matmul": Binding(matmul, FLOATS)}
 for _rank in (1, 2, 3):
-    OPERATORS[f"conv{_rank}d"] = convolution
-    OPERATORS[f"conv_transpose{_rank}d"] = transposed_convolution
-    OPERATORS[f"max_pool{_rank}d"] = pool
-    OPERATORS[f"avg_pool{_rank}d"] = pool
+    OPERATORS[f"conv{_rank}d"] = Binding(convolution, SINGLE)
+    OPERATORS[f"conv_transpose{_rank}d"] = Binding(transposed_convolution, SINGLE)
+    OPERATORS[f"max_pool{_rank}d"] = Binding(pool, FLOATS)
+    OPERATORS[f"avg_pool{_rank}d"] = Binding(pool, SINGLE)
