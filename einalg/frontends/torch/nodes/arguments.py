@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import numpy as np
+import sympy
+
 from einalg.frontends.torch.nodes.registry import NotExpressed
 from einalg.language.index.affine import Index
-from einalg.language.ir.dtypes import dtype_name, is_float
+from einalg.language.ir.dtypes import bounds, dtype_name, is_float, promote, rounded
 from einalg.language.ir.scope import Scope
 from einalg.language.ir.tensor import Indexable
 from einalg.language.notation.builders import L
 from einalg.language.ops.definition.axes import aligned, result_indices
 from einalg.language.ops.definition.operands import ArrayView, operand, spans
 from einalg.language.ops.math.cast import cast
+
+HALVES = ("f16", "bf16")
 
 
 def one_or_each(value: Any) -> Any:
@@ -48,6 +54,40 @@ def number(value: Any, like: Any) -> Any:
     if is_float(like.dtype) and float(value).is_integer():
         return int(value)
     return value
+
+
+def number_of_type(value: Any, like: Any) -> Any:
+    """Return a scalar as the number of the type of `like` that torch compares elements with.
+
+    Halves are rounded to their type, and integers wrap round where it does not hold them. A tensor
+    without axes takes part in the type of another one, so that its value is not known.
+    """
+    if isinstance(value, Indexable):
+        _require_own_type(value, like)
+        return value
+    value = number(value, like)
+    if like.dtype in HALVES:
+        nearest = float(rounded(np.float32(value), like.dtype))
+        if not math.isfinite(nearest) and math.isfinite(value):
+            raise NotExpressed(f"{value}, which {like.dtype} does not hold")
+        if nearest != value:
+            return sympy.Rational(nearest)
+    if isinstance(value, int) and not is_float(like.dtype) and like.dtype != "bool":
+        low, high = bounds(like.dtype)
+        return (value - low) % (high - low + 1) + low
+    return value
+
+
+def _require_own_type(value: Any, other: Any) -> None:
+    """Raise `NotExpressed` for a tensor without axes that torch converts to a narrower type."""
+    if not isinstance(other, Indexable) or bool(value.rank) == bool(other.rank):
+        return
+    alone, full = value, other
+    if value.rank:
+        alone, full = other, value
+    is_same_kind = is_float(alone.dtype) == is_float(full.dtype) and full.dtype != "bool"
+    if is_same_kind and promote(alone.dtype, full.dtype) != full.dtype:
+        raise NotExpressed(f"a number of {alone.dtype} beside elements of {full.dtype}")
 
 
 def as_dtype(x: Any, dtype: Any) -> Any:

@@ -12,6 +12,7 @@ from einalg.frontends.torch.nodes.arguments import (
     is_boolean,
     map_scope,
     number,
+    number_of_type,
     truth_as_integers,
 )
 from einalg.frontends.torch.nodes.registry import Handler, NotExpressed, aten, register
@@ -65,9 +66,21 @@ def _arithmetic(operator: Callable[[Any, Any], Any]) -> Handler:
     return lambda a, b: operator(*_numbers(a, b))
 
 
+def _compared(operator: Callable[[Any, Any], Any]) -> Handler:
+    """Return a comparison, whose numbers are of the type of the elements."""
+
+    def handler(a: Any, b: Any) -> Any:
+        like = b
+        if isinstance(a, Indexable):
+            like = a
+        return operator(number_of_type(a, like), number_of_type(b, like))
+
+    return handler
+
+
 def _ordered(operator: Callable[[Any, Any], Any]) -> Handler:
     """Return a comparison, for which false is 0 and true is 1."""
-    return _binary(lambda a, b: operator(truth_as_integers(a), truth_as_integers(b)))
+    return _compared(lambda a, b: operator(truth_as_integers(a), truth_as_integers(b)))
 
 
 def _of_both(base: str) -> str:
@@ -81,8 +94,8 @@ register(
         "pow.Tensor_Tensor pow.Scalar": _arithmetic(ops.pow),
         "maximum.default": _binary(ops.maximum),
         "minimum.default": _binary(ops.minimum),
-        _of_both("eq"): _binary(ops.equal),
-        _of_both("ne"): _binary(ops.not_equal),
+        _of_both("eq"): _compared(ops.equal),
+        _of_both("ne"): _compared(ops.not_equal),
         _of_both("lt"): _ordered(ops.less),
         _of_both("le"): _ordered(ops.less_equal),
         _of_both("gt"): _ordered(ops.greater),

@@ -8,7 +8,7 @@ from typing import Any
 import sympy
 from sympy import Abs, Max, Min, Piecewise, exp, floor, log, tanh
 
-from einalg.frontends.torch.nodes.arguments import number
+from einalg.frontends.torch.nodes.arguments import number, number_of_type
 from einalg.frontends.torch.nodes.registry import Handler, NotExpressed, aten, register
 from einalg.language import ops
 from einalg.language.ir.dtypes import is_float
@@ -147,7 +147,7 @@ def _threshold(x: Any, threshold: Any, value: Any) -> Any:
 
 @aten("hardshrink.default")
 def _hardshrink(x: Any, limit: Any) -> Any:
-    limit = number(limit, x)
+    limit = number_of_type(limit, x)
     return elementwise(x, lambda v: Piecewise((v, Abs(v) > limit), (0, True)))
 
 
