@@ -104,7 +104,10 @@ DATA_MODEL = {
     "einalg.language.interpreters.exact_values",
     "einalg.language.interpreters.reference",
     "einalg.language.index",
-    *(f"einalg.language.index.{name}" for name in (*INDEX_NODES, "operators", "protocols", "text")),
+    *(
+        f"einalg.language.index.{name}"
+        for name in (*INDEX_NODES, "cases", "operators", "protocols", "text")
+    ),
     "einalg.language.ir",
     *(
         f"einalg.language.ir.{name}"
