@@ -30,7 +30,7 @@ from derive.proof.random.blocks import (
     within_type,
 )
 from derive.proof.random.laws import Laws, laws, miss_probability
-from derive.proof.random.rounding import in_double, rounding
+from derive.proof.random.rounding import unequal_domains, unequal_values
 from einalg.language.index.affine import IndexArithmetic
 from einalg.language.interpreters.numpy import execute
 from einalg.language.interpreters.prime_field.field import MERSENNE, PrimeField
@@ -55,12 +55,11 @@ MIN_ELEMENTS = 200  # of all rounds in double precision, where an output has few
 MAX_ROUNDS = 50
 MAX_MARK = 10**12  # a number of an expression near which inputs are drawn
 MAX_DOUBLE_MARK = 20  # the same in double precision: exp and its kin hide what is near larger ones
-TOLERANCE = 1e-11  # of functions in double precision, relative to an element, beside its rounding
 Array = np.ndarray[Any, Any]
 Draw = Callable[[np.random.Generator, Any], Array]
 # Where the sides of a block differ: at inputs that are drawn, or at these arrays.
 Comparison = Callable[[OutputBlock, np.random.Generator], Array]
-ArrayComparison = Callable[[OutputBlock, Mapping[str, Array]], Array]
+ArrayComparison = Callable[[Sequence[Scope], Mapping[str, Array]], Array]
 Differences = dict[tuple[int, ...], Array]  # by the origin of the block, where both sides differ
 
 
@@ -288,7 +287,7 @@ def _in_floats(tests: _Tests) -> Proof:
     rounds = max(tests.rounds, min(MAX_ROUNDS, MIN_ELEMENTS // prod(tests.one.shape)))
     tests = replace(tests, rounds=rounds)
     for draw in (_near_marks(tests), _positive):
-        for differs in (_unequal_values, _unequal_domains):
+        for differs in (unequal_values, unequal_domains):
             differences = _differences(tests, MAX_STEPS, _in_double(draw, differs))
             if differences:
                 return tests.proof(DIFFERENT, IN_DOUBLE, MAX_STEPS, tests.region(differences))
@@ -321,7 +320,7 @@ def _in_double(draw: Draw, differs: ArrayComparison) -> Comparison:
         arrays = {}
         for name, tensor in block.tensors.items():
             arrays[name] = _double_values(tensor, draw, rng)
-        return differs(block, arrays)
+        return differs(block.scopes, arrays)
 
     return differs_at
 
@@ -334,27 +333,3 @@ def _double_values(tensor: Tensor, draw: Draw, rng: np.random.Generator) -> Arra
         return within_type(tensor.dtype, np.rint(4 * np.asarray(drawn)))
 
     return values_for(tensor, of_type)
-
-
-def _values_in_double(block: OutputBlock, arrays: Mapping[str, Array]) -> list[Array]:
-    return [in_double(scope, arrays) for scope in block.scopes]
-
-
-def _unequal_domains(block: OutputBlock, arrays: Mapping[str, Array]) -> Array:
-    """Return where one side alone has a value."""
-    one, two = _values_in_double(block, arrays)
-    return np.isfinite(one) != np.isfinite(two)
-
-
-def _unequal_values(block: OutputBlock, arrays: Mapping[str, Array]) -> Array:
-    """Return where the sides differ by more than a small part of the element itself, and by more
-    than they are rounded there.
-    """
-    one, two = _values_in_double(block, arrays)
-    with np.errstate(invalid="ignore", over="ignore"):
-        distance = np.abs(one - two)
-        larger = np.maximum(np.abs(one), np.abs(two))
-        far = np.isfinite(one) & np.isfinite(two) & (distance > TOLERANCE * larger)
-        if not far.any():
-            return far
-        return far & (distance > sum(rounding(scope, arrays) for scope in block.scopes))

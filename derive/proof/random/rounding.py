@@ -24,7 +24,28 @@ SHIFT = 2.0**-26  # of operands, relative: far above rounding, and small, so tha
 UNIT_ROUNDOFF = 2.0**-53  # of double precision
 MARGIN = 2.0**12  # many roundings, and the chance that the moves of one element are all small
 EVALUATIONS = 4
+TOLERANCE = 1e-11  # of functions in double precision, relative to an element, beside its rounding
 STEP_FUNCTIONS = (sympy.floor, sympy.ceiling, Mod, sympy.sign)  # a move over a step is no rounding
+
+
+def unequal_values(scopes: Sequence[Scope], arrays: Mapping[str, Any]) -> Array:
+    """Return where two scopes differ by more than a small part of the element itself, and by more
+    than they are rounded there.
+    """
+    one, two = [in_double(scope, arrays) for scope in scopes]
+    with np.errstate(invalid="ignore", over="ignore"):
+        distance = np.abs(one - two)
+        larger = np.maximum(np.abs(one), np.abs(two))
+        far = np.isfinite(one) & np.isfinite(two) & (distance > TOLERANCE * larger)
+        if not far.any():
+            return far
+        return far & (distance > sum(rounding(scope, arrays) for scope in scopes))
+
+
+def unequal_domains(scopes: Sequence[Scope], arrays: Mapping[str, Any]) -> Array:
+    """Return where one of two scopes alone has a value."""
+    one, two = [in_double(scope, arrays) for scope in scopes]
+    return np.isfinite(one) != np.isfinite(two)
 
 
 def in_double(scope: Scope, arrays: Mapping[str, Any], arithmetic: Arithmetic = FLOAT) -> Array:

@@ -52,3 +52,74 @@ def test_a_large_element_does_not_hide_that_a_rule_is_wrong(fill):
         session.apply(session.moves("other value")[0])
     with pytest.raises(ea.RuleError, match="changes the value"):
         ea.testing.check_rule(other_value, examples=5, strategy=st.just(scope))
+
+
+def replacing(name, find, replacement):
+    """Return a rule that puts one sub-expression for another."""
+
+    @ea.rule(name, before="L[x] f", after="L[x] g")
+    def replaced(scope):
+        after = scope.body.replace(find, replacement)
+        if after != scope.body:
+            yield ea.Scope(scope.iterators, scope.where, after)
+
+    return replaced
+
+
+def test_a_law_of_real_functions_is_accepted():
+    def is_exponential_of_sum(body):
+        return isinstance(body, sympy.exp) and isinstance(body.args[0], sympy.Add)
+
+    def product_of_exponentials(body):
+        factors = [sympy.exp(part, evaluate=False) for part in body.args[0].args]
+        return sympy.Mul(*factors, evaluate=False)
+
+    law = replacing("exp of a sum", is_exponential_of_sum, product_of_exponentials)
+    scope = ea.parse("O[i] = exp(A[i] + B[i])*C[i]", A=(4,), B=(4,), C=(4,))
+    report = ea.testing.check_rule(law, examples=4, strategy=st.just(scope))
+    assert (report.programs, report.moves) == (1, 1)
+
+
+LOST = {
+    "a statement": "T[i] = A[i]*A[i]\nO[i] = T[i]*Sum[k:3](k - 1)",
+    "an inner scope": "O[i:4] = (L[i:4](A[i]*A[i]))[i]*Sum[k:3](k - 1)",
+}
+
+
+@pytest.mark.parametrize("text", LOST.values(), ids=LOST)
+def test_what_the_program_does_with_a_wrong_scope_does_not_hide_it(text):
+    """The product is multiplied by 0."""
+    power = replacing("wrong", lambda body: body.is_Pow, lambda body: body.base * 3)
+    program = ea.parse(text, A=(4,))
+    with pytest.raises(ea.RuleError, match=r"wrong at .* changes the value"):
+        ea.testing.check_rule(power, examples=3, strategy=st.just(program))
+
+
+def test_a_wrong_law_is_tried_at_fractions():
+    rounding = replacing("whole", sympy.floor, lambda argument: argument)
+    scope = ea.parse("O[i] = floor(A[i])", A=(4,))
+    with pytest.raises(ea.RuleError, match="changes the value"):
+        ea.testing.check_rule(rounding, examples=1, strategy=st.just(scope))
+    whole = ea.parse("O[i] = floor(A[i])", A=ea.tensor("A", (4,), "i32"))
+    assert ea.testing.check_rule(rounding, examples=1, strategy=st.just(whole)).moves == 1
+
+
+@pytest.mark.parametrize("wrong", ["log(Abs(A[i]))", "-log(A[i])", "log(A[i])*1.0001"])
+def test_wrong_laws_of_real_functions_are_refused(wrong):
+    after = ea.parse(f"O[i] = {wrong}", A=(9,)).body
+    law = replacing("wrong", lambda body: isinstance(body, sympy.log), lambda _: after)
+    scope = ea.parse("O[i] = log(A[i])", A=(9,))
+    with pytest.raises(ea.RuleError, match="changes the value"):
+        ea.testing.check_rule(law, examples=1, strategy=st.just(scope))
+
+
+def test_the_report_counts_what_is_distinct():
+    scopes = [ea.parse(f"O[i] += A[i,j]*{factor}", A=(2, 3)) for factor in (2, 3)]
+    splitting = ea.rules["summation splitting"]
+    nothing = ea.testing.check_rule(splitting, examples=9, strategy=st.sampled_from(scopes))
+    assert (nothing.programs, nothing.moves) == (2, 0)
+    pairs = [ea.parse("O[i] += A[i,j,k]", A=(2, 3, size)) for size in (2, 4)]
+    report = ea.testing.check_rule(splitting, examples=9, strategy=st.sampled_from(pairs))
+    once = len(list(ea.Session(pairs[0]).moves(splitting.name)))
+    assert (report.programs, report.moves) == (2, 2 * once)
+    assert "distinct moves on 2 distinct programs" in str(report)
