@@ -235,15 +235,21 @@ def apply(program: Program, move: Move, rules: Mapping[str, Rule]) -> Program:
     try:
         if rule.level == "program":
             return rule.rewrite(program, move.path, **move.args)
-        scope = scope_at(program, move.path)
-        rewritten = rule.rewrite(scope, **move.args)
+        return replace_at(program, move.path, rewritten(rule, scope_at(program, move.path), move))
     except (TypeError, KeyError, IndexError, AttributeError, ValueError, isl.Error) as error:
         raise RuleError(
             f"{move} cannot be applied: {error}\n  see Session.moves() for what is possible"
         ) from error
-    if not isinstance(rewritten, Scope) or rewritten.box != scope.box:
+
+
+def rewritten(rule: Rule, scope: Scope, move: Move) -> Scope:
+    """Return what a rule makes of a scope, in the type of that. Raises `RuleError` where it does
+    not keep the box.
+    """
+    after = rule.rewrite(scope, **move.args)
+    if not isinstance(after, Scope) or after.box != scope.box:
         raise RuleError(f"{move.rule} does not keep the box {scope.box} of the scope it rewrites")
-    return replace_at(program, move.path, _of_type(rewritten, scope.dtype))
+    return _of_type(after, scope.dtype)
 
 
 def _of_type(scope: Scope, dtype: str) -> Scope:

@@ -7,7 +7,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from derive.rewriting.comparison import differ, random_arrays
-from derive.rewriting.moves import RULE, Move, Rule, apply, moves
+from derive.rewriting.comparison import differ, random_arrays
+from derive.rewriting.moves import RULE, Move, Rule, apply, moves, rewritten
+from derive.rewriting.paths import scope_at
 from derive.rewriting.paths import scope_at
 from einalg.errors import EinalgError, RuleError
 from einalg.language.analysis.validate import check
@@ -204,8 +206,9 @@ def _check_move(tested: Rule, program: Program, move: Move, arrays: Any) -> None
     _check_values(move, program, after, arrays)
     if tested.level != "program":
         # What reads the scope may hide a difference, so that it is compared by itself too.
-        before, rewritten = scope_at(program, move.path), scope_at(after, move.path)
-        _check_values(move, before, rewritten, random_arrays(before, seed=0))
+        before = scope_at(program, move.path)
+        scope = rewritten(tested, before, move)
+        _check_values(move, before, scope, random_arrays(before, seed=0))
     if str(apply(program, Move.from_json(move.to_json()), known)) != str(after):
         raise RuleError(f"{move} gives another result when it is replayed from JSON on\n{program}")
 
