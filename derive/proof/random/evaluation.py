@@ -29,11 +29,14 @@ from derive.proof.random.blocks import (
     values_for,
     within_type,
 )
-from derive.proof.random.laws import Laws, laws, miss_probability
+from derive.proof.random.degrees import MissBound, miss_bound
+from derive.proof.random.laws import Laws, laws
 from derive.proof.random.rounding import unequal_domains, unequal_values
 from einalg.language.index.affine import IndexArithmetic
 from einalg.language.interpreters.numpy import execute
-from einalg.language.interpreters.prime_field.field import MERSENNE, PrimeField
+from einalg.language.interpreters.prime_field.field import PrimeField
+from einalg.language.interpreters.prime_field.primes import LOWEST, random_prime
+from einalg.language.interpreters.prime_field.quadratic import QuadraticField
 from einalg.language.interpreters.reference import evaluate
 from einalg.language.ir.body import Reduce
 from einalg.language.ir.dtypes import is_float
@@ -44,7 +47,9 @@ MAX_STEPS = 5_000_000  # bodies evaluated at once by the executor
 MAX_EXACT_STEPS = 10_000  # and by the reference evaluator
 EXACT_ROUNDS = 6  # for every round: few numbers meet few of the cases that an order distinguishes
 EXACTLY = "exact evaluation at random rational numbers"
-IN_FIELD = f"evaluation modulo {MERSENNE}"
+IN_FIELD = "evaluation modulo random primes"
+IN_EXTENSION = "evaluation in random fields of p² elements"
+MAX_ROOTS = 2**16  # in a field of p elements: beyond, p² tell more
 IN_DOUBLE = "evaluation in double precision"
 DIVISORS = (1, 1, 2, 3, 8)  # of the fractions that are drawn
 NEIGHBOURS = (  # of a number that is compared with: itself, and what is near it on both sides
@@ -114,13 +119,14 @@ def compare(one: Scope, two: Scope, rounds: int, seed: int) -> Proof:
     tests = _Tests(one, two, max(1, rounds), seed)
     if not prod(one.shape):
         return Proof(PROVED, None, "there is no output point", 0.0)
-    differences = _differences(tests, MAX_STEPS, _unequal_in_field, confirm=True)
+    field = _FieldTest(miss_bound(one, two))
+    differences = _differences(tests, MAX_STEPS, field.differs, confirm=True)
     kind = max(laws(one), laws(two))
     if differences:
         if kind is Laws.RATIONAL:
-            return tests.proof(DIFFERENT, IN_FIELD, MAX_STEPS, tests.region(differences), 0.0)
+            return tests.proof(DIFFERENT, field.name, MAX_STEPS, tests.region(differences), 0.0)
         return _over_reals(tests, kind)
-    equal = _equal_in_field(tests)
+    equal = _equal_in_field(tests, field)
     if equal.error_probability is not None or kind is Laws.RATIONAL:
         return equal
     decided = _over_reals(tests, kind)
@@ -138,14 +144,46 @@ def _over_reals(tests: _Tests, kind: Laws) -> Proof:
     return _in_floats(tests)
 
 
-def _equal_in_field(tests: _Tests) -> Proof:
-    """Return that no difference was seen in the field, with the bound of the error."""
-    chance = None
-    if tests.is_whole(MAX_STEPS):
-        chance = miss_probability([tests.one, tests.two], MERSENNE)
+@dataclass(frozen=True)
+class _FieldTest:
+    """An evaluation in a random finite field, and the bound of what it misses."""
+
+    bound: MissBound | None
+
+    @property
+    def needs_extension(self) -> bool:
+        return self.bound is not None and self.bound.roots > MAX_ROOTS
+
+    @property
+    def name(self) -> str:
+        return IN_EXTENSION if self.needs_extension else IN_FIELD
+
+    @property
+    def miss_probability(self) -> float | None:
+        """The bound for one random input; None where none is known."""
+        if self.bound is None:
+            return None
+        return self.bound.probability(LOWEST**2 if self.needs_extension else LOWEST)
+
+    def differs(self, block: OutputBlock, rng: np.random.Generator) -> Array:
+        """Compare both sides over a field; its prime, and the functions that it lacks, are drawn
+        anew every time.
+        """
+        kind = QuadraticField if self.needs_extension else PrimeField
+        field = kind(random_prime(rng), seed=int(rng.integers(2**31)), holds_elements=True)
+        arrays = {}
+        for name, tensor in block.tensors.items():
+            arrays[name] = values_for(tensor, lambda shape: rng.integers(0, field.order, shape))
+        one, two = [_only_value(execute(s, arrays, arithmetic=field)) for s in block.scopes]
+        return np.asarray(one != two)
+
+
+def _equal_in_field(tests: _Tests, field: _FieldTest) -> Proof:
+    """Return that no difference was seen in a field, with the bound of the error."""
+    chance = field.miss_probability if tests.is_whole(MAX_STEPS) else None
     error = None if chance is None else chance**tests.rounds
     plural = "s" if tests.rounds > 1 else ""
-    method = f"{IN_FIELD} at {tests.rounds} random input{plural}"
+    method = f"{field.name} at {tests.rounds} random input{plural}"
     return tests.proof(TESTED, method, MAX_STEPS, error=error)
 
 
@@ -166,18 +204,6 @@ def _differences(
                 if mask.shape != tests.one.shape:
                     return differences
     return differences
-
-
-def _unequal_in_field(block: OutputBlock, rng: np.random.Generator) -> Array:
-    """Compare both sides over the prime field; the functions that it lacks are drawn anew every
-    time.
-    """
-    field = PrimeField(MERSENNE, seed=int(rng.integers(2**31)))
-    arrays = {}
-    for name, tensor in block.tensors.items():
-        arrays[name] = values_for(tensor, lambda shape: rng.integers(0, MERSENNE, shape))
-    one, two = [_only_value(execute(s, arrays, arithmetic=field)) for s in block.scopes]
-    return np.asarray(one != two)
 
 
 def _only_value(results: Mapping[str, Array]) -> Array:

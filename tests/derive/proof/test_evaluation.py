@@ -17,8 +17,7 @@ import einalg as ea
 from derive.proof import DIFFERENT, PROVED, TESTED, prove
 from derive.proof.outcome.regions import from_mask
 from derive.proof.random.blocks import block_extents, cut_block, evaluation_steps
-from derive.proof.random.laws import Laws, laws, miss_probability
-from einalg.language.interpreters.prime_field.field import MERSENNE
+from derive.proof.random.laws import Laws, laws
 from einalg.language.interpreters.reference import evaluate
 from einalg.language.ir.program import as_program, inlined
 from einalg.language.ir.tensor import Tensor
@@ -145,54 +144,12 @@ def test_maximum_that_differs_for_some_values_only() -> None:
     assert proof.verdict == DIFFERENT, proof
 
 
-def test_error_probability_falls_with_rounds() -> None:
-    one, two = (
-        ea.parse("O[i] = A[i]/B[i] + C[i]", **THREE),
-        ea.parse("O[i] = (A[i] + C[i]*B[i])/B[i]", **THREE),
-    )
-    single = prove(one, two, rounds=1).error_probability
-    thrice = prove(one, two, rounds=3).error_probability
-    assert single and thrice == pytest.approx(single**3)
-    assert single == miss_probability([one, two], MERSENNE) and single < 10 / MERSENNE
-
-
 def test_same_seed_same_proof() -> None:
     one, two = (
         ea.parse("O[i] = Max(A[i], B[i])", **THREE),
         ea.parse("O[i] = Max(A[i], B[i - i//4])", **THREE),
     )
     assert str(prove(one, two, seed=5)) == str(prove(one, two, seed=5))
-
-
-@pytest.mark.parametrize(
-    ("text", "degree"),
-    [
-        ("O[i] = A[i]*B[i] + C[i]", 2),
-        ("O[i] = A[i]/B[i]", 2),
-        ("O[i] = 1/A[i] + 1/B[i]", 3),
-        ("O[i:5] = Sum[j:5](A[j]/B[j])", 10),
-        ("O[i:5] = Prod[j:5](A[j]*B[j])", 10),
-        ("O[i] = (A[i] + 1)**3", 3),
-        ("O[i] = exp(A[i]*B[i])", 1),
-        ("O[i] = exp(A[i]*B[i])*exp(C[i])", 2 + 2 * 2),
-    ],
-)
-def test_degrees(text: str, degree: int) -> None:
-    """Numerator and denominator together; two different arguments of a function must not meet
-    either.
-    """
-    found = miss_probability([ea.parse(text, **THREE)], MERSENNE)
-    assert found is not None and round(found * MERSENNE) == degree
-
-
-def test_no_bound_where_order_or_roots_decide() -> None:
-    for text in (
-        "O[i] = Max(A[i], B[i])",
-        "O[i] = sqrt(A[i])",
-        "O[i:5] = Max[j:5](A[j])",
-        "O[i] = Piecewise((A[i], B[i] > 0), (0, True))",
-    ):
-        assert miss_probability([ea.parse(text, **THREE)], MERSENNE) is None
 
 
 @pytest.mark.parametrize(

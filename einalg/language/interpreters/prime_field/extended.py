@@ -24,18 +24,19 @@ class Extended:
     -modulus/2 and modulus/2.
     """
 
-    modulus: int
+    modulus: int  # the number of elements, which are the integers below it
     unit: int
+    prime: int  # modulo which numbers are elements
 
     @classmethod
-    def of(cls, modulus: int, seed: int) -> Extended:
-        """Return the order that a seed draws.
+    def of(cls, modulus: int, seed: int, prime: int) -> Extended:
+        """Return the order that a seed draws, of a field of `modulus` elements.
 
         A unit with many small divisors keeps the order of the small fractions of an expression
         (0 < 1/2 < 6), and is so large that an unknown element often falls between two of them.
         """
         unit = UNIT * (1 + (seed + 3) % 8) % modulus or 1
-        return cls(modulus, min(unit, modulus - unit))
+        return cls(modulus, min(unit, modulus - unit), prime)
 
     @property
     def lowest(self) -> int:
@@ -86,7 +87,7 @@ class Extended:
         codes = np.where(
             np.isnan(reals), self.undefined, np.where(reals > 0, self.highest, self.lowest)
         )
-        return np.where(np.isfinite(reals), residues(reals, self.modulus), codes)
+        return np.where(np.isfinite(reals), residues(reals, self.prime), codes)
 
     def arithmetic(
         self, on_elements: Callable[..., Any], on_reals: Callable[..., Any], values: Sequence[Any]

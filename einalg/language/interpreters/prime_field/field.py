@@ -67,8 +67,9 @@ class PrimeField:
     *undefined* the modulus + 1.
 
     Inputs are integers, floats (the binary fractions that they are), or objects with a numerator
-    and a denominator. `seed` draws the functions that a field does not have, and the order. Raises
-    `NotationError` for a bad modulus.
+    and a denominator; where it `holds_elements`, integers are elements of the field already. `seed`
+    draws the functions that a field does not have, and the order. Raises `NotationError` for a bad
+    modulus.
 
     >>> field = PrimeField(101)
     >>> field.number(sympy.Rational(1, 2)), int(field.divide(1, 2)), field.number(-sympy.oo)
@@ -77,6 +78,7 @@ class PrimeField:
 
     modulus: int = MERSENNE
     seed: int = 0
+    holds_elements: bool = False
 
     def __post_init__(self) -> None:
         if not (2 < self.modulus < 2**31 and sympy.isprime(self.modulus)):
@@ -84,9 +86,14 @@ class PrimeField:
                 f"{self.modulus} is not an odd prime below 2**31\n  use PrimeField() for 2**31 - 1"
             )
 
+    @property
+    def order(self) -> int:
+        """The number of elements, which are the integers below it."""
+        return self.modulus
+
     @cached_property
     def extended(self) -> Extended:
-        return Extended.of(self.modulus, self.seed)
+        return Extended.of(self.order, self.seed, self.modulus)
 
     def load(self, arrays: Mapping[str, Array], dtypes: Mapping[str, str]) -> dict[str, Array]:
         return {name: self._loaded(name, array) for name, array in arrays.items()}
@@ -102,6 +109,8 @@ class PrimeField:
                 f"{name} holds {array.dtype}, which is not a number\n"
                 "  pass an array of integers, floats or fractions"
             )
+        if self.holds_elements and array.dtype.kind != "b":
+            return array.astype(np.int64, copy=False)
         return residues(array, self.modulus)
 
     def stored(self, values: Array) -> Array:
@@ -123,7 +132,7 @@ class PrimeField:
             return self._fraction(*Fraction(float(value)).as_integer_ratio())
         if value is sympy.nan:
             return self.extended.undefined
-        return int(pseudo_random(str(value), [], self.modulus, self.seed))
+        return int(pseudo_random(str(value), [], self.order, self.seed))
 
     def _fraction(self, numerator: Any, denominator: Any) -> int:
         if int(denominator) % self.modulus == 0:
@@ -135,8 +144,11 @@ class PrimeField:
 
     def add(self, values: Sequence[Any]) -> Any:
         return self.extended.arithmetic(
-            lambda *v: reduce(np.add, v) % self.modulus, lambda *v: reduce(np.add, v), values
+            lambda *v: self._plus(v), lambda *v: reduce(np.add, v), values
         )
+
+    def _plus(self, values: Sequence[Any]) -> Any:
+        return reduce(np.add, values) % self.modulus
 
     def multiply(self, values: Sequence[Any]) -> Any:
         ordered = sorted(values, key=np.size)
@@ -151,10 +163,11 @@ class PrimeField:
         return self.multiply([numerator, self._inverse(denominator)])
 
     def _inverse(self, values: Any) -> Any:
-        inverses = self.extended.function(
-            lambda v: inverse(v, self.modulus), np.reciprocal, [values]
-        )
+        inverses = self.extended.function(self._reciprocal, np.reciprocal, [values])
         return np.where(np.equal(values, 0), self.extended.undefined, inverses)
+
+    def _reciprocal(self, values: Any) -> Any:
+        return inverse(values, self.modulus)
 
     def power(self, base: Any, exponent: Any) -> Any:
         if isinstance(exponent, sympy.Rational):
@@ -163,14 +176,14 @@ class PrimeField:
             positive = self.power(base, np.abs(exponent))
             return np.where(np.less(exponent, 0), self._inverse(positive), positive)
         return self.extended.arithmetic(
-            lambda v: power(v, exponent, self.modulus), lambda v: np.power(v, exponent), [base]
+            lambda v: power(v, exponent, self._times), lambda v: np.power(v, exponent), [base]
         )
 
     def _root(self, base: Any, degree: int) -> Any:
         def root(values: Any) -> Any:
-            if degree == 2 and self.modulus % 4 == 3:
-                return power(values, (self.modulus + 1) // 4, self.modulus)
-            roots = pseudo_random(f"root {degree}", [values], self.modulus, self.seed)
+            if degree == 2 and self.order % 4 == 3:
+                return power(values, (self.order + 1) // 4, self._times)
+            roots = pseudo_random(f"root {degree}", [values], self.order, self.seed)
             return np.where(np.less(values, 2), values, roots)
 
         return self.extended.function(root, lambda v: np.power(v, 1 / degree), [base])
@@ -192,10 +205,13 @@ class PrimeField:
         if function is not sympy.Pow and function not in FUNCTIONS:
             raise NotationError(f"the executor has no value for {function.__name__}")
         return self.extended.function(
-            lambda *v: uninterpreted(function, v, self.modulus, self.seed),
+            lambda *v: uninterpreted(function, v, self._opposite, self.order, self.seed),
             lambda *v: FLOAT.function(function, v),
             values,
         )
+
+    def _opposite(self, values: Any) -> Any:
+        return -np.asarray(values) % self.modulus
 
     def _negative(self, values: Any) -> Any:
         return self.multiply([values, self.modulus - 1])
@@ -226,7 +242,7 @@ class PrimeField:
         elements.
         """
         pair = [np.minimum(left, right), np.maximum(left, right)]
-        half = pseudo_random("Eq", pair, self.modulus, self.seed) % 2 == 1
+        half = pseudo_random("Eq", pair, self.order, self.seed) % 2 == 1
         elements = self.extended.is_element(left) & self.extended.is_element(right)
         return np.equal(left, right) | (half & elements)
 
@@ -241,15 +257,18 @@ class PrimeField:
             values = np.where(mask, values, 0 if op == "Sum" else 1)
         if op == "Sum":
             return self.extended.arithmetic(
-                lambda v: np.sum(v, axis=axes) % self.modulus,
+                lambda v: self._sum_along(v, axes),
                 lambda v: np.sum(v, axis=axes),
                 [values],
             )
         return self.extended.arithmetic(
-            lambda v: product_along(v, axes, self.modulus),
+            lambda v: product_along(v, axes, self._times),
             lambda v: np.prod(v, axis=axes),
             [values],
         )
+
+    def _sum_along(self, values: Array, axes: tuple[int, ...]) -> Array:
+        return np.sum(values, axis=axes) % self.modulus
 
     def _extremum(self, op: str, values: Array, axes: tuple[int, ...], mask: Array | None) -> Array:
         take, identity = np.min, self.extended.highest
@@ -272,6 +291,9 @@ class PrimeField:
         return value
 
     def matmul(self, left: Array, right: Array) -> Array:
+        return self._matrix_product(left, right)
+
+    def _matrix_product(self, left: Array, right: Array) -> Array:
         return matmul(left, right, self.modulus)
 
     def finite(self, values: Any) -> bool:

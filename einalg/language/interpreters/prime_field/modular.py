@@ -4,13 +4,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from math import prod
 from typing import Any
 
 import numpy as np
 
 Array = np.ndarray[Any, Any]
+Times = Callable[[Any, Any], Any]
 LOW_BITS = 16  # of a residue, which is split into two parts
 # Terms that float64 sums exactly, each a product of sums of two parts and so below 2**34.
 MAX_EXACT_TERMS = 2**18
@@ -38,34 +39,34 @@ def residues(values: Array, modulus: int) -> Array:
     return digits % modulus * powers[shift - low] % modulus
 
 
-def power(base: Any, exponent: Any, modulus: int) -> Any:
-    """Return `base ** exponent` by squaring; `exponent` >= 0 is an integer or an array of them, and
-    `0 ** 0` is 1.
+def power(base: Any, exponent: Any, times: Times) -> Any:
+    """Return `base ** exponent` by squaring, where `times` multiplies; `exponent` >= 0 is an
+    integer or an array of them, and `0 ** 0` is 1.
     """
     result: Any = np.ones(np.broadcast_shapes(np.shape(base), np.shape(exponent)), np.int64)
     square, left = base, exponent
     while np.max(left) > 0:
         odd = np.equal(left % 2, 1)
-        result = np.where(odd, result * square % modulus, result)
+        result = np.where(odd, times(result, square), result)
         left = left // 2
-        square = square * square % modulus
+        square = times(square, square)
     return result
 
 
 def inverse(values: Any, modulus: int) -> Any:
     """Return the inverse of every residue; 0 for 0."""
-    return power(values, modulus - 2, modulus)
+    return power(values, modulus - 2, lambda left, right: left * right % modulus)
 
 
-def product_along(values: Array, axes: Sequence[int], modulus: int) -> Array:
-    """Return the product over `axes`, which disappear."""
+def product_along(values: Array, axes: Sequence[int], times: Times) -> Array:
+    """Return the product over `axes`, which disappear; `times` multiplies."""
     rest = [axis for axis in range(values.ndim) if axis not in axes]
     shape = [values.shape[axis] for axis in rest]
     count = prod(values.shape[axis] for axis in axes)
     left = values.transpose((*axes, *rest)).reshape((count, *shape))
     while len(left) > 1:
         half = len(left) // 2
-        multiplied = left[:half] * left[half : 2 * half] % modulus
+        multiplied = times(left[:half], left[half : 2 * half])
         left = np.concatenate([multiplied, left[2 * half :]])
     return left.reshape(shape)
 

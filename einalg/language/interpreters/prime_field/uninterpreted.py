@@ -4,7 +4,7 @@ and arguments only.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from hashlib import blake2b
 from typing import Any
 
@@ -38,8 +38,8 @@ RATIONAL_VALUES: dict[type, dict[int, int]] = {
 }
 
 
-def pseudo_random(name: str, values: Sequence[Any], modulus: int, seed: int) -> Any:
-    """Return residues: the same for the same name, values and seed, in every process.
+def pseudo_random(name: str, values: Sequence[Any], order: int, seed: int) -> Any:
+    """Return integers below `order`: the same for the same name, values and seed, in every process.
 
     >>> int(pseudo_random("exp", [3], 101, seed=0)), int(pseudo_random("exp", [3], 101, seed=1))
     (10, 47)
@@ -49,7 +49,7 @@ def pseudo_random(name: str, values: Sequence[Any], modulus: int, seed: int) -> 
     with np.errstate(over="ignore"):
         for value in values:
             state = _mixed(state ^ np.asarray(value).astype(np.uint64))
-    return (state % np.uint64(modulus)).astype(np.int64)
+    return (state % np.uint64(order)).astype(np.int64)
 
 
 def _mixed(state: Any) -> Any:
@@ -59,19 +59,21 @@ def _mixed(state: Any) -> Any:
     return state ^ (state >> np.uint64(31))
 
 
-def uninterpreted(function: type, values: Sequence[Any], modulus: int, seed: int) -> Any:
-    """Return a function of residues that has the symmetry and the few rational values of the real
-    one.
+def uninterpreted(
+    function: type, values: Sequence[Any], negated: Callable[[Any], Any], order: int, seed: int
+) -> Any:
+    """Return a function of the elements of a field, of which there are `order`, that has the
+    symmetry and the few rational values of the real one; `negated` gives the opposite of elements.
     """
     first, *others = values
-    opposite = -np.asarray(first) % modulus
+    opposite = negated(first)
     flipped = np.False_
     if function in ODD or function in EVEN:
         flipped = np.less(opposite, first)
     arguments = [np.where(flipped, opposite, first), *others]
-    result = pseudo_random(function.__name__, arguments, modulus, seed)
+    result = pseudo_random(function.__name__, arguments, order, seed)
     if function in ODD:
-        result = np.where(flipped, -result % modulus, result)
+        result = np.where(flipped, negated(result), result)
         result = np.where(np.equal(first, 0), 0, result)
     for argument, value in RATIONAL_VALUES.get(function, {}).items():
         result = np.where(np.equal(first, argument), value, result)
