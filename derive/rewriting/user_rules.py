@@ -7,9 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from derive.rewriting.comparison import differ, random_arrays
-from derive.rewriting.comparison import differ, random_arrays
 from derive.rewriting.moves import RULE, Move, Rule, apply, moves, rewritten
-from derive.rewriting.paths import scope_at
 from derive.rewriting.paths import scope_at
 from einalg.errors import EinalgError, RuleError
 from einalg.language.analysis.validate import check
