@@ -134,19 +134,28 @@ def element(value: Any, dtype: str) -> Number:
 
 
 def common(values: Sequence[Value]) -> str:
-    """Return the type in which a function of some values is computed; constants widen nothing."""
+    """Return the type in which a function of some values is computed; constants widen nothing but
+    truth values, where they are none.
+    """
     has_float_constant = any(value.dtype == WEAK_FLOAT for value in values)
+    constants = [value for value in values if value.dtype == WEAK]
     dtypes = [computed(v.dtype) for v in values if v.dtype not in (WEAK, WEAK_FLOAT)]
     if dtypes:
         dtype = promote(*dtypes)
         if has_float_constant:
             return computed_float(dtype)
+        if dtype == "bool" and not all(map(_is_truth_constant, constants)):
+            return "i64"
         return dtype
     if has_float_constant:
         return "f32"
-    if all(isinstance(value, Number) and value.value in (0, 1) for value in values):
+    if all(map(_is_truth_constant, values)):
         return "bool"
     return "i64"
+
+
+def _is_truth_constant(value: Value) -> bool:
+    return isinstance(value, Number) and value.value in (0, 1)
 
 
 def computed_in(scope: Scope) -> str:

@@ -50,6 +50,7 @@ class Options:
     functions: bool = False
     truths: bool = False
     rounding: bool = False
+    inexact: bool = False
     max_points: int = 240
     max_reads: int = 4
     dtypes: tuple[str, ...] = ("f32",)

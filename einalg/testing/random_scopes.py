@@ -33,6 +33,8 @@ from einalg.testing.draws import (
 
 NAMES = "ijkmhwrs"  # inner scopes draw from the same names, so that renaming is exercised
 MOST_ELEMENTS = 1000  # of one tensor
+BOUNDED_FUNCTIONS = (sympy.tanh, sympy.erf, sympy.sin, sympy.cos, sympy.atan, sympy.sign)
+NUMBERS = (0.5, -1.25, 1e-3, sympy.Rational(1, 3), sympy.Rational(-7, 2), sympy.pi, sympy.sqrt(2))
 FILLS = (0, 0, 0, 1, -1, 5, -2, 3)
 Pads = tuple[int, int]
 
@@ -111,7 +113,8 @@ class _Body:
             (("choice", "choice") if self.options.truths else ()),
         )
         rounding = ("rounded", "rounded") if self.options.rounding else ()
-        kinds = ["product", "product", "sum", "scaled", *functions, *truths, *rounding]
+        inexact = ("inexact", "inexact") if self.options.inexact else ()
+        kinds = ["product", "product", "sum", "scaled", *functions, *truths, *rounding, *inexact]
         kind = self.choices.one_of(kinds)
         if kind == "scaled":
             return self.choices.one_of((2, -1, 3)) * self.body(domain, reads - 1)
@@ -119,6 +122,8 @@ class _Body:
             return self.function(domain, reads)
         if kind == "rounded":
             return self.rounded(domain, reads)
+        if kind == "inexact":
+            return self.inexact(domain, reads)
         if kind == "choice":
             chosen = as_body(self.body(domain, reads - 1))
             condition = self.asked(domain)
@@ -199,6 +204,23 @@ class _Body:
             return applied(Mod, (value, sympy.Integer(self.choices.one_of((divisor, -divisor)))))
         rounding = self.choices.one_of((sympy.floor, sympy.ceiling))
         return applied(rounding, (value / sympy.Integer(divisor),))
+
+    def inexact(self, domain: Domain, reads: int) -> Any:
+        """A function of real numbers, which is finite for all of these, a quotient, or a decimal
+        multiple.
+        """
+        one = as_body(self.body(domain, reads - 1))
+        kind = self.choices.one_of(("function", "root", "quotient", "angle", "number"))
+        if kind == "function":
+            return self.choices.one_of(BOUNDED_FUNCTIONS)(one)
+        if kind == "root":
+            power = self.choices.one_of((1, -1, 3)) * sympy.Rational(1, 2)
+            return (one**2 + 1) ** power
+        if kind == "quotient":
+            return as_body(self.element(domain)) / (sympy.Abs(one) + self.choices.integer(1, 3))
+        if kind == "angle":
+            return sympy.atan2(one, as_body(self.element(domain)) ** 2 + 1)
+        return self.choices.one_of(NUMBERS) * one + self.choices.one_of(NUMBERS)
 
     def condition(self, domain: Domain) -> Any:
         """A comparison of elements, what joins two of them, or the contrary of that."""

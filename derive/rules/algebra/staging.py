@@ -71,7 +71,9 @@ def find(scope: Scope) -> Iterator[Args]:
     if isinstance(scope.body, Access) or is_empty(scope.iterators):
         return
     for position, equal_reads in enumerate(distinct_reads(scope)):
-        yield from _copies(position, equal_reads[0])
+        with_points = next((read for read in equal_reads if not _is_empty(read)), None)
+        if with_points is not None:
+            yield from _copies(position, with_points)
     yield from subterms(scope)
     yield from _pairs(scope)
 
@@ -185,8 +187,6 @@ def exact_interval(component: Affine, read: ReadContext) -> tuple[int, int]:
     try:
         with bounded():
             space, points = read.points()
-            if points.is_empty():
-                raise RuleError(f"{read.access} is never read")
             values = space.aff(component)
             return int(points.min_val(values).to_python()), int(points.max_val(values).to_python())
     except isl.Error:
@@ -194,11 +194,16 @@ def exact_interval(component: Affine, read: ReadContext) -> tuple[int, int]:
 
 
 def _is_empty(read: ReadContext) -> bool:
-    return any(low >= high for low, high in read.ranges.values())
+    """Tell whether a read has no points, or none that meets its conditions."""
+    if any(low >= high for low, high in read.ranges.values()):
+        return True
+    return bool(read.where) and holds_everywhere(lambda: read.points()[1].is_empty())
 
 
 def _common_interval(component: Affine, equal_reads: list[ReadContext]) -> tuple[int, int]:
-    lows, highs = zip(*(exact_interval(component, read) for read in equal_reads))
+    """Return the least and the greatest value over all reads, of which one at least has points."""
+    with_points = [read for read in equal_reads if not _is_empty(read)]
+    lows, highs = zip(*(exact_interval(component, read) for read in with_points or equal_reads))
     return min(lows), max(highs)
 
 
@@ -207,7 +212,7 @@ def _common_interval(component: Affine, equal_reads: list[ReadContext]) -> tuple
 
 def _copies(position: int, read: ReadContext) -> Iterator[Args]:
     access = read.access
-    if not _copies_nothing_computed(access.tensor) or not access.free_symbols or _is_empty(read):
+    if not _copies_nothing_computed(access.tensor) or not access.free_symbols:
         return
     seen: set[_Copy] = set()
     for copy in (*_gathers(read), *_digit_copies(read)):

@@ -121,9 +121,22 @@ def applied(function: Any, operands: Any) -> Any:
         return Piecewise(*operands)
     if function is ExprCondPair:
         return Case(*operands)
+    if function is sympy.Abs:
+        return _absolute(*operands)
     if function is sympy.floor or function is sympy.ceiling:
         return rounded(function, *operands)
     return function(*operands)
+
+
+def _absolute(value: Any) -> Any:
+    """Return `Abs` of a value, whose factors SymPy does not look at again once it has split it."""
+    result = sympy.Abs(value)
+    if not isinstance(result, sympy.Mul):
+        return result
+    factors = []
+    for factor in result.args:
+        factors.append(factor.func(*factor.args) if isinstance(factor, sympy.Abs) else factor)
+    return sympy.Mul(*factors)
 
 
 def index_form(value: Any) -> Affine | None:

@@ -24,7 +24,7 @@ from einalg.language.notation.grammar import CONSTANTS
 from einalg.language.notation.range_inference import build_scope
 
 # By einalg, which puts them into a form of its own.
-EVALUATED = (*ROUNDING, *ORDERINGS, sympy.Piecewise, ExprCondPair)
+EVALUATED = (*ROUNDING, *ORDERINGS, sympy.Abs, sympy.Piecewise, ExprCondPair)
 
 
 def indices(names: str) -> Any:

@@ -281,3 +281,26 @@ def test_types_of_constants() -> None:
     assert common([Number(2, "weak"), half]) == "f32"
     assert common([Number(1, "weak"), Number(0, "weak")]) == "bool"
     assert common([Number(2, "weak")]) == "i64"
+    truth = Apply("ne", (Number(1, "f32"), Number(0, "f32")), "bool")
+    assert common([truth, Number(1, "weak")]) == "bool"
+    assert common([truth, Number(2, "weak")]) == common([truth, Number(-1, "weak")]) == "i64"
+
+
+def test_truth_values_beside_numbers() -> None:
+    """A number that is no truth value is not computed as one."""
+    A, D = ea.tensor("A", (4,)), ea.tensor("D", (4,), "bool")
+    i = ea.indices("i")
+    bodies = [
+        3 * ea.Piecewise((2, A[i] > 0), (D[i], True)),
+        ea.Piecewise((D[i], A[i] > 0), (-1, True)) - A[i],
+        A[i] * ea.Max(D[i], 2),
+        A[i] * ea.Min(D[i], -3),
+        ea.Piecewise((1, A[i] > 0), (D[i], True)),
+        A[i] + ea.Max(D[i], 1),
+    ]
+    scopes = [ea.L[i](body) for body in bodies]
+    arrays = {"A": np.array([1.0, -1, 2, 0]), "D": np.array([True, True, False, False])}
+    given = [{name: arrays[name] for name in scope.tensors} for scope in scopes]
+    kernels = [lower("O", scope) for scope in scopes]
+    for scope, values, result in zip(scopes, given, run_functions(kernels, given)):
+        np.testing.assert_array_equal(result, ea.evaluate(scope, **values), str(scope))

@@ -375,6 +375,20 @@ def test_staging_evaluates_weights_in_a_scope_of_their_own():
     assert "(L[f:4, c:3, r:3](K[f, c, r]*g[f]))[f, c, r]" in str(folded) and same(scaled, folded)
 
 
+@pytest.mark.parametrize("condition", ["i >= 7", "Eq(i, 9)", "(i >= 2, i <= 1)"])
+def test_what_is_never_read_is_not_staged(condition):
+    start = program(f"O = L[i:4](A[2*i]*B[i]**2, where={condition})", A=(8,), B=(4,))
+    staging = list(moves(start, [ALL["staging"]]))
+    assert not [move for move in staging if "access" in move.args]
+    for move in staging:
+        apply(start, move, ALL)
+    sums = program("O[i:4] = A[2*i] + Sum[s:3](A[2*i]*B[s], where=i >= 7)", A=(8,), B=(4,))
+    copies = [move for move in moves(sums, [ALL["staging"]]) if "access" in move.args]
+    for move in copies:
+        check(apply(sums, move, ALL))
+    assert copies
+
+
 def test_staging_minds_a_cut_domain():
     """The box of the axes reads points at which the inner scope has no value."""
     start = program("O[i:3,j:4] = Sum[k:8]((L[t:8](B[t], where=t>=4))[4 + k//2]*(j + 1))", B=(8,))

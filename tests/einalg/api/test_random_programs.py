@@ -47,6 +47,13 @@ def test_programs_keep_their_values_and_are_read_back(derivation: Any) -> None:
     check(derivation)
 
 
+@settings(max_examples=25, suppress_health_check=SLOW)
+@given(derivations(inexact=True))
+def test_programs_over_real_numbers_are_read_back(derivation: Any) -> None:
+    for program in (derivation.program, *derivation.steps):
+        check_reading(program)
+
+
 @settings(max_examples=1, suppress_health_check=SLOW)
 @given(st.lists(derivations(), min_size=BATCH, max_size=BATCH))
 def test_programs_compile(several: Any) -> None:
@@ -58,6 +65,14 @@ def test_programs_compile(several: Any) -> None:
 @given(derivations(most_moves=5))
 def test_many_programs_keep_their_values_and_are_read_back(derivation: Any) -> None:
     check(derivation)
+
+
+@pytest.mark.nightly
+@settings(max_examples=10_000, derandomize=False, suppress_health_check=SLOW)
+@given(derivations(most_moves=5, inexact=True))
+def test_many_programs_over_real_numbers_are_read_back(derivation: Any) -> None:
+    for program in (derivation.program, *derivation.steps):
+        check_reading(program)
 
 
 @pytest.mark.nightly

@@ -45,7 +45,7 @@ class TextPrinter(StrPrinter):
         if number.is_Rational:
             top, bottom = Integer(number.p), Integer(number.q)
         factors, sums, divisors = _split_factors(rest)
-        over = self._over([bottom, *divisors] if bottom != 1 else divisors)
+        over = self._over(bottom, divisors)
         numerators = list(map(self._factor, factors))
         if top != 1:
             numerators.insert(0, self._factor(top))
@@ -58,17 +58,29 @@ class TextPrinter(StrPrinter):
             return f"{sign}{self._print(top)}{over}*{'*'.join(brackets)}"
         return f"{sign}{'*'.join([*numerators, '(' + '*'.join(brackets) + ')'])}{over}"
 
-    def _over(self, divisors: list[Any]) -> str:
-        """Return what a product is divided by, e.g. `/2` or `/(2*a)`."""
-        if not divisors:
+    def _over(self, number: Any, divisors: list[Any]) -> str:
+        """Return what a product is divided by, e.g. `/2` or `/(2*a)`.
+
+        A number stands alone before sums: `/(2*(a + b))` would be `/(2*a + 2*b)`.
+        """
+        others = sorted(divisors, key=_is_sum)
+        if number != 1 and others and _is_sum(others[0]):
+            return self._over(number, []) + self._over(Integer(1), others)
+        if number != 1:
+            others.insert(0, number)
+        if not others:
             return ""
-        factors = "*".join(map(self._factor, divisors))
-        if len(divisors) > 1:
+        factors = "*".join(map(self._factor, others))
+        if len(others) > 1:
             return f"/({factors})"
         return f"/{factors}"
 
     def _factor(self, factor: Any) -> str:
         return self.parenthesize(factor, PRECEDENCE["Mul"], strict=False)
+
+
+def _is_sum(factor: Any) -> bool:
+    return bool(factor.is_Add)
 
 
 def ordered_terms(total: Any) -> list[Any]:

@@ -198,6 +198,26 @@ def test_a_statement_that_is_read_without_effect_is_no_result(last: str) -> None
 # Numbers.
 
 
+@pytest.mark.parametrize(
+    "body",
+    [
+        A[i] / (3 * (A[j] + 1)),
+        1 / (3 * (A[j] + 1)),
+        2 * A[i] / (3 * (A[j] + 1) * (A[i] + 2)),
+        -A[i] / (3 * A[j] * (A[j] + 1)),
+        A[i] / (3 * (A[j] + 1) ** 2),
+        A[i] / (5 * sympy.sqrt(A[j] + 1)),
+        A[i] / (3 * (i + 1)),
+        sympy.Abs(sympy.Abs(A[i]) * A[j]),
+        sympy.Abs(A[i] * sympy.Abs(A[j]) * sympy.tanh(A[i]) ** 2),
+        sympy.Mod(A[i] / (3 * (A[j] ** 2 + 1)), 2),
+    ],
+    ids=str,
+)
+def test_quotients_and_sizes(body: Any) -> None:
+    check_reading(Program([("O", ea.L[i:5, j:5](body))]))
+
+
 @pytest.mark.parametrize("number", [sympy.GoldenRatio, sympy.EulerGamma, sympy.E, sympy.pi])
 def test_constants_of_mathematics(number: Any) -> None:
     scope = ea.L[i](number * A[i])
