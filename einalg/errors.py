@@ -10,8 +10,9 @@ Error = TypeVar("Error", bound="EinalgError")
 class EinalgError(Exception):
     """Base of all errors that einalg raises on purpose.
 
-    `about` is the index, the access, or the access and axis in question; `placed` says that the
-    message shows where that is.
+    Its message ends with a remedy, on lines that are indented by two spaces: the one that it was
+    made with, else the `remedy` of its class. `about` is the index, the access, or the access and
+    axis in question; `placed` says that the message shows where that is.
 
     >>> import einalg as ea
     >>> try:
@@ -26,6 +27,10 @@ class EinalgError(Exception):
 
     about: Any = None
     placed: bool = False
+    remedy = "see help() of what was called"
+
+    def __init__(self, message: str = ""):
+        super().__init__(with_remedy(message, self.remedy))
 
     def regarding(self: Error, about: Any) -> Error:
         """The same error, about something."""
@@ -37,6 +42,29 @@ class EinalgError(Exception):
         error = type(self)(f"{place}\n{self}").regarding(self.about)
         error.placed = True
         return error
+
+
+def with_remedy(message: str, remedy: str) -> str:
+    """Return a message that ends with a remedy: its own, or this one.
+
+    >>> with_remedy("there is no move 3", "see s.moves()")
+    'there is no move 3\\n  see s.moves()'
+    """
+    if message.rpartition("\n")[2].startswith("  "):
+        return message
+    return f"{message}\n  {remedy}"
+
+
+def without_remedy(error: BaseException) -> str:
+    """Return what an error says is wrong and where, to be part of another message.
+
+    >>> without_remedy(RuleError("there is no move 3"))
+    'there is no move 3'
+    """
+    lines = str(error).split("\n")
+    while len(lines) > 1 and lines[-1].startswith("  "):
+        lines.pop()
+    return "\n".join(lines)
 
 
 class NotationError(EinalgError, ValueError):
@@ -51,9 +79,12 @@ class NotationError(EinalgError, ValueError):
       write Piecewise((a, condition), (b, True))
     """
 
+    remedy = "see help(einalg.parse) for the notation"
+
 
 class UseError(NotationError, TypeError):
-    """A Python operation that has no meaning on a tensor expression (`bool`, `len`, iteration, …).
+    """A Python operation that has no meaning on a tensor expression (`bool`, `len`, iteration, …),
+    or an option of a function that is not of its kind.
 
     >>> import einalg as ea
     >>> for row in ea.tensor("A", (8, 6)):
@@ -62,6 +93,8 @@ class UseError(NotationError, TypeError):
     einalg.errors.UseError: iteration of a tensor expression has no meaning
       index it: T[i, j] with i, j = ea.indices('i j')
     """
+
+    remedy = EinalgError.remedy
 
 
 class RangeError(EinalgError, ValueError):
@@ -76,6 +109,8 @@ class RangeError(EinalgError, ValueError):
       pad it: A.pad((0, 1)), or narrow an index
     """
 
+    remedy = "pad what is read, or narrow an index"
+
 
 class ShapeError(RangeError):
     """Shapes, dtypes or parameters of an operator do not fit together.
@@ -88,6 +123,8 @@ class ShapeError(RangeError):
       make the two equal
     """
 
+    remedy = "give arrays and sizes that fit the tensors"
+
 
 class RuleError(EinalgError):
     """A rule's precondition does not hold, or a move names a place that does not exist.
@@ -97,7 +134,10 @@ class RuleError(EinalgError):
     >>> s.apply(ea.Move("summation splitting", ("O",), {"reduction": 0, "outer": ["j"]}))
     Traceback (most recent call last):
     einalg.errors.RuleError: the reduction has the indices k, not all of j
+      see Session.moves() for what is possible
     """
+
+    remedy = "see Session.moves() for what is possible"
 
 
 class MatchError(EinalgError):
@@ -112,6 +152,8 @@ class MatchError(EinalgError):
     there is no template 'conv9d'
     """
 
+    remedy = "see einalg.ops for the operators"
+
 
 class CodegenError(EinalgError):
     """No code could be generated or compiled.
@@ -124,6 +166,8 @@ class CodegenError(EinalgError):
       use source('c')
     """
 
+    remedy = "compute it with einalg.evaluate, or compile for another target"
+
 
 class DeviceError(EinalgError):
     """The device is missing or failed, or there is no such target.
@@ -135,6 +179,8 @@ class DeviceError(EinalgError):
       use one of: cpu, cuda
     """
 
+    remedy = "see `einalg doctor` for what this machine has"
+
 
 class RecordError(EinalgError):
     """A saved record is broken, foreign, or newer than this version.
@@ -145,6 +191,8 @@ class RecordError(EinalgError):
     einalg.errors.RecordError: this is not a move: []
       a move has a rule, a path and args
     """
+
+    remedy = "give another path, or save it again with this version"
 
 
 LONGEST, AROUND = (

@@ -100,6 +100,7 @@ DATA_MODEL = {
     "einalg.language",
     "einalg.language.interning",
     "einalg.language.node",
+    "einalg.language.refusals",
     "einalg.language.interpreters",
     "einalg.language.interpreters.exact_values",
     "einalg.language.interpreters.reference",

@@ -32,7 +32,7 @@ def loaded(tensors: Mapping[str, Tensor], arrays: Mapping[str, Any]) -> dict[str
     if surplus:
         raise ShapeError(
             f"{surplus[0]} is not an input of the program; the inputs are "
-            f"{', '.join(inputs) or 'none'}"
+            f"{', '.join(inputs) or 'none'}\n  leave it out"
         )
     missing = [name for name in inputs if name not in arrays]
     if missing:
@@ -75,10 +75,15 @@ def load(tensor: Tensor, value: Any) -> Array:
     try:
         array = np.asarray(value)
     except (TypeError, ValueError, RuntimeError) as error:
-        raise ShapeError(f"{tensor.name} cannot be read as an array: {error}") from None
+        raise ShapeError(
+            f"{tensor.name} cannot be read as an array: {error}\n"
+            f"  give an array of shape {tensor.shape}"
+        ) from None
     if array.shape != tensor.shape:
         raise ShapeError(
-            f"{tensor.name} has shape {tensor.shape}, but an array of shape {array.shape} is given"
+            f"{tensor.name} has shape {tensor.shape}, but an array of shape {array.shape} is "
+            f"given\n"
+            "  pass another, or reshape it"
         )
     _check_type(tensor, array, dtype)
     array = np.asarray(array, dtype, order="C")
@@ -95,7 +100,7 @@ def _check_type(tensor: Tensor, array: Array, dtype: np.dtype[Any]) -> None:
             return
         raise ShapeError(
             f"{tensor.name} has dtype {tensor.dtype}, but the array of dtype {given} "
-            f"holds values outside [{low}, {high}]"
+            f"holds values outside [{low}, {high}]\n  give values of the dtype of {tensor.name}"
         )
     raise ShapeError(
         f"{tensor.name} has dtype {tensor.dtype}, but an array of dtype {given} is "

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from einalg.errors import EinalgError, RecordError, RuleError
+from einalg.errors import EinalgError, RecordError, RuleError, without_remedy
 from einalg.language.index.identifiers import tensor_name
 from einalg.language.ir.tensor import Constant
 from einalg.language.notation.constant import constant
@@ -97,7 +97,9 @@ class Factorisation:
             RecursionError,
             EinalgError,
         ) as error:
-            raise RecordError(f"the record holds no factorisation: {error}") from None
+            raise RecordError(
+                f"the record holds no factorisation: {without_remedy(error)}"
+            ) from None
 
 
 def exact(matrix: Constant) -> Array:

@@ -14,7 +14,7 @@ import numpy as np
 
 from derive.cost.backend import Backend
 from derive.programs.optimized_program import OptimizedProgram, part_from_record, part_record
-from einalg.errors import CodegenError, EinalgError, RecordError
+from einalg.errors import CodegenError, EinalgError, RecordError, without_remedy
 from einalg.frontends.graph import Graph, Names, OpaqueNode, ProgramNode
 from einalg.language.ir.tensor import Tensor
 from einalg.storage import record
@@ -54,7 +54,7 @@ def save(
         (written / REPORT).write_text(f"{report}\n", encoding="utf-8")
         written.replace(folder)
     except OSError as error:
-        raise RecordError(f"{folder} cannot be written: {error}") from None
+        raise RecordError(f"{folder} cannot be written: {without_remedy(error)}") from None
     finally:
         shutil.rmtree(written, ignore_errors=True)
 
@@ -124,7 +124,7 @@ def load(path: Any, backend: Backend) -> tuple[Graph, dict[int, OptimizedProgram
         graph = Graph(inputs, weights, tuple(nodes), outputs, names)
         return graph, parts, float(content["search"])
     except (KeyError, TypeError, ValueError, AttributeError, EinalgError) as error:
-        raise RecordError(f"{path} is damaged: {error}") from None
+        raise RecordError(f"{path} is damaged: {without_remedy(error)}") from None
 
 
 def _names(pair: Any, inputs: int, outputs: int) -> Names | None:
@@ -142,7 +142,7 @@ def _weights(path: Path, names: Any) -> dict[str, Array]:
         with path.open("rb") as file, np.load(file, allow_pickle=False) as arrays:
             weights = {str(name): arrays[f"w{k}"] for k, name in enumerate(names)}
     except (OSError, ValueError, KeyError, TypeError, EOFError, BadZipFile) as error:
-        raise RecordError(f"{path} cannot be read: {error}") from None
+        raise RecordError(f"{path} cannot be read: {without_remedy(error)}") from None
     for name, array in weights.items():
         if not isinstance(array, np.ndarray):  # NumPy gives other content as bytes
             raise RecordError(f"{path} cannot be read: what it holds for {name} is no array")

@@ -19,7 +19,7 @@ from derive.rules import ALL
 from derive.rules.inter.lifting_nesting import lifted
 from derive.search.candidates import Stats
 from derive.search.search_tree import SearchNode, SearchTree
-from einalg.errors import MatchError, RecordError, RuleError
+from einalg.errors import MatchError, RecordError, RuleError, without_remedy
 from einalg.language.ir.program import Program
 from einalg.language.notation.program_json import program_from_record, program_record
 from einalg.options import NEW_FILE, checked, either, instance_of, optional, several, text, whole
@@ -222,7 +222,7 @@ class SearchResult:
             nodes = content.get("explored", [])  # older records have none
             explored = [SearchNode.from_record(row) for row in nodes]
         except BROKEN as error:
-            raise RecordError(f"{path} is damaged: {error}") from None
+            raise RecordError(f"{path} is damaged: {without_remedy(error)}") from None
         if all(candidate.moves for candidate in candidates):
             raise RecordError(f"{path} holds no candidates")
         return cls(expression, candidates, stats, backend, explored, rules)

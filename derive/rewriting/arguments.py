@@ -8,7 +8,7 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import Any
 
-from einalg.errors import EinalgError, RuleError
+from einalg.errors import EinalgError, RuleError, without_remedy
 from einalg.language.index.affine import Affine
 from einalg.language.index.constraint import Constraint, constraints
 from einalg.language.index.convert import affine
@@ -21,7 +21,7 @@ def parse_form(text: str) -> Affine:
     try:
         return affine(parse_value(text))
     except (EinalgError, SyntaxError) as error:
-        raise RuleError(f"{text!r} is not a quasi-affine form: {error}") from None
+        raise RuleError(f"{text!r} is not a quasi-affine form: {without_remedy(error)}") from None
 
 
 @lru_cache(maxsize=65536)
@@ -31,7 +31,9 @@ def parse_condition(text: str) -> Constraint:
         (constraint,) = constraints(parse_value(text))
         return constraint
     except (EinalgError, SyntaxError, ValueError) as error:
-        raise RuleError(f"{text!r} is not one condition on indices: {error}") from None
+        raise RuleError(
+            f"{text!r} is not one condition on indices: {without_remedy(error)}"
+        ) from None
 
 
 def parse_conditions(texts: Any) -> tuple[Constraint, ...]:

@@ -15,12 +15,21 @@ import islpy as isl
 import sympy
 
 from derive.rewriting.paths import Path, paths, replace_at, scope_at
-from einalg.errors import RecordError, RuleError
+from einalg.errors import RecordError, RuleError, without_remedy
 from einalg.language.ir.dtypes import is_float
 from einalg.language.ir.program import Program
 from einalg.language.ir.scope import Scope
 from einalg.language.ir.tensor import Constant
-from einalg.options import FUNCTION, TEXT, checked_fields, instance_of, one_of, optional, text
+from einalg.options import (
+    FUNCTION,
+    TEXT,
+    checked_fields,
+    instance_of,
+    one_of,
+    optional,
+    shown,
+    text,
+)
 
 Args = dict[str, Any]
 
@@ -129,9 +138,9 @@ class Move:
             if not (isinstance(rule, str) and isinstance(args, dict) and _is_path(path)):
                 raise TypeError
             return Move(rule, path, args)
-        except (KeyError, TypeError):
+        except (KeyError, IndexError, TypeError):
             raise RecordError(
-                f"this is not a move: {str(record)[:200]}\n  a move has a rule, a path and args"
+                f"this is not a move: {shown(record)}\n  a move has a rule, a path and args"
             ) from None
 
     @staticmethod
@@ -139,8 +148,8 @@ class Move:
         """Read a move from what `to_json` wrote; `RecordError` for anything else."""
         try:
             return Move.from_record(json.loads(text))
-        except (json.JSONDecodeError, RecursionError) as error:
-            raise RecordError(f"this is not a move: {error}") from None
+        except (ValueError, TypeError, RecursionError) as error:
+            raise RecordError(f"this is not a move: {without_remedy(error)}") from None
 
 
 def _is_path(path: Any) -> bool:

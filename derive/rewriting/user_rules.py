@@ -9,7 +9,7 @@ from typing import Any
 from derive.rewriting.comparison import differ, random_arrays
 from derive.rewriting.moves import RULE, Move, Rule, apply, moves, rewritten
 from derive.rewriting.paths import scope_at
-from einalg.errors import EinalgError, RuleError
+from einalg.errors import EinalgError, RuleError, without_remedy
 from einalg.language.analysis.validate import check
 from einalg.language.ir.program import Program, as_program
 from einalg.language.ir.scope import Scope
@@ -200,7 +200,10 @@ def _check_move(tested: Rule, program: Program, move: Move, arrays: Any) -> None
         after = apply(program, move, known)
         check(after)
     except EinalgError as error:
-        raise RuleError(f"{move} was proposed for\n{program}\nbut fails: {error}") from error
+        raise RuleError(
+            f"{move} was proposed for\n{program}\nbut fails: {without_remedy(error)}\n"
+            "  yield scopes of the same box only"
+        ) from error
     _check_values(move, program, after, arrays)
     if tested.level != "program":
         # What reads the scope may hide a difference, so that it is compared by itself too.
@@ -208,11 +211,15 @@ def _check_move(tested: Rule, program: Program, move: Move, arrays: Any) -> None
         scope = rewritten(tested, before, move)
         _check_values(move, before, scope, random_arrays(before, seed=0))
     if str(apply(program, Move.from_json(move.to_json()), known)) != str(after):
-        raise RuleError(f"{move} gives another result when it is replayed from JSON on\n{program}")
+        raise RuleError(
+            f"{move} gives another result when it is replayed from JSON on\n{program}\n"
+            "  yield the same results for the same scope"
+        )
 
 
 def _check_values(move: Move, before: Any, after: Any, arrays: Any) -> None:
     if differ(before, after, arrays):
         raise RuleError(
-            f"{move} changes the value of\n{before}\ninto that of\n{after}\non {arrays}"
+            f"{move} changes the value of\n{before}\ninto that of\n{after}\non {arrays}\n"
+            "  mend the rule, or what it requires"
         )

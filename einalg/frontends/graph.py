@@ -119,7 +119,9 @@ class Graph:
         """
         if len(arrays) != len(self.inputs):
             names = ", ".join(tensor.name for tensor in self.inputs)
-            raise ShapeError(f"{len(self.inputs)} inputs are expected ({names}), not {len(arrays)}")
+            raise ShapeError(
+                f"{len(self.inputs)} inputs are expected, not {len(arrays)}\n  give {names}"
+            )
         by_name: dict[str, Array] = {}
         for (tensor, name, shape), array in zip(self._shapes, arrays):
             is_array = type(array) is np.ndarray
@@ -228,7 +230,10 @@ def unique_name(name: str, used_names: Container[str]) -> str:
 def _fitting(tensor: Tensor, array: Any) -> Array:
     array = np.asarray(array)
     if array.shape != tensor.shape:
-        raise ShapeError(f"input {tensor.name} has shape {tensor.shape}, not {array.shape}")
+        raise ShapeError(
+            f"input {tensor.name} has shape {tensor.shape}, not {array.shape}\n"
+            "  give an array of that shape, or optimize the model for this one"
+        )
     if array.dtype.kind in "biuf":
         return array
     return as_declared(array, tensor.dtype)

@@ -89,7 +89,10 @@ class GraphBuilder:
         tensors = [self.values[name] for name in inputs]
         for name, tensor in zip(inputs, tensors):
             if tensor is None:
-                raise ShapeError(f"the shape of {name} is known at run time only")
+                raise ShapeError(
+                    f"the shape of {name} is known at run time only\n"
+                    "  leave the operator to its framework"
+                )
         program = _named_program(build(*tensors), outputs, {*self.values, *self._inner})
         for name in outputs:
             scope = program[name]
@@ -143,7 +146,9 @@ def _named_program(expression: Any, outputs: Sequence[str], used_names: Iterable
     program = as_program(expression, outputs[0])
     if len(program.outputs) != len(outputs):
         raise ShapeError(
-            f"the expression has {len(program.outputs)} outputs, and {len(outputs)} names are given"
+            f"the expression has {len(program.outputs)} outputs, and {len(outputs)} names are "
+            f"given\n"
+            "  give one name for each"
         )
     return _renamed(program, _new_names(program, outputs, used_names), outputs)
 

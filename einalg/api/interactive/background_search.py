@@ -9,6 +9,7 @@ from typing import Any
 
 from einalg.display.results.search_tree import search_tree_html
 from einalg.errors import EinalgError, UseError
+from einalg.options import FLAG, checked, real
 from einalg.text.wording import counted
 
 EVERY = 0.2  # seconds between two reports
@@ -34,16 +35,11 @@ class Searching:
     def running(self) -> bool:
         return self._thread is not None and self._thread.is_alive()
 
+    @checked(seconds=real("10", above=0, most=3600), measure=FLAG)
     def start(self, seconds: float = 10.0, measure: bool = False) -> None:
         """Search from the program as it is now, for so many seconds."""
         if self.running:
             raise UseError("a search is running\n  stop it first")
-        if (
-            isinstance(seconds, bool)
-            or not isinstance(seconds, (int, float))
-            or not 0 < seconds <= 3600
-        ):
-            raise UseError(f"a search takes a number of seconds up to 3600, not {seconds!r}")
         self._stop.clear()
         self._found, self._began = None, self.session.expr
         self._tell(

@@ -99,7 +99,10 @@ class SessionPanel:
         if version != self.version:
             return
         if not 0 <= number < len(self._choices):
-            raise UseError(f"there is no move number {number}")
+            raise UseError(
+                f"there is no move number {number}: there are {len(self._choices)}\n"
+                "  take one of the list"
+            )
         step = self.session.apply(self._choices[number])
         self._say(f"{step.move.rule}: {step.verdict}")
 

@@ -88,7 +88,9 @@ def _over_common_denominator(value: Any) -> tuple[Affine, int]:
     for term in terms:
         coefficient: Any = term.as_coeff_Mul()[0]
         if not coefficient.is_Rational:
-            raise NotationError(f"floor({value}) is not quasi-affine")
+            raise NotationError(
+                f"floor({value}) is not quasi-affine\n  divide by a whole number: (i + 1)//2"
+            )
         divisor = sympy.ilcm(divisor, coefficient.q)
     return _sum(affine(term * divisor) for term in terms), int(divisor)
 

@@ -12,19 +12,24 @@ from __future__ import annotations
 from typing import Any
 
 import sympy
-from sympy import Expr, Integer
+from sympy import Expr, Integer, sympify
 from sympy.functions.elementary.piecewise import ExprCondPair
 
+from einalg.errors import NotationError
 from einalg.language.index.affine import Affine, as_form, modulo
 from einalg.language.index.cases import Case, Piecewise
 from einalg.language.index.operators import IndexArithmetic
+
+
+class ZeroModulus(NotationError, ZeroDivisionError):
+    """A remainder modulo 0, which has no value."""
 
 
 class Mod(sympy.Function):
     """`dividend - modulus*floor(dividend/modulus)`: what Python's `%` gives, with the sign of the
     modulus.
 
-    Raises `ZeroDivisionError` for the modulus 0.
+    Raises `ZeroModulus` for the modulus 0, `NotationError` for what is no number.
 
     >>> import einalg as ea
     >>> A, i = ea.tensor("A", (8,)), ea.indices("i")
@@ -35,11 +40,25 @@ class Mod(sympy.Function):
     nargs = (2,)
     is_extended_real = True
 
+    def __new__(cls, dividend: Any, modulus: Any, **options: Any) -> Any:
+        try:
+            operands = [sympify(dividend, strict=True), sympify(modulus, strict=True)]
+        except (sympy.SympifyError, TypeError, AttributeError):
+            raise NotationError(
+                "a remainder is of expressions and numbers\n  e.g. Mod(A[i], 3)"
+            ) from None
+        return super().__new__(cls, *operands, **options)
+
     @classmethod
     def eval(cls, dividend: Any, modulus: Any) -> Any:
         """Return the value of numbers; None leaves the node as it is."""
+        for operand in (dividend, modulus):
+            if not isinstance(operand, Expr):
+                raise NotationError(
+                    f"a remainder is of numbers, and {operand} is none\n  e.g. Mod(A[i], 3)"
+                )
         if modulus.is_zero:
-            raise ZeroDivisionError("a remainder modulo 0 has no value")
+            raise ZeroModulus("a remainder modulo 0 has no value\n  e.g. Mod(A[i], 3)")
         if dividend.is_Number and modulus.is_Number:
             return remainder_of_numbers(dividend, modulus)
         return None

@@ -21,12 +21,14 @@ from einalg.language.ir.scope import Scope, add_tensor, all_scopes
 from einalg.language.ir.tensor import Access, Constant, Tensor
 from einalg.language.ir.traversal import map_accesses, rebased
 from einalg.language.node import Node
+from einalg.language.refusals import NoArray
+from einalg.options import shown
 
 P = ParamSpec("P")
 Result = TypeVar("Result")
 
 
-class Program(Node, Basic):
+class Program(Node, NoArray, Basic):
     """Statements `name = scope`, each reading inputs and earlier statements; `outputs` names the
     results.
 
@@ -43,7 +45,7 @@ class Program(Node, Basic):
     _fields = ("statements", "outputs")
 
     def __new__(cls, statements: Iterable[Any], outputs: Iterable[Any] = ()) -> Program:
-        pairs = tuple((str(name), scope) for name, scope in statements)
+        pairs = _pairs(statements)
         names = [name for name, _ in pairs]
         if not pairs:
             raise NotationError(
@@ -54,12 +56,12 @@ class Program(Node, Basic):
                 raise NotationError(
                     f"{name} is assigned twice\n  give the second statement a name of its own"
                 )
-        node = cls._build(pairs, tuple(map(str, outputs)) or _unread(pairs))
+        node = cls._build(pairs, _names(outputs) or _unread(pairs))
         node._tensors, node._scopes, node._text = None, dict(pairs), None
         for output in node.outputs:
             if output not in node._scopes:
                 raise NotationError(
-                    f"output {output} is not a statement; the statements are {', '.join(names)}"
+                    f"output {output} is not a statement\n  the statements are {', '.join(names)}"
                 )
         _check_order(node)
         return node
@@ -77,10 +79,11 @@ class Program(Node, Basic):
         return tuple(name for name, _ in self.statements)
 
     def __getitem__(self, name: str) -> Scope:
-        if name in self._scopes:
+        if isinstance(name, str) and name in self._scopes:
             return self._scopes[name]
         raise NotationError(
-            f"the program has no statement {name!r}; it has {', '.join(self.names)}"
+            f"the program has no statement {shown(name)}\n"
+            f"  the statements are {', '.join(self.names)}"
         )
 
     @property
@@ -164,6 +167,29 @@ def statement_tensor(name: str, scope: Scope) -> Tensor:
     return Tensor(name, scope.box, scope.dtype, "intermediate")
 
 
+def _pairs(statements: Any) -> tuple[tuple[str, Scope], ...]:
+    """Return the statements of a program as names with scopes; `NotationError` for what is none."""
+    try:
+        pairs = tuple((str(name), scope) for name, scope in statements)
+    except (TypeError, ValueError):
+        pairs = (("", None),)
+    if not all(isinstance(scope, Scope) for _, scope in pairs):
+        raise NotationError(
+            "a program is made of names with their scopes\n  e.g. Program([('O', scope)])"
+        )
+    return pairs
+
+
+def _names(outputs: Any) -> tuple[str, ...]:
+    try:
+        return tuple(map(str, outputs))
+    except TypeError:
+        raise NotationError(
+            f"outputs are names of statements in a list, not {shown(outputs)}\n"
+            "  e.g. Program([('O', scope)], ['O'])"
+        ) from None
+
+
 def as_program(expression: Any, name: str = "O") -> Program:
     """Return a scope as a program of one statement; a program as it is."""
     if isinstance(expression, Program):
@@ -201,8 +227,8 @@ def of_expressions(function: Callable[P, Result]) -> Callable[P, Result]:
 def require_names(unnamed: Sequence[Any], inputs: Iterable[str]) -> None:
     """Raise `UseError` for arrays that are given without the names of their tensors."""
     if unnamed:
-        usage = ", ".join(f"{name}=…" for name in inputs) or "there is no input"
-        raise UseError(f"arrays are given by name: {usage}")
+        usage = ", ".join(f"{name}=…" for name in inputs) or "none: there is no input"
+        raise UseError(f"arrays are given by name\n  write {usage}")
 
 
 def inlined(program: Program, output: str | None = None) -> Scope:
@@ -289,10 +315,14 @@ def _check_order(program: Program) -> None:
 def _check_read(name: str, tensor: Tensor, assigned: Tensor | None) -> None:
     """Check a read of a statement; `assigned` is its tensor, None where it comes later."""
     if assigned is None:
-        raise NotationError(f"statement {name} reads {tensor.name} before it is assigned")
+        raise NotationError(
+            f"statement {name} reads {tensor.name} before it is assigned\n"
+            f"  write the statement {tensor.name} first"
+        )
     if assigned != tensor:
         raise NotationError(
-            f"statement {name} reads {tensor.name} with another shape or dtype than it has"
+            f"statement {name} reads {tensor.name} with another shape or dtype than it has\n"
+            f"  read it as it is: shape {assigned.shape}, dtype {assigned.dtype}"
         )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import product
 from math import prod
 from typing import Any
@@ -11,7 +11,7 @@ import sympy
 from sympy import Atom, Basic, Expr, Tuple
 from sympy.printing.precedence import PRECEDENCE
 
-from einalg.errors import NotationError, ShapeError, UseError
+from einalg.errors import NotationError, ShapeError
 from einalg.language.index.affine import Affine
 from einalg.language.index.convert import affine
 from einalg.language.index.identifiers import tensor_name
@@ -21,18 +21,19 @@ from einalg.language.ir.dtypes import dtype_name, holds
 from einalg.language.ir.element import Element
 from einalg.language.ir.printing.text import number_text
 from einalg.language.node import Node
+from einalg.language.refusals import NoArray, refusal
+from einalg.options import shown
 
 Box = tuple[tuple[int, int], ...]
 ROLES = ("input", "weight", "intermediate")
 
 
-class Indexable:
+class Indexable(NoArray):
     """A base that can be subscripted and padded: a tensor, a scope, a padded view. It is not a
     number, a list or a truth value.
     """
 
     __slots__ = ()
-    __array_ufunc__ = None
     box: Box
     rank: int
     dtype: str
@@ -50,33 +51,24 @@ class Indexable:
         """
         return Padded(self, amounts, fill)
 
-    def _misuse(self, what: str, remedy: str) -> UseError:
-        return UseError(f"{what} of a tensor expression has no meaning\n  {remedy}")
-
     def __bool__(self) -> bool:
-        raise self._misuse(
+        raise refusal(
             "the truth value", "compare with ea.prove(a, b), or with `==` for the same structure"
         )
 
     def __len__(self) -> int:
-        raise self._misuse("len()", "use .shape[0]")
+        raise refusal("len()", "use .shape[0]")
 
     def __iter__(self) -> Any:
-        raise self._misuse("iteration", "index it: T[i, j] with i, j = ea.indices('i j')")
+        raise refusal("iteration", "index it: T[i, j] with i, j = ea.indices('i j')")
 
     def __contains__(self, _: Any) -> bool:
-        raise self._misuse("`in`", "evaluate it first: ea.evaluate(expr, ...)")
+        raise refusal("`in`", "evaluate it first: ea.evaluate(expr, ...)")
 
     def _compare(self, _: Any) -> Any:
-        raise self._misuse("an ordering", "compare elements inside a body: T[i] < 0")
-
-    def _arithmetic(self, _: Any) -> Any:
-        raise self._misuse("arithmetic", "write it per element: ea.L[i](A[i] + B[i])")
+        raise refusal("an ordering", "compare elements inside a body: T[i] < 0")
 
     __lt__ = __le__ = __gt__ = __ge__ = _compare
-    __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __truediv__ = __rtruediv__ = (
-        __pow__
-    ) = __matmul__ = _arithmetic
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -194,7 +186,7 @@ def _rational(name: str, value: Any) -> Any:
         return sympy.Rational(*map(int, value.as_integer_ratio()))
     except (AttributeError, TypeError, ValueError, OverflowError):
         pass
-    message = f"{name}: a value of a constant must be a rational number, not {value!r}"
+    message = f"{name}: a value of a constant must be a rational number, not {shown(value)}"
     raise NotationError(
         f"{message}\n  e.g. 2, Fraction(1, 3), or 0.5 where that is exactly what is meant"
     )
@@ -202,12 +194,12 @@ def _rational(name: str, value: Any) -> Any:
 
 def _axes(name: str, axes: Any) -> tuple[Any, ...]:
     try:
-        if not isinstance(axes, str):
+        if not isinstance(axes, (str, bytes, Mapping)):
             return tuple(axes)
     except TypeError:
         pass
     raise ShapeError(
-        f"{name}: the shape must be a tuple of sizes, not {axes!r}\n"
+        f"{name}: the shape must be a tuple of sizes, not {shown(axes)}\n"
         "  e.g. (8, 224), and (8,) for one axis"
     )
 
@@ -227,7 +219,8 @@ def _axis(name: str, position: int, axis: Any) -> tuple[int, int]:
     start, stop = whole_number(low), whole_number(high)
     if start is None or stop is None:
         raise ShapeError(
-            f"{name}: size of axis {position} must be a whole number, not {axis!r}\n  e.g. (8, 224)"
+            f"{name}: size of axis {position} must be a whole number, not {shown(axis)}\n"
+            f"  e.g. (8, 224)"
         )
     if stop < start:
         raise ShapeError(
@@ -251,7 +244,10 @@ class Padded(Node, Indexable, Basic):
     def __new__(cls, base: Any, amounts: Iterable[Any], fill: Any = 0) -> Padded:
         base = ScopeRead.scope_of(base)
         if not isinstance(base, Indexable):
-            raise NotationError(f"{base!r} cannot be padded: it is not a tensor or a scope")
+            raise NotationError(
+                f"{shown(base)} cannot be padded: it is not a tensor or a scope\n"
+                "  pad what is read: A.pad(1)[i]"
+            )
         entries = tuple(amounts)
         if len(entries) != base.rank:
             wrong = f"{describe(base)} has {base.rank} axes, but .pad has {len(entries)} entries"
@@ -298,11 +294,12 @@ def _fill(base: Any, fill: Any) -> Expr:
     """Return what a padding holds as a number of the dtype of its base."""
     try:
         number = sympy.sympify(fill, strict=True)  # else text would be evaluated
-    except sympy.SympifyError:
+    except (sympy.SympifyError, TypeError, AttributeError):
         number = None
     if not isinstance(number, Expr) or number.free_symbols or not number.is_extended_real:
         raise NotationError(
-            f"{describe(base)}.pad: fill must be a number, not {fill}\n  e.g. fill=0, or fill=-inf"
+            f"{describe(base)}.pad: fill must be a number, not {shown(fill)}\n"
+            f"  e.g. fill=0, or fill=-inf"
         )
     if number.is_finite and number != 0 and not holds(base.dtype, number):
         raise NotationError(
@@ -373,7 +370,10 @@ class Access(Node, Element, Expr):
     def __new__(cls, base: Any, subscripts: Iterable[Any]) -> Access:
         base, entries = ScopeRead.scope_of(base), tuple(subscripts)
         if not isinstance(base, Indexable):
-            raise NotationError(f"{base!r} cannot be indexed: it is not a tensor or a scope")
+            raise NotationError(
+                f"{shown(base)} cannot be indexed: it is not a tensor or a scope\n"
+                "  index a tensor or a scope: A[i]"
+            )
         if len(entries) != base.rank:
             wrong = (
                 f"{describe(base)} has {base.rank} axes, but is indexed with {len(entries)}: "

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from fractions import Fraction
 from typing import Any
 
-from einalg.errors import EinalgError, RecordError
+from einalg.errors import EinalgError, RecordError, without_remedy
 from einalg.language.index.affine import Index
 from einalg.language.ir.program import Program, statement_tensor
 from einalg.language.ir.scope import LazyBody, Scope
@@ -54,7 +54,7 @@ def program_from_record(record: Any) -> Program:
     try:
         return Program(parse_lines(_lines(record), _tensors(record)), record["outputs"])
     except INVALID_RECORD as error:
-        raise RecordError(f"the record holds no program: {error}") from None
+        raise RecordError(f"the record holds no program: {without_remedy(error)}") from None
 
 
 def lazy_program_from_record(record: Any) -> Program:
@@ -72,7 +72,7 @@ def lazy_program_from_record(record: Any) -> Program:
             tensors[name] = statement_tensor(name, scope)
         return Program.with_text(statements, record["outputs"], record["text"])
     except INVALID_RECORD as error:
-        raise RecordError(f"the record holds no program: {error}") from None
+        raise RecordError(f"the record holds no program: {without_remedy(error)}") from None
 
 
 def _lazy_statement(

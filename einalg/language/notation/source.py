@@ -29,7 +29,9 @@ class SourceText:
         except SyntaxError as error:
             raise self._misspelt(error) from None
         except (ValueError, MemoryError, RecursionError, OverflowError) as error:
-            raise NotationError(f"the text cannot be read: {error}") from None
+            raise NotationError(
+                f"the text cannot be read: {error}\n  write shorter statements"
+            ) from None
 
     def _misspelt(self, error: SyntaxError) -> NotationError:
         line, column = max(error.lineno or 1, 1), max((error.offset or 1) - 1, 0)

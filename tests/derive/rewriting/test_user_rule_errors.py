@@ -76,5 +76,5 @@ def test_arrays_without_names() -> None:
         lambda: ea.evaluate(expression, [1, 2], [3, 4]),
         lambda: ea.Session(expression).compile()([1, 2], [3, 4]),
     ):
-        with pytest.raises(ea.UseError, match="arrays are given by name: A=…, B=…"):
+        with pytest.raises(ea.UseError, match=r"arrays are given by name\n  write A=…, B=…"):
             call()

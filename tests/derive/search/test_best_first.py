@@ -165,8 +165,8 @@ def test_bad_arguments():
         ea.derive(3)
     with pytest.raises(ea.DeviceError, match="there is no target 'tpu'"):
         ea.derive(conv, target="tpu")
-    for budget in ({"states": -1}, {"seconds": float("nan")}, {"depth": "3"}):
-        with pytest.raises(ea.NotationError, match="budgets"):
+    for budget in ({"states": -1}, {"seconds": float("nan")}, {"depth": "3"}, {"depth": 2.5}):
+        with pytest.raises(ea.UseError, match=r"must be a .*number .*, not .*\n  e\.g\. "):
             ea.derive(conv, **budget)
     with pytest.raises(ea.RuleError, match="3 is no rule"):
         ea.derive(conv, rules=3)

@@ -118,7 +118,7 @@ def test_optimize_an_onnx_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     assert (result.exit_code, result.stdout, result.stderr) == (
         2,
         "the report\n",
-        "error: cannot be saved\n",
+        "error: cannot be saved\n  give another path, or save it again with this version\n",
     )
 
 

@@ -74,7 +74,8 @@ def device_address(tensor: Tensor, value: Any) -> int:
     dtype, shape, address = device_dtype(tensor.dtype), tuple(facts["shape"]), int(facts["data"][0])
     if shape != tensor.shape:
         raise ShapeError(
-            f"{tensor.name} has shape {tensor.shape}, but an array of shape {shape} is given"
+            f"{tensor.name} has shape {tensor.shape}, but an array of shape {shape} is given\n"
+            "  pass another, or reshape it"
         )
     kind = facts["typestr"]
     if kind != dtype.str and not (tensor.dtype == "bf16" and kind == TORCH_BF16):

@@ -70,7 +70,9 @@ class OnnxCall:
             with np.errstate(all="ignore"):
                 return [_plain(value) for value in run(inputs)]
         except Exception as error:  # whatever the framework raises
-            raise EinalgError(f"{self._operator} could not be computed: {error}") from error
+            raise EinalgError(
+                f"{self._operator} could not be computed: {error}\n  give other inputs"
+            ) from error
 
     def _any_is_empty(self, inputs: Mapping[str, Any]) -> bool:
         arrays = [*inputs.values(), *(array for _, array in self._constants)]

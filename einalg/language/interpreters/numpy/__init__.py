@@ -83,7 +83,7 @@ def run(expr: Any, /, **arrays: Any) -> Any:
     if surplus:
         raise ShapeError(
             f"{surplus[0]} is not an input of the expression; the inputs are "
-            f"{', '.join(program.inputs) or 'none'}"
+            f"{', '.join(program.inputs) or 'none'}\n  leave it out"
         )
     results = execute(program, arrays)
     if len(results) == 1:
@@ -100,7 +100,9 @@ def _argument(tensor: Tensor, arrays: Mapping[str, Any]) -> Array:
     array = np.asarray(arrays[tensor.name])
     if array.shape != tensor.shape:
         raise ShapeError(
-            f"{tensor.name} has shape {tensor.shape}, but an array of shape {array.shape} is given"
+            f"{tensor.name} has shape {tensor.shape}, but an array of shape {array.shape} is "
+            f"given\n"
+            "  pass another, or reshape it"
         )
     return array
 

@@ -144,7 +144,10 @@ class FloatArithmetic:
                 return self.power(base, exponent)
             return np.power(as_float(base), exponent)
         if function not in FUNCTIONS:
-            raise NotationError(f"the executor has no value for {function.__name__}")
+            raise NotationError(
+                f"the executor has no value for {function.__name__}\n"
+                "  write it with functions of the notation: exp, log, erf, …"
+            )
         return FUNCTIONS[function](*map(as_number, values))
 
     def compare(self, relation: type, left: Any, right: Any) -> Any:

@@ -203,7 +203,10 @@ class PrimeField:
             quotient = self.function(sympy.floor, [self.divide(*values)])
             return self._minus(values[0], self.multiply([values[1], quotient]))
         if function is not sympy.Pow and function not in FUNCTIONS:
-            raise NotationError(f"the executor has no value for {function.__name__}")
+            raise NotationError(
+                f"the executor has no value for {function.__name__}\n"
+                "  write it with functions of the notation: exp, log, erf, …"
+            )
         return self.extended.function(
             lambda *v: uninterpreted(function, v, self._opposite, self.order, self.seed),
             lambda *v: FLOAT.function(function, v),

@@ -96,13 +96,13 @@ def test_stopping_keeps_what_was_found():
 
 def test_an_error_of_the_search_is_shown():
     def broken(*_, **__):
-        raise ea.MatchError("no such operator")
+        raise ea.MatchError("no such operator\n  take another")
 
     panel = session(search=broken).panel
     panel.handle({"do": "search", "seconds": 1})
     panel.wait(LIMIT)
     assert (
-        panel.sections["search"]["error"] == "no such operator"
+        panel.sections["search"]["error"] == "no such operator\n  take another"
         and not panel.sections["search"]["running"]
     )
 

@@ -73,7 +73,7 @@ def test_equality_copies_and_text() -> None:
         ),
         (
             lambda: Program(program().statements, ["X"]),
-            "output X is not a statement; the statements are T, U, O",
+            r"output X is not a statement\n  the statements are T, U, O",
         ),
         (lambda: Program(program().statements[1:]), "statement U reads T before it is assigned"),
         (lambda: Program(program().statements[::-1]), "statement O reads T before it is assigned"),
@@ -89,7 +89,7 @@ def test_equality_copies_and_text() -> None:
             lambda: Program([("A", ea.L[i, j](A[i, j]))]),
             "A is an input of statement A and also the name of a statement\n  rename one of them",
         ),
-        (lambda: program()["X"], "the program has no statement 'X'; it has T, U, O"),
+        (lambda: program()["X"], r"the program has no statement 'X'\n  the statements are T, U, O"),
         (
             lambda: Program(program().statements, ["T", "O"]).result,
             r"the program has 2 outputs: T, O\n  name one: program\['T'\]",
