@@ -32,6 +32,7 @@ from einalg.options import (
     instance_of,
     optional,
     several,
+    shown,
     text,
     whole,
 )
@@ -159,7 +160,7 @@ class DerivationSession:
         choices = self._listed[1]
         if not 0 <= move < len(choices):
             raise RuleError(
-                f"there is no move number {move}: there are {len(choices)}\n  see s.moves()"
+                f"there is no move number {shown(move)}: there are {len(choices)}\n  see s.moves()"
             )
         return choices[move].move
 
@@ -169,7 +170,8 @@ class DerivationSession:
         if not 0 < steps <= len(self.history):
             done = counted(len(self.history), "step")
             raise RuleError(
-                f"{steps} steps cannot be taken back: the history has {done}\n  see s.history"
+                f"{shown(steps)} steps cannot be taken back: the history has {done}\n"
+                "  see s.history"
             )
         return self.goto(len(self.history) - steps)
 
@@ -191,7 +193,9 @@ class DerivationSession:
         """Go to the program after that many steps of the timeline; 0 is the start."""
         line = self.timeline
         if not 0 <= number <= len(line):
-            raise RuleError(f"there is no step {number}: there are {len(line)}\n  0 is the start")
+            raise RuleError(
+                f"there is no step {shown(number)}: there are {len(line)}\n  0 is the start"
+            )
         self.history.steps[:], self.undone[:] = line[:number], reversed(line[number:])
         self._tell()
         return self

@@ -22,7 +22,17 @@ from derive.search.search_tree import SearchNode, SearchTree
 from einalg.errors import MatchError, RecordError, RuleError, without_remedy
 from einalg.language.ir.program import Program
 from einalg.language.notation.program_json import program_from_record, program_record
-from einalg.options import NEW_FILE, checked, either, instance_of, optional, several, text, whole
+from einalg.options import (
+    NEW_FILE,
+    checked,
+    either,
+    instance_of,
+    optional,
+    several,
+    shown,
+    text,
+    whole,
+)
 from einalg.storage import record
 from einalg.text.wording import counted, milliseconds
 
@@ -95,7 +105,7 @@ class SearchResult:
         count = len(self.candidates)
         if not 0 <= candidate < count:
             raise RuleError(
-                f"there is no candidate {candidate!r}: there are {count}\n  see d.candidates"
+                f"there is no candidate {shown(candidate)}: there are {count}\n  see d.candidates"
             )
         return self.candidates[candidate]
 

@@ -20,6 +20,7 @@ from einalg.language.ir.body import IDENTITY, Reduce, rebuild
 from einalg.language.ir.scope import Scope
 from einalg.language.ir.tensor import Access, Padded, unpadded
 from einalg.language.ir.traversal import accesses, reductions
+from einalg.options import shown
 
 MAX_MEMOIZED_SCOPES = 20_000
 MAX_MEMOIZED_SETS = 8192  # of isl; the states of a search ask the same of them many times
@@ -94,7 +95,7 @@ def reduction_at(scope: Scope, position: Any) -> Reduce:
     """Return the reduction at a position, outer before inner."""
     nodes = list(reductions(scope.body))
     if not isinstance(position, int) or not 0 <= position < len(nodes):
-        raise RuleError(f"there is no reduction number {position}: there are {len(nodes)}")
+        raise RuleError(f"there is no reduction number {shown(position)}: there are {len(nodes)}")
     return nodes[position]
 
 

@@ -23,6 +23,8 @@ from einalg.language.ir.tensor import Constant
 from einalg.options import (
     FUNCTION,
     TEXT,
+    Kind,
+    Misfit,
     checked_fields,
     instance_of,
     one_of,
@@ -86,6 +88,23 @@ class Rule:
         return f"{self.name}\n  {self.before}\n  ⇒ {self.after}\n  requires: {requires}"
 
 
+NAME = text("staging", RuleError)
+
+
+def _read_path(value: Any) -> Path:
+    if isinstance(value, (str, bytes, Mapping)) or not isinstance(value, Iterable):
+        raise Misfit
+    path = tuple(value)
+    for place in path:
+        if not isinstance(place, (str, int)):
+            raise Misfit
+    return path
+
+
+PLACE = Kind("a path in a list", _read_path, "e.g. {name}=['O', 0]", RuleError)
+ARGUMENTS = instance_of(
+    Mapping, "a dict from names of arguments to values", "see s.moves()", RuleError
+)
 RULE = instance_of(
     Rule, "a rule", "make one with einalg.rule, or take one of einalg.rules", RuleError
 )
@@ -105,9 +124,9 @@ class Move:
     args: Mapping[str, Any]
 
     def __init__(self, rule: str, path: Iterable[Any], args: Mapping[str, Any]):
-        object.__setattr__(self, "rule", rule)
-        object.__setattr__(self, "path", tuple(path))
-        object.__setattr__(self, "args", _frozen_items(args))
+        object.__setattr__(self, "rule", NAME.check("rule", rule))
+        object.__setattr__(self, "path", PLACE.check("path", path))
+        object.__setattr__(self, "args", _frozen_items(ARGUMENTS.check("args", args)))
 
     def __str__(self) -> str:
         return f"{self.rule} at {self.place}: {self.arguments}"

@@ -38,7 +38,7 @@ from einalg.errors import MatchError, RuleError
 from einalg.language.analysis.canonical import key
 from einalg.language.ir.program import Program, as_program
 from einalg.language.ops.templates import TEMPLATES, Template
-from einalg.options import Kind
+from einalg.options import Kind, shown
 from einalg.text.wording import counted
 
 log = logging.getLogger("einalg")
@@ -137,7 +137,7 @@ def _rule(entry: Rule | str) -> Rule:
     if not isinstance(entry, str) or entry not in ALL:
         known = ", ".join(sorted(ALL))
         raise RuleError(
-            f"{entry!r} is no rule\n  make one with einalg.rule, or name one of: {known}"
+            f"{shown(entry)} is no rule\n  make one with einalg.rule, or name one of: {known}"
         )
     return ALL[entry]
 
@@ -153,7 +153,7 @@ def templates_by_name(names: Sequence[str] | str | None) -> tuple[Template, ...]
     known = dict.fromkeys(template.name for template in TEMPLATES)
     for name in wanted:
         if not isinstance(name, str) or name not in known:
-            raise MatchError(f"there is no operator {name!r}\n  known: {', '.join(known)}")
+            raise MatchError(f"there is no operator {shown(name)}\n  known: {', '.join(known)}")
     return tuple(template for template in TEMPLATES if template.name in wanted)
 
 

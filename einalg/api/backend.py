@@ -20,7 +20,7 @@ from einalg.language.interpreters.numpy import execute
 from einalg.language.ir.kernel import Kernel
 from einalg.language.ir.program import Program, in_double
 from einalg.language.ir.scope import Scope
-from einalg.options import Kind
+from einalg.options import Kind, shown
 from einalg.runtime.timing import DEFAULT_POLICY, median_seconds
 from einalg.storage.disk_cache import DiskCache
 from einalg.storage.fingerprint import text_digest
@@ -170,7 +170,7 @@ def _are_worth_measuring(times: tuple[float, float]) -> bool:
 def require_target(target: str) -> str:
     """Return the target; `DeviceError` for one that there is not."""
     if target not in TARGETS:
-        raise DeviceError(f"there is no target {target!r}\n  use one of: {', '.join(TARGETS)}")
+        raise DeviceError(f"there is no target {shown(target)}\n  use one of: {', '.join(TARGETS)}")
     return target
 
 

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from codegen.runtime import array_arguments
 from einalg.errors import NotationError, ShapeError
 from einalg.frontends.graph import Graph
 from einalg.frontends.graph_builder import GraphBuilder
@@ -21,7 +22,8 @@ from einalg.language.analysis.compile_time import is_weight
 from einalg.language.ir.dtypes import numpy_dtype
 from einalg.language.ir.program import Program, as_program
 from einalg.language.ir.scope import Scope
-from einalg.options import Kind, accepting, optional
+from einalg.language.ir.tensor import Tensor
+from einalg.options import PATH, Kind, accepting, optional
 from einalg.runtime.direct_call import DirectCall, array_function
 
 Array = np.ndarray[Any, Any]
@@ -119,6 +121,8 @@ def network(model: Any, example_inputs: Any = None) -> Network:
         return _of_program(as_program(model), example_inputs)
     if isinstance(model, Graph):
         return _of_graph(model, example_inputs)
+    if isinstance(model, (str, os.PathLike)):
+        PATH.raising(NotationError).check("model", model)
     if isinstance(model, (str, bytes, os.PathLike)) or type(model).__name__ == "ModelProto":
         return _of_onnx(model, example_inputs)
     torch = sys.modules.get("torch")
@@ -158,22 +162,47 @@ def _named(names: Sequence[str], given: Any) -> dict[str, Array]:
         if name not in given:
             known = ", ".join(names)
             raise ShapeError(f"no example is given for input {name}\n  inputs: {known}")
-        arrays[name] = np.asarray(given[name])
+        arrays[name] = _array(name, given[name])
     return arrays
 
 
+def _array(name: str, value: Any) -> Array:
+    try:
+        return np.asarray(value)
+    except Exception as error:  # of rows of different lengths, or of a class that is not ours
+        raise ShapeError(
+            f"the example of input {name} cannot be read as an array: {error}\n  give an array"
+        ) from None
+
+
+def _in_a_list(given: Any) -> list[Any]:
+    """Return example inputs in order; a single array is one of them."""
+    if given is None:
+        return []
+    if hasattr(given, "__array__"):
+        return [given]
+    return list(given)
+
+
 def _in_order(names: Sequence[str], given: Any) -> dict[str, Any]:
-    arrays = [given] if isinstance(given, np.ndarray) else list(given or ())
+    arrays = _in_a_list(given)
     if len(arrays) != len(names):
         expected = f"{len(names)} example inputs are expected ({', '.join(names)})"
         raise ShapeError(f"{expected}, not {len(arrays)}\n  give one array for each")
     return dict(zip(names, arrays))
 
 
+def _require_fitting(tensors: Iterable[Tensor], examples: Mapping[str, Array]) -> None:
+    """Raise `ShapeError` for an example of another shape or kind of elements than its tensor."""
+    for tensor in tensors:
+        array_arguments.load(tensor, examples[tensor.name])
+
+
 def _of_graph(graph: Graph, given: Any) -> Network:
     if given is None:
         given = random_arrays(graph.inputs)
     examples = _named([tensor.name for tensor in graph.inputs], given)
+    _require_fitting(graph.inputs, examples)
     return Network(graph, list(examples.values()), plain)
 
 
@@ -181,6 +210,7 @@ def _of_program(program: Program, given: Any) -> Network:
     if given is None:
         given = random_arrays([t for t in program.inputs.values() if not is_weight(t)])
     examples = _named(list(program.inputs), given)
+    _require_fitting(program.inputs.values(), examples)
     builder = GraphBuilder()
     for name, tensor in program.inputs.items():
         if is_weight(tensor):
@@ -286,6 +316,6 @@ def _module_arguments(given: Any, forward: Signature | None, tensor_class: type)
     if isinstance(given, tensor_class):
         return (given,), {}
     if not isinstance(given, Mapping) or not given:
-        return tuple(given or ()), {}
+        return tuple(_in_a_list(given)), {}
     named = dict(given)
     return bound(forward, (), named) if forward else ((), named)

@@ -228,7 +228,13 @@ def unique_name(name: str, used_names: Container[str]) -> str:
 
 
 def _fitting(tensor: Tensor, array: Any) -> Array:
-    array = np.asarray(array)
+    try:
+        array = np.asarray(array)
+    except Exception as error:  # of rows of different lengths, or of a class that is not ours
+        raise ShapeError(
+            f"input {tensor.name} cannot be read as an array: {error}\n"
+            f"  give an array of shape {tensor.shape}"
+        ) from None
     if array.shape != tensor.shape:
         raise ShapeError(
             f"input {tensor.name} has shape {tensor.shape}, not {array.shape}\n"
@@ -236,6 +242,11 @@ def _fitting(tensor: Tensor, array: Any) -> Array:
         )
     if array.dtype.kind in "biuf":
         return array
+    if array.dtype.kind != "V":  # which is what NumPy makes of bfloat16
+        raise ShapeError(
+            f"input {tensor.name} holds numbers of dtype {tensor.dtype}, and an array of dtype "
+            f"{array.dtype} is given\n  give an array of numbers"
+        )
     return as_declared(array, tensor.dtype)
 
 

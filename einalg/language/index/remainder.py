@@ -53,7 +53,7 @@ class Mod(sympy.Function):
     def eval(cls, dividend: Any, modulus: Any) -> Any:
         """Return the value of numbers; None leaves the node as it is."""
         for operand in (dividend, modulus):
-            if not isinstance(operand, Expr):
+            if not isinstance(operand, Expr) or operand.is_extended_real is False:
                 raise NotationError(
                     f"a remainder is of numbers, and {operand} is none\n  e.g. Mod(A[i], 3)"
                 )

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from einalg.errors import ShapeError
+from einalg.options import shown
 
 NUMPY = {
     "bool": np.bool_,
@@ -33,7 +34,7 @@ def dtype_name(dtype: Any) -> str:
     >>> dtype_name("float32"), dtype_name(np.int8)
     ('f32', 'i8')
     """
-    text = str(dtype)
+    text = dtype if isinstance(dtype, str) else _text(dtype)
     if text in NUMPY:
         return text
     if text in ("bfloat16", "torch.bfloat16"):
@@ -49,6 +50,13 @@ def dtype_name(dtype: Any) -> str:
     if name not in _FROM_NUMPY:
         raise ShapeError(f"dtype {text!r} is unknown\n  use one of: {', '.join(NUMPY)}")
     return _FROM_NUMPY[name]
+
+
+def _text(dtype: Any) -> str:
+    try:
+        return str(dtype)
+    except Exception:  # of a class that is not ours
+        return shown(dtype)
 
 
 def is_float(dtype: str) -> bool:

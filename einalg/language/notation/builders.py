@@ -22,6 +22,7 @@ from einalg.language.ir.scope import Scope
 from einalg.language.ir.tensor import Access, Indexable, Tensor, describe
 from einalg.language.notation.grammar import CONSTANTS
 from einalg.language.notation.range_inference import build_scope
+from einalg.options import checked, text
 
 # By einalg, which puts them into a form of its own.
 EVALUATED = (*ROUNDING, *ORDERINGS, sympy.Abs, sympy.Piecewise, ExprCondPair)
@@ -47,6 +48,7 @@ def indices(names: str) -> Any:
     return tuple(symbols)
 
 
+@checked(name=text("A", NotationError), role=text("weight", NotationError))
 def tensor(name: str, shape: Any, dtype: Any = "f32", role: str = "input") -> Tensor:
     """A tensor with a static shape (elements an axis); `role="weight"` where its values are known
     before run time.

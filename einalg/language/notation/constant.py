@@ -7,11 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from einalg.errors import ShapeError
+from einalg.errors import NotationError, ShapeError
 from einalg.language.ir.dtypes import numpy_dtype
 from einalg.language.ir.tensor import Constant
+from einalg.options import checked, text
 
 
+@checked(name=text("A", NotationError))
 def constant(name: str, values: Any, dtype: Any = "f32") -> Constant:
     """Make a tensor with known values: nested lists of ints, fractions or SymPy rationals, or an
     array of integers.
