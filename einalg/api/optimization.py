@@ -37,7 +37,7 @@ SOURCE_LANGUAGES = {"cpu": "c", "cuda": "cuda"}  # of the generated kernels, by 
 
 
 class Optimized(OptimizedNetwork):
-    """What `optimize` gives: call it like the model.
+    """The result of `optimize`: call it like the model.
 
     `report` says what was done, `parts` and `opaque` hold it. The framework goes on running the
     model where it is faster (`is_original`, `times`), unless einalg is to `prefer`.

@@ -1,4 +1,4 @@
-"""What hypothesis decides, as plain questions; and ranges, index forms and conditions made of the
+"""Decisions of hypothesis as plain questions; and ranges, index forms and conditions made of the
 answers.
 """
 
@@ -38,7 +38,7 @@ class Draws:
 
 @dataclass(frozen=True)
 class Options:
-    """What may occur in an expression; see `strategies.scopes`."""
+    """The features that may occur in an expression; see `strategies.scopes`."""
 
     max_indices: int = 4
     nested: bool = True

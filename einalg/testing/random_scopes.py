@@ -41,7 +41,7 @@ Pads = tuple[int, int]
 
 @dataclass
 class _Expression:
-    """What can be read so far: tensors, statements and inner scopes; `gaps` are those that have no
+    """The tensors, statements and inner scopes that can be read so far; `gaps` are those that have no
     value at some points.
     """
 
@@ -265,7 +265,7 @@ class _Body:
         return self.padded(base, [pads for _, pads in fitted])[tuple(form for form, _ in fitted)]
 
     def base(self) -> Any:
-        """What to read: None for a new tensor."""
+        """Draw the source to read; None for a new tensor."""
         expression, choices = self.expression, self.choices
         known = [*expression.tensors, *expression.inner]
         kinds = ["new", "new", *(("known",) if known else ()), *(("inner",) * self.depth)]
@@ -344,7 +344,7 @@ class _Body:
         return base.pad(*left, fill=self.fill(base))
 
     def fill(self, base: Any) -> int:
-        """What a padding holds: a number that the element type has."""
+        """Draw the fill of a padding: a number that the element type has."""
         return self.choices.one_of(
             [fill for fill in FILLS if fill == 0 or holds(base.dtype, sympy.Integer(fill))]
         )

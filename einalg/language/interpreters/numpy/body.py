@@ -41,7 +41,7 @@ from einalg.language.ir.scope import Scope
 from einalg.language.ir.tensor import Access
 
 ELEMENT_BYTES = 8
-# What asks for the order of numbers, which a field has not.
+# Functions that need an order of numbers, which a field has not.
 ORDERED = (
     sympy.floor,
     sympy.ceiling,
