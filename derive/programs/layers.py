@@ -63,7 +63,7 @@ class Layer:
 
     @cached_property
     def identity(self) -> str:
-        """What it is but for names: its text, its tensors, and the values of its constants."""
+        """The layer without its names: its text, its tensors, and the values of its constants."""
         return json.dumps(program_record(self.program))
 
     @property

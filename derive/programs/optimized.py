@@ -58,7 +58,7 @@ class OptimizedNetwork:
 
     @property
     def report(self) -> Report:
-        """What was done, layer by layer: `print` it, or look at it in Jupyter."""
+        """The report, layer by layer: `print` it, or look at it in Jupyter."""
         return Report(list(self.parts.values()), self.opaque, self.seconds, self.times)
 
     @property

@@ -61,7 +61,7 @@ class OptimizedProgram:
 
     @cached_property
     def layers(self) -> list[SearchedLayer]:
-        """What was searched, and what was found for it."""
+        """The layers that were searched, with the results."""
         return self.read_layers()
 
     @property

@@ -38,7 +38,7 @@ class LayerCost:
 
 @dataclass(frozen=True)
 class Replacement:
-    """What a layer became: its moves, its verdict, where it comes from, and its statements if they
+    """The result of a layer: its moves, its verdict, where it comes from, and its statements if they
     are others than before.
 
     `origin` is "found before, kept on disk" or, say, "12 states searched".
@@ -94,7 +94,7 @@ class ProgramReport:
 
 
 class Report:
-    """What was done with a network: `str` gives text, Jupyter shows bars and tables.
+    """The report on a network: `str` gives text, Jupyter shows bars and tables.
 
     The share of a layer is that of all its runs, each layer by itself, in the time of its program.
     """

@@ -1,4 +1,4 @@
-"""What an optimization is asked for, and how much of its time is left."""
+"""The task of an optimization: its options, and how much of its time is left."""
 
 from __future__ import annotations
 

@@ -22,8 +22,8 @@ State = tuple[int, int, str]  # how much is done, of how much, and a few words
 def search_progress(
     progress: Callable[[Any], None] | bool | None, budget: Budget
 ) -> AbstractContextManager[Progress | None]:
-    """What a search calls after every state: a function as it is, for True a bar of tqdm, or log
-    lines where tqdm is not installed.
+    """Return the function that a search calls after every state: one that is given as it is, for True
+    a bar of tqdm, or log lines where tqdm is not installed.
     """
     return _shown(
         progress,
@@ -37,8 +37,8 @@ def search_progress(
 def layer_progress(
     progress: Callable[..., None] | bool | None,
 ) -> AbstractContextManager[Callable[..., None] | None]:
-    """What an optimizer calls before each layer, with the layer, its number from 0 and how many
-    there are, as `search_progress`.
+    """Return the function that an optimizer calls before each layer, with the layer, its number from 0
+    and how many there are, as `search_progress`.
     """
     return _shown(
         progress,
