@@ -1,4 +1,4 @@
-"""What generated code and its times depend on here: processor, threads, compiler, libraries."""
+"""Fingerprint of all that generated code and its times depend on here: processor, threads, compiler, libraries."""
 
 from __future__ import annotations
 
