@@ -82,7 +82,9 @@ def _scope(expression: _Expression, options: Options, depth: int, outermost: boo
     choices = expression.choices
     count = choices.integer(1, min(3, options.max_indices))
     first = choices.one_of((0, 0, 1, 2))
-    domain = Domain(draw_iterators(choices, NAMES[first:], count, options.max_points))
+    domain = Domain(
+        draw_iterators(choices, NAMES[first:], count, options.max_points, options.empty)
+    )
     domain = domain.extended((), draw_conditions(choices, domain, options))
     drawing = _Body(expression, options, depth)
     if outermost and drawing.may_pool(domain) and choices.chance(10):
@@ -157,7 +159,11 @@ class _Body:
         points = max(1, self.options.max_points // max(1, domain.box_size))
         room = self.options.max_indices - len(domain.iterators)
         return draw_iterators(
-            self.choices, names, self.choices.integer(1, min(2, room)), min(most, points)
+            self.choices,
+            names,
+            self.choices.integer(1, min(2, room)),
+            min(most, points),
+            self.options.empty,
         )
 
     def may_pool(self, domain: Domain) -> bool:
