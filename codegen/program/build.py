@@ -52,7 +52,7 @@ class FusionVerdict:
 
 @dataclass(frozen=True, eq=False)
 class FusionDecision:
-    """The statements that become one kernel, with the verdict on each pair that was looked at, by key."""
+    """The statements that become one kernel, and by key the verdict on each pair looked at."""
 
     problem: BuildProblem
     fused_program: FusedProgram

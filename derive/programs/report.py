@@ -39,8 +39,9 @@ class LayerCost:
 
 @dataclass(frozen=True)
 class Replacement:
-    """The result of a layer: its moves, its verdict, where it comes from, and its statements if they
-    are others than before.
+    """The result of a layer: its moves, its verdict and where it comes from.
+
+    Its statements are told if they are others than before.
 
     `origin` is "found before, kept on disk" or, say, "12 states searched".
     """

@@ -41,8 +41,9 @@ Pads = tuple[int, int]
 
 @dataclass
 class _Expression:
-    """The tensors, statements and inner scopes that can be read so far; `gaps` are those that have no
-    value at some points.
+    """The tensors, statements and inner scopes that can be read so far.
+
+    `gaps` are those that have no value at some points.
     """
 
     choices: Draws
