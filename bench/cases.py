@@ -400,7 +400,7 @@ def decomposition(a: int, b: int, c: int, rank: int) -> Example:
     )
 
 
-# Padding and epilogues around a product.
+# What stands around a product.
 
 
 def normalized(n: int, c: int, space: int, f: int) -> Example:

@@ -64,7 +64,7 @@ def torch_ways(kernel: Kernel, scope: Scope, schedule: CudaSchedule) -> Mapping[
 
 @dataclass(frozen=True)
 class DeviceParts:
-    """The parts of a program for a device.
+    """What a program for a device is made of.
 
     The kernels of each statement, and what takes the place of PyCUDA, nvcc and torch.
     """

@@ -1,7 +1,4 @@
-"""Fingerprint of all that generated code and its times depend on here.
-
-That is the processor, the threads, the compiler and the libraries.
-"""
+"""What generated code and its times depend on here: processor, threads, compiler, libraries."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The protocol by which derivation uses code generation: the two packages do not know each other
+"""What derivation asks of code generation, as a protocol: the two packages do not know each other
 (design §5).
 """
 

@@ -1,4 +1,4 @@
-"""Costs of candidates: a roofline estimate that ranks before anything is compiled, and measured
+"""What a candidate costs: a roofline estimate that ranks before anything is compiled, and measured
 kernels (design §8).
 """
 

@@ -34,8 +34,8 @@ class NumberedMove:
 
     @cached_property
     def before(self) -> str:
-        """The part that changes, as text: the scope at the move's place, or the statements that are
-        gone after it.
+        """What changes, as text: the scope at the move's place, or the statements that are gone
+        after it.
         """
         if self._is_local:
             return str(self._scope(self.program))
@@ -43,14 +43,14 @@ class NumberedMove:
 
     @cached_property
     def after(self) -> str:
-        """The same part after the move, as text."""
+        """What the move makes of it, as text."""
         if self._is_local:
             return str(self._scope(self.made))
         return _without(self.made, self.program)
 
     @cached_property
     def change(self) -> tuple[Changed, Changed]:
-        """The parts before and after the move: two scopes, or statements that differ."""
+        """What the move replaces and what it puts there: two scopes, or statements that differ."""
         if self._is_local:
             return self._scope(self.program), self._scope(self.made)
         old, new = self.program.statements, self.made.statements

@@ -231,9 +231,8 @@ class DerivationSession:
 
     @checked(operator=text("matmul", MatchError))
     def why_not(self, operator: str) -> str:
-        """Say what separates each statement from an operator.
-
-        Raises `MatchError` for an unknown operator.
+        """What separates each statement from an operator, in words; `MatchError` for an unknown
+        operator.
         """
         return why_not(self.expr, operator)
 
@@ -247,9 +246,8 @@ class DerivationSession:
 
     @property
     def kernels(self) -> tuple[Kernel, ...]:
-        """The kernels that the program would run on now.
-
-        A kernel is a library operator where a statement matches one, generated code elsewhere.
+        """What the program would run on now: a library operator where a statement matches one,
+        generated code elsewhere.
         """
         return with_operator_names(kernels_of(lifted(self.expr)))
 

@@ -1,4 +1,4 @@
-"""The distance of a program from the operators of the libraries, in words."""
+"""What separates a program from the operators of the libraries, in words."""
 
 from __future__ import annotations
 

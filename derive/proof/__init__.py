@@ -1,18 +1,22 @@
 """Proof that two programs are equal, or exactly where they differ (design §9).
 
 Import `prove` and `Proof` from here. `exact` compares access relations and decides wherever an
-expression is a sum of products; `random` evaluates at random inputs elsewhere; `outcome` is what
-both return. Imports `einalg.language`, not the rest of `derive`.
+expression is a sum of products; `identities` proves by the laws of functions; `random` evaluates at
+random inputs elsewhere; `outcome` is what all return. Imports `einalg.language`, not the rest of
+`derive`.
 """
 
 from __future__ import annotations
 
 from dataclasses import replace
+from math import prod
 from typing import Any
 
 from derive.proof.exact.compare import compare_exactly
+from derive.proof.identities.compare import shown_equal
 from derive.proof.outcome.verdict import DIFFERENT, PROVED, TESTED, Proof
 from derive.proof.random.evaluation import compare
+from derive.proof.random.refutation import is_refuted
 from einalg.language.ir.program import Program, as_program, inlined, of_expressions
 from einalg.language.ir.scope import Scope
 from einalg.options import SEED, checked, whole
@@ -20,6 +24,8 @@ from einalg.options import SEED, checked, whole
 __all__ = ["DIFFERENT", "PROVED", "TESTED", "Proof", "prove"]
 
 EXACT = "access relations"
+BY_LAWS = "laws of functions"
+DIVIDING = f"{BY_LAWS}, where no denominator is 0"
 
 
 @of_expressions
@@ -30,7 +36,8 @@ def prove(a: Any, b: Any, *, rounds: int = 3, seed: int = 0) -> Proof:
 
     Exact where both are sums of products of elements, once nested scopes are inlined: their access
     relations are compared with multiplicity, and where they differ the region is exact. Functions,
-    quotients and maxima are equal where their arguments are. Elsewhere both are evaluated at
+    quotients and maxima are equal where their arguments are. Elsewhere the laws of functions are
+    tried (`exp(a + b)` is `exp(a)*exp(b)`), and then both are evaluated at
     `rounds` random inputs that `seed` draws, over a prime field, and the verdict is `"tested"`.
     Outputs are compared in order, their points counted from 0 on every axis; a point at which a
     scope has no value is 0. Raises `NotationError` for anything but a scope or a program,
@@ -60,10 +67,20 @@ def prove(a: Any, b: Any, *, rounds: int = 3, seed: int = 0) -> Proof:
 def _output(one: Scope, two: Scope, rounds: int, seed: int) -> Proof:
     comparison = compare_exactly(one, two)
     if comparison.equal is None:
-        return compare(one, two, rounds, seed)
+        return _by_laws(one, two, seed) or compare(one, two, rounds, seed)
     if comparison.equal:
         return Proof(PROVED, None, EXACT, 0.0)
     return Proof(DIFFERENT, comparison.region, EXACT, 0.0, is_region_exact=True)
+
+
+def _by_laws(one: Scope, two: Scope, seed: int) -> Proof | None:
+    """Prove by laws of functions what no evaluation refutes at once; None where this fails."""
+    if not prod(one.shape) or is_refuted(one, two, seed):
+        return None
+    identity = shown_equal(one, two)
+    if identity is None:
+        return None
+    return Proof(PROVED, None, DIVIDING if identity.divides else BY_LAWS, 0.0)
 
 
 def _weakest(proofs: list[Proof]) -> Proof:
@@ -72,7 +89,8 @@ def _weakest(proofs: list[Proof]) -> Proof:
     """
     tested = [proof for proof in proofs if proof.verdict == TESTED]
     if not tested:
-        return replace(proofs[0], output=None)
+        by_laws = [proof for proof in proofs if proof.method != EXACT]
+        return replace([*by_laws, *proofs][0], output=None)
     total = 0.0
     for proof in tested:
         if proof.error_probability is None:

@@ -1,4 +1,4 @@
-"""The backend of derivations on this machine: a `derive.cost.backend.Backend` by `codegen`."""
+"""What derivation asks of code generation, on this machine: a `derive.cost.backend.Backend`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Decisions of hypothesis as plain questions; and ranges, index forms and conditions made of the
+"""What hypothesis decides, as plain questions; and ranges, index forms and conditions made of the
 answers.
 """
 
@@ -38,7 +38,7 @@ class Draws:
 
 @dataclass(frozen=True)
 class Options:
-    """The features that may occur in an expression; see `strategies.scopes`."""
+    """What may occur in an expression; see `strategies.scopes`."""
 
     max_indices: int = 4
     nested: bool = True
@@ -51,7 +51,6 @@ class Options:
     truths: bool = False
     rounding: bool = False
     inexact: bool = False
-    empty: bool = False
     max_points: int = 240
     max_reads: int = 4
     dtypes: tuple[str, ...] = ("f32",)
@@ -112,16 +111,13 @@ def draw_range(choices: Draws, max_extent: int, min_extent: int = 1) -> tuple[in
 
 
 def draw_iterators(
-    choices: Draws, names: Sequence[str], count: int, max_points: int, empty: bool = False
+    choices: Draws, names: Sequence[str], count: int, max_points: int
 ) -> tuple[LoopIndex, ...]:
-    """Iterators of `count` of `names`, whose box has at most `max_points` points, and with `empty`
-    at times none.
-    """
+    """Iterators of `count` of `names`, whose box has at most `max_points` points."""
     found: list[LoopIndex] = []
     for name in names[:count]:
-        least = 0 if empty and choices.chance(5) else 1
-        low, high = draw_range(choices, min(max_points, 7), least)
-        max_points //= max(1, high - low)
+        low, high = draw_range(choices, min(max_points, 7))
+        max_points //= high - low
         found.append(LoopIndex(Index(name), low, high))
     return tuple(found)
 

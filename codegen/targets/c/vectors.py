@@ -48,7 +48,7 @@ SHUFFLE_MACRO = """\
 
 
 class Scalars(Protocol):
-    """The part of the printer of scalar statements that vectors need."""
+    """What vectors need of the printer of scalar statements."""
 
     def names(self, kind: str, name: str) -> str: ...
     def line(self, text: str) -> None: ...

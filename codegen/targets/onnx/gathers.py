@@ -1,4 +1,4 @@
-"""Reads of arrays by expressions and operators.
+"""What an expression or an operator reads of an array.
 
 It is read by slices, reshapes, transpositions, and look-ups of positions along axes.
 """

@@ -56,7 +56,7 @@ class ParameterRule:
 
 
 class Pattern:
-    """The common form of the instances of a template."""
+    """What instances of a template have in common."""
 
     def __init__(self, template: Template):
         self.template = template

@@ -72,9 +72,7 @@ def _free_names(program: Program) -> Iterator[str]:
 
 
 def _with_reads(scope: Scope, target: Scope, tensor: Any) -> Scope:
-    """Return the scope in which every read of `target` reads a tensor; `target` as it is."""
-    if scope == target:
-        return scope
+    """Return the scope in which every read of `target` reads a tensor."""
     replacements = {target: tensor}
     for node in all_scopes(scope):
         if node != target:

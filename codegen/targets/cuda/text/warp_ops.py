@@ -1,4 +1,4 @@
-"""Operations that the threads of a warp do together, as loops for a printer without threads."""
+"""What the threads of a warp do together, as loops for a printer that knows no threads."""
 
 from __future__ import annotations
 

@@ -181,7 +181,7 @@ def _along(x: Any, lines: Mapping[int, Line], interpolation: Interpolation) -> S
         inside = inside and interpolation.sharp and line.is_inside
     amounts = with_entries(((0, 0),) * view.rank, around)
     if inside or not any(map(any, amounts)):
-        # Elements outside have no weight.
+        # What lies outside has no weight.
         source = view.padded(amounts)
     else:
         source = operand(pad(x, amounts, "edge"), "x", dtype="any")

@@ -1,0 +1,109 @@
+"""Whether two scopes are equal by the laws of functions (design §9)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import product
+from math import prod
+
+from derive.proof.exact.polynomial import OutsideFragment
+from derive.proof.identities.cases import is_zero
+from derive.proof.identities.cuts import shared_values
+from derive.proof.identities.forms.laurent import NoValue, TooLarge, effort
+from derive.proof.identities.forms.signs import Knowledge, knowing
+from derive.proof.identities.reading import Reader
+from einalg.errors import NotationError
+from einalg.language.index.affine import Affine, Index
+from einalg.language.index.convert import affine
+from einalg.language.ir.scope import Scope, all_scopes
+
+MAX_PRODUCTS = 60_000  # of monomials, for one attempt
+MAX_STEP_PRODUCTS = 5_000  # the same for values inside
+MAX_WHOLE = 16  # scopes of both sides that are compared as a whole
+MAX_WRITTEN_OUT = 64  # points of a reduction
+LIMITS = 0, MAX_WRITTEN_OUT
+MAX_POINTS = 100  # of an output that is compared point by point
+FAILURES = (TooLarge, NoValue, OutsideFragment, NotationError, RecursionError, ZeroDivisionError)
+Ranges = Mapping[Index, tuple[int, int]]
+
+
+@dataclass(frozen=True)
+class Identity:
+    """What is shown: that both sides are equal, and whether by a division by what may be 0."""
+
+    divides: bool
+
+
+def shown_equal(one: Scope, two: Scope) -> Identity | None:
+    """Return that two scopes of one shape are equal by laws of functions; None where this is not
+    shown.
+    """
+    scopes = [*all_scopes(one), *all_scopes(two)]
+    whole = _Comparison(one, two, {})
+    if len(scopes) <= MAX_WHOLE:
+        identity = whole.attempt(0, MAX_PRODUCTS) or whole.written_out(MAX_PRODUCTS)
+        if identity is not None:
+            return identity
+    cuts = shared_values(one, two, _is_equal_step)
+    if not cuts:
+        return None
+    in_steps = _Comparison(one, two, cuts)
+    return in_steps.attempt(0, MAX_PRODUCTS) or in_steps.written_out(MAX_PRODUCTS)
+
+
+def _is_equal_step(one: Scope, two: Scope, cuts: Mapping[Scope, str]) -> bool:
+    comparison = _Comparison(one, two, cuts)
+    return any(comparison.attempt(limit, MAX_STEP_PRODUCTS) is not None for limit in LIMITS)
+
+
+@dataclass(frozen=True)
+class _Comparison:
+    """Two scopes of one shape; those in `cuts` are read as tensors of these names."""
+
+    one: Scope
+    two: Scope
+    cuts: Mapping[Scope, str]
+
+    def attempt(self, limit: int, products: int) -> Identity | None:
+        """Compare at all output points together, reductions of at most `limit` points written
+        out.
+        """
+        ranges = {Index(f"x{axis}"): (0, size) for axis, size in enumerate(self.one.shape)}
+        point = [affine(index) for index in ranges]
+        try:
+            with effort(products):
+                return self._at(point, ranges, limit)
+        except FAILURES:
+            return None
+
+    def written_out(self, products: int) -> Identity | None:
+        """Compare with reductions written out: at all output points together, else at each."""
+        identity = self.attempt(MAX_WRITTEN_OUT, products)
+        shape = self.one.shape
+        if identity is not None or not shape or prod(shape) > MAX_POINTS:
+            return identity
+        try:
+            with effort(products):
+                for point in product(*map(range, shape)):
+                    identity = self._at(list(map(affine, point)), {}, MAX_WRITTEN_OUT)
+                    if identity is None:
+                        return None
+        except FAILURES:
+            return None
+        return identity
+
+    def _at(self, point: Sequence[Affine], ranges: Ranges, limit: int) -> Identity | None:
+        """Compare at a point, counted from 0 on every axis, of indices or of numbers."""
+        with knowing(Knowledge(ranges)):
+            readers, sides = [], []
+            for scope in (self.one, self.two):
+                reader = Reader(limit, self.cuts)
+                place = [form + it.low for form, it in zip(point, scope.iterators)]
+                sides.append(reader.scope(scope, place))
+                readers.append(reader)
+            if readers[0].requirements != readers[1].requirements:
+                return None
+            if not is_zero(sides[0] - sides[1]):
+                return None
+        return Identity(any(reader.divides for reader in readers))

@@ -1,0 +1,210 @@
+"""Sums and products over a range of an index, as differences and quotients of prefixes.
+
+`Prefix("Sum", m, j, n)` is the sum of a monomial m over j from 0 on, n not reached. The sum over
+`low <= j < high` is the prefix of high minus that of low, so that a range may be split anywhere.
+"""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from math import comb
+from typing import Any
+
+from derive.proof.identities.forms.atoms import (
+    CONDITIONS,
+    Base,
+    Exp,
+    IndexCondition,
+    IndexValue,
+    Prefix,
+    indices_of,
+    of_index,
+    whole_power,
+)
+from derive.proof.identities.forms.entries import first_offset, substituted_poly
+from derive.proof.identities.forms.functions import exponential
+from derive.proof.identities.forms.laurent import (
+    ONE,
+    ZERO,
+    Atom,
+    Mono,
+    Poly,
+    TooLarge,
+    number,
+    of_atom,
+    of_mono,
+    product,
+    spend,
+    summed,
+)
+from derive.proof.identities.forms.signs import Knowledge, interval, knowing, knowledge
+from einalg.language.index.affine import Affine, Index
+from einalg.language.index.convert import affine
+
+MAX_EXPONENT = 8  # of an index that is summed
+Bounds = tuple[Affine, Affine]
+
+
+def with_range(index: Index, low: int, high: int) -> Knowledge:
+    """Return what is known, with the range of one more index."""
+    known = knowledge()
+    return Knowledge({**known.ranges, index: (low, high)}, known.facts)
+
+
+def reach(bounds: Bounds) -> tuple[int, int]:
+    """Return the range in which an index with such bounds lies."""
+    low, _ = interval(bounds[0])
+    _, high = interval(bounds[1])
+    if low is None or high is None:
+        raise TooLarge
+    return int(low), int(high)
+
+
+def total(polynomial: Poly, index: Index, bounds: Bounds) -> Poly:
+    """Return the sum over a range of an index."""
+    parts = []
+    with knowing(with_range(index, *reach(bounds))):
+        for mono, value in polynomial.terms.items():
+            parts.append(_total_of_term(mono, index, bounds).scaled(value))
+    return summed(parts)
+
+
+def _total_of_term(mono: Mono, index: Index, bounds: Bounds) -> Poly:
+    """Return the sum of a monomial: factors without the index are outside of it."""
+    mono, bounds = _bounded(mono, index, bounds)
+    low, high = bounds
+    outside, inside = [], []
+    for atom, exponent in mono:
+        side = inside if index in indices_of(atom) else outside
+        side.append((atom, exponent))
+    factor = of_mono(tuple(outside))
+    if not inside:
+        return factor * of_index(high - low)
+    if all(isinstance(atom, IndexValue) for atom, _ in inside):
+        sums = _of_index_values(inside, index, bounds)
+        if sums is not None:
+            return factor * sums
+    body = of_mono(tuple(inside))
+    return factor * _between("Sum", body, index, bounds)
+
+
+def _bounded(mono: Mono, index: Index, bounds: Bounds) -> tuple[Mono, Bounds]:
+    """Return a monomial without the conditions that are bounds of the index."""
+    left = []
+    low, high = bounds
+    for atom, exponent in mono:
+        narrowed = None
+        if isinstance(atom, IndexCondition):
+            narrowed = _narrowed(atom.fields[0], index, (low, high))
+        if narrowed is None:
+            left.append((atom, exponent))
+        else:
+            low, high = narrowed
+    return tuple(left), (low, high)
+
+
+def _narrowed(form: Affine, index: Index, bounds: Bounds) -> Bounds | None:
+    """Return narrower bounds of an index where a form is at least 0; None where they are not
+    always ordered.
+    """
+    coefficient = form.coefficient(index)
+    rest = form - affine(index).scaled(coefficient)
+    if abs(coefficient) != 1 or index in rest.indices:
+        return None
+    low, high = bounds
+    if coefficient == 1:
+        candidate = -rest, high
+        ordered = _is_at_most(low, -rest) and _is_at_most(-rest, high)
+    else:
+        candidate = low, rest + 1
+        ordered = _is_at_most(low, rest + 1) and _is_at_most(rest + 1, high)
+    return candidate if ordered else None
+
+
+def _is_at_most(one: Affine, two: Affine) -> bool:
+    low, _ = interval(two - one)
+    return low is not None and low >= 0
+
+
+def _of_index_values(factors: Any, index: Index, bounds: Bounds) -> Poly | None:
+    """Return the sum of a power of an index; None for other functions of it."""
+    if len(factors) != 1 or not isinstance(factors[0][0].fields[0], Index):
+        return None
+    ((_, exponent),) = factors
+    if not isinstance(exponent, int) or not 0 < exponent <= MAX_EXPONENT:
+        return None
+    low, high = bounds
+    return _power_sum(exponent, of_index(high)) - _power_sum(exponent, of_index(low))
+
+
+def _power_sum(exponent: int, upper: Poly) -> Poly:
+    """Return `0**p + 1**p + ... + (n-1)**p` as a polynomial in n (Faulhaber)."""
+    parts = []
+    for k, value in enumerate(_bernoulli(exponent)):
+        scale = Fraction(comb(exponent + 1, k), exponent + 1) * value
+        if scale and (upper or exponent + 1 - k == 0):
+            parts.append(whole_power(upper, exponent + 1 - k).scaled(scale))
+    return summed(parts)
+
+
+def _bernoulli(count: int) -> list[Fraction]:
+    numbers = [Fraction(1)]
+    for n in range(1, count + 1):
+        rest = sum((comb(n + 1, k) * numbers[k] for k in range(n)), Fraction(0))
+        numbers.append(-rest / (n + 1))
+    return numbers
+
+
+def _between(op: str, body: Poly, index: Index, bounds: Bounds) -> Poly:
+    """Return the reduction over a range by the prefixes of its ends."""
+    spend(4)
+    offset = first_offset(body, index)
+    place = Index(f"p{_depth(body)}")
+    moved = substituted_poly(body, {index: affine(place) - offset})
+    low, high = [bound + offset for bound in bounds]
+    if op == "Sum":
+        return _prefix(op, moved, place, high) - _prefix(op, moved, place, low)
+    return _prefix(op, moved, place, high) * whole_power(_prefix(op, moved, place, low), -1)
+
+
+def _prefix(op: str, body: Poly, index: Index, upper: Affine) -> Poly:
+    if not upper.terms and upper.const == 0:
+        return ZERO if op == "Sum" else ONE
+    return of_atom(Prefix(op, body, index, upper))
+
+
+def _depth(value: Any) -> int:
+    """Return how many reductions are in each other."""
+    if isinstance(value, Poly):
+        return max(map(_depth, value.atoms()), default=0)
+    if isinstance(value, tuple):
+        return max(map(_depth, value), default=0)
+    if not isinstance(value, Atom):
+        return 0
+    if "depth" not in value.facts:
+        value.facts["depth"] = _depth(value.fields) + isinstance(value, Prefix)
+    return value.facts["depth"]
+
+
+def total_product(polynomial: Poly, index: Index, bounds: Bounds) -> Poly:
+    """Return the product over a range of an index."""
+    low, high = bounds
+    if len(polynomial.terms) != 1:
+        return _between("Prod", polynomial, index, bounds)
+    count = high - low
+    if count.terms:
+        raise TooLarge
+    ((mono, value),) = polynomial.terms.items()
+    factors = [number(Fraction(value) ** count.const)]
+    for atom, exponent in mono:
+        if index not in indices_of(atom):
+            factors.append(of_atom(atom, exponent * count.const))
+        elif isinstance(atom, Exp):
+            factors.append(exponential(total(atom.fields[0], index, bounds).scaled(exponent)))
+        elif isinstance(atom, CONDITIONS) or not isinstance(exponent, int):
+            factors.append(_between("Prod", of_atom(atom, exponent), index, bounds))
+        else:
+            inner = atom.fields[0] if isinstance(atom, Base) else of_atom(atom)
+            whole = _between("Prod", inner, index, bounds)
+            factors.append(whole_power(whole, exponent))
+    return product(factors)

@@ -1,0 +1,103 @@
+"""Slopes of functions of one atom: where a function never falls, or never rises."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from fractions import Fraction
+
+from derive.proof.identities.forms.atoms import Base, Function, leaves, raised, whole_power
+from derive.proof.identities.forms.functions import exponential, power
+from derive.proof.identities.forms.laurent import (
+    ONE,
+    Atom,
+    Number,
+    Poly,
+    TooLarge,
+    of_atom,
+    of_mono,
+    product,
+    summed,
+)
+from derive.proof.identities.forms.signs import POSITIVE, sign, sign_of_power
+
+
+def monotone(function: Poly, leaf: Atom) -> int | None:
+    """Return 1 where a function of a leaf never falls (and is not constant), -1 where it never
+    rises, None where neither is known.
+    """
+    try:
+        slope = derivative(function, leaf)
+    except TooLarge:
+        return None
+    for _ in range(3):
+        its_sign = sign(slope)
+        if its_sign:
+            return 1 if its_sign > 0 else -1
+        cleared = cleared_denominators(slope)
+        if cleared == slope:
+            return None
+        slope = cleared
+    return None
+
+
+def cleared_denominators(polynomial: Poly) -> Poly:
+    """Return a polynomial times the even powers of denominators, or positive ones, that leave no
+    negative power of a sum.
+    """
+    for atom in polynomial.atoms():
+        if not isinstance(atom, Base):
+            continue
+        least = min(dict(mono).get(atom, 0) for mono in polynomial.terms)
+        if least < 0:
+            times = -least if sign_of_power(atom, 1) == POSITIVE else 2 * -(least // 2)
+            polynomial = raised(polynomial, atom, times)
+    return polynomial
+
+
+def derivative(function: Poly, leaf: Atom) -> Poly:
+    """Return the derivative of a function by an atom; raise `TooLarge` where it has none here."""
+    parts = []
+    for mono, value in function.terms.items():
+        for position, (atom, exponent) in enumerate(mono):
+            if leaf not in leaves(of_atom(atom)):
+                continue
+            if not _is_connected(atom, exponent, leaf):
+                raise TooLarge
+            rest = of_mono((*mono[:position], *mono[position + 1 :]), value)
+            outer = of_atom(atom, exponent - 1).scaled(exponent)
+            parts.append(product([rest, outer, _derivative_of_atom(atom, leaf)]))
+    return summed(parts)
+
+
+def _is_connected(atom: Atom, exponent: Number, leaf: Atom) -> bool:
+    """Return whether a power of an atom is defined at an interval of values of a leaf, so that its
+    slope says whether it rises.
+    """
+    if isinstance(atom, Function):
+        (argument, *_) = atom.fields[1]
+        return atom.fields[0] != "log" or argument == of_atom(leaf) or sign(argument) == POSITIVE
+    if exponent > 0 and isinstance(exponent, int):
+        return True
+    if atom is leaf and not isinstance(exponent, int):
+        return True
+    return sign_of_power(atom, 1) == POSITIVE
+
+
+def _derivative_of_atom(atom: Atom, leaf: Atom) -> Poly:
+    if atom is leaf:
+        return ONE
+    if isinstance(atom, Base):
+        return derivative(atom.fields[0], leaf)
+    if isinstance(atom, Function) and atom.fields[0] in DERIVATIVES:
+        argument = atom.fields[1][0]
+        return DERIVATIVES[atom.fields[0]](argument) * derivative(argument, leaf)
+    raise TooLarge
+
+
+DERIVATIVES: dict[str, Callable[[Poly], Poly]] = {
+    "log": lambda argument: whole_power(argument, -1),
+    "erf": lambda argument: exponential(-(argument * argument)),
+    "erfc": lambda argument: -exponential(-(argument * argument)),
+    "atan": lambda argument: whole_power(ONE + argument * argument, -1),
+    "asinh": lambda argument: power(ONE + argument * argument, Fraction(-1, 2)),
+}

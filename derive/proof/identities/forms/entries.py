@@ -1,0 +1,270 @@
+"""Entries of maxima: values over ranges, under guards, in normal form.
+
+An entry is `(iterators, guards, polynomial)`: the values of a polynomial at all points of the
+iterators at which the guards, conditions with truth values, hold.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import product
+from typing import Any
+
+from derive.proof.identities.forms.atoms import (
+    Extreme,
+    IndexCondition,
+    IndexValue,
+    elements_of,
+    indices_of,
+    of_index,
+    simple_power,
+    with_fields,
+)
+from derive.proof.identities.forms.laurent import Atom, Poly, mapped, of_atom
+from derive.proof.identities.forms.signs import interval
+from einalg.language.index.affine import Affine, Index
+from einalg.language.index.convert import affine
+
+MAX_GUARDS = 6  # conditions under which a maximum may have no value
+Iterator_ = tuple[Index, int, int]
+Entry = tuple[tuple[Iterator_, ...], tuple[tuple[Atom, bool], ...], Poly]
+
+
+def bounded(iterators: Any, guards: dict[Atom, bool], value: Poly) -> list[Entry]:
+    """Return an entry whose guards are bounds of its iterators, where they can be."""
+    bounds = {index: (low, high) for index, low, high in iterators}
+    left = {}
+    for condition, truth in guards.items():
+        if not (isinstance(condition, IndexCondition) and _narrow(bounds, condition, truth)):
+            left[condition] = truth
+    ranges = []
+    for index, (low, high) in bounds.items():
+        if low >= high:
+            return []
+        ranges.append((index, low, high))
+    ordered = sorted(left.items(), key=lambda guard: guard[0].order)
+    return [(tuple(ranges), tuple(ordered), value)]
+
+
+def _narrow(bounds: dict[Index, tuple[int, int]], condition: Atom, truth: bool) -> bool:
+    """Narrow the bounds of an iterator by a condition on it alone."""
+    form: Affine = condition.fields[0] if truth else -condition.fields[0] - 1
+    if len(form.terms) != 1:
+        return False
+    ((index, coefficient),) = form.terms
+    if not isinstance(index, Index) or index not in bounds:
+        return False
+    low, high = bounds[index]
+    if coefficient > 0:
+        low = max(low, -(form.const // coefficient))
+    else:
+        high = min(high, form.const // -coefficient + 1)
+    bounds[index] = low, high
+    return True
+
+
+def renamed(iterators: Any, guards: Any, value: Poly, first: int) -> Entry:
+    """Return an entry whose iterators have names from a number on."""
+    mapping = {}
+    renamed = []
+    for offset, (index, low, high) in enumerate(iterators):
+        fresh = Index(f"t{first + offset}")
+        mapping[index] = affine(fresh)
+        renamed.append((fresh, low, high))
+    moved = substituted((guards, value), mapping)
+    return tuple(renamed), moved[0], moved[1]
+
+
+def substituted(value: Any, mapping: dict[Index, Affine]) -> Any:
+    """Return a field with index forms in the places of indices, which must not be bound in it."""
+    if not mapping or indices_of(value).isdisjoint(mapping):
+        return value
+
+    def on_poly(part: Poly) -> Poly:
+        return substituted_poly(part, mapping)
+
+    def on_form(form: Any) -> Any:
+        if isinstance(form, Index) and form not in mapping:
+            return form
+        return form.as_affine().substitute(mapping)
+
+    return with_fields(value, on_poly, on_form)
+
+
+def substituted_poly(value: Poly, mapping: dict[Index, Affine]) -> Poly:
+    """Return a polynomial with index forms in the places of indices."""
+
+    def change(atom: Atom) -> Poly | None:
+        if indices_of(atom).isdisjoint(mapping):
+            return None
+        if isinstance(atom, IndexValue):
+            return of_index(atom.fields[0].as_affine().substitute(mapping))
+        return of_atom(type(atom)(*substituted(atom.fields, mapping)))
+
+    return mapped(value, change, simple_power)
+
+
+def canonical(entry: Entry) -> Entry:
+    """Return an entry with iterators in order of use, counted so that the first element that has
+    one reads from 0 on.
+    """
+    iterators, guards, value = entry
+    used = indices_of(value) | indices_of(guards)
+    order = order_of_use(value)
+    iterators = [it for it in iterators if it[0] in used]
+    iterators.sort(key=lambda it: order.get(it[0], len(order)))
+    mapping, renamed = {}, []
+    height = _height((guards, value))
+    for position, (index, low, high) in enumerate(iterators):
+        fresh = bound_index(height, position)
+        offset = first_offset(value, index)
+        mapping[index] = affine(fresh) - offset
+        renamed.append((fresh, low + offset, high + offset))
+    moved_guards, moved = substituted((guards, value), mapping)
+    return tuple(renamed), moved_guards, moved
+
+
+def bound_index(height: int, position: int) -> Index:
+    """Return the name of an iterator of a maximum in which others are nested so deep: no inner one
+    has the same.
+    """
+    return Index(f"m{height}_{position}")
+
+
+def _height(value: Any) -> int:
+    """Return how deep maxima are nested."""
+    if isinstance(value, Poly):
+        return max(map(_height, value.atoms()), default=0)
+    if isinstance(value, tuple):
+        return max(map(_height, value), default=0)
+    if not isinstance(value, Atom):
+        return 0
+    if "height" not in value.facts:
+        value.facts["height"] = _height(value.fields) + isinstance(value, Extreme)
+    return value.facts["height"]
+
+
+def order_of_use(value: Poly) -> dict[Index, int]:
+    """Return the indices in the order in which elements, sorted by name, use them."""
+    order: dict[Index, int] = {}
+    for atom in sorted_elements(value):
+        for form in atom.fields[1]:
+            for index in sorted(form.indices, key=lambda index: (len(index.name), index.name)):
+                order.setdefault(index, len(order))
+    return order
+
+
+def sorted_elements(value: Poly) -> list[Atom]:
+    """Return the elements of tensors in a polynomial, sorted by name and constant subscripts."""
+    return sorted(elements_of(value), key=_element_order)
+
+
+def _element_order(atom: Atom) -> Any:
+    name, forms = atom.fields
+    return name, [len(form.terms) for form in forms], [form.const for form in forms]
+
+
+def first_offset(value: Poly, index: Index) -> int:
+    """Return the constant beside an index in the first subscript that counts with it."""
+    for atom in sorted_elements(value):
+        for form in atom.fields[1]:
+            if form.coefficient(index) == 1:
+                return form.const
+    return 0
+
+
+def joined(entries: Sequence[Entry]) -> list[Entry]:
+    """Return entries of one polynomial with one iterator in common as one, where their ranges
+    touch.
+    """
+    groups: dict[Any, list[Any]] = {}
+    order: list[Any] = []
+    for iterators, guards, value in entries:
+        key = len(iterators), guards, value
+        if key not in groups:
+            order.append(key)
+        groups.setdefault(key, []).append(tuple((low, high) for _, low, high in iterators))
+    joined = []
+    for key in order:
+        _, guards, value = key
+        for box in _joined_boxes(groups[key]):
+            its = []
+            for position, (low, high) in enumerate(box):
+                its.append((bound_index(_height((guards, value)), position), low, high))
+            joined.append((tuple(its), guards, value))
+    return joined
+
+
+def _joined_boxes(boxes: Sequence[Any]) -> list[Any]:
+    """Return boxes with those as one that differ on one axis and touch there."""
+    boxes = sorted(set(boxes))
+    changed = True
+    while changed:
+        changed = False
+        for a in range(len(boxes)):
+            for b in range(a + 1, len(boxes)):
+                union = _union_of_boxes(boxes[a], boxes[b])
+                if union is not None:
+                    boxes = sorted({*boxes[:a], *boxes[a + 1 : b], *boxes[b + 1 :], union})
+                    changed = True
+                    break
+            if changed:
+                break
+    return boxes
+
+
+def _union_of_boxes(one: Any, two: Any) -> Any:
+    axes = [axis for axis, (a, b) in enumerate(zip(one, two)) if a != b]
+    if len(axes) != 1:
+        return None
+    (axis,) = axes
+    (low, high), (low2, high2) = one[axis], two[axis]
+    if max(low, low2) > min(high, high2):
+        return None
+    return (*one[:axis], (min(low, low2), max(high, high2)), *one[axis + 1 :])
+
+
+def may_be_empty(atom: Atom) -> bool:
+    """Return whether the guards of a maximum may all fail, so that it has no value."""
+    entries = atom.fields[0]
+    conditions = sorted({c for _, guards, _ in entries for c, _ in guards}, key=_atom_order)
+    conditions = [c for c in conditions if not _is_bound(c, entries)]
+    if len(conditions) > MAX_GUARDS:
+        return True
+    for truths in product((True, False), repeat=len(conditions)):
+        world = dict(zip(conditions, truths))
+        if not any(_is_surely_there(entry, world) for entry in entries):
+            return True
+    return False
+
+
+def _atom_order(atom: Atom) -> Any:
+    return atom.order
+
+
+def _is_bound(condition: Atom, entries: Sequence[Entry]) -> bool:
+    indices = indices_of(condition)
+    return any(index in indices for its, _, _ in entries for index, _, _ in its)
+
+
+def _is_surely_there(entry: Entry, world: dict[Atom, bool]) -> bool:
+    """Return whether an entry has a point at which its guards hold, at the ends of its ranges."""
+    iterators, guards, _ = entry
+    ends = [((index, low), (index, high - 1)) for index, low, high in iterators]
+    for corner in product(*ends):
+        mapping = {index: affine(value) for index, value in corner}
+        if all(_holds_at(guard, mapping, world) for guard in guards):
+            return True
+    return False
+
+
+def _holds_at(guard: Any, mapping: dict[Index, Affine], world: dict[Atom, bool]) -> bool:
+    condition, truth = guard
+    if condition in world:
+        return world[condition] is truth
+    if not isinstance(condition, IndexCondition):
+        return False
+    low, high = interval(condition.fields[0].substitute(mapping))
+    if low is None or high is None:
+        return False
+    return low >= 0 if truth else high < 0

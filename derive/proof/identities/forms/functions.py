@@ -1,0 +1,335 @@
+"""Normal forms of functions of polynomials: `exp`, `log`, powers, absolute values.
+
+Each takes and returns polynomials; the laws that they apply are rows of `identities.laws`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+from derive.proof.identities.forms.atoms import (
+    CONDITIONS,
+    Abs,
+    Base,
+    Exp,
+    Function,
+    Infinity,
+    PositiveNumber,
+    Surd,
+    content,
+    single_power,
+    whole_power,
+    with_reduced_fractions,
+)
+from derive.proof.identities.forms.laurent import (
+    ONE,
+    ZERO,
+    Atom,
+    NoValue,
+    Number,
+    Poly,
+    TooLarge,
+    number,
+    of_atom,
+    of_mono,
+    product,
+    reduced,
+    summed,
+)
+from derive.proof.identities.forms.signs import (
+    NEGATIVE,
+    NONNEGATIVE,
+    POSITIVE,
+    ZERO_SIGN,
+    sign,
+    sign_of_power,
+)
+
+MAX_CHOICES = 6  # conditions on which the argument of one function depends
+MAX_FACTORED = 10**6  # a number that is taken apart into primes
+INFINITY = Infinity()
+Polys = Sequence[Poly]
+ODD = ("erf", "atan", "asinh", "sin", "tan", "asin", "atanh")
+EVEN = ("cos",)
+
+
+def by_conditions(arguments: Polys, apply: Callable[[Polys], Poly], depth: int = 0) -> Poly:
+    """Return a function of arguments that depend on conditions: a sum over the truth values."""
+    condition = _first_condition(arguments)
+    if condition is None:
+        return apply([with_reduced_fractions(argument) for argument in arguments])
+    if depth >= MAX_CHOICES:
+        raise TooLarge
+    chosen = []
+    for value in (ONE, ZERO):
+        cases = [replaced_condition(argument, condition, value) for argument in arguments]
+        chosen.append(by_conditions(cases, apply, depth + 1))
+    holds = of_atom(condition)
+    return holds * chosen[0] + (ONE - holds) * chosen[1]
+
+
+def _first_condition(arguments: Polys) -> Atom | None:
+    for argument in arguments:
+        for atom in argument.atoms():
+            if isinstance(atom, CONDITIONS):
+                return atom
+    return None
+
+
+def replaced_condition(polynomial: Poly, condition: Atom, value: Poly) -> Poly:
+    """Return a polynomial where a condition has a truth value; conditions inside functions stay."""
+    parts = []
+    for mono, coefficient in polynomial.terms.items():
+        rest = tuple([factor for factor in mono if factor[0] is not condition])
+        if len(rest) == len(mono):
+            parts.append(of_mono(mono, coefficient))
+        elif value:
+            parts.append(of_mono(rest, coefficient))
+    return summed(parts)
+
+
+def infinite_sign(polynomial: Poly) -> int:
+    """Return 1 or -1 where a polynomial is infinite, 0 where it is finite."""
+    if INFINITY not in polynomial.atoms():
+        return 0
+    total = ZERO_SIGN
+    for mono, value in polynomial.terms.items():
+        powers = dict(mono)
+        if INFINITY not in powers:
+            continue
+        power = powers.pop(INFINITY)
+        its_sign = sign(of_mono(tuple(powers.items()), value))
+        if power != 1 or its_sign not in (POSITIVE, NEGATIVE) or total * its_sign < 0:
+            raise NoValue
+        total = its_sign
+    return 1 if total > 0 else -1
+
+
+def exponential(argument: Poly) -> Poly:
+    """Return `exp` of a polynomial: a product over its terms."""
+    return by_conditions((argument,), lambda parts: _exponential(parts[0]))
+
+
+def _exponential(argument: Poly) -> Poly:
+    infinite = infinite_sign(argument)
+    if infinite > 0:
+        raise NoValue
+    if infinite < 0:
+        return ZERO
+    factors = []
+    for mono, value in argument.terms.items():
+        inner = _argument_of_log(mono)
+        if inner is not None:
+            factors.append(power(inner, value))
+        else:
+            factors.append(of_atom(Exp(of_mono(mono)), value))
+    return product(factors)
+
+
+def _argument_of_log(mono: Any) -> Poly | None:
+    if len(mono) != 1:
+        return None
+    ((atom, exponent),) = mono
+    if exponent == 1 and isinstance(atom, Function) and atom.fields[0] == "log":
+        return atom.fields[1][0]
+    return None
+
+
+def logarithm(argument: Poly) -> Poly:
+    """Return `log` of a polynomial: a sum over the factors that are known to be positive."""
+    return by_conditions((argument,), lambda parts: _logarithm(parts[0]))
+
+
+@dataclass(frozen=True)
+class _Factors:
+    """The factors of what stands under a root or a logarithm, which is not negative: a positive
+    number, powers of atoms that are not negative, even powers of others, and the rest.
+    """
+
+    number: Number
+    positive: list[tuple[Atom, Number]]
+    even: list[tuple[Atom, Number]]
+    rest: Poly
+
+
+def _factors(argument: Poly) -> _Factors:
+    value, mono, rest = content(argument)
+    if value < 0:
+        rest, value = -rest, -value
+    positive, even = [], []
+    for atom, exponent in mono:
+        is_root = not isinstance(exponent, int)
+        if is_root or sign_of_power(atom, 1) in (POSITIVE, NONNEGATIVE):
+            positive.append((atom, exponent))
+        elif exponent % 2 == 0:
+            even.append((atom, exponent))
+        else:
+            rest = rest * of_atom(atom, exponent)
+    if rest.is_number and rest != ONE:
+        raise NoValue
+    return _Factors(value, positive, even, rest)
+
+
+def _logarithm(argument: Poly) -> Poly:
+    if not argument or infinite_sign(argument):
+        raise NoValue
+    factors = _factors(argument)
+    terms = []
+    for prime, exponent in _primes(factors.number):
+        terms.append(of_atom(Function("log", (number(prime),))).scaled(exponent))
+    for atom, exponent in factors.positive:
+        terms.append(_logarithm_of_atom(atom).scaled(exponent))
+    for atom, exponent in factors.even:
+        terms.append(_logarithm(absolute(of_atom(atom))).scaled(exponent))
+    if factors.rest != ONE:
+        terms.append(of_atom(Function("log", (factors.rest,))))
+    return summed(terms)
+
+
+def _logarithm_of_atom(atom: Atom) -> Poly:
+    if isinstance(atom, Exp):
+        return atom.fields[0]
+    inner = atom.fields[0] if isinstance(atom, Base) else of_atom(atom)
+    return of_atom(Function("log", (inner,)))
+
+
+def _primes(value: Number) -> list[tuple[int, int]]:
+    """Return the prime factors of a positive rational number, with exponents; large numbers
+    count as primes.
+    """
+    value = Fraction(value)
+    factors = []
+    for whole, direction in ((value.numerator, 1), (value.denominator, -1)):
+        divisor = 2
+        while whole > 1:
+            if divisor * divisor > whole or divisor > MAX_FACTORED:
+                divisor = whole
+            exponent = 0
+            while whole % divisor == 0:
+                whole //= divisor
+                exponent += 1
+            if exponent:
+                factors.append((divisor, direction * exponent))
+            divisor += 1
+    return factors
+
+
+def power(argument: Poly, exponent: Number) -> Poly:
+    """Return a power with a rational exponent."""
+    exponent = reduced(exponent)
+    if isinstance(exponent, int):
+        if not argument and exponent < 0:
+            raise NoValue
+        return whole_power(argument, exponent)
+    return by_conditions((argument,), lambda parts: _root(parts[0], exponent))
+
+
+def _root(argument: Poly, exponent: Number) -> Poly:
+    if infinite_sign(argument):
+        raise NoValue
+    if not argument:
+        if exponent < 0:
+            raise NoValue
+        return ZERO
+    factors = _factors(argument)
+    parts = []
+    for prime, times in _primes(factors.number):
+        parts.append(of_atom(Surd(prime), times * exponent))
+    for atom, times in factors.positive:
+        parts.append(of_atom(atom, times * exponent))
+    for atom, times in factors.even:
+        parts.append(_root_of_even(atom, times * exponent))
+    if factors.rest != ONE:
+        parts.append(_root_of_rest(factors.rest, exponent))
+    return product(parts)
+
+
+def _root_of_rest(rest: Poly, exponent: Number) -> Poly:
+    """Return a power of what has no factor that is taken out."""
+    ((first, value), *others) = rest.terms.items()
+    if not others and len(first) == 1 and first[0][1] == 1 and value == 1:
+        return of_atom(first[0][0], exponent)
+    return of_atom(Base(rest), exponent)
+
+
+def _root_of_even(atom: Atom, exponent: Number) -> Poly:
+    """Return a power of the absolute value of an atom."""
+    positive, its_exponent = single_power(absolute(of_atom(atom)))
+    return of_atom(positive, its_exponent * exponent)
+
+
+def absolute(argument: Poly) -> Poly:
+    """Return an absolute value: a product over the factors."""
+    return by_conditions((argument,), lambda parts: _absolute(parts[0]))
+
+
+def _absolute(argument: Poly) -> Poly:
+    if infinite_sign(argument):
+        raise NoValue
+    whole_sign = sign(argument)
+    if whole_sign is not None:
+        return argument if whole_sign >= 0 else -argument
+    value, mono, rest = content(argument)
+    factors = [number(abs(value))]
+    for atom, exponent in mono:
+        if sign_of_power(atom, exponent) in (POSITIVE, NONNEGATIVE):
+            factors.append(of_atom(atom, exponent))
+        elif isinstance(atom, Base):
+            factors.append(power(_absolute(atom.fields[0]), exponent))
+        else:
+            factors.append(of_atom(Abs(of_atom(atom)), exponent))
+    if rest != ONE:
+        its_sign = sign(rest)
+        if its_sign is None:
+            factors.append(of_atom(Abs(rest)))
+        else:
+            factors.append(rest if its_sign >= 0 else -rest)
+    return product(factors)
+
+
+def hyperbolic(name: str, argument: Poly) -> Poly:
+    """Return a hyperbolic function by `exp`."""
+
+    def apply(parts: Polys) -> Poly:
+        raised = exponential(parts[0])
+        inverse = exponential(-parts[0])
+        if name == "sinh":
+            return (raised - inverse).scaled(Fraction(1, 2))
+        if name == "cosh":
+            return (raised + inverse).scaled(Fraction(1, 2))
+        square = raised * raised
+        return (square - ONE) * whole_power(square + ONE, -1)
+
+    return by_conditions((argument,), apply)
+
+
+def other_function(name: str, arguments: Polys, commutative: bool = False) -> Poly:
+    """Return a function of which no more is known than that it is odd or even."""
+
+    def apply(parts: Polys) -> Poly:
+        if any(map(infinite_sign, parts)):
+            raise NoValue
+        if commutative:
+            parts = sorted(parts, key=lambda part: part.digest)
+        if name in (*ODD, *EVEN):
+            return _with_parity(name, parts[0])
+        return of_atom(Function(name, tuple(parts)))
+
+    return by_conditions(arguments, apply)
+
+
+def _with_parity(name: str, argument: Poly) -> Poly:
+    if not argument:
+        return ONE if name in EVEN else ZERO
+    if argument.sorted_terms()[0][1] < 0:
+        value = of_atom(Function(name, (-argument,)))
+        return value if name in EVEN else -value
+    return of_atom(Function(name, (argument,)))
+
+
+def constant(name: str) -> Poly:
+    """Return a positive number that is not rational."""
+    return of_atom(PositiveNumber(name))

@@ -1,0 +1,72 @@
+"""Functions in normal form again, after atoms in them were replaced."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from derive.proof.identities.forms.atoms import Abs, Base, Condition, Exp, Function
+from derive.proof.identities.forms.conditions import at_least
+from derive.proof.identities.forms.functions import (
+    absolute,
+    exponential,
+    logarithm,
+    other_function,
+    power,
+)
+from derive.proof.identities.forms.laurent import Atom, Poly, mapped
+
+COMMUTATIVE = ("Eq", "Ne")
+
+
+def rebuilt(
+    polynomial: Poly,
+    change: Callable[[Atom], Poly | None],
+    other: Callable[[Atom], Poly | None] | None = None,
+) -> Poly:
+    """Return a polynomial with others in the places of atoms, its functions in normal form again;
+    `other` rebuilds the atoms that are no functions.
+    """
+    done: dict[Atom, Poly | None] = {}
+
+    def inside(part: Poly) -> Poly:
+        return mapped(part, of_one, power)
+
+    def of_one(atom: Atom) -> Poly | None:
+        if atom not in done:
+            image = change(atom)
+            if image is None:
+                image = _rebuilt_function(atom, inside)
+            if image is None and other is not None:
+                image = other(atom)
+            done[atom] = image
+        return done[atom]
+
+    return inside(polynomial)
+
+
+def _rebuilt_function(atom: Atom, inside: Callable[[Poly], Poly]) -> Poly | None:
+    """Return a function of arguments that were rebuilt; None where they stay or it is none."""
+    if isinstance(atom, Function):
+        name, arguments = atom.fields
+        parts = tuple(map(inside, arguments))
+        return None if parts == arguments else applied(name, parts)
+    if not isinstance(atom, (Exp, Base, Abs, Condition)):
+        return None
+    (argument, *rest) = atom.fields
+    part = inside(argument)
+    if part == argument and not (rest or isinstance(atom, Abs)):
+        return None
+    if isinstance(atom, Exp):
+        return exponential(part)
+    if isinstance(atom, Base):
+        return part
+    if isinstance(atom, Abs):
+        return absolute(part)
+    return at_least(part, *rest)
+
+
+def applied(name: str, arguments: Sequence[Poly]) -> Poly:
+    """Return a function by its name."""
+    if name == "log":
+        return logarithm(arguments[0])
+    return other_function(name, arguments, name in COMMUTATIVE)

@@ -1,0 +1,300 @@
+"""Signs of polynomials: from their atoms, and from facts of a case by linear arithmetic."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import Any
+
+from derive.proof.identities.forms.atoms import (
+    Abs,
+    Base,
+    Condition,
+    Element,
+    Exp,
+    Extreme,
+    Function,
+    IndexCondition,
+    IndexValue,
+    Infinity,
+    PositiveNumber,
+    Prefix,
+    Surd,
+)
+from derive.proof.identities.forms.laurent import Atom, Mono, Number, Poly, spend
+from einalg.language.index.affine import Affine
+
+POSITIVE, NONNEGATIVE, ZERO_SIGN, NONPOSITIVE, NEGATIVE = 2, 1, 0, -1, -2
+ANALYTIC = ("log", "erf", "erfc", "sin", "cos", "atan", "asinh")
+MAX_INEQUALITIES = 200  # of one elimination
+Inequality = tuple[Poly, bool]  # the polynomial is at least 0, or above 0
+Sign = int | None
+
+
+@dataclass(frozen=True)
+class Knowledge:
+    """The ranges of indices, and inequalities that hold in a case."""
+
+    ranges: Mapping[Any, tuple[int, int]] = field(default_factory=dict)
+    facts: tuple[Inequality, ...] = ()
+
+
+NOTHING = Knowledge()
+_knowledge: ContextVar[Knowledge] = ContextVar("knowledge")
+
+
+def knowledge() -> Knowledge:
+    """Return what is known here."""
+    return _knowledge.get(NOTHING)
+
+
+@contextmanager
+def knowing(known: Knowledge) -> Iterator[None]:
+    """Decide signs inside by this knowledge."""
+    token = _knowledge.set(known)
+    try:
+        yield
+    finally:
+        _knowledge.reset(token)
+
+
+def interval(form: Affine) -> tuple[Number | None, Number | None]:
+    """Return the bounds of an index form; None where an index has no known range."""
+    ranges = knowledge().ranges
+    if not all(index in ranges for index in form.indices):
+        return None, None
+    return form.interval(ranges)
+
+
+def sign(polynomial: Poly) -> Sign:
+    """Return the sign of a polynomial wherever it has a value; None where it is not known."""
+    structural = sign_of_terms(polynomial)
+    if structural is not None or not knowledge().facts:
+        return structural
+    return _sign_by_facts(polynomial)
+
+
+def sign_of_terms(polynomial: Poly) -> Sign:
+    """Return the sign that all terms have in common; None where they have none."""
+    total = ZERO_SIGN
+    for mono, value in polynomial.terms.items():
+        its_sign = sign_of_mono(mono)
+        if its_sign is None:
+            return None
+        if value < 0:
+            its_sign = -its_sign
+        if total * its_sign < 0:
+            return None
+        if abs(its_sign) > abs(total):
+            total = its_sign
+    return total
+
+
+def sign_of_mono(mono: Mono) -> Sign:
+    """Return the sign of a product of powers."""
+    total = POSITIVE
+    for atom, exponent in mono:
+        its_sign = sign_of_power(atom, exponent)
+        if its_sign is None:
+            return None
+        negative = (total < 0) != (its_sign < 0)
+        total = min(abs(total), abs(its_sign))
+        if negative:
+            total = -total
+    return total
+
+
+def sign_of_power(atom: Atom, exponent: Number) -> Sign:
+    """Return the sign of a power of an atom, where it is defined."""
+    own = sign_of_atom(atom)
+    if not isinstance(exponent, int):
+        own = own if own == POSITIVE else NONNEGATIVE
+    elif exponent % 2 == 0:
+        own = POSITIVE if own in (POSITIVE, NEGATIVE) else NONNEGATIVE
+    if own is not None and exponent < 0 and own != ZERO_SIGN:
+        return POSITIVE if own > 0 else NEGATIVE
+    return own
+
+
+def sign_of_atom(atom: Atom) -> Sign:
+    """Return the sign of an atom."""
+    if isinstance(atom, (Exp, PositiveNumber, Surd, Infinity)):
+        return POSITIVE
+    if isinstance(atom, (Abs, Condition, IndexCondition)):
+        return NONNEGATIVE
+    if isinstance(atom, Base):
+        return sign(atom.fields[0])
+    if isinstance(atom, IndexValue):
+        return _sign_of_interval(atom.fields[0].as_affine())
+    if isinstance(atom, Extreme):
+        return _sign_of_extreme(atom)
+    if isinstance(atom, Prefix):
+        return _sign_of_prefix(atom)
+    if knowledge().facts:
+        return _sign_by_facts(Poly({((atom, 1),): 1}))
+    return None
+
+
+def _sign_of_interval(form: Affine) -> Sign:
+    low, high = interval(form)
+    if low is None or high is None:
+        return None
+    if low >= 0:
+        return POSITIVE if low > 0 else NONNEGATIVE
+    if high <= 0:
+        return NEGATIVE if high < 0 else NONPOSITIVE
+    return None
+
+
+def _sign_of_extreme(atom: Extreme) -> Sign:
+    """Return the sign of a maximum: that of an entry that is always there and at least 0."""
+    signs = []
+    for iterators, guards, polynomial in atom.fields[0]:
+        its_sign = None
+        if not iterators:
+            its_sign = sign(polynomial)
+        if its_sign is not None and its_sign > 0 and not guards:
+            return its_sign
+        if its_sign == ZERO_SIGN and not guards:
+            signs.append(NONNEGATIVE)
+    return max(signs, default=None)
+
+
+def _sign_of_prefix(atom: Prefix) -> Sign:
+    """Return that a sum or product of what is not negative is not."""
+    _, body, _, upper = atom.fields
+    low, _ = interval(upper)
+    its_sign = sign_of_terms(body)
+    if low is None or low < 0 or its_sign is None or its_sign < 0:
+        return None
+    return POSITIVE if its_sign == POSITIVE and low > 0 else NONNEGATIVE
+
+
+def _sign_by_facts(polynomial: Poly) -> Sign:
+    if implied(polynomial, True):
+        return POSITIVE
+    if implied(-polynomial, True):
+        return NEGATIVE
+    at_least, at_most = implied(polynomial, False), implied(-polynomial, False)
+    if at_least and at_most:
+        return ZERO_SIGN
+    if at_least:
+        return NONNEGATIVE
+    return NONPOSITIVE if at_most else None
+
+
+def implied(polynomial: Poly, strict: bool) -> bool:
+    """Return whether the facts imply that a polynomial is at least 0, or above 0."""
+    facts = knowledge().facts
+    if (polynomial, strict) in facts or (polynomial, True) in facts:
+        return True
+    return contradictory([*facts, (-polynomial, not strict)])
+
+
+def contradictory(inequalities: Sequence[Inequality]) -> bool:
+    """Return whether linear arithmetic over monomials shows that no values meet all
+    inequalities; what is known of the signs of monomials counts.
+    """
+    rows = [_row(polynomial, strict) for polynomial, strict in inequalities]
+    monos = {mono for row, _, _ in rows for mono in row}
+    for mono in monos:
+        its_sign = _sign_without_facts(mono)
+        if its_sign is not None and its_sign != ZERO_SIGN:
+            direction = 1 if its_sign > 0 else -1
+            rows.append(({mono: Fraction(direction)}, Fraction(0), abs(its_sign) == POSITIVE))
+    return _is_empty(rows)
+
+
+def _sign_without_facts(mono: Mono) -> Sign:
+    with knowing(Knowledge(knowledge().ranges)):
+        return sign_of_mono(mono)
+
+
+Row = tuple[dict[Mono, Fraction], Fraction, bool]
+
+
+def _row(polynomial: Poly, strict: bool) -> Row:
+    row = {mono: Fraction(value) for mono, value in polynomial.terms.items() if mono}
+    return row, Fraction(polynomial.number), strict
+
+
+def _is_empty(rows: list[Row]) -> bool:
+    """Eliminate one variable after another (Fourier and Motzkin)."""
+    while True:
+        for row, constant, strict in rows:
+            if not row and (constant < 0 or (strict and constant == 0)):
+                return True
+        rows = [row for row in rows if row[0]]
+        if not rows:
+            return False
+        spend(len(rows))
+        counts: dict[Mono, list[int]] = {}
+        for row, _, _ in rows:
+            for mono, value in row.items():
+                counts.setdefault(mono, [0, 0])[value > 0] += 1
+        mono = min(counts, key=lambda mono: counts[mono][0] * counts[mono][1])
+        rows = _eliminated(rows, mono)
+        if len(rows) > MAX_INEQUALITIES:
+            return False
+
+
+def _eliminated(rows: list[Row], mono: Mono) -> list[Row]:
+    above, below, others = [], [], []
+    for row in rows:
+        value = row[0].get(mono, 0)
+        side = others
+        if value > 0:
+            side = above
+        elif value < 0:
+            side = below
+        side.append(row)
+    for one, a, is_strict in above:
+        for two, b, is_strict_too in below:
+            p, q = -two[mono], one[mono]
+            combined = {}
+            for key in one.keys() | two.keys():
+                value = p * one.get(key, 0) + q * two.get(key, 0)
+                if value:
+                    combined[key] = value
+            others.append((combined, p * a + q * b, is_strict or is_strict_too))
+    return others
+
+
+def is_almost_never_zero(polynomial: Poly) -> bool:
+    """Return whether a polynomial is 0 at most where an analytic function of the elements is, which
+    is almost nowhere.
+    """
+    if sign(polynomial) in (POSITIVE, NEGATIVE) or is_analytic(polynomial):
+        return True
+    if sign(polynomial) not in (NONNEGATIVE, NONPOSITIVE):
+        return False
+    for mono in polynomial.terms:
+        if all(_is_analytic_or_its_absolute_value(atom) for atom, _ in mono):
+            return True
+    return False
+
+
+def _is_analytic_or_its_absolute_value(atom: Atom) -> bool:
+    return is_analytic(atom) or (isinstance(atom, Abs) and is_analytic(atom.fields))
+
+
+def is_analytic(value: Any) -> bool:
+    """Return whether a polynomial, an atom or a field is an analytic function of elements, of no
+    index in the place of a number, and not constant in a part of them.
+    """
+    if isinstance(value, Poly):
+        return all(map(is_analytic, value.atoms()))
+    if isinstance(value, tuple):
+        return all(map(is_analytic, value))
+    if isinstance(value, (Abs, Condition, IndexCondition, Extreme, IndexValue, Infinity)):
+        return False
+    if isinstance(value, Prefix):
+        return not value.fields[3].terms and is_analytic(value.fields[1])
+    if isinstance(value, Function) and value.fields[0] not in ANALYTIC:
+        return False
+    if isinstance(value, Element):
+        return not value.fields[0].startswith("constant")
+    return not isinstance(value, Atom) or is_analytic(value.fields)

@@ -1,1 +1,0 @@
-"""Tests of models compared with their framework."""

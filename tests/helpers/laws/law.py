@@ -1,0 +1,26 @@
+"""A row of a table of laws."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import einalg as ea
+
+
+@dataclass(frozen=True)
+class Law:
+    """Two texts of one family of laws, and the shapes of the tensors that they read."""
+
+    family: str
+    name: str
+    one: str
+    two: str
+    shapes: Mapping[str, tuple[int, ...]]
+
+    def __str__(self) -> str:
+        return f"{self.family}: {self.name}"
+
+    def sides(self) -> tuple[ea.Scope | ea.Program, ea.Scope | ea.Program]:
+        """Return both sides as expressions."""
+        return ea.parse(self.one, **self.shapes), ea.parse(self.two, **self.shapes)
