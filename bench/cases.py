@@ -400,7 +400,7 @@ def decomposition(a: int, b: int, c: int, rank: int) -> Example:
     )
 
 
-# What stands around a product.
+# Padding and epilogues around a product.
 
 
 def normalized(n: int, c: int, space: int, f: int) -> Example:

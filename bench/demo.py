@@ -59,7 +59,7 @@ def layer(
 
 
 def contestants(d: Any, arrays: dict[str, np.ndarray[Any, Any]]) -> dict[str, Callable[[], Any]]:
-    """What is timed.
+    """Return the runs that are timed.
 
     With the weights known before: the derived program, the direct form, NumPy, and torch where it
     is installed.
@@ -92,7 +92,7 @@ def _numpy(image: np.ndarray[Any, Any], kernel: np.ndarray[Any, Any]) -> np.ndar
 
 
 def kernels(candidate: Any) -> str:
-    """What runs a candidate.
+    """Return the kernels of a candidate as text.
 
     Of the generated operators, which are long, their lines are counted; the eOperators are shown
     whole.

@@ -125,7 +125,7 @@ DEVICE_CASES: tuple[Callable[[], Case], ...] = (
 
 
 def needs(name: str, scope: Scope, cubins: Iterable[Cubin] | None = None) -> bench.Row:
-    """What the kernels of a statement ask of a device.
+    """The resources that the kernels of a statement ask of a device.
 
     Blocks, threads, registers, spills, shared memory, and how full the first one makes it.
     """
@@ -169,7 +169,7 @@ def occupancy(threads: int, registers: int, shared: int) -> float:
 
 
 def missing() -> list[str]:
-    """What this machine lacks for measuring on a device, each with a remedy.
+    """Return what this machine lacks for measuring on a device, each with a remedy.
 
     The first ones decide whether anything can be measured.
     """
@@ -368,7 +368,7 @@ def on_device(
 
 
 def told(device: Driver) -> bench.Row:
-    """What the figures depend on: the device, the compiler and the libraries."""
+    """Return all that the figures depend on: the device, the compiler and the libraries."""
     nvcc = find_nvcc()
     facts = {
         "device": device.name,

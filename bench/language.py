@@ -52,7 +52,7 @@ def import_seconds(statement: str) -> float:
 
 
 def actions() -> Iterator[tuple[str, Callable[[], object]]]:
-    """What is measured: a name and a call without arguments."""
+    """Return the measurements: names with calls without arguments."""
     h, r, i = Index("h"), Index("r"), Index("i")
     skew = {h: affine(i) - r + 1}
     form, quotient = 2 * h + r - 1, 2 * ((h + 3) // 4) + (h + 3) % 4 + r

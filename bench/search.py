@@ -108,7 +108,7 @@ def rows(names: list[str], repeats: int) -> Iterator[bench.Row]:
 
 
 def outcome(run: Run) -> Any:
-    """What must not depend on where a search was computed."""
+    """Return the results that must not depend on where a search was computed."""
     candidates, stats = run
     return (
         [(str(f.program), f.moves, f.estimate, f.states) for f in candidates],

@@ -73,7 +73,7 @@ def maker(scope: Scope, compiler: Compiler) -> Make:
 
 
 def numbers(tiling: Tiling) -> str:
-    """What differs from the defaults of a tiling.
+    """Return the fields of a tiling that differ from the defaults.
 
     >>> numbers(Tiling(16, 8, 2, depth=64))
     'lanes=16 rows=8 vectors=2 depth=64'

@@ -52,7 +52,7 @@ def _bottleneck(inputs: int, width: int, stride: int) -> Residual:
 
 
 def stem() -> nn.Sequential:
-    """What comes before the blocks: a quarter of the height and width."""
+    """Return the layers before the blocks, which leave a quarter of the height and width."""
     return nn.Sequential(_convolution(3, 64, 7, 2), nn.ReLU(inplace=True), nn.MaxPool2d(3, 2, 1))
 
 

@@ -1,4 +1,4 @@
-"""What the code generator knows of this machine: vector registers, caches and cores."""
+"""Facts of this machine for the code generator: vector registers, caches and cores."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ def _cache(level: str) -> int:
 
 @lru_cache(maxsize=1)
 def cpu() -> str:
-    """What `-march=native` depends on."""
+    """Return the facts that `-march=native` depends on."""
     try:
         lines = Path("/proc/cpuinfo").read_text().splitlines()
     except OSError:

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from math import lcm
 from typing import Any, Protocol
 
 import sympy
@@ -19,6 +18,7 @@ from codegen.ir.folding import FOLDS
 from codegen.ir.nodes import Apply, IndexNumber, Number, Value
 from einalg.errors import CodegenError, NotationError
 from einalg.language.analysis.log1p_expm1 import exp_less_one, log_of_one_more
+from einalg.language.analysis.one_fraction import as_one_fraction, steps
 from einalg.language.index.affine import Affine, IndexArithmetic
 from einalg.language.index.constraint import Constraint
 from einalg.language.index.convert import affine
@@ -212,35 +212,20 @@ def _sum_or_function(body: Any, leaves: Leaves) -> Value:
     accurate = _near_zero(body, leaves)
     if accurate is not None:
         return accurate
-    if isinstance(body, (sympy.floor, sympy.ceiling)):
-        fraction = _index_fraction(body.args[0])
-        if fraction is not None:
-            parts = [translate(part, leaves) for part in fraction]
-            return _function(body, [_of_float("div", parts)])
+    if steps(body):
+        return _function(body, [_operand(argument, leaves) for argument in body.args])
     arguments = [translate(argument, leaves) for argument in body.args]
     if isinstance(body, sympy.Add):
         return apply("add", arguments)
     return _function(body, arguments)
 
 
-def _index_fraction(body: Any) -> tuple[Any, Any] | None:
-    """Return a sum of fractions of indices as one fraction; None where a body is no such sum.
-
-    Thirds that are rounded need not add up to 1.
-
-    >>> i, j = sympy.symbols("i j")
-    >>> _index_fraction(i*j/3 + i**2/2 + 1)
-    (3*i**2 + 2*i*j + 6, 6)
-    """
-    if not isinstance(body, sympy.Add) or body.has(Access, Reduce):
-        return None
-    coefficients: list[Any] = [term.as_coeff_Mul()[0] for term in body.args]
-    if not all(coefficient.is_Rational for coefficient in coefficients):
-        return None
-    divisor = sympy.Integer(lcm(*(int(coefficient.q) for coefficient in coefficients)))
-    if divisor == 1:
-        return None
-    return sympy.Add(*(divisor * term for term in body.args)), divisor
+def _operand(body: Any, leaves: Leaves) -> Value:
+    """Return the operand of a function that jumps, with a sum of fractions as one of them."""
+    fraction = as_one_fraction(body)
+    if fraction is None:
+        return translate(body, leaves)
+    return _of_float("div", [translate(part, leaves) for part in fraction])
 
 
 def _near_zero(body: Any, leaves: Leaves) -> Value | None:
@@ -357,7 +342,7 @@ def _piecewise(body: Any, leaves: Leaves) -> Value:
 def _comparison(body: Any, leaves: Leaves) -> Value:
     condition = index_condition(body)
     if condition is None:
-        sides = translate(body.lhs, leaves), translate(body.rhs, leaves)
+        sides = _operand(body.lhs, leaves), _operand(body.rhs, leaves)
         return Apply(COMPARISONS[type(body)], sides, "bool")
     test = leaves.holds(condition)
     if isinstance(body, sympy.Ne):

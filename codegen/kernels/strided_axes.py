@@ -132,7 +132,7 @@ class StridedOperand:
 
 @dataclass(frozen=True)
 class Epilogue:
-    """What is computed from each result before it is stored.
+    """The epilogue: the computation on each result before it is stored.
 
     `body` is an expression in which `product` stands for the result; `reads` are its other
     elements.

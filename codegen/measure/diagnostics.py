@@ -1,4 +1,4 @@
-"""What this machine has for code generation, and what is missing, as facts (design §12)."""
+"""Facts on what this machine has for code generation, and what is missing (design §12)."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class Facts(list[Capability]):
     __repr__ = __str__
 
 
-# What installs a compiler, by the package manager that a machine has.
+# The command that installs a compiler, by the package manager that a machine has.
 COMMANDS = {
     "apt-get": {
         "gcc": "sudo apt-get install gcc",
@@ -72,7 +72,7 @@ ELSEWHERE = {
 
 
 def facts() -> Facts:
-    """What is there and what is missing; nothing raises, nothing is changed.
+    """Return what is there and what is missing; nothing raises, nothing is changed.
 
     >>> [fact.name for fact in facts()]
     ['C compiler', 'BLAS', 'torch', 'ONNX', 'ONNX Runtime', 'nvcc', 'PyCUDA', 'CUDA device', 'C++

@@ -110,7 +110,7 @@ class BatchedExecutable:
 
     @cached_property
     def _function(self) -> Any:
-        """What runs all slices; None where a library takes part, or there is no compiler."""
+        """The function of all slices; None where a library takes part, or there is no compiler."""
         if not self.one.is_native:
             return None
         compiler = find_compiler()
@@ -140,7 +140,7 @@ class BatchedExecutable:
 
 
 class _BatchLanes:
-    """What runs slices in one thread of the program.
+    """The runner of slices in one thread of the program.
 
     That is a frame for each slice that runs at the same time, with all addresses in place.
     """

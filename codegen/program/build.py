@@ -52,7 +52,7 @@ class FusionVerdict:
 
 @dataclass(frozen=True, eq=False)
 class FusionDecision:
-    """What becomes one kernel, with the verdict on each pair that was looked at, by its key."""
+    """The statements that become one kernel, and by key the verdict on each pair looked at."""
 
     problem: BuildProblem
     fused_program: FusedProgram
@@ -64,7 +64,7 @@ class FusionDecision:
 
     @cached_property
     def signatures(self) -> list[KernelSignature]:
-        """What the code of each kernel depends on."""
+        """The signatures of the kernels: all that the code of each depends on."""
         fused = self.fused_program.fused
         signatures: list[KernelSignature] = []
         for kernel in self.kernels:
@@ -76,7 +76,7 @@ class FusionDecision:
 
     @cached_property
     def keys(self) -> list[str]:
-        """What the record of each kernel is stored under; equal for those that share code."""
+        """The keys under which records of kernels are stored; equal for those that share code."""
         return list(map(self.problem.key, self.signatures))
 
     @cached_property
@@ -119,7 +119,7 @@ class FusionDecision:
 
 @dataclass(frozen=True)
 class KernelSelection:
-    """What runs the kernels, by their keys, and whether another run would choose the same."""
+    """The implementations of the kernels, by key, and whether another run would choose the same."""
 
     implementations: Mapping[str, Implementation]
     is_conclusive: bool
@@ -139,7 +139,7 @@ class BuiltProgram:
 
     @property
     def implementations(self) -> list[Implementation]:
-        """What runs each kernel."""
+        """The implementation of each kernel."""
         return [self.selection.implementations[key] for key in self.decision.keys]
 
     def steps(self) -> list[KernelCall]:

@@ -64,7 +64,7 @@ def torch_ways(kernel: Kernel, scope: Scope, schedule: CudaSchedule) -> Mapping[
 
 @dataclass(frozen=True)
 class DeviceParts:
-    """What a program for a device is made of.
+    """The parts of a program for a device.
 
     The kernels of each statement, and what takes the place of PyCUDA, nvcc and torch.
     """

@@ -38,7 +38,7 @@ NUMPY = "numpy executor"
 
 
 class BuildInfo(Protocol):
-    """What a compiled program was built of.
+    """The parts that a compiled program was built of.
 
     Its kernels, the text of what is generated, and a record by which it is found again.
     """

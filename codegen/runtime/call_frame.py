@@ -1,4 +1,4 @@
-"""What one thread needs to run the steps of a program.
+"""The memory and calls with which one thread runs the steps of a program.
 
 That is memory for what is between them, and all addresses in place.
 """

@@ -1,4 +1,4 @@
-"""What runs a kernel: a function of named buffers, and what it packs ahead of a call."""
+"""The protocol of kernels: functions of named buffers, which may pack some ahead of a call."""
 
 from __future__ import annotations
 

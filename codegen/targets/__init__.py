@@ -1,4 +1,4 @@
-"""What kernels become: C for the CPU, CUDA for a GPU, or an ONNX model.
+"""The targets of kernels: C for the CPU, CUDA for a GPU, or an ONNX model.
 
 Each target is a folder that reads the loop IR (`codegen.ir`) and lowered or matched kernels
 (`codegen.lowering`, `codegen.kernels`); `cuda` uses the printer of `c`, and no other target knows

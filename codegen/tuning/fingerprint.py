@@ -1,4 +1,7 @@
-"""What generated code and its times depend on here: processor, threads, compiler, libraries."""
+"""Fingerprint of all that generated code and its times depend on here.
+
+That is the processor, the threads, the compiler and the libraries.
+"""
 
 from __future__ import annotations
 

@@ -96,7 +96,7 @@ def _axes(axes: Iterable[StridedAxis]) -> list[list[int]]:
 
 
 def this_machine() -> str:
-    """What a winner depends on besides the kernel and the compiler."""
+    """Return the digest of all that a winner depends on besides the kernel and the compiler."""
     return f"{text_digest(cpu())[:16]} {core_count()}"
 
 

@@ -1,4 +1,4 @@
-"""What a program costs: estimated and measured (design §8).
+"""Costs of programs, estimated and measured (design §8).
 
 `model` holds the roofline and the measured cost model, `backend` the protocol by which code
 generation offers compiling and timing, `accuracy` and `memory` the bounds within which a candidate

@@ -47,16 +47,18 @@ def relative_error(
     0.25
     """
     results = result if isinstance(result, dict) else {program.outputs[0]: result}
-    fills = np.unique([*_numbers(program), *_mask_numbers(given or {})])
+    fills = np.unique([*_numbers(program), *mask_numbers(given or {})])
     largest = 0.0
     for name, values in expected.items():
         wanted = _wrapped(np.asarray(values), program[name].dtype)
-        largest = max(largest, _deviation(wanted, results[name], fills))
+        largest = max(largest, largest_deviation(wanted, results[name], fills))
     return largest
 
 
-def _deviation(wanted: Array, result: Any, fills: Array) -> float:
-    """Return the largest deviation of one output."""
+def largest_deviation(wanted: Array, result: Any, fills: Array) -> float:
+    """Return the largest deviation of one output; of what is near one of the ascending `fills`,
+    relative to itself.
+    """
     if all(_same(*chunk).all() for chunk in _chunks(wanted, result)):
         return 0.0
     largest = largest_computed = 0.0
@@ -130,7 +132,7 @@ def _fills(base: Any) -> Iterator[Any]:
         base = base.base
 
 
-def _mask_numbers(arrays: Mapping[str, Any]) -> Iterator[float]:
+def mask_numbers(arrays: Mapping[str, Any]) -> Iterator[float]:
     """Yield the largest and the smallest number of arrays of floats, where they occur more than
     once, as in a mask.
     """

@@ -1,4 +1,4 @@
-"""What derivation asks of code generation, as a protocol: the two packages do not know each other
+"""The protocol by which derivation uses code generation: the two packages do not know each other
 (design §5).
 """
 

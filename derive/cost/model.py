@@ -1,4 +1,4 @@
-"""What a candidate costs: a roofline estimate that ranks before anything is compiled, and measured
+"""Costs of candidates: a roofline estimate that ranks before anything is compiled, and measured
 kernels (design §8).
 """
 

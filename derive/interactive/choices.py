@@ -34,8 +34,8 @@ class NumberedMove:
 
     @cached_property
     def before(self) -> str:
-        """What changes, as text: the scope at the move's place, or the statements that are gone
-        after it.
+        """The part that changes, as text: the scope at the move's place, or the statements that are
+        gone after it.
         """
         if self._is_local:
             return str(self._scope(self.program))
@@ -43,14 +43,14 @@ class NumberedMove:
 
     @cached_property
     def after(self) -> str:
-        """What the move makes of it, as text."""
+        """The same part after the move, as text."""
         if self._is_local:
             return str(self._scope(self.made))
         return _without(self.made, self.program)
 
     @cached_property
     def change(self) -> tuple[Changed, Changed]:
-        """What the move replaces and what it puts there: two scopes, or statements that differ."""
+        """The parts before and after the move: two scopes, or statements that differ."""
         if self._is_local:
             return self._scope(self.program), self._scope(self.made)
         old, new = self.program.statements, self.made.statements

@@ -231,8 +231,9 @@ class DerivationSession:
 
     @checked(operator=text("matmul", MatchError))
     def why_not(self, operator: str) -> str:
-        """What separates each statement from an operator, in words; `MatchError` for an unknown
-        operator.
+        """Say what separates each statement from an operator.
+
+        Raises `MatchError` for an unknown operator.
         """
         return why_not(self.expr, operator)
 
@@ -246,8 +247,9 @@ class DerivationSession:
 
     @property
     def kernels(self) -> tuple[Kernel, ...]:
-        """What the program would run on now: a library operator where a statement matches one,
-        generated code elsewhere.
+        """The kernels that the program would run on now.
+
+        A kernel is a library operator where a statement matches one, generated code elsewhere.
         """
         return with_operator_names(kernels_of(lifted(self.expr)))
 

@@ -1,4 +1,4 @@
-"""What separates a program from the operators of the libraries, in words."""
+"""The distance of a program from the operators of the libraries, in words."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ def search_layers(layers: Sequence[Layer], task: Task) -> list[SearchedLayer]:
 
     Each is searched within its share of the seconds that are left; equal ones once.
     """
-    known = [known_layer(layer, task.seconds, task.backend) for layer in layers]
+    known = [known_layer(layer, task.seconds, task.backend, task.rules) for layer in layers]
     missing = [layer for layer, stored in zip(layers, known) if stored is None]
     searched = iter(_search_in_order(missing, task))
     return [next(searched) if stored is None else stored for stored in known]
@@ -61,7 +61,7 @@ def _search_one(layer: Layer, task: Task) -> SearchedLayer:
     seconds = max(MIN_LAYER_SECONDS, MAX_LAYER_SHARE * task.left)
     budget = replace(task.budget, seconds=min(task.budget.seconds, seconds))
     try:
-        return search_layer(layer, budget, task.seconds, task.backend)
+        return search_layer(layer, budget, task.seconds, task.backend, task.rules)
     except EinalgError as error:
         log.warning("einalg: a layer stays as it is: %s", error)
         return SearchedLayer.of(layer)

@@ -19,7 +19,7 @@ from derive.results.derivation import SearchResult
 from derive.results.history import replay
 from derive.results.pipeline import find_derivation
 from derive.results.selection import SELECTION
-from derive.rewriting.moves import Move
+from derive.rewriting.moves import Move, Rule
 from derive.rules.inter.lifting_nesting import lifted
 from derive.search.best_first import Budget
 from einalg.errors import EinalgError
@@ -43,6 +43,7 @@ MAX_ALTERNATIVE_COST = 1.25  # times the seconds of the best candidate
 UNREADABLE = (ValueError, KeyError, TypeError, AttributeError, EinalgError)  # by damaged records
 
 Row = tuple[str, Scope]
+Rules = Sequence[Rule] | None  # of a search; None for all
 
 
 @dataclass(frozen=True)
@@ -63,7 +64,7 @@ class Layer:
 
     @cached_property
     def identity(self) -> str:
-        """What it is but for names: its text, its tensors, and the values of its constants."""
+        """The layer without its names: its text, its tensors, and the values of its constants."""
         return json.dumps(program_record(self.program))
 
     @property
@@ -152,13 +153,17 @@ def _labelled(scope: Scope) -> dict[str, ConstantSlice]:
 
 
 def known_layer(
-    layer: Layer, seconds: float, backend: Backend, cache: DiskCache | None = LAYERS
+    layer: Layer,
+    seconds: float,
+    backend: Backend,
+    rules: Rules = None,
+    cache: DiskCache | None = LAYERS,
 ) -> SearchedLayer | None:
     """Return a layer as it was searched before on such a machine; None where it was not.
 
     Nor where that took less time than there is now, and time ended it.
     """
-    content = cache.read(layer_key(layer, backend)) if cache is not None else None
+    content = cache.read(layer_key(layer, backend, rules)) if cache is not None else None
     if content is None:
         return None
     try:
@@ -175,10 +180,18 @@ def known_layer(
 
 
 def search_layer(
-    layer: Layer, budget: Budget, seconds: float, backend: Backend, cache: DiskCache | None = LAYERS
+    layer: Layer,
+    budget: Budget,
+    seconds: float,
+    backend: Backend,
+    rules: Rules = None,
+    cache: DiskCache | None = LAYERS,
 ) -> SearchedLayer:
-    """Search a layer, and keep the result on disk; `seconds` are those that there were for it."""
-    result = find_derivation(layer.program, budget, None, backend, most=SELECTION.promising)
+    """Search a layer, and keep the result on disk; `seconds` are those that there were for it.
+
+    None stands for all rules.
+    """
+    result = find_derivation(layer.program, budget, rules, backend, most=SELECTION.promising)
     timed_out = result.stats.seconds >= budget.seconds or result.stats.unmeasured > 0
     searched = SearchedLayer.of(
         layer,
@@ -189,7 +202,7 @@ def search_layer(
         alternatives=_alternatives(result),
     )
     if cache is not None and result.best.measured:
-        cache.replace(layer_key(layer, backend), json.dumps(layer_record(searched)).encode())
+        cache.replace(layer_key(layer, backend, rules), json.dumps(layer_record(searched)).encode())
     return searched
 
 
@@ -210,9 +223,11 @@ def is_too_short(timed_out_after: Any, seconds: float) -> bool:
     return timed_out_after is not None and float(timed_out_after) < seconds
 
 
-def layer_key(layer: Layer, backend: Backend) -> str:
+def layer_key(layer: Layer, backend: Backend, rules: Rules = None) -> str:
     """Return what the result of a search depends on."""
-    return Fingerprint(SEARCH_CODE).key("layer", str(VERSION), layer.identity, backend.identity())
+    names = "" if rules is None else repr(sorted(rule.name for rule in rules))
+    parts = ("layer", str(VERSION), layer.identity, backend.identity(), names)
+    return Fingerprint(SEARCH_CODE).key(*parts)
 
 
 def layer_record(layer: SearchedLayer) -> dict[str, Any]:

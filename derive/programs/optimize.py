@@ -22,6 +22,7 @@ from derive.rules.inter.lifting_nesting import lifted
 from derive.search.best_first import Budget
 from einalg.frontends.constant_folding import fold_constants
 from einalg.frontends.graph import Graph, ProgramNode
+from einalg.language.analysis.batching import Slices
 from einalg.language.interpreters.numpy import execute
 from einalg.language.ir.program import Program, in_double
 from einalg.storage.fingerprint import text_digest
@@ -39,14 +40,27 @@ def optimized(
     progress: Progress | None = None,
     accuracy: float | None = None,
     began: float | None = None,
+    nonfinite: str = "spread",
+    is_compared: bool = False,
 ) -> OptimizedNetwork:
     """Optimize every program of a graph on the arrays of a call.
 
     An interrupt keeps what was found until then. The seconds count from `began` on, of
-    `perf_counter`: now, if it is not given.
+    `perf_counter`: now, if it is not given. With `nonfinite="exact"` no form is taken that makes
+    elements NaN which are not. Where the network `is_compared` with its framework later, code that
+    deviates is no error.
     """
     start = time.perf_counter() if began is None else began
-    task = Task(backend, seconds, budget or Budget(), progress, accuracy, start)
+    task = Task(
+        backend,
+        seconds,
+        budget or Budget(),
+        progress,
+        accuracy,
+        start,
+        nonfinite=nonfinite,
+        is_compared=is_compared,
+    )
     graph = _fitting_memory(fold_constants(graph).merged())
     values = cache(lambda: _values(graph, arrays))
     parts, keys = {}, []
@@ -57,15 +71,17 @@ def optimized(
         program = node.program
         read = [name for name in program.inputs if name in graph.weights]
         weights = {name: graph.weights[name] for name in read}
-        key = part_key(program, weights, backend, task.budget, accuracy)
+        key = part_key(program, weights, backend, task.budget, accuracy, nonfinite)
         part = known_part(key, program, weights, seconds, backend)
         if part is None:
             part = optimize_program(program, weights, values(), task)
-            keep_part(key, part)
+            if part.is_right:
+                keep_part(key, part)
             is_known = False
         keys.append(key)
         parts[position] = part
-    return OptimizedNetwork(graph, parts, task.spent, text_digest(*keys), is_known)
+    key = text_digest(*keys)
+    return OptimizedNetwork(graph, parts, task.spent, key, is_known, backend)
 
 
 def _fitting_memory(graph: Graph) -> Graph:
@@ -108,11 +124,19 @@ def reference_outputs(program: Program, known: Mapping[str, Array]) -> dict[str,
     """
     split = one_of(lifted(program)) if _is_large(program) else None
     if split is None:
+        return reference_outputs_of(program, known)
+    return reference_outputs_of(split[0], known, split[1])
+
+
+def reference_outputs_of(
+    program: Program, known: Mapping[str, Array], slices: Slices | None = None
+) -> dict[str, Array]:
+    """Return the outputs in double precision, of all `slices` where the program is that of one."""
+    if slices is None:
         return execute(in_double(program), known)
-    one, slices = split
     parts = []
     for number in range(slices.count):
-        parts.append(execute(in_double(one), slices.of(known, number)))
+        parts.append(execute(in_double(program), slices.of(known, number)))
     outputs = {}
     for name in program.outputs:
         outputs[name] = np.concatenate([part[name] for part in parts])

@@ -130,11 +130,11 @@ def optimize_program(
             original.error,
         )
     alternatives, trial_seconds = _compiled_alternatives(searched, trial)
-    if not is_right and not alternatives:
+    if not is_right and not alternatives and not task.is_compared:
         raise CodegenError(f"{UNSOUND % original.error}\n  please report it with the model")
     candidates = [original, *alternatives]
     times = trial.seconds(candidates)
-    position = _fastest(times, is_right)
+    position = _fastest(times, is_right or not alternatives)
     best, seconds = candidates[position], times[position]
     if best is not original:
         best, seconds = _refined(best, seconds, trial, trial_seconds)
@@ -143,7 +143,8 @@ def optimize_program(
             "einalg: a program is not faster than it was (%.3f ms), and stays as it is",
             times[0] * 1e3,
         )
-    return _optimized_program(program, best, (times[0], seconds))
+    made = _optimized_program(program, best, (times[0], seconds))
+    return replace(made, is_right=best is not original or is_right)
 
 
 def _example(

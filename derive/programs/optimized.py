@@ -31,7 +31,8 @@ class OptimizedNetwork:
 
     `times` are the seconds of a call of the model as its framework runs it and as it is now, None
     where no framework does. `key` is what these depend on, and `is_known` says that this is all:
-    nothing is a call of the framework, and no part was optimized anew.
+    nothing is a call of the framework, and no part was optimized anew. `backend` compiled it;
+    `notes` are more lines of the report.
     """
 
     def __init__(
@@ -41,7 +42,10 @@ class OptimizedNetwork:
         seconds: float,
         key: str = "",
         is_known: bool = False,
+        backend: Backend | None = None,
     ):
+        self.backend = backend
+        self.notes: tuple[str, ...] = ()
         self.graph, self.parts, self.seconds = graph, dict(parts), seconds
         self.key, self.is_known = key, is_known
         self.times: tuple[float, float] | None = None
@@ -58,8 +62,8 @@ class OptimizedNetwork:
 
     @property
     def report(self) -> Report:
-        """What was done, layer by layer: `print` it, or look at it in Jupyter."""
-        return Report(list(self.parts.values()), self.opaque, self.seconds, self.times)
+        """The report, layer by layer: `print` it, or look at it in Jupyter."""
+        return Report(list(self.parts.values()), self.opaque, self.seconds, self.times, self.notes)
 
     @property
     def opaque(self) -> list[OpaqueNode]:

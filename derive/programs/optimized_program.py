@@ -19,6 +19,7 @@ from derive.programs.layers import (
     layer_from_record,
     layer_record,
 )
+from derive.rules.algebra import bilinear_factorisation
 from derive.rules.inter.lifting_nesting import lifted
 from einalg.errors import RecordError
 from einalg.language.analysis.batching import Slices
@@ -35,6 +36,7 @@ from einalg.storage.fingerprint import SEARCH_CODE, Fingerprint, array_digest
 
 log = logging.getLogger("einalg")
 
+SPREADING = frozenset({bilinear_factorisation.RULE.name})  # rules that transform tiles of an input
 PARTS = DiskCache("parts", ".json", "optimized programs")
 Weights = Mapping[str, Any]
 
@@ -46,7 +48,8 @@ class OptimizedProgram:
     `seconds` are those of a call before and after, `error` is the largest relative one. `verdict`
     is the weakest one of its layers: "proved" where every change is. `changes` says in words what
     was changed in the whole, beside its layers; `read_layers` gives these. Where there are
-    `slices`, the program as it is now computes one of them.
+    `slices`, the program as it is now computes one of them. It `is_right` where it was checked
+    against the reference.
     """
 
     before: Program
@@ -58,10 +61,11 @@ class OptimizedProgram:
     run: Runnable | None = field(default=None, repr=False)
     changes: tuple[str, ...] = ()
     slices: Slices | None = None
+    is_right: bool = True
 
     @cached_property
     def layers(self) -> list[SearchedLayer]:
-        """What was searched, and what was found for it."""
+        """The layers that were searched, with the results."""
         return self.read_layers()
 
     @property
@@ -74,6 +78,16 @@ class OptimizedProgram:
         """Return the text of its generated kernels."""
         assert self.run is not None
         return self.run.source(language)
+
+
+def spreading_layers(layers: Sequence[SearchedLayer]) -> list[str]:
+    """Return the layers whose form makes all of a tile NaN where one of its elements is."""
+    names: list[str] = []
+    for layer in layers:
+        moves = layer.candidate.moves if layer.candidate is not None else ()
+        if any(move.rule in SPREADING for move in moves):
+            names += layer.names
+    return names
 
 
 def verdict(layers: Sequence[SearchedLayer]) -> str:

@@ -10,7 +10,7 @@ from functools import cached_property
 
 from derive.matching import kernels_of, with_operator_names
 from derive.programs.layers import SearchedLayer
-from derive.programs.optimized_program import OptimizedProgram
+from derive.programs.optimized_program import OptimizedProgram, spreading_layers
 from derive.results.candidates import format_kernels
 from derive.results.costs import Bar
 from derive.rules.inter.lifting_nesting import lifted
@@ -21,6 +21,7 @@ from einalg.text.wording import counted, in_bytes
 MAX_BAR_CHARACTERS = 24
 MAX_WEIGHT_NAMES = 4
 MIN_SECONDS = 1e-12  # of what is divided by
+SPREADS = "a NaN or an infinity reaches all that shares a transform tile with it, in {}"
 BEFORE, AFTER = "before", "after"
 
 
@@ -38,8 +39,9 @@ class LayerCost:
 
 @dataclass(frozen=True)
 class Replacement:
-    """What a layer became: its moves, its verdict, where it comes from, and its statements if they
-    are others than before.
+    """The result of a layer: its moves, its verdict and where it comes from.
+
+    Its statements are told if they are others than before.
 
     `origin` is "found before, kept on disk" or, say, "12 states searched".
     """
@@ -94,7 +96,7 @@ class ProgramReport:
 
 
 class Report:
-    """What was done with a network: `str` gives text, Jupyter shows bars and tables.
+    """The report on a network: `str` gives text, Jupyter shows bars and tables.
 
     The share of a layer is that of all its runs, each layer by itself, in the time of its program.
     """
@@ -105,8 +107,9 @@ class Report:
         opaque: Sequence[OpaqueNode],
         seconds: float,
         times: tuple[float, float] | None,
+        notes: Sequence[str] = (),
     ):
-        self.opaque = opaque
+        self.opaque, self._notes = opaque, tuple(notes)
         self._parts, self._seconds, self._times = parts, seconds, times
 
     @property
@@ -127,6 +130,14 @@ class Report:
         return bars
 
     @cached_property
+    def notes(self) -> tuple[str, ...]:
+        """On what the network was compared with its framework, and how far a NaN may reach."""
+        layers = [name for part in self._parts for name in spreading_layers(part.layers)]
+        if not layers:
+            return self._notes
+        return (*self._notes, SPREADS.format(", ".join(layers)))
+
+    @cached_property
     def programs(self) -> list[ProgramReport]:
         """Every program in the order in which they run."""
         return [_program(number, part) for number, part in enumerate(self._parts, 1)]
@@ -141,6 +152,7 @@ class Report:
         if self._times is not None:
             before, after = (1e3 * seconds for seconds in self._times)
             yield f"a call: {before:.3f} ms in the framework, {after:.3f} ms optimized"
+        yield from self.notes
         for program in self.programs:
             yield ""
             yield from _program_lines(program)

@@ -1,4 +1,4 @@
-"""What an optimization is asked for, and how much of its time is left."""
+"""The task of an optimization: its options, and how much of its time is left."""
 
 from __future__ import annotations
 
@@ -8,6 +8,9 @@ from dataclasses import dataclass, field, replace
 
 from derive.cost.backend import Backend
 from derive.programs.layers import Layer
+from derive.programs.optimized_program import SPREADING
+from derive.rewriting.moves import Rule
+from derive.rules import ALL
 from derive.search.best_first import Budget
 
 Progress = Callable[[Layer, int, int], None]  # called with a layer, its number, and how many
@@ -19,7 +22,9 @@ class Task:
     """How to optimize: on what, for how many seconds, with which budget for a layer.
 
     Results may deviate by `accuracy`. The search leaves `reserved` seconds for what comes after it.
-    The seconds count from `began` on, of `perf_counter`.
+    The seconds count from `began` on, of `perf_counter`. Where NaNs and infinities shall be exact,
+    no layer is searched with the rules that spread them. Where the network `is_compared` with a
+    framework later, code that deviates is no error here.
     """
 
     backend: Backend
@@ -29,6 +34,15 @@ class Task:
     accuracy: float | None = None
     began: float = field(default_factory=time.perf_counter)
     reserved: float = 0.0
+    nonfinite: str = "spread"
+    is_compared: bool = False
+
+    @property
+    def rules(self) -> list[Rule] | None:
+        """The rules that layers are searched with; None for all."""
+        if self.nonfinite != "exact":
+            return None
+        return [rule for name, rule in ALL.items() if name not in SPREADING]
 
     @property
     def spent(self) -> float:

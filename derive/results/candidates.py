@@ -41,7 +41,7 @@ class Candidate:
 
     @property
     def operators(self) -> tuple[str, ...]:
-        """What runs it, kernel by kernel: an operator's name, or `"eop"` for generated code."""
+        """The operators that run it, kernel by kernel; `"eop"` is generated code."""
         return tuple(kernel.op for kernel in self.kernels)
 
     @checked(target=optional(text("cpu", DeviceError)))

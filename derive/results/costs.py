@@ -1,4 +1,4 @@
-"""What programs cost, as bars that are divided by kernel (design §8)."""
+"""Costs of programs as bars that are divided by kernel (design §8)."""
 
 from __future__ import annotations
 

@@ -54,7 +54,7 @@ BROKEN = (KeyError, TypeError, AttributeError, ValueError, OverflowError, RuleEr
 
 @dataclass
 class SearchResult:
-    """What a search found for `expression`: `best`, all `candidates` (cheapest first), `stats`.
+    """The result of a search for `expression`: `best`, all `candidates` (cheapest first), `stats`.
 
     `explored` are the states that it kept, and `rules` those by which moves are replayed.
     """

@@ -96,7 +96,7 @@ class History:
         record.write(path, KIND, self._content())
 
     def to_json(self) -> str:
-        """What `save` writes."""
+        """Return the text that `save` writes."""
         return record.text(KIND, self._content())
 
     def _content(self) -> dict[str, Any]:

@@ -22,8 +22,10 @@ State = tuple[int, int, str]  # how much is done, of how much, and a few words
 def search_progress(
     progress: Callable[[Any], None] | bool | None, budget: Budget
 ) -> AbstractContextManager[Progress | None]:
-    """What a search calls after every state: a function as it is, for True a bar of tqdm, or log
-    lines where tqdm is not installed.
+    """Return the function that a search calls after every state.
+
+    A function is taken as it is; for True it is a bar of tqdm, or log lines where tqdm is not
+    installed.
     """
     return _shown(
         progress,
@@ -37,8 +39,9 @@ def search_progress(
 def layer_progress(
     progress: Callable[..., None] | bool | None,
 ) -> AbstractContextManager[Callable[..., None] | None]:
-    """What an optimizer calls before each layer, with the layer, its number from 0 and how many
-    there are, as `search_progress`.
+    """Return the function that an optimizer calls before each layer, as `search_progress`.
+
+    It is called with the layer, its number from 0 and how many there are.
     """
     return _shown(
         progress,

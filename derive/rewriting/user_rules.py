@@ -206,7 +206,7 @@ def _check_move(tested: Rule, program: Program, move: Move, arrays: Any) -> None
         ) from error
     _check_values(move, program, after, arrays)
     if tested.level != "program":
-        # What reads the scope may hide a difference, so that it is compared by itself too.
+        # Readers of the scope may hide a difference, so that it is compared by itself too.
         before = scope_at(program, move.path)
         scope = rewritten(tested, before, move)
         _check_values(move, before, scope, random_arrays(before, seed=0))

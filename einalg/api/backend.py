@@ -1,4 +1,4 @@
-"""What derivation asks of code generation, on this machine: a `derive.cost.backend.Backend`."""
+"""The backend of derivations on this machine: a `derive.cost.backend.Backend` by `codegen`."""
 
 from __future__ import annotations
 

@@ -36,7 +36,7 @@ from einalg.text.wording import counted
 
 
 class Derivation(SearchResult):
-    """What `derive` found: `best`, all `candidates` (cheapest first), and `stats` of the search.
+    """The result of `derive`: `best`, all `candidates` (cheapest first), and `stats` of the search.
 
     `explain()` tells a candidate's moves, `plot()` draws what was tried, `why_not(operator)` says
     what separates the expression from an operator; `script()` is Python that derives a candidate

@@ -6,30 +6,30 @@ import logging
 import os
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
-from inspect import Parameter, Signature, signature
-from keyword import iskeyword
-from typing import Any
+from functools import partial
+from inspect import Signature, signature
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from codegen.runtime import array_arguments
 from einalg.errors import NotationError, ShapeError
-from einalg.frontends.graph import Graph
+from einalg.frontends.graph import Array, Graph
 from einalg.frontends.graph_builder import GraphBuilder
+from einalg.frontends.network import Arguments, ChangeOfKind, Network, Original, bound
 from einalg.frontends.random_inputs import random_arrays
+from einalg.frontends.reading import Exclusions, Reading
 from einalg.language.analysis.compile_time import is_weight
-from einalg.language.ir.dtypes import numpy_dtype
+from einalg.language.ir.dtypes import dtype_name, numpy_dtype
 from einalg.language.ir.program import Program, as_program
 from einalg.language.ir.scope import Scope
 from einalg.language.ir.tensor import Tensor
 from einalg.options import PATH, Kind, accepting, optional
 from einalg.runtime.direct_call import DirectCall, array_function
 
-Array = np.ndarray[Any, Any]
-Arguments = tuple[
-    tuple[Any, ...], Mapping[str, Any]
-]  # of a call: those in places, and those by name
+if TYPE_CHECKING:
+    from einalg.frontends.torch import Model
+
 LOG = logging.getLogger("einalg")
 
 
@@ -48,64 +48,6 @@ EXAMPLES = optional(
         ShapeError,
     )
 )
-
-
-@dataclass(frozen=True)
-class Network:
-    """A graph, the arrays of its example inputs, and how it is called: `around(run, direct)` is a
-    function like the model was.
-
-    `itself` is the model as its framework runs it, None where only einalg can; `examples` are the
-    arguments of a call. `signature` gives arguments that are given by name their places.
-    `framework` says what the time of a call depends on there besides the graph.
-    """
-
-    graph: Graph
-    arrays: list[Array] = field(repr=False)
-    around: Callable[[Callable[..., Sequence[Array]], DirectCall | None], Callable[..., Any]] = (
-        field(repr=False)
-    )
-    itself: Callable[..., Any] | None = field(default=None, repr=False)
-    examples: Arguments = field(default=((), {}), repr=False)
-    signature: Signature | None = field(default=None, repr=False)
-    framework: str = ""
-
-    def bound(self, arguments: Sequence[Any], named: Mapping[str, Any]) -> Arguments:
-        """The arguments of a call as those of the example are given; `ShapeError` for names that
-        the model does not have.
-        """
-        return bound(self.signature or signature_of(self.graph), arguments, named)
-
-
-def signature_of(graph: Graph) -> Signature:
-    """Return how a graph is called.
-
-    It takes the names that the framework has for its inputs where all of them are words, else those
-    of its tensors.
-    """
-    names: Sequence[str] = [tensor.name for tensor in graph.inputs]
-    if graph.names and _are_keywords(graph.names[0]):
-        names = graph.names[0]
-    kind = Parameter.POSITIONAL_OR_KEYWORD
-    return Signature([Parameter(name, kind) for name in names])
-
-
-def _are_keywords(names: Sequence[str]) -> bool:
-    """Say whether names can be those of arguments: different words that Python does not use."""
-    if len(set(names)) < len(names):
-        return False
-    return all(name.isidentifier() and not iskeyword(name) for name in names)
-
-
-def bound(signature: Signature, arguments: Sequence[Any], named: Mapping[str, Any]) -> Arguments:
-    """Arguments in the places of a signature; `ShapeError` where they do not fit it."""
-    try:
-        found = signature.bind(*arguments, **named)
-    except TypeError as error:
-        raise ShapeError(
-            f"the arguments do not fit: {error}\n  the inputs are {', '.join(signature.parameters)}"
-        ) from None
-    return found.args, found.kwargs
 
 
 def network(model: Any, example_inputs: Any = None) -> Network:
@@ -231,11 +173,62 @@ def _of_onnx(source: Any, given: Any) -> Network:
     if given is None:
         given = random_inputs.random_inputs(model)
     named = _named(names, given)
-    arrays = list(named.values())
-    graph = load(model, named)
+    return _of_onnx_graph(model, named, load(model, named))
+
+
+def _of_onnx_graph(model: Any, named: Mapping[str, Array], graph: Graph) -> Network:
+    from einalg.frontends.onnx.load import load_again
+
+    arrays = tuple(named.values())
     session = _by_onnxruntime(model, named, graph)
     version = _version_of("onnxruntime")
-    return Network(graph, arrays, plain, session, (tuple(arrays), {}), framework=version)
+    original = None
+    if session is not None:
+
+        def again(excluded: Exclusions) -> tuple[Network, Reading]:
+            reading = load_again(model, named, excluded, _session)
+            return _of_onnx_graph(model, named, reading.graph), reading
+
+        original = Original(
+            "onnxruntime",
+            again,
+            lambda change: (tuple(_changed_array(change, array) for array in arrays), {}),
+            lambda arguments: list(graph.named_arrays(arguments[0]).values()),
+            lambda result: [(array, _kind(array)) for array in _in_row(result)],
+        )
+    return Network(
+        graph, list(arrays), plain, session, (arrays, {}), framework=version, original=original
+    )
+
+
+def _changed_array(change: ChangeOfKind, array: Array) -> Array:
+    if array.dtype.kind != "f":
+        return array
+    return change(array, _kind(array))
+
+
+def _kind(array: Any) -> str:
+    """Return the element type of an array, and of one that has none here its name."""
+    try:
+        return dtype_name(array.dtype)
+    except ShapeError:
+        return str(array.dtype)
+
+
+def _in_row(result: Any) -> list[Array]:
+    if isinstance(result, tuple):
+        return [np.asarray(array) for array in result]
+    return [np.asarray(result)]
+
+
+def _session(model: Any) -> Callable[[Mapping[str, Any]], Sequence[Any]]:
+    """Return a model as a function of arrays by name, by onnxruntime."""
+    import onnxruntime
+
+    session = onnxruntime.InferenceSession(
+        model.SerializeToString(), providers=["CPUExecutionProvider"]
+    )
+    return lambda inputs: session.run(None, dict(inputs))
 
 
 def _by_onnxruntime(
@@ -245,9 +238,9 @@ def _by_onnxruntime(
 
     None where it is not installed, cannot run the model on the examples, or might end the process.
     """
-    try:
-        import onnxruntime
-    except ImportError:
+    from einalg.frontends.onnx.nodes.model_file import onnxruntime_package
+
+    if onnxruntime_package() is None:
         return None
     if any(getattr(node.call, "may_end_process", False) for node in graph.opaque):
         return None
@@ -257,12 +250,10 @@ def _by_onnxruntime(
         values = graph.named_arrays(arrays).values()
         for name, tensor, array in zip(examples, graph.inputs, values):
             inputs[name] = np.asarray(array, numpy_dtype(tensor.dtype))
-        return _one_or_all(session.run(None, inputs))
+        return _one_or_all(session(inputs))
 
     try:
-        session = onnxruntime.InferenceSession(
-            model.SerializeToString(), providers=["CPUExecutionProvider"]
-        )
+        session = _session(model)
         call(*examples.values())
     except Exception as error:  # whatever it raises, the model is run without it
         LOG.info("einalg: onnxruntime does not run the model: %s", error)
@@ -300,14 +291,44 @@ def _of_module(module: Any, given: Any) -> Network:
     kind = type(module)
     name = f"{kind.__module__}.{kind.__qualname__}"
     framework = f"{_version_of('torch')} {torch.get_num_threads()} {name}"
+    return torch_network(model, call, (arguments, keywords), forward, framework)
+
+
+def torch_network(
+    model: Model,
+    call: Callable[..., Any],
+    examples: Arguments,
+    forward: Signature | None = None,
+    framework: str = "",
+) -> Network:
+    """Return a model of torch, which torch itself runs by `call(*arguments, **keywords)`."""
+    from einalg.frontends.torch.nodes.tensors import arrays_and_types, changed_tensors
+
+    arguments, keywords = examples
+    original = None
+    if model.again is not None:
+        read_again = model.again
+
+        def again(excluded: Exclusions) -> tuple[Network, Reading]:
+            other, reading = read_again(excluded)
+            return torch_network(other, call, examples, forward, framework), reading
+
+        original = Original(
+            "torch",
+            again,
+            partial(changed_tensors, examples),
+            lambda given: model.arrays(*given),
+            arrays_and_types,
+        )
     return Network(
         model.graph,
         list(model.arrays(arguments, keywords)),
         model.function,
         call,
-        (arguments, keywords),
+        examples,
         forward,
         framework,
+        original,
     )
 
 

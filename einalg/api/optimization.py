@@ -12,9 +12,11 @@ from codegen.targets.onnx import onnx_model
 from derive.programs import OptimizedNetwork, optimized
 from derive.results.progress import layer_progress
 from einalg.api.backend import TARGET, LocalBackend, require_device
-from einalg.api.models import EXAMPLES, Network, bound, network, plain, signature_of
+from einalg.api.models import EXAMPLES, network, plain
+from einalg.api.verification.verification import Wishes, verified
 from einalg.errors import RecordError
 from einalg.frontends.graph import Graph
+from einalg.frontends.network import Network, bound, signature_of
 from einalg.frontends.random_inputs import random_arrays
 from einalg.options import (
     ACCURACY,
@@ -33,14 +35,18 @@ from einalg.storage.atomic_file import write_whole
 LOG = logging.getLogger("einalg")
 # Who runs a model that its framework runs faster: that, or this.
 PREFERENCE = one_of("fastest", "einalg")
+# How far a NaN or an infinity may reach: to what shares a transform tile with it, or no further
+# than in the framework.
+NONFINITE = one_of("spread", "exact")
 SOURCE_LANGUAGES = {"cpu": "c", "cuda": "cuda"}  # of the generated kernels, by target
 
 
 class Optimized(OptimizedNetwork):
-    """What `optimize` gives: call it like the model.
+    """The result of `optimize`: call it like the model.
 
     `report` says what was done, `parts` and `opaque` hold it. The framework goes on running the
-    model where it is faster (`is_original`, `times`), unless einalg is to `prefer`.
+    model where it is faster (`is_original`, `times`), unless einalg is to `prefer`, and where
+    einalg deviates from it and no operator was found that does so alone.
 
     >>> import numpy as np
     >>> import einalg as ea
@@ -57,8 +63,10 @@ class Optimized(OptimizedNetwork):
         model: Network | None = None,
         target: str = "cpu",
         prefer: str = "fastest",
+        is_right: bool = True,
     ):
         super().__init__(made.graph, made.parts, made.seconds)
+        self.notes = made.notes
         self.is_original, self.target, self._prefer = False, target, prefer
         around = model.around if model else plain
         self._call: Callable[..., Any] = around(super().__call__, self.direct())
@@ -66,8 +74,13 @@ class Optimized(OptimizedNetwork):
         if model is None:
             return
         self._bound = model.bound
-        if model.itself is not None:
-            self._compare(model, model.itself, made)
+        if model.itself is None:
+            return
+        if not is_right:
+            LOG.warning("einalg: the model deviates from its framework, which goes on running it")
+            self.is_original, self._call = True, model.itself
+            return
+        self._compare(model, model.itself, made)
 
     def _compare(
         self, model: Network, original: Callable[..., Any], made: OptimizedNetwork
@@ -162,6 +175,7 @@ class Optimized(OptimizedNetwork):
     accuracy=ACCURACY,
     progress=PROGRESS,
     prefer=PREFERENCE,
+    nonfinite=NONFINITE,
 )
 def optimize(
     model: Any,
@@ -171,10 +185,15 @@ def optimize(
     accuracy: float | None = None,
     progress: Callable[..., None] | bool | None = None,
     prefer: str = "fastest",
+    nonfinite: str = "spread",
 ) -> Optimized:
     """Make a model faster, and verify it.
 
-    Every layer is derived, measured and proven equal, and the whole compared with the reference.
+    Every layer is derived, measured and proven equal, and the whole compared with the reference,
+    and with the framework that it comes from: on the given inputs, and where they are floats also
+    on zeros, a constant, 1000 and 0.001 times them, one NaN, one infinity, and other random
+    numbers. Where einalg deviates, the operator at fault stays the framework's, and the report says
+    so.
 
     `model` is a `torch.nn.Module` in evaluation mode, the path, bytes or `ModelProto` of an ONNX
     model, or a program; shapes and dtypes are those of `example_inputs`: the arguments of a call in
@@ -188,7 +207,8 @@ def optimize(
     result deviates from the reference by `accuracy` at most (default: as in `derive`), and is the
     model as it was, with a warning, where it is not faster: its own program, or the framework that
     it comes from. With `prefer="einalg"` einalg computes whatever the times say, so that its values
-    can be looked at.
+    can be looked at. A form that transforms tiles of its input (Winograd's) makes all of a tile NaN
+    where one element is; the report names such layers, and `nonfinite="exact"` excludes them.
 
     Raises `NotationError` for what is no model, `ShapeError` for examples that do not fit,
     `UseError` for an option that is not of its kind, `DeviceError` for an unknown target.
@@ -204,30 +224,43 @@ def optimize(
     require_device(target)
     began = perf_counter()
     source = network(model, example_inputs)
+    backend = LocalBackend(target, accuracy)
+    wishes = Wishes(accuracy, nonfinite, seconds)
     with layer_progress(progress) as on_layer:
-        made = optimized(
-            source.graph,
-            source.arrays,
-            LocalBackend(target, accuracy),
-            seconds,
-            progress=on_layer,
-            accuracy=accuracy,
-            began=began,
-        )
-    return Optimized(made, source, target, prefer)
+
+        def compiler(model: Network) -> OptimizedNetwork:
+            return optimized(
+                model.graph,
+                model.arrays,
+                backend,
+                seconds,
+                progress=on_layer,
+                accuracy=accuracy,
+                began=began,
+                nonfinite=nonfinite,
+                is_compared=model.original is not None,
+            )
+
+        result = verified(source, compiler, wishes)
+    made = result.run
+    assert isinstance(made, OptimizedNetwork)
+    made.notes, made.seconds = result.notes, perf_counter() - began
+    return Optimized(made, result.network, target, prefer, result.is_right)
 
 
-@checked(target=TARGET, seconds=SECONDS, accuracy=ACCURACY, progress=PROGRESS)
+@checked(target=TARGET, seconds=SECONDS, accuracy=ACCURACY, progress=PROGRESS, nonfinite=NONFINITE)
 def compile_graph(
     graph: Graph,
     target: str = "cpu",
     seconds: float = 120.0,
     accuracy: float | None = None,
     progress: Callable[..., None] | bool | None = None,
+    nonfinite: str = "spread",
 ) -> Callable[..., Sequence[Any]]:
     """Return a graph of a front end as a function of arrays, optimized for arrays that are drawn.
 
     This is what `torch.compile(…, backend="einalg")` runs. The options are those of `optimize`.
+    Values that deviate from the reference are no error: they are compared with torch's.
     """
     require_device(target)
     arrays = list(random_arrays(graph.inputs).values())
@@ -239,4 +272,6 @@ def compile_graph(
             seconds,
             progress=on_layer,
             accuracy=accuracy,
+            nonfinite=nonfinite,
+            is_compared=True,
         )

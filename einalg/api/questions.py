@@ -32,7 +32,7 @@ def distance(expr: Any, operator: str) -> Distance:
 
 
 def doctor() -> list[Any]:
-    """What this machine has for einalg, as a list of facts with `name`, `found` and `detail`.
+    """Return what this machine has for einalg: facts with `name`, `found` and `detail`.
 
     The detail is which one there is, or the command that installs it. Raises nothing: what is
     missing is a fact.

@@ -1,4 +1,4 @@
-"""What Jupyter shows for each kind of result.
+"""The HTML that Jupyter shows for each kind of result.
 
 `derive` returns plain values; this table gives their classes the HTML of `einalg.display.results`.
 `einalg.api` imports it, so that whatever is made by a public function has its picture.

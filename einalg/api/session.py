@@ -24,7 +24,7 @@ class Session(DerivationSession):
 
     @cached_property
     def panel(self) -> SessionPanel:
-        """What the widget shows and does, without one."""
+        """The contents and actions of the widget, without one."""
         return SessionPanel(self)
 
     def _repr_mimebundle_(self, **_: Any) -> dict[str, Any]:

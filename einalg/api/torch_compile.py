@@ -13,9 +13,14 @@ from dataclasses import dataclass
 from inspect import signature
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
+from einalg.api.models import torch_network
 from einalg.api.optimization import PREFERENCE, compile_graph
+from einalg.api.verification.verification import Wishes, direct_of, verified
 from einalg.errors import NotationError
 from einalg.frontends.graph import Graph
+from einalg.frontends.random_inputs import random_array
 from einalg.frontends.torch.capture.export import decomposition_table, first_line
 from einalg.frontends.torch.capture.weight_stamp import WeightStamp
 from einalg.frontends.torch.module import import_fx
@@ -26,6 +31,7 @@ if TYPE_CHECKING:
     from torch import fx
 
 Run = Callable[..., Sequence[Any]]
+DEFAULT_WISHES = Wishes(seconds=120.0)
 MAX_VERSIONS = 64  # of one graph, by the shapes of its inputs
 PREFER = "prefer"  # the only option that is none of the optimizer's
 OPTIONS = [*list(signature(compile_graph).parameters)[1:], PREFER]
@@ -38,9 +44,9 @@ def einalg(
     """Return `graph_module` as a function that compiles itself for the shapes of its calls.
 
     `options` are those of `torch.compile(…, options=…)`: `target`, `seconds`, `accuracy`,
-    `progress` and `prefer`, as of `einalg.optimize`. Raises, when it is called, `TrainingMode`
-    where gradients are wanted or a module is in training mode, and `NotationError` for an option
-    that there is not.
+    `progress`, `nonfinite` and `prefer`, as of `einalg.optimize`. Raises, when it is called,
+    `TrainingMode` where gradients are wanted or a module is in training mode, and `NotationError`
+    for an option that there is not.
 
     >>> import pytest; torch = pytest.importorskip("torch")
     >>> model = torch.compile(torch.nn.Linear(3, 4), backend=einalg)
@@ -49,8 +55,13 @@ def einalg(
     """
     wanted = options.get("options") or {}
     prefer = wanted.get(PREFER, "fastest")
+    wishes = Wishes(
+        wanted.get("accuracy"),
+        wanted.get("nonfinite", DEFAULT_WISHES.nonfinite),
+        wanted.get("seconds", DEFAULT_WISHES.seconds),
+    )
     return Specialised(
-        graph_module, lambda graph: compile_graph(graph, **_of_optimizer(wanted)), prefer
+        graph_module, lambda graph: compile_graph(graph, **_of_optimizer(wanted)), prefer, wishes
     )
 
 
@@ -72,9 +83,14 @@ class Specialised:
     """
 
     def __init__(
-        self, module: fx.GraphModule, compiler: Callable[[Graph], Run], prefer: str = "fastest"
+        self,
+        module: fx.GraphModule,
+        compiler: Callable[[Graph], Run],
+        prefer: str = "fastest",
+        wishes: Wishes = DEFAULT_WISHES,
     ):
         self._module, self._compiler, self._prefer = module, compiler, prefer
+        self._wishes = wishes
         self._versions: dict[Any, _Version] = {}
         self._written: frozenset[int] | None = None  # once it was called
         self._last: _Version | None = None
@@ -100,7 +116,8 @@ class Specialised:
             else:
                 others.append((k, *_kind(value)))
         prefer = PREFERENCE.check(PREFER, self._prefer)
-        run = _compiled(self._module, inputs, [k for k, _ in weights], self._compiler, prefer)
+        positions = [k for k, _ in weights]
+        run = _compiled(self._module, inputs, positions, self._compiler, prefer, self._wishes)
         if run is self._module:
             weights = []  # torch reads them at each call
         if len(self._versions) >= MAX_VERSIONS:
@@ -190,6 +207,7 @@ def _compiled(
     weights: Sequence[int],
     compiler: Callable[[Graph], Run],
     prefer: str,
+    wishes: Wishes,
 ) -> Callable[..., Any]:
     """Compile a graph for these very inputs.
 
@@ -222,9 +240,13 @@ def _compiled(
         return module
     for traced, examples in captured:
         if len(examples) == len(inputs):
-            ready.append(_read(traced, inputs, weights, compiler))
+            run = _read(traced, inputs, weights, compiler, wishes)
         else:  # where inputs share memory that is written to, torch has that memory in their place
-            ready.append(_read(traced, examples, (), compiler))
+            run = _read(traced, examples, (), compiler, wishes)
+        if run is None:
+            LOG.warning("einalg: a graph deviates from torch, which goes on running it")
+            return module
+        ready.append(run)
     if prefer == "fastest" and _is_faster(module, called, inputs):
         return module
     return called
@@ -255,10 +277,47 @@ def _read(
     inputs: Sequence[Any],
     weights: Sequence[int],
     compiler: Callable[[Graph], Run],
-) -> Callable[..., Any]:
-    """Return an ATen graph as a function of its inputs, in which the weights are bound."""
+    wishes: Wishes,
+) -> Callable[..., Any] | None:
+    """Return an ATen graph as a function of its inputs, in which the weights are bound.
+
+    None where it deviates from torch, and no operator is found that does so alone.
+    """
+    import torch
+
     model, positions = import_fx(traced, inputs, weights)
-    run = compiler(model.graph)
-    direct = getattr(run, "direct", None)
-    call = model.function(run, direct and direct())
-    return lambda *given: call(*[given[k] for k in positions])
+    values = _with_values(inputs)
+
+    def call(*tensors: Any) -> Any:
+        for position, tensor in zip(positions, tensors):
+            values[position] = tensor
+        with torch.no_grad():
+            return traced(*values)
+
+    examples = tuple(values[position] for position in positions)
+    source = torch_network(model, call, (examples, {}))
+    result = verified(source, lambda network: compiler(network.graph), wishes)
+    for position in positions:
+        values[position] = None  # which nothing else need hold
+    for note in result.notes:
+        LOG.info("einalg: %s", note)
+    if not result.is_right:
+        return None
+    function = result.network.around(result.run, direct_of(result.run))
+    return lambda *given: function(*[given[k] for k in positions])
+
+
+def _with_values(inputs: Sequence[Any]) -> list[Any]:
+    """Return inputs of a trace with drawn values in the place of those that have none."""
+    import torch
+    from torch._subclasses.fake_tensor import FakeTensor
+
+    values: list[Any] = []
+    for value in inputs:
+        if isinstance(value, FakeTensor):
+            array = random_array(tuple(value.shape), np.float32, np.random.default_rng(0))
+            if not value.is_floating_point():
+                array = array > 0
+            value = torch.from_numpy(array).to(value.dtype)
+        values.append(value)
+    return values

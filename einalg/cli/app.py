@@ -58,7 +58,7 @@ class _Failure(click.ClickException):
 
 
 class _Misuse(_Failure):
-    """What was typed is wrong."""
+    """A mistake in the command that was typed."""
 
     exit_code = USAGE
 
@@ -476,7 +476,7 @@ def cache_clear(yes: bool) -> None:
 
 @cli.command()
 def doctor() -> None:
-    """What this machine has, and what is missing."""
+    """Show what this machine has, and what is missing."""
     _work("doctor").run()
 
 

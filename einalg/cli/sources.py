@@ -64,8 +64,8 @@ def text_of(source: str) -> str:
 
 
 def saved_kind(source: str) -> str | None:
-    """What a file is a record of, such as `einalg derivation`; None for a text, the standard input
-    and any other file.
+    """Return the kind of record that a file is, such as `einalg derivation`; None for a text, the
+    standard input and any other file.
     """
     if source == "-" or "[" in source or "=" in source or not Path(source).is_file():
         return None

@@ -1,4 +1,4 @@
-"""What a notebook shows, as HTML, SVG, MathML and pictures of Matplotlib.
+"""Pictures for notebooks, as HTML, SVG, MathML and figures of Matplotlib.
 
 `html` has the style sheet, tables and badges that all share; `mathml`, `tree_svg`, `cost_bars` and
 `footprint` draw one kind of thing each, and `results` the values that `derive` returns. It may

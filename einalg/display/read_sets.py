@@ -159,5 +159,5 @@ def name_of(access: Access) -> str:
 
 
 def window(access: Access) -> tuple[tuple[int, int], ...]:
-    """What may be read of a tensor, its padding included."""
+    """Return the box that may be read of a tensor, its padding included."""
     return padded_box(access.base)

@@ -100,7 +100,7 @@ class Graph:
         for node in self.nodes:
             if isinstance(node, ProgramNode):
                 computed = compute(node.program, values)
-                # What is too large for a shorter type is infinite there.
+                # A number that is too large for a shorter type is infinite there.
                 with np.errstate(over="ignore", invalid="ignore"):
                     for name, dtype in node.output_dtypes:
                         values[name] = np.asarray(computed[name], dtype)

@@ -48,7 +48,7 @@ class ImportRecord:
 
 @dataclass(frozen=True)
 class Origin:
-    """What the import of a model depends on.
+    """Return all that the import of a model depends on.
 
     `structure` is available at once; `digest()` goes through the values of the model's weights,
     which `array(name)` returns.

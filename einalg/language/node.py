@@ -30,7 +30,7 @@ class Node:
 
     __slots__ = ()
     _fields: tuple[str, ...] = ()
-    # What a node is, for printers that do not import it: as SymPy's `is_Add` and its kin.
+    # The kind of a node, for printers that do not import it: as SymPy's `is_Add` and its kin.
     is_scope = is_reduction = is_access = is_view = False
 
     @classmethod

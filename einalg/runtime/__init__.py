@@ -1,4 +1,4 @@
-"""What running programs needs besides kernels: timing, result buffers, direct calls on memory.
+"""Services for running programs besides kernels: timing, result buffers, direct calls on memory.
 
 `timing` measures alternative implementations, `processors` counts cores and threads,
 `buffer_pool` makes the arrays of results, and `direct_call` calls programs on addresses.

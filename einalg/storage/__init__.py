@@ -1,4 +1,4 @@
-"""What einalg keeps on disk: the cache, files written whole, records with a schema.
+"""Storage on disk: the cache, files written whole, records with a schema.
 
 `disk_cache` holds everything that can be computed again, `fingerprint` makes its keys,
 `atomic_file` writes files of users whole or not at all, and `record` reads and writes JSON with a

@@ -1,4 +1,4 @@
-"""What a cached entry depends on: texts, arrays, einalg's own code, machine and libraries.
+"""Digests of all that a cached entry depends on: texts, arrays, code, machine and libraries.
 
 A key is made by `Fingerprint.key`, from what the entries of one kind depend on and what the entry
 is about. Of einalg's own code that is a set of folders: `KERNEL_CODE` for a compiled kernel, so

@@ -1,4 +1,4 @@
-"""What hypothesis decides, as plain questions; and ranges, index forms and conditions made of the
+"""Decisions of hypothesis as plain questions; and ranges, index forms and conditions made of the
 answers.
 """
 
@@ -38,7 +38,7 @@ class Draws:
 
 @dataclass(frozen=True)
 class Options:
-    """What may occur in an expression; see `strategies.scopes`."""
+    """The features that may occur in an expression; see `strategies.scopes`."""
 
     max_indices: int = 4
     nested: bool = True
@@ -51,6 +51,7 @@ class Options:
     truths: bool = False
     rounding: bool = False
     inexact: bool = False
+    empty: bool = False
     max_points: int = 240
     max_reads: int = 4
     dtypes: tuple[str, ...] = ("f32",)
@@ -111,13 +112,16 @@ def draw_range(choices: Draws, max_extent: int, min_extent: int = 1) -> tuple[in
 
 
 def draw_iterators(
-    choices: Draws, names: Sequence[str], count: int, max_points: int
+    choices: Draws, names: Sequence[str], count: int, max_points: int, empty: bool = False
 ) -> tuple[LoopIndex, ...]:
-    """Iterators of `count` of `names`, whose box has at most `max_points` points."""
+    """Iterators of `count` of `names`, whose box has at most `max_points` points, and with `empty`
+    at times none.
+    """
     found: list[LoopIndex] = []
     for name in names[:count]:
-        low, high = draw_range(choices, min(max_points, 7))
-        max_points //= high - low
+        least = 0 if empty and choices.chance(5) else 1
+        low, high = draw_range(choices, min(max_points, 7), least)
+        max_points //= max(1, high - low)
         found.append(LoopIndex(Index(name), low, high))
     return tuple(found)
 

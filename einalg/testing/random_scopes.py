@@ -41,8 +41,9 @@ Pads = tuple[int, int]
 
 @dataclass
 class _Expression:
-    """What can be read so far: tensors, statements and inner scopes; `gaps` are those that have no
-    value at some points.
+    """The tensors, statements and inner scopes that can be read so far.
+
+    `gaps` are those that have no value at some points.
     """
 
     choices: Draws
@@ -82,7 +83,9 @@ def _scope(expression: _Expression, options: Options, depth: int, outermost: boo
     choices = expression.choices
     count = choices.integer(1, min(3, options.max_indices))
     first = choices.one_of((0, 0, 1, 2))
-    domain = Domain(draw_iterators(choices, NAMES[first:], count, options.max_points))
+    domain = Domain(
+        draw_iterators(choices, NAMES[first:], count, options.max_points, options.empty)
+    )
     domain = domain.extended((), draw_conditions(choices, domain, options))
     drawing = _Body(expression, options, depth)
     if outermost and drawing.may_pool(domain) and choices.chance(10):
@@ -157,7 +160,11 @@ class _Body:
         points = max(1, self.options.max_points // max(1, domain.box_size))
         room = self.options.max_indices - len(domain.iterators)
         return draw_iterators(
-            self.choices, names, self.choices.integer(1, min(2, room)), min(most, points)
+            self.choices,
+            names,
+            self.choices.integer(1, min(2, room)),
+            min(most, points),
+            self.options.empty,
         )
 
     def may_pool(self, domain: Domain) -> bool:
@@ -265,7 +272,7 @@ class _Body:
         return self.padded(base, [pads for _, pads in fitted])[tuple(form for form, _ in fitted)]
 
     def base(self) -> Any:
-        """What to read: None for a new tensor."""
+        """Draw the source to read; None for a new tensor."""
         expression, choices = self.expression, self.choices
         known = [*expression.tensors, *expression.inner]
         kinds = ["new", "new", *(("known",) if known else ()), *(("inner",) * self.depth)]
@@ -344,7 +351,7 @@ class _Body:
         return base.pad(*left, fill=self.fill(base))
 
     def fill(self, base: Any) -> int:
-        """What a padding holds: a number that the element type has."""
+        """Draw the fill of a padding: a number that the element type has."""
         return self.choices.one_of(
             [fill for fill in FILLS if fill == 0 or holds(base.dtype, sympy.Integer(fill))]
         )

@@ -69,6 +69,7 @@ def scopes(  # noqa: PLR0913, PLR0917 - each option is about one thing
     truths: bool = False,
     rounding: bool = False,
     inexact: bool = False,
+    empty: bool = False,
     max_points: int = 240,
     dtypes: Sequence[str] = ("f32",),
 ) -> SearchStrategy[Scope]:
@@ -78,9 +79,9 @@ def scopes(  # noqa: PLR0913, PLR0917 - each option is about one thing
     reads outside a box, `strides` coefficients other than 1 and -1, `where` cut domains,
     `functions` Max, Min, Abs, powers and Piecewise of elements, `truths` scopes of comparisons,
     which others read as numbers, or to choose by, `rounding` remainders and whole parts of elements
-    and of indices, `inexact` functions of real numbers, quotients and decimal numbers. `max_points`
-    bounds the points of the domain of `L` and of all its reductions together. `dtypes` are those of
-    tensors.
+    and of indices, `inexact` functions of real numbers, quotients and decimal numbers, `empty`
+    ranges without a point. `max_points` bounds the points of the domain of `L` and of all its
+    reductions together. `dtypes` are those of tensors.
 
     >>> strategy = scopes(max_indices=2, where=False)
     """
@@ -96,6 +97,7 @@ def scopes(  # noqa: PLR0913, PLR0917 - each option is about one thing
         truths,
         rounding,
         inexact,
+        empty,
         max_points,
         dtypes=tuple(dtypes),
     )

@@ -68,6 +68,7 @@ def derivations(draw: Any, most_moves: int = 3, **options: Any) -> RandomDerivat
         "functions": draw(st.booleans()),
         "truths": draw(st.booleans()),
         "rounding": draw(st.booleans()),
+        "empty": draw(st.booleans()) and draw(st.booleans()),
         "dtypes": draw(st.sampled_from(DTYPES)),
         "max_points": 60,
         **options,

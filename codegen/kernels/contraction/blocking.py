@@ -176,7 +176,7 @@ def depth_parts(plan: TilingPlan, vectors: int) -> int:
 
 @dataclass(frozen=True)
 class _MemoryTraffic:
-    """What moves between the second cache and memory: elements of the left operand, and results.
+    """Return the traffic between the second cache and memory: of the left operand, and of results.
 
     Results move so many times for each part of depth but one; the left operand once for as many
     columns, of `width_bytes` for each step of depth, as half of the cache holds.

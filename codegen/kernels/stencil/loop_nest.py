@@ -40,7 +40,7 @@ CHANNEL_BLOCK = Index("channels")
 
 @dataclass(frozen=True)
 class TilePart:
-    """What a register tile computes, of some phases and filters.
+    """The part of the result that a register tile computes, of some phases and filters.
 
     So many lines, those of a tile of the block from line `start` on, on a panel of positions.
     """

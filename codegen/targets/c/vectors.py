@@ -48,7 +48,7 @@ SHUFFLE_MACRO = """\
 
 
 class Scalars(Protocol):
-    """What vectors need of the printer of scalar statements."""
+    """The part of the printer of scalar statements that vectors need."""
 
     def names(self, kind: str, name: str) -> str: ...
     def line(self, text: str) -> None: ...

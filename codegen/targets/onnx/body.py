@@ -108,7 +108,7 @@ class LoopAxes:
             values = self._where(scope.where, values, 0)
         return self.writer.cast(self.writer.expand(values, scope.shape), scope.dtype)
 
-    # What `translate` asks of the place where a body stands.
+    # The answers to what `translate` asks of the place where a body stands.
 
     def access(self, access: Access) -> Value:
         array, box = self._padded(access.base)

@@ -1,4 +1,4 @@
-"""What an expression or an operator reads of an array.
+"""Reads of arrays by expressions and operators.
 
 It is read by slices, reshapes, transpositions, and look-ups of positions along axes.
 """

@@ -1,4 +1,4 @@
-"""What the parameters of an operator on whole arrays may be, by what a scope reads: proposals, to
+"""Proposals for the parameters of an operator on whole arrays, by the reads of a scope; they are to
 be verified.
 
 A template names a source for each of its parameters. Nothing here knows an operator; a source reads

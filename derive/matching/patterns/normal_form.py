@@ -1,5 +1,5 @@
-"""What matching sees of a scope: a normal form, its reads axis by axis, and the iterator mapping
-table (design §7).
+"""The normal form of a scope, which matching looks at: its reads axis by axis, and the iterator
+mapping table (design §7).
 """
 
 from __future__ import annotations

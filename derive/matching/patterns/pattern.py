@@ -56,7 +56,7 @@ class ParameterRule:
 
 
 class Pattern:
-    """What instances of a template have in common."""
+    """The common form of the instances of a template."""
 
     def __init__(self, template: Template):
         self.template = template

@@ -1,4 +1,4 @@
-"""What a statement reads of a tensor at one place of an axis alone, as a tensor of its own.
+"""Slices that a statement reads at one place of an axis alone, as tensors of their own.
 
 The steps of a recurrent network, or the heads of an attention that are written one by one, differ
 in such places only: with slabs in the place of the whole tensors they are one layer.

@@ -55,7 +55,7 @@ class Piece:
 
 @dataclass(frozen=True)
 class Difference:
-    """What is left of the difference of two polynomials: for every monomial's heads, sets of
+    """Return the rest of the difference of two polynomials: for every monomial's heads, sets of
     (point, coordinates).
     """
 

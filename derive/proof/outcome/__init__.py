@@ -1,4 +1,4 @@
-"""What a proof says: its verdict, and the region of points that differ, as a person reads it.
+"""The outcome of a proof: its verdict, and the region of points that differ, as a person reads it.
 
 `verdict` holds the result type of `prove`, `regions` makes short sets of points. Imports only index
 sets of `einalg.language`; both ways of proving import from here.

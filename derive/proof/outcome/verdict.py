@@ -1,4 +1,4 @@
-"""What a proof says (design §9, §12)."""
+"""The verdict of a proof (design §9, §12)."""
 
 from __future__ import annotations
 

@@ -26,7 +26,7 @@ from einalg.language.analysis.simplify import simplify_scope
 from einalg.language.analysis.validate import check_scope
 from einalg.language.index.affine import Index, IndexArithmetic
 from einalg.language.index.convert import affine
-from einalg.language.ir.body import Reduce, substitute
+from einalg.language.ir.body import Reduce, as_factor, substitute
 from einalg.language.ir.scope import Scope
 from einalg.language.ir.tensor import Access
 from einalg.language.ir.traversal import reductions
@@ -92,7 +92,7 @@ def _into(scope: Scope, reduction: int) -> Scope:
     else:
         raise RuleError("the sum is not a factor beside finite factors without reductions")
     factors = _others(product, node)
-    moved = Reduce(node.op, node.iterators, node.where, sympy.Mul(*factors, node.body))
+    moved = Reduce(node.op, node.iterators, node.where, sympy.Mul(*factors, as_factor(node.body)))
     body = with_joined_reductions(_replaced(scope.body, product, moved))
     return Scope(scope.iterators, scope.where, body)
 

@@ -38,6 +38,8 @@ def find(scope: Scope) -> Iterator[dict[str, Any]]:
     There are cuts where a read enters or leaves its box, where a condition changes, and in the
     middle.
     """
+    if is_empty(scope.iterators):
+        return
     yield from _phases(scope)
     for it in scope.iterators:
         if it.extent > 1:

@@ -72,7 +72,9 @@ def _free_names(program: Program) -> Iterator[str]:
 
 
 def _with_reads(scope: Scope, target: Scope, tensor: Any) -> Scope:
-    """Return the scope in which every read of `target` reads a tensor."""
+    """Return the scope in which every read of `target` reads a tensor; `target` as it is."""
+    if scope == target:
+        return scope
     replacements = {target: tensor}
     for node in all_scopes(scope):
         if node != target:

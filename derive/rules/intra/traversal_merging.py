@@ -24,7 +24,7 @@ from einalg.language.index.affine import Index
 from einalg.language.index.constraint import Constraint
 from einalg.language.index.convert import affine
 from einalg.language.index.iterator import LoopIndex
-from einalg.language.ir.body import IDENTITY, Reduce, fresh_index, rebuild, substitute
+from einalg.language.ir.body import IDENTITY, Reduce, as_factor, fresh_index, rebuild, substitute
 from einalg.language.ir.scope import Scope, inner_scopes
 from einalg.language.ir.tensor import Access, Padded
 from einalg.language.ir.traversal import reductions
@@ -196,7 +196,9 @@ def _joined(node: Reduce, inner: Any) -> Reduce | None:
         if isinstance(factor, Reduce) and factor.op == node.op:
             others = [other for other in factors if other is not factor]
             distinct = _with_distinct_names(factor, node, others)
-            body = sympy.Mul(distinct.body, *others) if others else distinct.body
+            body = distinct.body
+            if others:
+                body = sympy.Mul(as_factor(body), *others)
             iterators = (*node.iterators, *distinct.iterators)
             joined = Reduce(node.op, iterators, (*node.where, *distinct.where), body)
             return _joined(joined, body) or joined

@@ -46,6 +46,8 @@ def find(scope: Scope) -> Iterator[dict[str, Any]]:
 
     The traversal has reorders too.
     """
+    if is_empty(scope.iterators):
+        return
     for maps, target in _targets(scope):
         seen: set[Any] = set()
         for forward, backward in maps:

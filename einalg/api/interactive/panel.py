@@ -1,5 +1,5 @@
-"""What the widget of a session shows, as sections of plain values, and what the messages of its
-buttons do (design §1).
+"""The widget of a session without its drawing: sections of plain values that it shows, and actions
+of the messages of its buttons (design §1).
 
 There is no notebook in it: a front end gets the sections as they change and sends messages, and so
 can a test.

@@ -1,4 +1,4 @@
-"""What programs cost, as bars that are divided by kernel."""
+"""Costs of programs as bars that are divided by kernel."""
 
 from __future__ import annotations
 

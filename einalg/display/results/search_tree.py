@@ -1,4 +1,4 @@
-"""What a search explored, as a tree to zoom and walk in."""
+"""The states of a search as a tree to zoom and walk in."""
 
 from __future__ import annotations
 

@@ -77,9 +77,13 @@ class _Body:
 
 
 class OnnxImporter:
-    """Adds the nodes of a model to a builder."""
+    """Adds the nodes of a model to a builder.
 
-    def __init__(self, model: Any):
+    Nodes of its graph with a first output in `excluded` stay calls, for the reasons there.
+    """
+
+    def __init__(self, model: Any, excluded: Mapping[str, str] | None = None):
+        self._excluded = excluded or {}
         self.builder = GraphBuilder()
         self._functions = {(f.domain, f.name): f for f in model.functions}
         self._declared = {v.name: v.type for v in (*model.graph.value_info, *model.graph.output)}
@@ -119,6 +123,10 @@ class OnnxImporter:
 
     def _node(self, node: Any, body: _Body) -> None:
         """Add a node as what it can become first: other nodes, constants, a program, a call."""
+        why = self._excluded.get(first_output(node)) if not body.depth else None
+        if why is not None:
+            self._exclude(node, body, why)
+            return
         function = self._functions.get((node.domain, node.op_type))
         if function is not None:
             self._function(function, node, body)
@@ -141,6 +149,12 @@ class OnnxImporter:
             return
         if not self._fold(node, body, kinds, MAX_STORED_ELEMENTS):
             self._call(node, body, kinds, why)
+
+    def _exclude(self, node: Any, body: _Body, why: str) -> None:
+        """Leave a node to the framework that could be an expression."""
+        inferred = infer(node, body.optional_values(node.input), body.opsets)
+        kinds = [self._kind(name, kind) for name, kind in zip(node.output, inferred)]
+        self._call(node, body, kinds, why)
 
     def _kind(self, name: str, inferred: Any) -> Any:
         """Return the type of a value, as the file declares it where that says more."""
@@ -274,7 +288,8 @@ class OnnxImporter:
             if name in body.environment:
                 values[name] = body.environment[name]
         functions: Sequence[Any] = ()
-        if any(True for _ in inner_graphs(node)):
+        is_function = (node.domain, node.op_type) in self._functions
+        if is_function or any(True for _ in inner_graphs(node)):
             functions = list(self._functions.values())
         call = OnnxCall(node, body.opsets, values, functions)
         places: dict[str, str] = {}
@@ -348,6 +363,11 @@ class OnnxImporter:
         if value.is_constant and value.place not in self.builder.weights:
             self.builder.weight(value.place, value.array)
         return value.place
+
+
+def first_output(node: Any) -> str:
+    """Return the first output of a node that has a name, which no other node has."""
+    return next(filter(None, node.output), "")
 
 
 def required_value(environment: Environment, name: str, reader: str) -> Value:

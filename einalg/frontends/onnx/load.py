@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from hashlib import sha256
 from typing import Any
 
@@ -11,7 +11,7 @@ import numpy as np
 from einalg.errors import EinalgError, NotationError, RecordError, ShapeError
 from einalg.frontends.graph import Graph
 from einalg.frontends.import_cache import ImportRecord, Origin, import_cached
-from einalg.frontends.onnx.importer import OnnxImporter, required_value
+from einalg.frontends.onnx.importer import OnnxImporter, first_output, required_value
 from einalg.frontends.onnx.nodes.model_file import DAMAGED, onnx_package, read_model
 from einalg.frontends.onnx.nodes.values import (
     Value,
@@ -21,8 +21,12 @@ from einalg.frontends.onnx.nodes.values import (
     is_too_large,
     tensor_type,
 )
+from einalg.frontends.reading import Exclusions, Reading
+from einalg.language.ir.dtypes import numpy_dtype
 from einalg.storage.fingerprint import array_digest, text_digest
 
+# From a model to a function from arrays by name to its outputs.
+SessionMaker = Callable[[Any], Callable[[Mapping[str, Any]], Sequence[Any]]]
 OPEN = "?"  # a size without a name
 
 
@@ -47,6 +51,57 @@ def load(
     inputs = _Inputs(model.graph, dict(shapes or {}), dict(known or {}))
     values = {value.name: value for value in inputs.values()}
     return import_cached(_origin(model, values), lambda: _import(model, values)).graph
+
+
+def load_again(
+    model: Any, shapes: Mapping[str, Any], excluded: Exclusions, session_of: SessionMaker
+) -> Reading:
+    """Return a model read as `load` reads it, with some nodes as calls, beside the values that a
+    session of onnxruntime computes.
+
+    `session_of(model)` makes such a session.
+    """
+    model = read_model(model)
+    inputs = _Inputs(model.graph, dict(shapes), {})
+    record, places = _read(model, {value.name: value for value in inputs.values()}, excluded)
+    names = record.graph.names
+    assert names is not None
+    given = dict(zip(record.graph.inputs, names[0]))
+    owners: dict[str, str] = {}
+    for node in model.graph.node:
+        owners.update(dict.fromkeys(node.output, first_output(node)))
+    computed = {place: name for place, name in places.items() if name in owners}
+    sessions: list[Any] = []
+
+    def framework_values(arrays: Sequence[Any]) -> dict[str, Any]:
+        if not sessions:
+            sessions.append(session_of(with_outputs(model, computed.values())))
+        values: dict[str, Any] = {}
+        inputs: dict[str, Any] = {}
+        for (tensor, name), array in zip(given.items(), arrays):
+            values[tensor.name] = array
+            inputs[name] = np.asarray(array, numpy_dtype(tensor.dtype))
+        results = sessions[0](inputs)
+        by_name = dict(zip(computed, results))
+        values.update((place, value) for place, value in by_name.items() if hasattr(value, "dtype"))
+        return values
+
+    origins = {place: owners[name] for place, name in computed.items()}
+    return Reading(record.graph, origins, framework_values)
+
+
+def with_outputs(model: Any, names: Iterable[str]) -> Any:
+    """Return a model that returns these values, in order."""
+    other = type(model)()
+    other.CopyFrom(model)
+    declared = {value.name: value for value in model.graph.output}
+    del other.graph.output[:]
+    for name in names:
+        if name in declared:
+            other.graph.output.append(declared[name])
+        else:
+            other.graph.output.add().name = name
+    return other
 
 
 def _origin(model: Any, values: Mapping[str, Value]) -> Origin:
@@ -81,7 +136,14 @@ def _bytes(part: Any) -> bytes:
 
 
 def _import(model: Any, values: Mapping[str, Value]) -> ImportRecord:
-    importer, environment = OnnxImporter(model), _stored_values(model.graph)
+    return _read(model, values, {})[0]
+
+
+def _read(
+    model: Any, values: Mapping[str, Value], excluded: Exclusions
+) -> tuple[ImportRecord, dict[str, str]]:
+    """Return a model read, and the names in it of the graph's values."""
+    importer, environment = OnnxImporter(model, excluded), _stored_values(model.graph)
     stored_names = {id(value.array): name for name, value in environment.items()}
     inputs = [value for value in values.values() if value.array is None]
     for value in inputs:
@@ -101,7 +163,11 @@ def _import(model: Any, values: Mapping[str, Value]) -> ImportRecord:
     for place, array in graph.weights.items():
         if id(array) in stored_names:
             sources[place] = stored_names[id(array)]
-    return ImportRecord(graph, sources)
+    places: dict[str, str] = {}
+    for name, value in environment.items():
+        if value.place is not None and not value.is_constant:
+            places.setdefault(value.place, name)
+    return ImportRecord(graph, sources), places
 
 
 def _stored_values(graph: Any) -> dict[str, Value]:

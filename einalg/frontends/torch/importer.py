@@ -55,10 +55,12 @@ FAILURES = (EinalgError, ArithmeticError, IndexError, TypeError, ValueError)
 class GraphImporter:
     """A graph under construction from FX nodes.
 
-    `values` has for each node the name of a value of the graph, or a list of names.
+    `values` has for each node the name of a value of the graph, or a list of names. Nodes of the
+    names in `excluded` stay calls of torch, for the reasons there.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, excluded: Mapping[str, str] | None = None) -> None:
+        self._excluded = excluded or {}
         self.builder = GraphBuilder()
         self.values: dict[fx.Node, Any] = {}
         self.sources: dict[str, str] = {}  # the placeholders of weights, by the names of these
@@ -103,7 +105,7 @@ class GraphImporter:
         if is_repeatable and self._is_constant(node, reads):
             self._compute(node, reads, constant=True)
             return
-        why = self._express(node, overload)
+        why = self._excluded.get(node.name) or self._express(node, overload)
         if why is None:
             return
         LOG.info("einalg: %s stays a call of torch: %s", overload, why)

@@ -10,10 +10,12 @@ from typing import TYPE_CHECKING, Any
 from einalg.errors import ShapeError
 from einalg.frontends.graph import Graph
 from einalg.frontends.import_cache import ImportRecord, import_cached
+from einalg.frontends.reading import Exclusions, Reading
 from einalg.frontends.torch.capture.export import decomposition_table, export_module
 from einalg.frontends.torch.capture.functionalize import drop_empty_parts, is_check
-from einalg.frontends.torch.capture.graph_json import ExportedGraph, graph_origin
+from einalg.frontends.torch.capture.graph_json import ExportedGraph, Weight, graph_origin
 from einalg.frontends.torch.direct_call import Nest, TensorSignature, tensor_function
+from einalg.frontends.torch.framework_values import framework_values, origins
 from einalg.frontends.torch.importer import GraphImporter
 from einalg.frontends.torch.nodes.tensors import Array, array_of, tensor_of
 from einalg.runtime.direct_call import DirectCall
@@ -22,6 +24,7 @@ if TYPE_CHECKING:
     from torch import fx
 
 Arrays = Sequence[Array]
+Reader = Callable[[Exclusions], "tuple[Model, Reading]"]
 
 
 @dataclass(frozen=True)
@@ -39,12 +42,14 @@ class Model:
 
     `arrays` converts arguments to the graph's inputs, `results` outputs to the module's result.
     `signature` is there where tensors in a row go in and come out, as a `DirectCall` needs it.
+    `again` reads the module once more, with some nodes as calls of torch.
     """
 
     graph: Graph
     arrays: Callable[[Sequence[Any], Mapping[str, Any]], list[Array]] = field(repr=False)
     results: Callable[[Arrays], Any] = field(repr=False)
     signature: TensorSignature | None = None
+    again: Reader | None = field(default=None, repr=False)
 
     def function(
         self, run: Callable[..., Arrays] | None = None, direct: DirectCall | None = None
@@ -64,23 +69,79 @@ class Model:
         return tensor_function(direct, self.signature, call)
 
 
+@dataclass(frozen=True)
+class _Source:
+    """An ATen graph; `weight(node)` is what a placeholder stands for, None for an input."""
+
+    graph: fx.Graph
+    owner: Any
+    weight: Callable[[fx.Node], Weight | None]
+
+    def read(self, excluded: Exclusions) -> tuple[ImportRecord, GraphImporter]:
+        """Return the graph read, without the nodes that stay calls of torch."""
+        importer = GraphImporter(excluded)
+
+        def add_placeholder(node: fx.Node) -> None:
+            weight = self.weight(node)
+            if weight is not None:
+                importer.weight(node, weight.name, weight.tensor, weight.is_constant)
+            elif _is_tensor(node):
+                importer.input(node)
+
+        graph, names = _add_nodes(self.graph, self.owner, importer, add_placeholder)
+        return ImportRecord(graph, importer.sources, names), importer
+
+    def constant(self, node: fx.Node) -> Any:
+        """Return the value of a node that is no call and no input of the graph."""
+        if node.op == "get_attr":
+            return _attribute(self.owner, node.target)
+        weight = self.weight(node)
+        return node.meta.get("val") if weight is None else weight.tensor
+
+    def reader(self, build: Callable[[ImportRecord], Model]) -> Reader:
+        """Return a function that reads the graph again; `build` makes a model of what is read."""
+
+        def read_again(excluded: Exclusions) -> tuple[Model, Reading]:
+            record, importer = self.read(excluded)
+            values = framework_values(
+                self.graph,
+                self.constant,
+                importer.values,
+                [tensor.name for tensor in record.graph.inputs],
+            )
+            return build(record), Reading(record.graph, origins(importer.values), values)
+
+        return read_again
+
+
 def import_exported(module: Any, arguments: Sequence[Any], keywords: Mapping[str, Any]) -> Model:
     """Import a module through `torch.export`."""
     exported = export_module(module, arguments, keywords)
+    source = _Source(exported.graph, exported.owner, lambda node: exported.weights.get(node.name))
     places = _input_places(exported)
+    nest = _nest_function(exported.out_spec)
+    to_arrays = _array_function(exported.in_spec, arguments, keywords, places)
+    is_row = _is_row(exported.in_spec) and len(places) == exported.in_spec.num_leaves
+
+    def build(imported: ImportRecord) -> Model:
+        graph = imported.graph
+        outputs = _outputs(_output_leaves(exported.graph), imported.extra, graph)
+        rebuild = _rebuild_function(outputs)
+        signature = None
+        if is_row:
+            signature = _signature([place.dtype for place in places], outputs, nest)
+        return Model(
+            graph,
+            to_arrays,
+            lambda arrays: nest(iter(rebuild(arrays))),
+            signature,
+            source.reader(build),
+        )
+
     origin = graph_origin(exported)
     if origin is None:
-        imported = _import(exported)
-    else:
-        imported = import_cached(origin, lambda: _import(exported))
-    graph, names = imported.graph, imported.extra
-    outputs = _outputs(_output_leaves(exported.graph), names, graph)
-    nest, rebuild = _nest_function(exported.out_spec), _rebuild_function(outputs)
-    signature = None
-    if _is_row(exported.in_spec) and len(places) == exported.in_spec.num_leaves:
-        signature = _signature([place.dtype for place in places], outputs, nest)
-    to_arrays = _array_function(exported.in_spec, arguments, keywords, places)
-    return Model(graph, to_arrays, lambda arrays: nest(iter(rebuild(arrays))), signature)
+        return build(source.read({})[0])
+    return build(import_cached(origin, lambda: source.read({})[0]))
 
 
 def _input_places(exported: ExportedGraph) -> list[InputPlace]:
@@ -93,20 +154,6 @@ def _input_places(exported: ExportedGraph) -> list[InputPlace]:
                 places.append(InputPlace(position, node.name, node.meta["val"].dtype))
             position += 1
     return places
-
-
-def _import(exported: ExportedGraph) -> ImportRecord:
-    importer = GraphImporter()
-
-    def add_placeholder(node: fx.Node) -> None:
-        weight = exported.weights.get(node.name)
-        if weight is not None:
-            importer.weight(node, weight.name, weight.tensor, weight.is_constant)
-        elif _is_tensor(node):
-            importer.input(node)
-
-    graph, names = _add_nodes(exported.graph, exported.owner, importer, add_placeholder)
-    return ImportRecord(graph, importer.sources, names)
 
 
 def _signature(
@@ -129,29 +176,29 @@ def import_fx(
 
     if not _is_aten(module.graph):
         module = _trace(module, examples)
-    importer, inputs = GraphImporter(), list[int]()
-    positions = iter(range(len(examples)))
-
-    def add_placeholder(node: fx.Node) -> None:
-        position = next(positions)
-        example = examples[position]
+    placeholders = [node for node in module.graph.nodes if node.op == "placeholder"]
+    bound: dict[str, Weight] = {}
+    inputs: list[int] = []
+    for position, (node, example) in enumerate(zip(placeholders, examples)):
         node.meta.setdefault("val", example)
         if position in weights:
-            importer.weight(node, node.name, example)
+            bound[node.name] = Weight(node.name, example, False)
         elif isinstance(example, torch.Tensor):
             inputs.append(position)
-            importer.input(node)
+    source = _Source(module.graph, module, lambda node: bound.get(node.name))
+    dtypes = [examples[position].dtype for position in inputs]
 
-    graph, names = _add_nodes(module.graph, module, importer, add_placeholder)
-    outputs = _outputs(_output_leaves(module.graph), names, graph)
-    signature = _signature([examples[position].dtype for position in inputs], outputs, list)
-    model = Model(
-        graph,
-        lambda tensors, _: list(map(array_of, tensors)),
-        _rebuild_function(outputs),
-        signature,
-    )
-    return model, inputs
+    def build(imported: ImportRecord) -> Model:
+        outputs = _outputs(_output_leaves(module.graph), imported.extra, imported.graph)
+        return Model(
+            imported.graph,
+            lambda tensors, _: list(map(array_of, tensors)),
+            _rebuild_function(outputs),
+            _signature(dtypes, outputs, list),
+            source.reader(build),
+        )
+
+    return build(source.read({})[0]), inputs
 
 
 def _is_aten(graph: fx.Graph) -> bool:

@@ -12,12 +12,12 @@ from sympy.logic.boolalg import Boolean
 from sympy.printing.precedence import PRECEDENCE
 
 from einalg.errors import NotationError
-from einalg.language.index.affine import Affine, Index, IndexArithmetic
+from einalg.language.index.affine import Affine, Index, IndexArithmetic, as_form
 from einalg.language.index.cases import Piecewise
 from einalg.language.index.constraint import Constraint, constraints
 from einalg.language.index.convert import affine
 from einalg.language.index.iterator import LoopIndex, loop_indices
-from einalg.language.index.remainder import applied, as_number
+from einalg.language.index.remainder import applied, as_number, index_form
 from einalg.language.ir.element import Element
 from einalg.language.ir.tensor import Access
 from einalg.language.node import Node
@@ -172,6 +172,13 @@ def _of_conditions(body: Any, operands: tuple[Any, ...]) -> Any:
     return applied(body.func, numbers)
 
 
+def as_factor(body: Any) -> Any:
+    """Return a body as what may stand in a product: a condition as 1 or 0."""
+    if is_truth(body):
+        return as_truth_number(body)
+    return body
+
+
 def as_truth_number(condition: Any) -> Any:
     """Return 1 where a condition holds, else 0."""
     return Piecewise((1, condition), (0, True))
@@ -225,16 +232,40 @@ def with_plain_numbers(body: Any) -> Any:
     True
     """
 
-    def leaf(node: Any) -> Any:
-        if isinstance(node, Affine):
-            return as_number(node)
-        if isinstance(node, Reduce):
-            inner = with_plain_numbers(node.body)
-            if inner is not node.body:
-                return Reduce(node.op, node.iterators, node.where, inner)
-        return node
+    if isinstance(body, Affine):
+        return as_number(body)
+    if isinstance(body, (Access, IndexArithmetic)):
+        return body
+    if isinstance(body, Reduce):
+        inner = with_plain_numbers(body.body)
+        if inner is body.body:
+            return body
+        return Reduce(body.op, body.iterators, body.where, inner)
+    operands = tuple([with_plain_numbers(operand) for operand in body.args])
+    if _differs(operands, body.args):
+        body = applied(body.func, operands)
+    if isinstance(body, sympy.Add):
+        return _with_one_row(body)
+    return body
 
-    return rebuild(body, leaf)
+
+def _with_one_row(total: Any) -> Any:
+    """Return a sum with its index arithmetic as one row, of which quotients and remainders join.
+
+    >>> i, x = Index("i"), sympy.Symbol("x")
+    >>> _with_one_row(sympy.Add(x, 2 * (i // 2), i % 2))
+    i + x
+    """
+    row, others, joined = as_form(0), [], 0
+    for term in total.args:
+        form = index_form(term)
+        if form is None:
+            others.append(term)
+        else:
+            row, joined = row.plus(form), joined + len(form.terms)
+    if len(row.terms) == joined:
+        return total
+    return sympy.Add(as_number(row), *others)
 
 
 def substitute(body: Any, mapping: Mapping[Index, Any]) -> Any:

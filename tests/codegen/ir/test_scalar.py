@@ -304,3 +304,30 @@ def test_truth_values_beside_numbers() -> None:
     kernels = [lower("O", scope) for scope in scopes]
     for scope, values, result in zip(scopes, given, run_functions(kernels, given)):
         np.testing.assert_array_equal(result, ea.evaluate(scope, **values), str(scope))
+
+
+def test_sums_of_fractions_are_one_fraction_where_a_digit_decides() -> None:
+    """Fifths of whole numbers add up to a whole number."""
+    A, B = ea.tensor("A", (31,)), ea.tensor("B", (31,), "i64")
+    i = ea.indices("i")
+    sums = [A[i] / 5 + B[i] ** 2 / 5, A[i] / 3 + B[i] / 3 + sympy.Rational(1, 3), A[i] / 7 + i / 7]
+    bodies: list[Any] = []
+    for total in sums:
+        bodies += [sympy.floor(total), sympy.ceiling(total), ea.Mod(total, 1), ea.Mod(total, -2)]
+        bodies += [ea.Piecewise((1, total >= 3), (0, True)), sympy.Eq(total, 2), total < 4]
+        bodies += [sympy.sign(total - 3)]
+    scopes = [ea.L[i](body) for body in bodies]
+    rng = np.random.default_rng(0)
+    arrays = {"A": rng.integers(-20, 20, 31), "B": rng.integers(-20, 20, 31)}
+    given = [{name: arrays[name] for name in scope.tensors} for scope in scopes]
+    kernels = [lower("O", scope) for scope in scopes]
+    for scope, values, result in zip(scopes, given, run_functions(kernels, given)):
+        expected = np.asarray(ea.evaluate(scope, **values), float)
+        np.testing.assert_allclose(
+            np.asarray(result, float), expected, atol=1e-4, err_msg=str(scope)
+        )
+        (numpy_result,) = [execute(as_program(scope), values)]
+        found = numpy_result["O"] if isinstance(numpy_result, dict) else numpy_result
+        np.testing.assert_allclose(
+            np.asarray(found, float), expected, atol=1e-4, err_msg=str(scope)
+        )

@@ -12,6 +12,7 @@ from derive.matching import kernels_of, with_operator_names
 from derive.programs.layers import SearchedLayer
 from derive.programs.report import MAX_BAR_CHARACTERS, Report
 from derive.results.candidates import Candidate
+from derive.rewriting.moves import Move
 from einalg.display.results.report import ELSE, report_html
 from einalg.language.ir.program import Program, as_program
 from einalg.text.terminal import COLUMNS
@@ -57,7 +58,7 @@ def candidate(program: Program, cost: float, moves: int = 1) -> Candidate:
     return Candidate(
         program,
         with_operator_names(kernels_of(program)),
-        ("move",) * moves,
+        (Move("staging", ("O",), {}),) * moves,
         cost,
         "proved",
         True,

@@ -389,6 +389,36 @@ def test_what_is_never_read_is_not_staged(condition):
     assert copies
 
 
+def test_a_sum_of_truth_values_is_a_factor_as_a_number():
+    start = program(
+        "O[i:2] = Sum[s:3](2*(L[j:4](Eq(A[j], 0), where=j >= 1)).pad(1)[i + s])", A=(4,)
+    )
+    distributed = program("O[i:2] = B[i]*Sum[s:3](Eq(A[s], 0))", A=(4,), B=(2,))
+    arrays = {"A": np.array([0, 1, 0, 0]), "B": np.array([2, 3])}
+    tried = 0
+    for expression in (start, distributed):
+        given = {name: arrays[name] for name in expression.inputs}
+        for move in moves(expression, ALL.values()):
+            after = apply(expression, move, ALL)
+            assert (
+                ea.evaluate(after, **given).tolist() == ea.evaluate(expression, **given).tolist()
+            ), f"{move}\n{after}"
+            tried += 1
+    assert tried > 3
+
+
+def test_a_scope_that_a_statement_is_too_is_lifted():
+    start = program("T[i:4] = 2*A[i]\nO[i:4] = (L[j:4](2*A[j]))[i] + T[i]", A=(4,))
+    lifted = apply(start, Move("lifting", ("O", 0), {"name": "U"}), ALL)
+    assert lifted["T"] == start["T"] and set(lifted["O"].tensors) == {"T", "U"}
+
+
+def test_a_scope_without_points_has_only_moves_that_apply():
+    start = program("O[i:4, j:0] = A[3*i + j]*Sum[s:3](B[s, i//2])", A=(9,), B=(3, 2))
+    for move in moves(start, ALL.values()):
+        check(apply(start, move, ALL))
+
+
 def test_staging_minds_a_cut_domain():
     """The box of the axes reads points at which the inner scope has no value."""
     start = program("O[i:3,j:4] = Sum[k:8]((L[t:8](B[t], where=t>=4))[4 + k//2]*(j + 1))", B=(8,))

@@ -1,4 +1,4 @@
-"""What running on a device needs, behind one small interface (design §10).
+"""The driver of a device, behind one small interface (design §10).
 
 Nothing of CUDA is imported before a kernel runs.
 """

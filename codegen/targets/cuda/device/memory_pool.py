@@ -11,7 +11,7 @@ from typing import Any, Protocol
 
 from einalg.errors import DeviceError
 
-# What lies ready in all: a call on more is long beside the time that an allocation takes.
+# The bytes that lie ready in all: a call on more is long beside the time of an allocation.
 MAX_FREE_BYTES = 1 << 28
 
 
@@ -22,7 +22,7 @@ class Memory(Protocol):
 
 
 class Allocator(Protocol):
-    """What a pool needs of a device."""
+    """The functions of a device that a pool calls."""
 
     free: MemoryPool
 

@@ -17,7 +17,7 @@ MAX_SHARED_REDUCTIONS = 8  # of one kernel
 MIN_THREAD_POINTS = 4  # terms, or outputs of a row, that make a thread worth while
 
 
-# What is shared.
+# The values that threads share.
 
 
 @dataclass(frozen=True)

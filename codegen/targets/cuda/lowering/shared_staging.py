@@ -59,7 +59,7 @@ class StagedFactor:
 
 @dataclass(frozen=True)
 class Staging:
-    """What both factors have in common on their way into shared memory.
+    """The common properties of both factors on their way into shared memory.
 
     `terms_adjacent` says whether terms of the sum lie side by side there, as in `left[row, term]`;
     where it is None, they do if they do in memory.

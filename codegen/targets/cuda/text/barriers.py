@@ -63,7 +63,7 @@ def _remainder(form: Affine | None) -> Modulo | None:
 
 @dataclass(frozen=True)
 class _Footprint:
-    """What threads read and write since the last barrier."""
+    """The reads and writes of threads since the last barrier."""
 
     reads: frozenset[_Access] = frozenset()
     writes: frozenset[_Access] = frozenset()

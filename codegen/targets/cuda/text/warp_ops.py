@@ -1,4 +1,4 @@
-"""What the threads of a warp do together, as loops for a printer that knows no threads."""
+"""Operations that the threads of a warp do together, as loops for a printer without threads."""
 
 from __future__ import annotations
 

@@ -37,7 +37,7 @@ def uses_tensor_cores(function: Function) -> bool:
 
 
 class FragmentPrinter(Protocol):
-    """What fragments need of the printer that writes the rest of a kernel."""
+    """The part of the printer of kernels that fragments need."""
 
     source: Function
 

@@ -1,4 +1,4 @@
-"""What every ONNX operator that the language expresses is: a file for each family."""
+"""ONNX operators as expressions of the language: a file for each family."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What tells that a weight is another one than when a graph was compiled with it.
+"""Stamps by which a weight is known to be the one that a graph was compiled with.
 
 A tensor counts the writes to it, but for those through `tensor.data` and through arrays that share
 its memory. Comparing the bytes themselves sees all of them: some 20 µs for a megabyte, and 1 ms for

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
 
-from einalg.errors import UseError
+from einalg.errors import ShapeError, UseError
 from einalg.language.ir.dtypes import dtype_name
 
 Array = np.ndarray[Any, Any]
@@ -56,6 +57,56 @@ def tensor_of(array: Any, dtype: Any = None, device: Any = None) -> Any:
     if device is None and dtype in (None, tensor.dtype):
         return tensor
     return tensor.to(device=device, dtype=dtype)
+
+
+def changed_tensors(
+    arguments: tuple[tuple[Any, ...], Mapping[str, Any]], change: Callable[[Array, str], Array]
+) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """Return arguments with `change(array, dtype)` in the place of their tensors of floats, and
+    copies of their other tensors.
+
+    >>> import pytest; torch = pytest.importorskip("torch")
+    >>> changed_tensors(((torch.ones(2), [torch.arange(2), 3]), {}), lambda array, _: 2 * array)
+    ((tensor([2., 2.]), [tensor([0, 1]), 3]), {})
+    """
+    import torch
+    from torch.utils._pytree import tree_map
+
+    def changed(leaf: Any) -> Any:
+        if not isinstance(leaf, torch.Tensor):
+            return leaf
+        with torch.no_grad():
+            tensor = leaf.detach().clone()
+            if tensor.is_floating_point():
+                array = np.array(array_of(tensor))
+                changed_array = np.asarray(change(array, dtype_name(tensor.dtype)))
+                tensor.copy_(torch.from_numpy(changed_array))
+        return tensor
+
+    args, keywords = arguments
+    return tree_map(changed, tuple(args)), tree_map(changed, dict(keywords))
+
+
+def arrays_and_types(result: Any) -> list[tuple[Array, str]]:
+    """Return the tensors and numbers of a nested result as arrays, each with its element type."""
+    import torch
+    from torch.utils._pytree import tree_flatten
+
+    arrays: list[tuple[Array, str]] = []
+    for leaf in tree_flatten(result)[0]:
+        if isinstance(leaf, torch.Tensor):
+            arrays.append((array_of(leaf.detach()), str(leaf.dtype).removeprefix("torch.")))
+        elif isinstance(leaf, (bool, int, float)):
+            arrays.append((np.asarray(leaf), type(leaf).__name__))
+    return [(array, _short_name(kind)) for array, kind in arrays]
+
+
+def _short_name(dtype: str) -> str:
+    """Return the short name of a dtype, and of one that has none its name in torch."""
+    try:
+        return dtype_name(dtype)
+    except ShapeError:
+        return dtype
 
 
 def memory_key(tensor: Any) -> tuple[Any, ...] | None:

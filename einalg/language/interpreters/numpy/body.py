@@ -11,6 +11,7 @@ import numpy as np
 import sympy
 
 from einalg.language.analysis.log1p_expm1 import exp_less_one, log_of_one_more
+from einalg.language.analysis.one_fraction import as_one_fraction, steps
 from einalg.language.index.affine import Index, IndexArithmetic
 from einalg.language.index.constraint import Constraint
 from einalg.language.index.convert import affine
@@ -41,7 +42,7 @@ from einalg.language.ir.scope import Scope
 from einalg.language.ir.tensor import Access
 
 ELEMENT_BYTES = 8
-# What asks for the order of numbers, which a field has not.
+# Functions that need an order of numbers, which a field has not.
 ORDERED = (
     sympy.floor,
     sympy.ceiling,
@@ -127,12 +128,21 @@ class Evaluator:
             return self._power(body, loops)
         if isinstance(body, sympy.Piecewise):
             return self._piecewise(body, loops)
-        values = [self.value(a, loops) for a in body.args]
+        values = [self._operand(body, operand, loops) for operand in body.args]
         if type(body) in COMPARISONS:
             return self.arithmetic.compare(type(body), *values)
         if type(body) in LOGIC:
             return LOGIC[type(body)](*values)
         return self.arithmetic.function(type(body), values)
+
+    def _operand(self, body: Any, operand: Any, loops: Loops) -> Any:
+        """Return the value of an operand; a sum of fractions is one of them where `body` jumps."""
+        fraction = None
+        if self.indices_only is self and steps(body):
+            fraction = as_one_fraction(operand)
+        if fraction is None:
+            return self.value(operand, loops)
+        return self.arithmetic.divide(*(self.value(part, loops) for part in fraction))
 
     def _near_zero(self, body: Any, loops: Loops) -> Any:
         """Return a sum or a logarithm by the function that keeps the digits of small numbers, None

@@ -181,7 +181,7 @@ def _along(x: Any, lines: Mapping[int, Line], interpolation: Interpolation) -> S
         inside = inside and interpolation.sharp and line.is_inside
     amounts = with_entries(((0, 0),) * view.rank, around)
     if inside or not any(map(any, amounts)):
-        # What lies outside has no weight.
+        # Elements outside have no weight.
         source = view.padded(amounts)
     else:
         source = operand(pad(x, amounts, "edge"), "x", dtype="any")

@@ -233,3 +233,16 @@ def test_index_arithmetic_that_sympy_makes_anew() -> None:
     one, other = (Scope([(i, 0, 5)], None, body) for body in (form, plain))
     assert one == other and hash(one) == hash(other)
     agrees(one)
+
+
+def test_quotients_and_remainders_that_sympy_adds_are_one_row() -> None:
+    parts = 2 * (i // 2), i % 2
+    for around in (
+        lambda body: body,
+        sympy.Abs,
+        lambda body: body * A[i],
+        lambda body: body + A[i],
+    ):
+        built = Scope([(i, 0, 5)], None, around(sympy.Add(*parts, evaluate=False)))
+        assert built == Scope([(i, 0, 5)], None, around(sympy.Add(i)))
+        agrees(built)

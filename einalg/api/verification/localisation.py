@@ -1,0 +1,234 @@
+"""The operator for which a model deviates from its framework."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from derive.cost.model import operations
+from derive.programs import OptimizedNetwork, OptimizedProgram
+from derive.programs.optimize import reference_outputs_of
+from derive.programs.optimized_program import compiled, spreading_layers
+from derive.rules.inter.lifting_nesting import lifted
+from einalg.api.verification.deviation import Deviation, deviation, tolerance_of
+from einalg.api.verification.examples import Example
+from einalg.errors import EinalgError
+from einalg.frontends.graph import Graph, GraphNode, ProgramNode
+from einalg.frontends.reading import Reading
+from einalg.frontends.special_inputs import roughened
+
+MAX_REACH_OPERATIONS = 1 << 30  # of a program that NumPy computes to see how far a NaN may reach
+Array = np.ndarray[Any, Any]
+Values = Mapping[str, Array]
+
+
+@dataclass(frozen=True)
+class Faults:
+    """What is wrong: `nodes` of the framework, each with what; or a network in which a form is
+    `replaced`. Both are empty where every program computes what it may.
+    """
+
+    nodes: Mapping[str, str]
+    replaced: OptimizedNetwork | None = None
+
+
+@dataclass(frozen=True)
+class Localisation:
+    """A model operator by operator on an example, on which a call deviates."""
+
+    reading: Reading
+    example: Example
+    network: Any  # what runs: an `OptimizedNetwork`, or another function of arrays
+    accuracy: float | None
+    may_spread: bool
+
+    @cached_property
+    def values(self) -> Values:
+        """The framework's values, by their names in the graph."""
+        return self._framework_values(lambda array, _: array)
+
+    @cached_property
+    def rough_values(self) -> Values:
+        """The framework's values where what the inputs' types round off is other."""
+        return self._framework_values(roughened)
+
+    def _framework_values(self, change: Callable[[Array, str], Array]) -> Values:
+        original = self.example.original
+        arrays = list(original.arrays(self.example.arguments))
+        for position, tensor in enumerate(self.reading.graph.inputs):
+            array = np.asarray(arrays[position])
+            if array.dtype.kind == "f":
+                arrays[position] = change(array, tensor.dtype)
+        return self.reading.framework_values(arrays)
+
+    @cached_property
+    def _types(self) -> dict[str, str]:
+        types: dict[str, str] = {}
+        for node in self.reading.graph.nodes:
+            if isinstance(node, ProgramNode):
+                types.update((name, node.program[name].dtype) for name in node.outputs)
+        return types
+
+    def faults(self) -> Faults:
+        """Return what is at fault: operators that are misread, or code that computes otherwise."""
+        misread = self.reading.misread(self.values, self._judged)
+        if misread or not isinstance(self.network, OptimizedNetwork):
+            return Faults(misread)
+        for position, part in self.network.parts.items():
+            node = self.network.graph.nodes[position]
+            fault = self._fault_of(node, part, part.run)
+            if fault:
+                return self._of_part(position, node, part, fault)
+        return Faults({})
+
+    @property
+    def is_model(self) -> bool:
+        """Whether the graph is the model: its results, by the framework, are those of the model."""
+        expected = self.example.expected or []
+        names = self.reading.graph.outputs
+        if len(names) != len(expected):
+            return True
+        for name, (array, kind) in zip(names, expected):
+            if name not in self.values or name not in self.rough_values:
+                continue
+            found = deviation(array, self.values[name])
+            noise = deviation(self.values[name], self.rough_values[name])
+            if not (found.is_within(tolerance_of(kind, self.accuracy)) or found.is_noise(noise)):
+                return False
+        return True
+
+    @property
+    def is_spread(self) -> bool:
+        """Whether forms may have made more elements NaN than there are in the framework."""
+        if not self.may_spread or not isinstance(self.network, OptimizedNetwork):
+            return False
+        return any(spreading_layers(part.layers) for part in self.network.parts.values())
+
+    def _of_part(
+        self, position: int, node: GraphNode, part: OptimizedProgram, fault: str
+    ) -> Faults:
+        """Return a node at fault in a program, or the network with that program as it was."""
+        unchanged = _unchanged(part, self._compiled(part.before), fault)
+        if not self._fault_of(node, unchanged, unchanged.run):
+            network = self.network
+            parts = {**network.parts, position: unchanged}
+            replaced = OptimizedNetwork(
+                network.graph, parts, network.seconds, network.key, False, network.backend
+            )
+            return Faults({}, replaced)
+        origin = self._bisected(node)
+        return Faults({} if origin is None else {origin: fault})
+
+    def _fault_of(self, node: GraphNode, part: OptimizedProgram, run: Any) -> str:
+        """Return what is wrong in the outputs of a program, computed of the framework's values."""
+        read = [name for name in part.before.inputs if name not in self.network.graph.weights]
+        if any(name not in self.values for name in read):
+            return ""
+        outputs = run(**{name: self.values[name] for name in read})
+        results = outputs if isinstance(outputs, dict) else {part.before.outputs[0]: outputs}
+        for name in node.outputs:
+            if name not in self.values:
+                continue
+            fault = self._judged(name, self.values[name], np.asarray(results[name]))
+            if not fault:
+                continue
+            result = np.asarray(results[name])
+            found = deviation(self.values[name], result)
+            if not spreading_layers(part.layers) or not self._may_reach(part, found, name, result):
+                return fault
+        return ""
+
+    def _may_reach(
+        self, part: OptimizedProgram, found: Deviation, name: str, result: Array
+    ) -> bool:
+        """Tell whether NaNs and infinities are where a form, as it is written, has them too, and
+        nothing else is wrong.
+        """
+        is_finite = replace(found, spread=0, changed=0)
+        if not self.may_spread or not self._is_right(name, is_finite):
+            return False
+        if sum(operations(scope) for _, scope in part.after.statements) > MAX_REACH_OPERATIONS:
+            return True
+        known = {**self.network.graph.weights, **self.values}
+        given = {read: known[read] for read in part.before.inputs}
+        with np.errstate(all="ignore"):
+            written = reference_outputs_of(part.after, given, part.slices)[name]
+        return not np.any(~np.isfinite(result) & np.isfinite(written))
+
+    def _is_right(self, name: str, found: Deviation) -> bool:
+        if found.is_within(tolerance_of(self._types.get(name, ""), self.accuracy)):
+            return True
+        if name not in self.rough_values:
+            return False
+        return found.is_noise(deviation(self.values[name], self.rough_values[name]))
+
+    def _judged(self, name: str, expected: Array, result: Array) -> str:
+        found = deviation(expected, result)
+        if self._is_right(name, found):
+            return ""
+        return f"einalg deviates from {self.example.original.name} on {self.example.name}: {found}"
+
+    def _compiled(self, program: Any) -> Any:
+        backend = self.network.backend
+        return compiled(program, backend, self.network.graph.weights)
+
+    def _bisected(self, node: GraphNode) -> str | None:
+        """Return the framework's node up to which a program is computed right, and with which it is
+        not any more.
+        """
+        nodes = _nodes_of(self.reading.graph, node)
+        right, wrong = 0, len(nodes)
+        while wrong - right > 1:
+            middle = (right + wrong) // 2
+            if self._is_prefix_right(nodes[:middle]):
+                right = middle
+            else:
+                wrong = middle
+        origins = [self.reading.origins.get(name) for name in nodes[wrong - 1].outputs]
+        return next((origin for origin in origins if origin is not None), None)
+
+    def _is_prefix_right(self, nodes: Sequence[GraphNode]) -> bool:
+        graph = self.reading.graph
+        inner = {name for node in nodes for name in node.outputs}
+        read_later = set(graph.outputs)
+        for node in graph.nodes:
+            if not inner.issuperset(node.outputs):
+                read_later.update(node.inputs)
+        outputs = tuple(sorted(inner & read_later & self.values.keys()))
+        merged = replace(graph, nodes=tuple(nodes), outputs=outputs).merged()
+        for node in merged.nodes:
+            assert isinstance(node, ProgramNode)
+            try:
+                run = self._compiled(node.program)
+            except EinalgError:
+                return False
+            part = OptimizedProgram(node.program, lifted(node.program), run=run)
+            if self._fault_of(node, part, run):
+                return False
+        return True
+
+
+def _unchanged(part: OptimizedProgram, run: Any, fault: str) -> OptimizedProgram:
+    """Return a program as it was before it was optimized."""
+    changes = (f"as it was: its faster form is not taken ({fault})",)
+    before = part.before
+    seconds = part.seconds[0]
+    return OptimizedProgram(
+        before, lifted(before), list, (seconds, seconds), run=run, changes=changes
+    )
+
+
+def _nodes_of(graph: Graph, whole: GraphNode) -> list[GraphNode]:
+    """Return the nodes of a graph that a merged node is made of, in order."""
+    needed = set(whole.outputs)
+    inputs = set(whole.inputs) - needed
+    nodes: list[GraphNode] = []
+    for node in reversed(graph.nodes):
+        if isinstance(node, ProgramNode) and not needed.isdisjoint(set(node.outputs) - inputs):
+            nodes.append(node)
+            needed.update(set(node.inputs) - inputs)
+    return nodes[::-1]

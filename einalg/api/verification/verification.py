@@ -1,0 +1,215 @@
+"""Models compared with their framework, whose results decide: an operator for which einalg deviates
+stays the framework's.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from einalg.api.verification.deviation import Deviation, deviation, tolerance_of
+from einalg.api.verification.examples import Example, examples_of
+from einalg.api.verification.localisation import Faults, Localisation
+from einalg.errors import EinalgError
+from einalg.frontends.network import Network
+from einalg.frontends.reading import Reading
+from einalg.runtime.direct_call import DirectCall
+
+LOG = logging.getLogger("einalg")
+MAX_ROUNDS = 6  # of finding an operator at fault and compiling what is left
+Run = Callable[..., Sequence[Any]]
+Compiler = Callable[[Network], Run]
+
+
+@dataclass(frozen=True)
+class Wishes:
+    """How far results may deviate, where NaNs may be, and how many seconds there are."""
+
+    accuracy: float | None = None
+    nonfinite: str = "spread"
+    seconds: float = 300.0
+
+
+@dataclass(frozen=True)
+class Verified:
+    """A model compiled: `run` computes it as its framework does, where it `is_right`.
+
+    `notes` say in words on what it was compared, and what was found.
+    """
+
+    network: Network
+    run: Run
+    notes: tuple[str, ...] = ()
+    is_right: bool = True
+
+
+def verified(network: Network, compiler: Compiler, wishes: Wishes) -> Verified:
+    """Return a model compiled and compared with its framework, as it is where there is none.
+
+    Operators for which it deviates stay calls of the framework, and forms of programs that deviate
+    are not taken. It is not right where neither helps.
+    """
+    run = compiler(network)
+    if network.original is None or network.itself is None:
+        return Verified(network, run)
+    comparison = _Comparison(network, wishes)
+    excluded: dict[str, str] = {}
+    for _ in range(MAX_ROUNDS):
+        faults = comparison.faults(network, run, excluded)
+        if faults is None:
+            return Verified(network, run, comparison.notes(excluded))
+        if faults.replaced is not None:
+            run = faults.replaced
+        elif faults.nodes:
+            _warn(comparison.reading(excluded), faults.nodes)
+            excluded.update(faults.nodes)
+            network = network.original.again(excluded)[0]
+            assert network.original is not None
+            run = compiler(network)
+        else:
+            break
+    return Verified(network, run, comparison.notes(excluded), is_right=False)
+
+
+def _warn(reading: Reading, nodes: Mapping[str, str]) -> None:
+    for origin, fault in nodes.items():
+        LOG.warning("einalg: %s stays a call: %s", reading.operator(origin), fault)
+
+
+def direct_of(run: Run) -> DirectCall | None:
+    """Return what runs on addresses; None for what has no such function."""
+    direct = getattr(run, "direct", None)
+    return direct and direct()
+
+
+class _Comparison:
+    """The examples on which a model is compared, and what was found on them."""
+
+    def __init__(self, network: Network, wishes: Wishes):
+        self._wishes = wishes
+        self._pending = examples_of(network, wishes.seconds)
+        self._known: list[Example] = []
+        self._readings: dict[frozenset[str], Reading] = {}
+        self._network = network
+        self._outcome = _Outcome()
+
+    def reading(self, excluded: Mapping[str, str]) -> Reading:
+        """Return the model read operator by operator, some of which are calls."""
+        key = frozenset(excluded)
+        if key not in self._readings:
+            assert self._network.original is not None
+            self._readings[key] = self._network.original.again(excluded)[1]
+        return self._readings[key]
+
+    def faults(self, network: Network, run: Run, excluded: Mapping[str, str]) -> Faults | None:
+        """Return what is at fault on the first example that tells; None where all are right."""
+        self._outcome = _Outcome()
+        call = network.around(run, direct_of(run))
+        for example in self._examples():
+            if example.expected is None:
+                continue
+            self._outcome.compared.append(example.name)
+            found = self._deviations(example, call)
+            if found is None:
+                return self._located(example, run, excluded, is_finite=False)
+            if self._are_right(example, found):
+                continue
+            if not example.is_repeatable:
+                self._outcome.remarks.append("results are drawn at random, and not compared")
+                return None
+            if self._are_noise(example, found):
+                continue
+            faults = self._located(example, run, excluded, all(one.is_finite for one in found))
+            if faults is not None:
+                return faults
+        return None
+
+    def _examples(self) -> Any:
+        yield from list(self._known)
+        for example in self._pending:
+            self._known.append(example)
+            yield example
+
+    def _deviations(self, example: Example, call: Callable[..., Any]) -> list[Deviation] | None:
+        """Return how each result deviates; None where there is no result."""
+        arguments, named = example.arguments
+        try:
+            results = example.original.results(call(*arguments, **named))
+        except EinalgError as error:
+            self._outcome.remarks.append(f"no result on {example.name}: {error}")
+            return None
+        assert example.expected is not None
+        pairs = zip(example.expected, results, strict=True)
+        return [deviation(expected, result) for (expected, _), (result, _) in pairs]
+
+    def _are_right(self, example: Example, found: Sequence[Deviation]) -> bool:
+        """Tell whether deviations are no more than is allowed; remember the largest."""
+        assert example.expected is not None
+        types = [kind for _, kind in example.expected]
+        accuracy = self._wishes.accuracy
+        pairs = zip(found, types)
+        if not all(one.is_within(tolerance_of(kind, accuracy)) for one, kind in pairs):
+            return False
+        self._outcome.largest = max([self._outcome.largest, *(one.relative for one in found)])
+        return True
+
+    def _are_noise(self, example: Example, found: Sequence[Deviation]) -> bool:
+        """Tell whether deviations are no more than other rounding of the inputs makes."""
+        expected, rough = example.expected, example.rough
+        if expected is None or rough is None:
+            return False
+        for one, (array, _), (other, _) in zip(found, expected, rough):
+            if not one.is_noise(deviation(array, other)):
+                return False
+        self._outcome.inexact.append(example.name)
+        return True
+
+    def _located(
+        self, example: Example, run: Run, excluded: Mapping[str, str], is_finite: bool
+    ) -> Faults | None:
+        """Return what is at fault; None where a deviation adds up of rounding, or is allowed."""
+        may_spread = self._wishes.nonfinite == "spread"
+        localisation = Localisation(
+            self.reading(excluded), example, run, self._wishes.accuracy, may_spread
+        )
+        faults = localisation.faults()
+        if faults.nodes or faults.replaced is not None:
+            return faults
+        if localisation.is_spread:
+            return None
+        if is_finite and localisation.is_model:
+            self._outcome.inexact.append(example.name)
+            return None
+        self._outcome.remarks.append(
+            f"einalg deviates on {example.name}, and no operator was found that does alone"
+        )
+        return faults
+
+    def notes(self, excluded: Mapping[str, str]) -> tuple[str, ...]:
+        """Return what was found, in words."""
+        assert self._network.original is not None
+        outcome, framework = self._outcome, self._network.original.name
+        lines: list[str] = []
+        if outcome.compared:
+            inputs = ", ".join(outcome.compared)
+            largest = f"largest deviation {outcome.largest:.1e}"
+            lines.append(f"compared with {framework} on {inputs}: {largest}")
+        if outcome.inexact:
+            lines.append(
+                f"on {', '.join(dict.fromkeys(outcome.inexact))}, results depend on rounding"
+            )
+        for origin, fault in excluded.items():
+            lines.append(f"{self.reading({}).operator(origin)} stays {framework}'s: {fault}")
+        return (*lines, *dict.fromkeys(outcome.remarks))
+
+
+@dataclass
+class _Outcome:
+    """What was found in one round: names of examples, the largest deviation, remarks."""
+
+    compared: list[str] = field(default_factory=list)
+    inexact: list[str] = field(default_factory=list)
+    largest: float = 0.0
+    remarks: list[str] = field(default_factory=list)
