@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
+from typing import Any, NoReturn, Self
 
 import numpy as np
 
@@ -14,6 +14,7 @@ from derive.programs.artifact import load, require_programs, save
 from derive.programs.optimized_program import OptimizedProgram
 from derive.programs.report import Report
 from derive.rules.inter.lifting_nesting import lifted
+from einalg.errors import UseError
 from einalg.frontends.graph import Graph, OpaqueNode, ProgramNode
 from einalg.language.analysis.batching import Slices
 from einalg.language.ir.kernel import Kernel
@@ -56,6 +57,20 @@ class OptimizedNetwork:
                 inputs = [name for name in part.before.inputs if name not in graph.weights]
                 self._runs[id(node.program)] = part.run, inputs
         self._calls = replace(graph, weights=_unbound_weights(graph))
+
+    def __copy__(self) -> Self:
+        return self
+
+    def __deepcopy__(self, memo: Any) -> Self:
+        """Return the network itself: nothing of it changes."""
+        return self
+
+    def __reduce_ex__(self, protocol: Any) -> NoReturn:
+        raise UseError(
+            "an optimized network cannot be pickled: it is compiled for this process\n"
+            "  write it with save(path), and read it with einalg.Optimized.load(path); "
+            "or optimize the model again, which the cache makes quick"
+        )
 
     def __repr__(self) -> str:
         return str(self.report).partition("\n\n")[0]

@@ -18,10 +18,11 @@ import numpy as np
 from einalg.api.models import torch_network
 from einalg.api.optimization import PREFERENCE, compile_graph
 from einalg.api.verification.verification import Wishes, direct_of, verified
-from einalg.errors import NotationError
+from einalg.errors import NotationError, ShapeError
 from einalg.frontends.graph import Graph
 from einalg.frontends.random_inputs import random_array
 from einalg.frontends.torch.capture.export import decomposition_table, first_line
+from einalg.frontends.torch.capture.recurrent_ops import without_unrolling
 from einalg.frontends.torch.capture.weight_stamp import WeightStamp
 from einalg.frontends.torch.module import import_fx
 from einalg.frontends.torch.nodes.registry import TrainingMode
@@ -33,9 +34,23 @@ if TYPE_CHECKING:
 Run = Callable[..., Sequence[Any]]
 DEFAULT_WISHES = Wishes(seconds=120.0)
 MAX_VERSIONS = 64  # of one graph, by the shapes of its inputs
+RECURRENT = "allow_rnn"  # the name of Dynamo's setting
 PREFER = "prefer"  # the only option that is none of the optimizer's
 OPTIONS = [*list(signature(compile_graph).parameters)[1:], PREFER]
 LOG = logging.getLogger("einalg")
+
+
+def admit_recurrent_networks() -> None:
+    """Let Dynamo capture recurrent networks, which it leaves to torch otherwise: no part of a
+    function that calls one would reach a backend. This holds for all backends of the process.
+    """
+    try:
+        from torch._dynamo import config
+    except ImportError:
+        return
+    if not getattr(config, RECURRENT, True):
+        setattr(config, RECURRENT, True)
+        LOG.info("einalg: torch._dynamo.config.%s is set, for recurrent networks", RECURRENT)
 
 
 def einalg(
@@ -226,7 +241,7 @@ def _compiled(
         return make_boxed_func(lambda *given: ready[0](*given))
 
     try:
-        with torch.no_grad():
+        with torch.no_grad(), without_unrolling():
             called = aot_module_simplified(
                 module,
                 list(inputs),
@@ -244,7 +259,6 @@ def _compiled(
         else:  # where inputs share memory that is written to, torch has that memory in their place
             run = _read(traced, examples, (), compiler, wishes)
         if run is None:
-            LOG.warning("einalg: a graph deviates from torch, which goes on running it")
             return module
         ready.append(run)
     if prefer == "fastest" and _is_faster(module, called, inputs):
@@ -281,11 +295,16 @@ def _read(
 ) -> Callable[..., Any] | None:
     """Return an ATen graph as a function of its inputs, in which the weights are bound.
 
-    None where it deviates from torch, and no operator is found that does so alone.
+    None, with a warning, where it has values that the language has no type for, or where it
+    deviates from torch and no operator is found that does so alone.
     """
     import torch
 
-    model, positions = import_fx(traced, inputs, weights)
+    try:
+        model, positions = import_fx(traced, inputs, weights)
+    except ShapeError as error:  # a value whose type the language does not have
+        LOG.warning("einalg: a graph stays torch's: %s", first_line(error))
+        return None
     values = _with_values(inputs)
 
     def call(*tensors: Any) -> Any:
@@ -302,6 +321,7 @@ def _read(
     for note in result.notes:
         LOG.info("einalg: %s", note)
     if not result.is_right:
+        LOG.warning("einalg: a graph deviates from torch, which goes on running it")
         return None
     function = result.network.around(result.run, direct_of(result.run))
     return lambda *given: function(*[given[k] for k in positions])
@@ -321,3 +341,6 @@ def _with_values(inputs: Sequence[Any]) -> list[Any]:
             value = torch.from_numpy(array).to(value.dtype)
         values.append(value)
     return values
+
+
+admit_recurrent_networks()  # once Dynamo loads this module, before it captures anything

@@ -4,7 +4,9 @@ front ends and gives the same values.
 
 from __future__ import annotations
 
+import copy
 import json
+import pickle
 import shutil
 import subprocess
 import sys
@@ -184,3 +186,11 @@ def test_a_moved_folder_loads(made, tmp_path):
     o.save(tmp_path / "model")
     shutil.move(tmp_path / "model", tmp_path / "elsewhere")
     np.testing.assert_array_equal(ea.Optimized.load(tmp_path / "elsewhere")(x)[0], o(x)[0])
+
+
+def test_copies_are_the_network_and_pickling_is_refused(own_cache):
+    o = ea.optimize(ea.parse("O[i] = A[i] + 1", A=(2,)), [np.ones(2)], seconds=0)
+    assert copy.copy(o) is o and copy.deepcopy({"model": o})["model"] is o
+    for protocol in range(pickle.HIGHEST_PROTOCOL + 1):
+        with pytest.raises(ea.UseError, match=r"cannot be pickled.*\n.*save\(path\)"):
+            pickle.dumps([o], protocol)

@@ -295,3 +295,35 @@ def test_a_small_resnet(monkeypatch: pytest.MonkeyPatch) -> None:
             torch.testing.assert_close(fast(*given), module(*given), rtol=1e-4, atol=1e-4)
     ((one, options),) = made
     assert options == {"seconds": 2} and one.parts and not one.opaque
+
+
+@pytest.mark.parametrize("kind", ["LSTM", "GRU", "RNN"])
+def test_recurrent_networks_are_captured(kind: str, graphs: list[Graph]) -> None:
+    """With what is before and behind them, and not step by step."""
+
+    class Steps(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.steps = getattr(torch.nn, kind)(3, 4, batch_first=True)
+            self.last = torch.nn.Linear(4, 2)
+
+        def forward(self, x: Any) -> Any:
+            return self.last(self.steps(torch.relu(x))[0])
+
+    module, x = Steps().eval(), torch.randn(2, 5, 3)
+    with torch.no_grad():
+        torch.testing.assert_close(compiled(module)(x), module(x))
+    (graph,) = graphs
+    assert not graph.opaque and len(graph.nodes) < 9
+
+
+@pytest.mark.parametrize("dtype", [torch.complex64, torch.complex128])
+def test_complex_values_stay_torchs(
+    dtype: Any, graphs: list[Graph], caplog: pytest.LogCaptureFixture
+) -> None:
+    def function(x: Any) -> Any:
+        return (x * 2).abs() + 1
+
+    x = torch.randn(3, dtype=dtype)
+    torch.testing.assert_close(compiled(function)(x), function(x))
+    assert "a graph stays torch's" in caplog.text and not graphs
