@@ -12,6 +12,7 @@ from typing import Any
 
 from einalg.errors import ShapeError
 from einalg.language.index.affine import Index
+from einalg.language.index.operators import whole_number
 from einalg.language.ir.dtypes import is_float
 from einalg.language.ir.scope import Scope
 from einalg.language.ir.tensor import Access, Box, Indexable, padded_box
@@ -131,7 +132,7 @@ def equal_size(sizes: Iterable[tuple[str, int]]) -> int:
 
 def is_whole(value: Any) -> bool:
     """Return whether `value` is an integer of Python or NumPy, and no truth value."""
-    return hasattr(value, "__index__") and not isinstance(value, bool)
+    return whole_number(value) is not None
 
 
 def whole(value: Any, name: str, least: int) -> int:

@@ -12,7 +12,7 @@ from einalg.language.index.convert import affine
 from einalg.language.ir.scope import Scope
 from einalg.language.notation.builders import L, Max, Sum
 from einalg.language.ops.definition.axes import reduction_indices, result_indices
-from einalg.language.ops.definition.operands import operand, per_axis, spans
+from einalg.language.ops.definition.operands import operand, per_axis, spans, whole
 from einalg.language.ops.definition.registry import operator
 
 INFINITY = float("inf")
@@ -55,6 +55,7 @@ def adaptive_max_pool(x: Any, size: Any, axes: int = 2) -> Scope:
 
 def _pooled(x: Any, size: Any, axes: int, reduction: Callable[..., Any], fill: Any) -> Scope:
     """Reduce windows, whose elements are read with `fill` outside the array."""
+    axes = whole(axes, "axes", 1)
     array = operand(x, "x", least=axes)
     first = array.rank - axes
     if 0 in array.shape[first:]:

@@ -254,8 +254,9 @@ def unsqueeze(x: Any, axes: Any) -> Scope:
     L[i:1, j:3, k:1](x[j])
     """
     view = operand(x, "x", dtype="any")
-    rank = view.rank + len(as_tuple(axes))
-    new = axis_numbers(() if axes is None else axes, "axes", rank)
+    entries = () if axes is None else as_tuple(axes)
+    rank = view.rank + len(entries)
+    new = axis_numbers(entries, "axes", rank)
     at = result_indices(rank)
     old = without_entries(at, new)
     sizes = dict(zip(old, view.shape))
