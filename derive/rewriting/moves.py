@@ -16,9 +16,11 @@ import sympy
 
 from derive.rewriting.paths import Path, paths, replace_at, scope_at
 from einalg.errors import RecordError, RuleError, without_remedy
+from einalg.language.analysis.validate import check_scope
+from einalg.language.ir.body import as_factor
 from einalg.language.ir.dtypes import is_float
 from einalg.language.ir.program import Program
-from einalg.language.ir.scope import Scope
+from einalg.language.ir.scope import Scope, all_scopes
 from einalg.language.ir.tensor import Constant
 from einalg.options import (
     FUNCTION,
@@ -245,8 +247,24 @@ def moves(program: Program, rules: Iterable[Rule], path: Path | None = None) -> 
                     yield Move(rule.name, at, args)
         else:
             for at, scope in places:
+                reads_gaps = _reads_gaps(program, scope)
                 for args in rule.find(scope):
-                    yield Move(rule.name, at, args)
+                    move = Move(rule.name, at, args)
+                    if not reads_gaps or _may_apply(program, move, rule):
+                        yield move
+
+
+def _reads_gaps(program: Program, scope: Scope) -> bool:
+    """Tell whether a scope reads a statement that has no value at some points."""
+    return any(name in scope.tensors for name, other in program.statements if other.where)
+
+
+def _may_apply(program: Program, move: Move, rule: Rule) -> bool:
+    try:
+        apply(program, move, {rule.name: rule})
+    except RuleError:
+        return False
+    return True
 
 
 def apply(program: Program, move: Move, rules: Mapping[str, Rule]) -> Program:
@@ -263,11 +281,25 @@ def apply(program: Program, move: Move, rules: Mapping[str, Rule]) -> Program:
     try:
         if rule.level == "program":
             return rule.rewrite(program, move.path, **move.args)
-        return replace_at(program, move.path, rewritten(rule, scope_at(program, move.path), move))
+        scope = rewritten(rule, scope_at(program, move.path), move)
+        after = replace_at(program, move.path, scope)
+        _check_gaps(after, move.path[0])
+        return after
     except (TypeError, KeyError, IndexError, AttributeError, ValueError, isl.Error) as error:
         raise RuleError(
             f"{move} cannot be applied: {error}\n  see Session.moves() for what is possible"
         ) from error
+
+
+def _check_gaps(program: Program, name: str) -> None:
+    """Raise `RangeError` where a statement reads another one at a point without a value.
+
+    A scope does not say of a statement that it reads where that has values.
+    """
+    cut = {other: scope for other, scope in program.statements if scope.where}
+    for scope in all_scopes(program[name]):
+        if any(read in cut for read in scope.tensors):
+            check_scope(scope, cut)
 
 
 def rewritten(rule: Rule, scope: Scope, move: Move) -> Scope:
@@ -277,10 +309,10 @@ def rewritten(rule: Rule, scope: Scope, move: Move) -> Scope:
     after = rule.rewrite(scope, **move.args)
     if not isinstance(after, Scope) or after.box != scope.box:
         raise RuleError(f"{move.rule} does not keep the box {scope.box} of the scope it rewrites")
-    return _of_type(after, scope.dtype)
+    return of_type(after, scope.dtype)
 
 
-def _of_type(scope: Scope, dtype: str) -> Scope:
+def of_type(scope: Scope, dtype: str) -> Scope:
     """Return a rewritten scope in the type that the scope had before.
 
     A sum of truth values is no number, and what is multiplied by 0 has no type of floats.
@@ -289,7 +321,8 @@ def _of_type(scope: Scope, dtype: str) -> Scope:
         return scope
     if dtype == "bool":
         return Scope(scope.iterators, scope.where, sympy.Ne(scope.body, 0))
-    if not is_float(dtype):
-        return scope
     zero = Constant(f"{dtype}_zero_", (), dtype, (0,))  # no name that a front end gives ends in _
-    return Scope(scope.iterators, scope.where, scope.body + zero[()])
+    typed = Scope(scope.iterators, scope.where, as_factor(scope.body) + zero[()])
+    if is_float(dtype) or typed.dtype == dtype:
+        return typed
+    return scope

@@ -7,7 +7,7 @@ from math import prod
 from typing import Any
 
 from derive.rewriting.body_queries import ReadContext, has_reduction, reads
-from derive.rewriting.moves import Example, Rule
+from derive.rewriting.moves import Example, Rule, of_type
 from derive.rewriting.paths import Path
 from derive.rules.inter.lifting_nesting import check_reads, without_unread
 from derive.rules.intra.traversal_merging import inline
@@ -43,7 +43,8 @@ def fuse(program: Program, path: Path, producer: str, limit: int = MAX_RECOMPUTA
     if refusal is not None:
         raise RuleError(refusal)
     nested = substitute_tensors(program[name], {producer: program[producer]})
-    fused = program.replaced(name, _inlined_everywhere(nested, program[producer]))
+    inlined = of_type(_inlined_everywhere(nested, program[producer]), nested.dtype)
+    fused = program.replaced(name, inlined)
     return without_unread(fused, producer)
 
 

@@ -419,6 +419,39 @@ def test_a_scope_without_points_has_only_moves_that_apply():
         check(apply(start, move, ALL))
 
 
+@pytest.mark.parametrize("fill", [0, 5])
+def test_no_move_reads_a_statement_where_it_has_no_value(fill):
+    """A scope does not say that a statement has gaps, so that its padding seemed superfluous."""
+    text = f"""T = L[k:-1:5](2*A[k+1], where=Eq(k%2, 0))
+    O[i:9] = T.pad(2, fill={fill})[i - 3]*B[i]"""
+    start = program(text, A=(6,), B=(9,))
+    arrays = {"A": np.arange(1, 7), "B": np.arange(9) - 4}
+    expected = ea.evaluate(start, **arrays).tolist()
+    splitting = [RULES["expression splitting"]]
+    halves = [apply(start, move, ALL) for move in moves(start, splitting, ("O",))]
+    parts = []
+    for half in halves:
+        for place in (("O", 0), ("O", 1)):
+            parts += [apply(half, move, ALL) for move in moves(half, splitting, place)]
+    for after in (*halves, *parts):
+        check(after)
+        assert ea.evaluate(after, **arrays).tolist() == expected
+    assert parts
+    move = Move("expression splitting", ("O", 1), {"index": "i", "at": 8})
+    with pytest.raises(ea.RuleError, match=r"T\.pad\(0\)"):
+        apply(next(half for half in halves if "L[i:2:9]" in str(half)), move, ALL)
+
+
+@pytest.mark.parametrize("dtype", ["f32", "i32", "u8", "bool"])
+def test_fusion_keeps_the_type_of_a_statement(dtype):
+    text = """T[k:1:8] = A[0]
+    U[j:2, k:4] = T.pad((2, 0))[-2*k + 5]
+    O[i:2] = U[i, i]"""
+    start = program(text, A=ea.tensor("A", (1,), dtype))
+    fused = apply(start, Move("expression fusion", ("U",), {"producer": "T"}), ALL)
+    assert fused["U"].dtype == start["U"].dtype == dtype and fused.names == ("U", "O")
+
+
 def test_staging_minds_a_cut_domain():
     """The box of the axes reads points at which the inner scope has no value."""
     start = program("O[i:3,j:4] = Sum[k:8]((L[t:8](B[t], where=t>=4))[4 + k//2]*(j + 1))", B=(8,))
