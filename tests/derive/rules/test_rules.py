@@ -341,7 +341,7 @@ def test_any_isl_map_of_a_user(mapping):
 def test_maps_that_cannot_rename_points(mapping, message):
     with pytest.raises(ea.RuleError) as error:
         ea.Session(program("O[h,w] = A[h,w]", A=(6, 5))).substitute(mapping)
-    assert str(error.value) == message
+    assert str(error.value).startswith(message)
 
 
 def test_an_unreadable_map():
