@@ -78,6 +78,8 @@ def shown(value: Any) -> str:
     ("'a'", '0, 0, 0 …')
     """
     try:
+        if isinstance(value, os.PathLike):
+            value = os.fspath(value)
         text = " ".join(repr(value).split())
     except Exception:  # of a class that is not ours
         text = f"a value of type {type(value).__name__}"

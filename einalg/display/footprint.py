@@ -287,7 +287,10 @@ def _named_axes(scope: Scope, names: Sequence[str]) -> list[int]:
     unknown = [name for name in names if name not in positions]
     if unknown or not 1 <= len(set(names)) == len(names) <= 2:
         known, wanted = ", ".join(positions), ", ".join(map(str, names))
-        raise UseError(f"there are no two axes {wanted}\n  give one or two of the indices {known}")
+        raise UseError(
+            f"axes are one or two of the indices {known}, not {wanted}\n"
+            f"  e.g. axes={list(positions)[:2]}"
+        )
     return [positions[name] for name in names]
 
 

@@ -105,6 +105,7 @@ def test_a_value_is_shown_on_one_short_line() -> None:
     assert shown("two\nlines") == r"'two\nlines'"
     assert shown(np.zeros((3, 3))).count("\n") == 0
     assert len(shown("a" * 10**6)) < 100
+    assert shown(Path("model.json")) == "'model.json'"
     assert shown(10**5000) == "a value of type int"
     assert shown(Hostile()) == "a value of type Hostile"
 
