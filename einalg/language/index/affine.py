@@ -13,7 +13,7 @@ from functools import lru_cache
 from math import gcd
 from typing import Any
 
-from sympy import Basic, Expr, Integer, Symbol, Tuple
+from sympy import Basic, Dummy, Expr, Integer, Symbol, Tuple
 from sympy.printing.precedence import PRECEDENCE
 
 from einalg.errors import NotationError
@@ -169,6 +169,11 @@ def as_form(value: IndexLike) -> Affine:
         raise NotationError(
             "a slice cannot stand in a subscript\n"
             "  bind an index that has this range: L[i:1:3](A[i])"
+        )
+    if isinstance(value, Dummy):
+        raise NotationError(
+            "SymPy asks for the indices at which a condition of its Piecewise holds\n"
+            "  write cases with ea.Piecewise((a, condition), (b, True))"
         )
     raise NotationError(
         f"{value!r} cannot stand in a subscript\n"

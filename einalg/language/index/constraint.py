@@ -73,6 +73,8 @@ class Constraint(Node, Basic):
         return left, left.plus(form, -1)
 
     def _sympystr(self, printer: Any) -> str:
+        if self.truth is False:
+            return "Eq(1, 0)"  # SymPy's, for Python's own False may be a comparison of structures
         left, right = self.sides()
         if self.relation == "==":
             return f"Eq({left}, {right})"

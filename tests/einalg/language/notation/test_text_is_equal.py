@@ -99,6 +99,11 @@ def test_cases_are_values() -> None:
     assert ea.L[i](plain) == ea.L[i](POSITIVE)
 
 
+def test_cases_in_a_condition_of_sympy() -> None:
+    with pytest.raises(NotationError, match=r"write cases with ea.Piecewise\(\(a"):
+        sympy.Piecewise((1, POSITIVE > 1), (2, True))
+
+
 @pytest.mark.parametrize(
     "pairs", ["A[i]", "(A[i], A[i])", "(A[i], i)", "(A[i], A[i] > 0, 3)", "((1, 2), A[i] > 0)"]
 )
@@ -141,6 +146,18 @@ def test_conditions_that_never_hold_are_one(text: str) -> None:
     agrees(scope)
     built = Scope(scope.iterators, [Constraint(-7, ">=")], scope.body)
     assert built == scope and ea.parse(str(built), A=A) == built
+
+
+def test_python_reads_texts_too() -> None:
+    known = {"i": i, "j": j, "A": A, "Piecewise": ea.Piecewise, "Mod": ea.Mod}
+    known |= {name: getattr(ea, name) for name in ("L", "Sum", "Max", "Min", "Prod")}
+    known |= {name: getattr(sympy, name) for name in ("Eq", "Ne", "Xor", "floor", "Abs")}
+    bodies = [*NESTED.values(), sympy.Xor(A[i] > 0, A[j] > 1), A[i] / (3 * (sympy.Abs(A[j]) + 1))]
+    bodies += [sympy.StrictGreaterThan(0, A[i]), ea.Mod(A[i], 3) * 2, sympy.floor(A[i] / 3 + i / 3)]
+    scopes = [ea.L[i:5, j:5](body) for body in bodies if "Sum" not in str(body)]
+    scopes.append(ea.parse("L[i:5](A[i], where=3 <= 0)", A=A))
+    for scope in scopes:
+        assert eval(str(scope), dict(known)) == scope, str(scope)
 
 
 def test_conditions_that_always_hold_are_one() -> None:
