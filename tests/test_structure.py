@@ -98,12 +98,14 @@ DATA_MODEL = {
     "einalg.errors",
     "einalg.options",
     "einalg.language",
+    "einalg.language.conditions",
     "einalg.language.interning",
     "einalg.language.node",
     "einalg.language.refusals",
     "einalg.language.interpreters",
     "einalg.language.interpreters.exact_values",
     "einalg.language.interpreters.reference",
+    "einalg.language.interpreters.reference_functions",
     "einalg.language.index",
     *(
         f"einalg.language.index.{name}"

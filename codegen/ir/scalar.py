@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from math import inf
 from typing import Any, Protocol
 
 import sympy
@@ -19,10 +20,11 @@ from codegen.ir.nodes import Apply, IndexNumber, Number, Value
 from einalg.errors import CodegenError, NotationError
 from einalg.language.analysis.log1p_expm1 import exp_less_one, log_of_one_more
 from einalg.language.analysis.one_fraction import as_one_fraction, steps
+from einalg.language.conditions import TESTS, isfinite, isnan
 from einalg.language.index.affine import Affine, IndexArithmetic
 from einalg.language.index.constraint import Constraint
 from einalg.language.index.convert import affine
-from einalg.language.index.remainder import ROUNDING, Mod
+from einalg.language.index.remainder import ROUNDING, Mod, Quotient
 from einalg.language.ir.body import Reduce
 from einalg.language.ir.dtype_inference import result_dtype
 from einalg.language.ir.dtypes import bounds, is_float, promote
@@ -53,6 +55,7 @@ FLOAT_FUNCTIONS: dict[Any, str] = {
     sympy.floor: "floor",
     sympy.ceiling: "ceil",
     Mod: "mod",
+    Quotient: "quotient",
 }
 SAME_TYPE_FUNCTIONS: dict[Any, str] = {
     sympy.Abs: "abs",
@@ -256,6 +259,8 @@ def _function(body: Any, arguments: list[Value]) -> Value:
     kind = type(body)
     if kind in SAME_TYPE_FUNCTIONS:
         return apply(SAME_TYPE_FUNCTIONS[kind], arguments)
+    if kind in TESTS:
+        return _test(kind, arguments[0])
     if kind in LOGIC:
         return apply(LOGIC[kind], arguments, "bool")
     if kind in FLOAT_FUNCTIONS:
@@ -264,6 +269,19 @@ def _function(body: Any, arguments: list[Value]) -> Value:
         f"no code can be generated for the function {kind.__name__}\n"
         "  write it with exp, log, tanh, erf, sqrt, powers and Piecewise"
     )
+
+
+def _test(kind: Any, value: Value) -> Value:
+    """Return a test for NaN or infinities as a comparison, which integers do not need."""
+    dtype = common([value])
+    if not is_float(dtype):
+        return Number(kind is isfinite, "bool")
+    if kind is isnan:
+        return Apply("ne", (value, value), "bool")
+    relation = "eq"
+    if kind is isfinite:
+        relation = "lt"
+    return Apply(relation, (Apply("abs", (value,), dtype), Number(inf, dtype)), "bool")
 
 
 # Products.
@@ -281,10 +299,10 @@ def _product(body: Any, leaves: Leaves) -> Value:
     """Return a product with its negative powers as one division."""
     above: list[_Factor] = []
     below: list[_Factor] = []
+    fraction = sympy.S.One
     for factor in sympy.Mul.make_args(body):
         if isinstance(factor, sympy.Rational) and not factor.is_Integer and factor.is_finite:
-            above.append(_Factor(Number(int(factor.p), WEAK)))
-            below.append(_Factor(Number(int(factor.q), WEAK)))
+            fraction = factor
             continue
         base, exponent = factor, sympy.S.One
         if factor.is_Pow:
@@ -295,6 +313,11 @@ def _product(body: Any, leaves: Leaves) -> Value:
             below.append(_power(translate(base, leaves), -exponent, leaves))
         else:
             above.append(_power(translate(base, leaves), exponent, leaves))
+    if _is_scaled_first(fraction, above):
+        above[0] = _scaled(above[0], fraction)
+    elif fraction != 1:
+        above.insert(0, _Factor(Number(int(fraction.p), WEAK)))
+        below.insert(0, _Factor(Number(int(fraction.q), WEAK)))
     top = _multiplied(above)
     if not below:
         return top
@@ -302,16 +325,61 @@ def _product(body: Any, leaves: Leaves) -> Value:
     return apply("div", [top, bottom], computed_float(common([top, bottom])))
 
 
+def _is_scaled_first(fraction: Any, factors: Sequence[_Factor]) -> bool:
+    """Return whether a product of floats is multiplied by a fraction first, which rounds nothing.
+
+    The product alone may be too large for its type.
+    """
+    if len(factors) < 2 or abs(fraction) > 1 or int(fraction.q).bit_count() > 1:
+        return False
+    return fraction != 1 and is_float(common([factor.value for factor in factors]))
+
+
+def _scaled(factor: _Factor, fraction: Any) -> _Factor:
+    """Return a factor times a number, as a function: a compiler would multiply by numbers last."""
+    value = _multiplied([factor])
+    return _Factor(_of_float("scale", [value, constant(fraction)]))
+
+
 def _multiplied(factors: Sequence[_Factor]) -> Value:
     """Return the product of some factors, all of which is computed in one type."""
     dtype = common([factor.value for factor in factors])
-    values = []
+    values: list[Value] = []
+    tests: list[Apply] = []
     for factor in factors:
         value = factor.value
+        test = _test_of(value)
+        if is_float(dtype) and test is not None:
+            tests.append(test)
+            continue
         if factor.times != 1:
             value = apply("ipow", [value, Number(factor.times, WEAK)], dtype)
         values.append(value)
-    return apply("mul", values)
+    if not values or common(values) != dtype:
+        return apply("mul", [*values, *tests])
+    product = apply("mul", values)
+    for test in tests:
+        product = _where_true(test, product, dtype)
+    return product
+
+
+def _test_of(value: Value) -> Apply | None:
+    """Return a value that is 1 where a condition holds, and 0 elsewhere; None for any other."""
+    if not isinstance(value, Apply) or value.op != "select":
+        return None
+    _, yes, no = value.arguments
+    if isinstance(yes, Number) and isinstance(no, Number) and (yes.value, no.value) == (1, 0):
+        return value
+    return None
+
+
+def _where_true(test: Apply, product: Value, dtype: str) -> Value:
+    """Return a product times 1 or 0: what is NaN or infinite makes NaN with the 0.
+
+    It is a difference, for gcc takes 0 for the product with 0 in its vectors.
+    """
+    rest = apply("select", [test.arguments[0], Number(0, dtype), product], dtype)
+    return apply("add", [product, Apply("neg", (rest,), dtype)], dtype)
 
 
 def _power(base: Value, exponent: Any, leaves: Leaves) -> _Factor:

@@ -20,6 +20,7 @@ from derive.results.history import replay
 from derive.results.pipeline import find_derivation
 from derive.results.selection import SELECTION
 from derive.rewriting.moves import Move, Rule
+from derive.rules import OF_MODELS
 from derive.rules.inter.lifting_nesting import lifted
 from derive.search.best_first import Budget
 from einalg.errors import EinalgError
@@ -189,9 +190,13 @@ def search_layer(
 ) -> SearchedLayer:
     """Search a layer, and keep the result on disk; `seconds` are those that there were for it.
 
-    None stands for all rules.
+    None stands for all rules of models.
     """
-    result = find_derivation(layer.program, budget, rules, backend, most=SELECTION.promising)
+    searched_rules = rules
+    if searched_rules is None:
+        searched_rules = list(OF_MODELS.values())
+    most = SELECTION.promising
+    result = find_derivation(layer.program, budget, searched_rules, backend, most=most)
     timed_out = result.stats.seconds >= budget.seconds or result.stats.unmeasured > 0
     searched = SearchedLayer.of(
         layer,

@@ -10,7 +10,7 @@ from derive.cost.backend import Backend
 from derive.programs.layers import Layer
 from derive.programs.optimized_program import SPREADING
 from derive.rewriting.moves import Rule
-from derive.rules import ALL
+from derive.rules import OF_MODELS
 from derive.search.best_first import Budget
 
 Progress = Callable[[Layer, int, int], None]  # called with a layer, its number, and how many
@@ -42,7 +42,7 @@ class Task:
         """The rules that layers are searched with; None for all."""
         if self.nonfinite != "exact":
             return None
-        return [rule for name, rule in ALL.items() if name not in SPREADING]
+        return [rule for name, rule in OF_MODELS.items() if name not in SPREADING]
 
     @property
     def spent(self) -> float:

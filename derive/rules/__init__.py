@@ -2,13 +2,15 @@
 
 Each is a card in a file of its own: `intra` works within a scope, `inter` between parts and
 statements, `algebra` by the laws of arithmetic (design §6). `RULES` are the rules of the paper with
-bilinear factorisation, `SPELLINGS` the others, `ALL` both by name. Rules import `derive.rewriting`
-and `derive.bilinear`. A new rule is a file with a `RULE`, entered in one of the tables.
+bilinear factorisation, `SPELLINGS` the others, `ALL` both by name; `OF_MODELS` are the same, but
+their moves keep what NaN and infinities give. Rules import `derive.rewriting` and
+`derive.bilinear`. A new rule is a file with a `RULE`, entered in one of the tables.
 """
 
 from __future__ import annotations
 
 from derive.rewriting.moves import Rule
+from derive.rewriting.nonfinite import keeping_nonfinite
 from derive.rules.algebra import bilinear_factorisation, distribution, staging
 from derive.rules.inter import (
     expression_fusion,
@@ -44,3 +46,4 @@ SPELLINGS = _by_name(
     lifting_nesting.LIFTING, lifting_nesting.NESTING, staging.RULE, distribution.RULE
 )
 ALL = {**RULES, **SPELLINGS}
+OF_MODELS = keeping_nonfinite(ALL)

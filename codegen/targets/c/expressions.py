@@ -68,6 +68,7 @@ INFIX = {
     "and": Operator("&&", Binding.LOGIC, Binding.ATOM, "bool"),
     "or": Operator("||", Binding.LOGIC, Binding.ATOM, "bool"),
 }
+BOUNDS = {"max": "at_least", "min": "at_most"}  # the helpers for a number and a value
 PREFIX = {
     "neg": Operator("-", Binding.SUM, Binding.UNARY),
     "not": Operator("!", Binding.UNARY, Binding.ATOM, "bool"),
@@ -271,11 +272,8 @@ class ExpressionPrinter:
 
     def function_call(self, op: str, arguments: Sequence[Value], dtype: str) -> str:
         """Return the call of a function: of the library, of this file, or of a helper."""
-        if op in ("max", "min"):
-            text = self.operand(arguments[0], dtype)
-            for other in arguments[1:]:
-                text = f"{self.call(op, dtype)}({text}, {self.operand(other, dtype)})"
-            return text
+        if op in BOUNDS:
+            return self._extreme(op, arguments, dtype)
         if op == "ipow":
             assert isinstance(arguments[1], Number)
             power = self.call(f"ipow{arguments[1].value}", dtype)
@@ -288,6 +286,20 @@ class ExpressionPrinter:
         if dtype == "f32":
             return f"{op}f({operands})"
         return f"{op}({operands})"
+
+    def _extreme(self, op: str, arguments: Sequence[Value], dtype: str) -> str:
+        """Return a maximum or minimum, which is NaN where some argument is.
+
+        A number that comes first bounds the one after it: that is NaN where the latter is.
+        """
+        text = self.operand(arguments[0], dtype)
+        name = op
+        if isinstance(arguments[0], Number):
+            name = BOUNDS[op]
+        for other in arguments[1:]:
+            text = f"{self.call(name, dtype)}({text}, {self.operand(other, dtype)})"
+            name = op
+        return text
 
     def call(self, name: str, dtype: str) -> str:
         """Return the name of a helper function of a type, which the file then has."""

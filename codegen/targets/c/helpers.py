@@ -83,26 +83,62 @@ def math_suffix(dtype: str) -> str:
 def helper(name: str, dtype: str) -> str:
     """Return the text of the function `name_dtype`.
 
-    >>> helper("max", "f32")
-    'static inline float max_f32(float a, float b) { return a > b ? a : b; }'
+    `max` and `min` of floats are NaN where one of the two is; `at_least` and `at_most` have a
+    number for their first argument, and need one comparison.
+
+    >>> helper("at_least", "f32")
+    'static inline float at_least_f32(float a, float b) { return a > b ? a : b; }'
     """
     c, suffix = C_TYPES[dtype], math_suffix(dtype)
     if name.startswith("ipow"):
         return _power(int(name.removeprefix("ipow")), c, f"{name}_{dtype}")
     absolute = "return a < 0 ? -a : a;"
+    larger, smaller = "return a > b ? a : b;", "return a < b ? a : b;"
+    largest, smallest = larger, smaller
     if dtype[0] == "f":
         absolute = f"return fabs{suffix}(a);"
+        # A comparison with NaN gives b; vectors select once more for the NaN of a.
+        largest = f"const {c} m = a > b ? a : b; return a == a ? m : a;"
+        smallest = f"const {c} m = a < b ? a : b; return a == a ? m : a;"
     # As in Python, a remainder has the sign of the divisor.
     modulo = f"const {c} r = fmod{suffix}(a, b); return r != 0 && (r < 0) != (b < 0) ? r + b : r;"
+    # The exact quotient is near a whole number once the remainder is taken off.
+    quotient = (
+        f"const {c} p = a / b, r = fmod{suffix}(a, b), q = (a - r) / b; "
+        f"const {c} d = r != 0 && (r < 0) != (b < 0) ? q - 1 : q, w = floor{suffix}(d); "
+        "return b == 0 ? p : d - w > 0.5 ? w + 1 : w;"
+    )
     bodies = {
-        "max": (f"{c} a, {c} b", "return a > b ? a : b;"),
-        "min": (f"{c} a, {c} b", "return a < b ? a : b;"),
+        "max": (f"{c} a, {c} b", largest),
+        "min": (f"{c} a, {c} b", smallest),
+        "at_least": (f"{c} a, {c} b", larger),
+        "at_most": (f"{c} a, {c} b", smaller),
         "abs": (f"{c} a", absolute),
         "sign": (f"{c} a", "return (a > 0) - (a < 0);"),
         "mod": (f"{c} a, {c} b", modulo),
+        "scale": (f"{c} a, {c} b", "return a * b;"),
+        "quotient": (f"{c} a, {c} b", quotient),
     }
     arguments, body = bodies[name]
     return f"static inline {c} {name}_{dtype}({arguments}) {{ {body} }}"
+
+
+def declared_reduction(op: str, dtype: str) -> str:
+    """Return the declaration of a maximum or minimum of floats as a reduction of OpenMP.
+
+    OpenMP's own passes over NaN where the parts of a vector are joined.
+
+    >>> declared_reduction("max", "f32").split("initializer")[1]
+    '(omp_priv = -INFINITY)'
+    """
+    relation, identity = ">", "-INFINITY"
+    if op == "min":
+        relation, identity = "<", "INFINITY"
+    joined = f"omp_in {relation} omp_out || omp_in != omp_in ? omp_in : omp_out"
+    return (
+        f"#pragma omp declare reduction({op}_nan_{dtype} : {C_TYPES[dtype]} : "
+        f"omp_out = {joined}) initializer(omp_priv = {identity})"
+    )
 
 
 def _power(exponent: int, c: str, name: str) -> str:

@@ -30,6 +30,8 @@ def literal(value: Any, dtype: str) -> str:
     if dtype == "f32":
         suffix = "f"
     if isinstance(value, Fraction):
+        if value.denominator.bit_count() == 1:
+            return _floating(value, suffix)
         numerator, denominator = float(value.numerator), float(value.denominator)
         return f"({numerator!r}{suffix}/{denominator!r}{suffix})"
     return _floating(value, suffix)

@@ -26,12 +26,12 @@ from codegen.ir.nodes import (
 )
 from codegen.ir.scalar import computed
 from codegen.targets.c.expressions import ExpressionPrinter
-from codegen.targets.c.helpers import C_TYPES
+from codegen.targets.c.helpers import C_TYPES, declared_reduction
 from codegen.targets.c.names import Names
 from codegen.targets.c.vectors import Vectors, is_tile, unrolled_bodies, unrolled_nest
 from einalg.language.index.affine import Affine, Index
 from einalg.language.index.constraint import Constraint
-from einalg.language.ir.dtypes import numpy_dtype
+from einalg.language.ir.dtypes import is_float, numpy_dtype
 
 REDUCTION_CLAUSES = {"+=": "+", "*=": "*", "max": "max", "min": "min"}  # of OpenMP
 ARENA_ALIGNMENT_BYTES = 64
@@ -180,7 +180,6 @@ class Printer(ExpressionPrinter):
         ref, dtype = self.ref(put.ref), computed(put.ref.dtype)
         value = self.operand(put.value, dtype)
         if put.op in ("max", "min"):
-            # The helper keeps its second argument where the first is NaN.
             return f"{ref} = {self.call(put.op, dtype)}({value}, {ref});"
         if put.ref.dtype in self.stores:
             value = f"{self.stores[put.ref.dtype]}({value})"
@@ -277,8 +276,16 @@ class Printer(ExpressionPrinter):
         for buf, op in sums.items():
             if op not in REDUCTION_CLAUSES:
                 return ""
-            pragma += f" reduction({REDUCTION_CLAUSES[op]}:{self.names('buf', buf.name)})"
+            clause = self.reduction_clause(op, computed(buf.dtype))
+            pragma += f" reduction({clause}:{self.names('buf', buf.name)})"
         return pragma
+
+    def reduction_clause(self, op: str, dtype: str) -> str:
+        """Return the name of a reduction in OpenMP; the file declares what OpenMP does not have."""
+        if op not in ("max", "min") or not is_float(dtype):
+            return REDUCTION_CLAUSES[op]
+        self.need(declared_reduction(op, dtype))
+        return f"{op}_nan_{dtype}"
 
 
 def _is_register(buf: Buf) -> bool:

@@ -56,6 +56,7 @@ UNARY = {
 BINARY = {
     "add": "Add",
     "mul": "Mul",
+    "scale": "Mul",
     "div": "Div",
     "pow": "Pow",
     "and": "And",
@@ -252,6 +253,8 @@ class LoopAxes:
             return self._joined("Pow", operands, dtype)
         if op == "mod":
             return self._remainder(*operands)
+        if op == "quotient":
+            return self._quotient(*operands)
         if op == "erfc":
             erf = self.writer.add("Erf", operands, operands[0].shape, dtype)
             return self._joined("Sub", [self._number(1, dtype), erf], dtype)
@@ -274,12 +277,40 @@ class LoopAxes:
         return self.writer.add("Not", [result], result.shape, "bool")
 
     def _remainder(self, left: Buf, right: Buf) -> Buf:
-        """Return the remainder with the sign of the divisor: `left - right·⌊left / right⌋`."""
+        """Return the remainder with the sign of the divisor."""
+        rest, is_other = self._truncated_remainder(left, right)
+        moved = self._joined("Add", [rest, right], left.dtype)
+        return self._joined("Where", [is_other, moved, rest], left.dtype)
+
+    def _quotient(self, left: Buf, right: Buf) -> Buf:
+        """Return the exact quotient rounded down: near a whole number without the remainder."""
         dtype = left.dtype
-        quotient = self._joined("Div", [left, right], dtype)
-        whole = self.writer.add("Floor", [quotient], quotient.shape, dtype)
-        multiple = self._joined("Mul", [right, whole], dtype)
-        return self._joined("Sub", [left, multiple], dtype)
+        rest, is_other = self._truncated_remainder(left, right)
+        whole = self._joined("Div", [self._joined("Sub", [left, rest], dtype), right], dtype)
+        less = self._joined("Sub", [whole, self._number(1, dtype)], dtype)
+        near = self._joined("Where", [is_other, less, whole], dtype)
+        below = self.writer.add("Floor", [near], near.shape, dtype)
+        above = self._joined("Add", [below, self._number(1, dtype)], dtype)
+        distance = self._joined("Sub", [near, below], dtype)
+        is_above = self._joined("Greater", [distance, self._number(0.5, dtype)], "bool")
+        nearest = self._joined("Where", [is_above, above, below], dtype)
+        by_zero = self._joined("Equal", [right, self._number(0, dtype)], "bool")
+        plain = self._joined("Div", [left, right], dtype)
+        return self._joined("Where", [by_zero, plain, nearest], dtype)
+
+    def _truncated_remainder(self, left: Buf, right: Buf) -> tuple[Buf, Buf]:
+        """Return the remainder with the sign of the dividend, and where the divisor has another
+        one.
+        """
+        shape = np.broadcast_shapes(left.shape, right.shape)
+        rest = self.writer.add("Mod", [left, right], shape, left.dtype, fmod=1)
+        zero = self._number(0, left.dtype)
+        signs = []
+        for array in (rest, right):
+            sign = self.writer.add("Sign", [array], array.shape, left.dtype)
+            signs.append(sign)
+        product = self._joined("Mul", signs, left.dtype)
+        return rest, self._joined("Less", [product, zero], "bool")
 
     def _joined(self, operator: str, arrays: Sequence[Buf], dtype: str) -> Buf:
         """Return an element-wise operator of arrays."""

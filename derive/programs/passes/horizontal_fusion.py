@@ -11,7 +11,7 @@ from collections.abc import Callable, Hashable, Iterator
 
 from derive.programs.passes.normalise import fused
 from derive.rewriting.moves import Move, apply
-from derive.rules import ALL
+from derive.rules import OF_MODELS
 from derive.rules.inter import expression_merging
 from einalg.errors import EinalgError
 from einalg.language.analysis.compile_time import compile_time_statements, is_weight
@@ -102,7 +102,7 @@ def _joined(program: Program, one: str, other: str, axis: int) -> tuple[Program,
     """
     move = Move(expression_merging.RULE.name, (one,), {"sibling": other, "axis": axis})
     try:
-        changed = apply(program, move, ALL)
+        changed = apply(program, move, OF_MODELS)
     except EinalgError:
         return program, [one, other]
     before = set(program.names)

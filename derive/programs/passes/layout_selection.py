@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 from derive.programs.passes.normalise import fused, is_elementwise
 from derive.programs.passes.subprogram import excerpt, returned
 from derive.rewriting.moves import apply
-from derive.rules import ALL
+from derive.rules import OF_MODELS
 from derive.rules.inter.lifting_nesting import lifted
 from derive.search.channels_last import axis_indices, convolution_channels, reorder_move
 from einalg.language.analysis.compile_time import compile_time_statements
@@ -46,7 +46,7 @@ def channels_last(program: Program) -> Program:
     known = dict(program.statements)
     for name, order in moved.items():
         move = reorder_move(program[name], name, order)
-        changed = apply(excerpt(known, [name]), move, ALL)
+        changed = apply(excerpt(known, [name]), move, OF_MODELS)
         known[name] = returned(changed[name], known)
     apart = lifted(Program(known.items(), program.outputs))
     names = {next(iter(apart[name].tensors)): name for name in moved}

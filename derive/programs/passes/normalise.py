@@ -11,7 +11,7 @@ from math import prod
 from derive.matching import kernel_of, kernels_of
 from derive.programs.passes.subprogram import excerpt, returned
 from derive.rewriting.moves import Move, apply
-from derive.rules import ALL
+from derive.rules import OF_MODELS
 from derive.rules.inter.lifting_nesting import NESTING, lifted
 from derive.rules.intra import traversal_merging
 from derive.search.cleanup import fissioned
@@ -35,7 +35,7 @@ def shaped(program: Program) -> tuple[Program, list[Move]]:
     """
     known, done = dict(program.statements), list[Move]()
     for name in program.names:
-        alone, moves = fissioned(excerpt(known, [name]), ALL)
+        alone, moves = fissioned(excerpt(known, [name]), OF_MODELS)
         if moves:
             known[name] = returned(alone[name], known)
             done += [move for move in moves if move.path[0] == name]
@@ -169,9 +169,11 @@ def _fused(program: Program, move: Move) -> Scope | None:
     """
     (reader,) = move.path
     try:
-        nested = apply(program, move, ALL)
+        nested = apply(program, move, OF_MODELS)
         while inner_scopes(nested[reader]):
-            nested = apply(nested, Move(traversal_merging.RULE.name, (reader,), {"inner": 0}), ALL)
+            nested = apply(
+                nested, Move(traversal_merging.RULE.name, (reader,), {"inner": 0}), OF_MODELS
+            )
     except EinalgError:
         return None
     before, after = program[reader], nested[reader]

@@ -12,7 +12,7 @@ import sympy
 from sympy.functions.elementary.piecewise import ExprCondPair
 
 from einalg.language.index.affine import IndexArithmetic
-from einalg.language.index.remainder import Mod
+from einalg.language.index.remainder import Mod, Quotient
 from einalg.language.ir.body import Reduce
 from einalg.language.ir.scope import Scope, all_scopes
 from einalg.language.ir.tensor import Access, Padded
@@ -27,6 +27,7 @@ ORDERED_FUNCTIONS = (
     sympy.floor,
     sympy.ceiling,
     Mod,
+    Quotient,
     sympy.Rel,
     sympy.logic.boolalg.BooleanFunction,
 )

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import sympy
 
-from einalg.language.index.remainder import Mod
+from einalg.language.index.remainder import Mod, Quotient
 from einalg.language.interpreters.numpy import FLOAT, Arithmetic, execute
 from einalg.language.interpreters.numpy.arithmetic import Array, FloatArithmetic
 from einalg.language.ir.scope import Scope
@@ -25,7 +25,8 @@ UNIT_ROUNDOFF = 2.0**-53  # of double precision
 MARGIN = 2.0**12  # many roundings, and the chance that the moves of one element are all small
 EVALUATIONS = 4
 TOLERANCE = 1e-11  # of functions in double precision, relative to an element, beside its rounding
-STEP_FUNCTIONS = (sympy.floor, sympy.ceiling, Mod, sympy.sign)  # a move over a step is no rounding
+# A move over a step is no rounding.
+STEP_FUNCTIONS = (sympy.floor, sympy.ceiling, Mod, Quotient, sympy.sign)
 
 
 def unequal_values(scopes: Sequence[Scope], arrays: Mapping[str, Any]) -> Array:

@@ -9,6 +9,9 @@ typed with `//` and `%` has rows of integers (`einalg.language.index.affine`).
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from fractions import Fraction
+from functools import partial
 from typing import Any
 
 import sympy
@@ -16,6 +19,7 @@ from sympy import Expr, Integer, sympify
 from sympy.functions.elementary.piecewise import ExprCondPair
 
 from einalg.errors import NotationError
+from einalg.language.conditions import disjunction, negation
 from einalg.language.index.affine import Affine, as_form, modulo
 from einalg.language.index.cases import Case, Piecewise
 from einalg.language.index.operators import IndexArithmetic
@@ -68,6 +72,46 @@ class Mod(sympy.Function):
 
     def __rmod__(self, other: Any) -> Any:
         return remainder(other, self)
+
+
+class Quotient(sympy.Function):
+    """How often a number holds another one, rounded down: `floor(dividend/divisor)` of the exact
+    quotient.
+
+    Of floats `dividend/divisor` is rounded, to 10 for 1 and 0.1; the float 0.1 is above a tenth,
+    and 1 holds it 9 times. Modulo 0 it is the quotient of IEEE arithmetic.
+
+    >>> import einalg as ea
+    >>> A, i = ea.tensor("A", (8,)), ea.indices("i")
+    >>> Quotient(A[i], 3), Quotient(-7, 3), Quotient(1, sympy.Float(0.1))
+    (Quotient(A[i], 3), -3, 9)
+    """
+
+    nargs = (2,)
+    is_extended_real = True
+
+    @classmethod
+    def eval(cls, dividend: Any, divisor: Any) -> Any:
+        """Return the value of numbers; None leaves the node as it is."""
+        for operand in (dividend, divisor):
+            if not isinstance(operand, Expr):
+                raise NotationError(
+                    f"a quotient is of numbers, and {operand} is none\n  e.g. Quotient(A[i], 3)"
+                )
+        if divisor.is_zero:
+            raise ZeroModulus("a quotient by 0 has no value\n  e.g. Quotient(A[i], 3)")
+        if not (dividend.is_Number and divisor.is_Number):
+            return None
+        if not (dividend.is_finite and divisor.is_finite):
+            return None
+        return Integer(Fraction(_exact(dividend) / _exact(divisor)).__floor__())
+
+
+def _exact(number: Any) -> Fraction:
+    """Return a number of SymPy as the fraction that it is."""
+    if number.is_Rational:
+        return Fraction(int(number.p), int(number.q))
+    return Fraction(float(number))
 
 
 def remainder(dividend: Any, modulus: Any) -> Any:
@@ -129,22 +173,15 @@ ROUNDING = (sympy.Mod, Mod, sympy.floor, sympy.ceiling)
 
 
 def applied(function: Any, operands: Any) -> Any:
-    """Apply a SymPy function to its operands; what rounds numbers is evaluated here, cases stay
-    where they stand, and a comparison with a number has that on the right, where Python puts it.
+    """Apply a SymPy function to its operands.
+
+    What rounds numbers, and what would take elements for real numbers, is evaluated here; cases
+    stay where they stand, and a comparison with a number has that on the right, where Python puts
+    it.
     """
     if function in ORDERINGS and operands[0].is_Number and not operands[1].is_Number:
         return ORDERINGS[function](operands[1], operands[0])
-    if function is sympy.Mod or function is Mod:
-        return Mod(*operands)
-    if function is sympy.Piecewise:
-        return Piecewise(*operands)
-    if function is ExprCondPair:
-        return Case(*operands)
-    if function is sympy.Abs:
-        return _absolute(*operands)
-    if function is sympy.floor or function is sympy.ceiling:
-        return rounded(function, *operands)
-    return function(*operands)
+    return EVALUATED.get(function, function)(*operands)
 
 
 def _absolute(value: Any) -> Any:
@@ -156,6 +193,19 @@ def _absolute(value: Any) -> Any:
     for factor in result.args:
         factors.append(factor.func(*factor.args) if isinstance(factor, sympy.Abs) else factor)
     return sympy.Mul(*factors)
+
+
+# What is evaluated here in the place of SymPy's functions.
+EVALUATED: dict[Any, Callable[..., Any]] = {
+    sympy.Mod: Mod,
+    sympy.Piecewise: Piecewise,
+    ExprCondPair: Case,
+    sympy.Abs: _absolute,
+    sympy.floor: partial(rounded, sympy.floor),
+    sympy.ceiling: partial(rounded, sympy.ceiling),
+    sympy.Not: negation,
+    sympy.Or: disjunction,
+}
 
 
 def index_form(value: Any) -> Affine | None:

@@ -8,8 +8,7 @@ are tested against.
 from __future__ import annotations
 
 import math
-import operator
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from fractions import Fraction
 from itertools import product
 from typing import Any
@@ -20,67 +19,14 @@ import sympy
 from einalg.errors import NotationError, RangeError, ShapeError
 from einalg.language.index.affine import IndexArithmetic
 from einalg.language.index.convert import affine
-from einalg.language.index.remainder import Mod
 from einalg.language.interpreters.exact_values import exact_values
+from einalg.language.interpreters.reference_functions import COMBINE, FUNCTIONS
 from einalg.language.ir.body import Reduce
 from einalg.language.ir.program import as_program, require_names
 from einalg.language.ir.scope import Scope
 from einalg.language.ir.tensor import Access, Padded, Tensor, padded_box
 
 Values = dict[tuple[int, ...], Any]
-
-
-def _sum(*values: Any) -> Any:
-    return sum(values)
-
-
-def _product(*values: Any) -> Any:
-    return math.prod(values)
-
-
-def _power(base: Any, exponent: Any) -> Any:
-    """Return a power, exact where the base is exact and the exponent is whole."""
-    if isinstance(base, float) or not isinstance(exponent, int):
-        return math.pow(base, exponent)
-    if exponent < 0:
-        return Fraction(base) ** exponent
-    return base**exponent
-
-
-FUNCTIONS: dict[type, Callable[..., Any]] = {
-    sympy.Add: _sum,
-    sympy.Mul: _product,
-    sympy.Pow: _power,
-    sympy.Abs: abs,
-    sympy.sign: lambda v: (v > 0) - (v < 0),
-    sympy.Max: max,
-    sympy.Min: min,
-    sympy.floor: math.floor,
-    sympy.ceiling: math.ceil,
-    sympy.loggamma: math.lgamma,
-    Mod: operator.mod,
-    sympy.Eq: operator.eq,
-    sympy.Ne: operator.ne,
-    sympy.StrictLessThan: operator.lt,
-    sympy.LessThan: operator.le,
-    sympy.StrictGreaterThan: operator.gt,
-    sympy.GreaterThan: operator.ge,
-    sympy.Not: operator.not_,
-    sympy.And: lambda *v: all(v),
-    sympy.Or: lambda *v: any(v),
-    sympy.Xor: lambda a, b: bool(a) != bool(b),
-}
-# Functions that SymPy and the standard library call the same.
-SAME_NAME = """
-    exp log erf erfc gamma sin cos tan asin acos atan atan2 sinh cosh tanh asinh acosh atanh
-"""
-FUNCTIONS.update((getattr(sympy, name), getattr(math, name)) for name in SAME_NAME.split())
-COMBINE: dict[str, Callable[[Any, Any], Any]] = {
-    "Sum": operator.add,
-    "Prod": operator.mul,
-    "Max": max,
-    "Min": min,
-}
 
 
 def evaluate(expr: Any, *unnamed: Any, **arrays: Any) -> Any:

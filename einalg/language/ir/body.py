@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from functools import cmp_to_key
 from typing import Any
 
@@ -12,6 +14,7 @@ from sympy.logic.boolalg import Boolean
 from sympy.printing.precedence import PRECEDENCE
 
 from einalg.errors import NotationError
+from einalg.language.conditions import negation
 from einalg.language.index.affine import Affine, Index, IndexArithmetic, as_form
 from einalg.language.index.cases import Piecewise
 from einalg.language.index.constraint import Constraint, constraints
@@ -89,6 +92,8 @@ def where_text(where: tuple[Constraint, ...], printer: Any) -> str:
 
 
 Leaf = Callable[[Any], Any]
+Check = Callable[[Any, tuple[Any, ...], Any], None]
+_CHECK: ContextVar[Check | None] = ContextVar("check", default=None)
 _SYMPY_ORDER = cmp_to_key(sympy.Basic.compare)
 
 
@@ -137,7 +142,7 @@ def _evaluated(body: Any, operands: tuple[Any, ...]) -> Any:
         return _of_conditions(body, operands)
     if _is_power_of_as_long_a_sum(body, operands):
         return body.func(*operands, evaluate=False)
-    return applied(body.func, operands)
+    return _checked_operation(body, operands)
 
 
 def _is_power_of_as_long_a_sum(body: Any, operands: tuple[Any, ...]) -> bool:
@@ -148,6 +153,28 @@ def _is_power_of_as_long_a_sum(body: Any, operands: tuple[Any, ...]) -> bool:
         return False
     base, exponent = operands
     return exponent is body.args[1] and base.is_Add and len(base.args) == len(body.args[0].args)
+
+
+def _checked_operation(body: Any, operands: tuple[Any, ...]) -> Any:
+    """Return the operation of `body` on other operands, once a check allows its evaluation."""
+    result = applied(body.func, operands)
+    check = _CHECK.get()
+    if check is not None:
+        check(body.func, operands, result)
+    return result
+
+
+@contextmanager
+def checked_evaluation(check: Check) -> Iterator[None]:
+    """Have `check(function, operands, result)` look at each operation that SymPy evaluates.
+
+    It raises what it likes where a body must not become another one: moves of models keep NaN.
+    """
+    token = _CHECK.set(check)
+    try:
+        yield
+    finally:
+        _CHECK.reset(token)
 
 
 def is_truth(body: Any) -> bool:
@@ -163,13 +190,13 @@ def _of_conditions(body: Any, operands: tuple[Any, ...]) -> Any:
     """
     if isinstance(body, (sympy.Eq, sympy.Ne)) and body.rhs in (0, 1):
         asks_for_truth = (body.rhs == 1) == isinstance(body, sympy.Eq)
-        return operands[0] if asks_for_truth else sympy.Not(operands[0])
+        return operands[0] if asks_for_truth else negation(operands[0])
     numbers = []
     for new, old in zip(operands, body.args):
         if is_truth(new) and not is_truth(old):
             new = as_truth_number(new)
         numbers.append(new)
-    return applied(body.func, numbers)
+    return _checked_operation(body, tuple(numbers))
 
 
 def as_factor(body: Any) -> Any:

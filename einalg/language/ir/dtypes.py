@@ -75,6 +75,15 @@ def holds(dtype: str, value: Any) -> bool:
     return low <= value <= high and int(value) == value
 
 
+def nearest_element(value: float, dtype: str) -> float:
+    """Return the element of a type of floats that is nearest to a number.
+
+    >>> nearest_element(0.1, "f32"), nearest_element(0.1, "bf16"), nearest_element(0.1, "f64")
+    (0.10000000149011612, 0.10009765625, 0.1)
+    """
+    return float(rounded(numpy_dtype(dtype).type(value), dtype))
+
+
 def bounds(dtype: str) -> tuple[int, int]:
     """Return the least and the largest value of a type that is no float: what infinities are there.
 

@@ -7,8 +7,9 @@ from typing import Any
 import sympy
 from sympy.functions.elementary.piecewise import ExprCondPair
 
+from einalg.language.conditions import TESTS
 from einalg.language.index.cases import Case, Piecewise
-from einalg.language.index.remainder import Mod
+from einalg.language.index.remainder import Mod, Quotient
 
 SYMPY_FUNCTIONS = """
     exp log tanh sqrt erf erfc gamma loggamma Abs sign floor ceiling Max Min Piecewise
@@ -17,7 +18,8 @@ SYMPY_FUNCTIONS = """
 
 
 FUNCTIONS: dict[str, Any] = {name: getattr(sympy, name) for name in SYMPY_FUNCTIONS.split()}
-FUNCTIONS["Mod"], FUNCTIONS["Piecewise"] = Mod, Piecewise
+FUNCTIONS.update({"Mod": Mod, "Quotient": Quotient, "Piecewise": Piecewise})
+FUNCTIONS.update((test.__name__, test) for test in TESTS)
 
 
 OPERATIONS = frozenset(

@@ -10,8 +10,17 @@ from collections.abc import Callable
 from typing import Any
 
 import sympy
+from sympy.logic.boolalg import Boolean
 
+from einalg.language.conditions import disjunction
 from einalg.language.index.remainder import remainder
+
+
+def _either(left: Any, right: Any) -> Any:
+    if isinstance(left, Boolean) and isinstance(right, Boolean):
+        return disjunction(left, right)
+    return operator.or_(left, right)
+
 
 BINDERS = ("L", "Sum", "Max", "Min", "Prod")
 CONSTANTS: dict[str, Any] = {"inf": sympy.oo, "oo": sympy.oo, "pi": sympy.pi, "E": sympy.E}
@@ -24,7 +33,7 @@ BINARY: dict[type, Callable[[Any, Any], Any]] = {
     ast.Mod: remainder,
     ast.Pow: operator.pow,
     ast.BitAnd: operator.and_,
-    ast.BitOr: operator.or_,
+    ast.BitOr: _either,
 }
 UNARY: dict[type, Callable[[Any], Any]] = {
     ast.USub: operator.neg,

@@ -15,7 +15,7 @@ from einalg.language.analysis.one_fraction import as_one_fraction, steps
 from einalg.language.index.affine import Index, IndexArithmetic
 from einalg.language.index.constraint import Constraint
 from einalg.language.index.convert import affine
-from einalg.language.index.remainder import Mod
+from einalg.language.index.remainder import Mod, Quotient
 from einalg.language.interpreters.numpy.arithmetic import FLOAT, Arithmetic, Array
 from einalg.language.interpreters.numpy.arrays import BoxedArray, Store, view
 from einalg.language.interpreters.numpy.blocking import (
@@ -47,6 +47,7 @@ ORDERED = (
     sympy.floor,
     sympy.ceiling,
     Mod,
+    Quotient,
     sympy.Abs,
     sympy.sign,
     sympy.Max,

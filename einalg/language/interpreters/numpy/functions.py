@@ -12,7 +12,8 @@ from typing import Any
 import numpy as np
 import sympy
 
-from einalg.language.index.remainder import Mod
+from einalg.language.conditions import isfinite, isinf, isnan
+from einalg.language.index.remainder import Mod, Quotient
 
 Array = np.ndarray[Any, Any]
 ERF_STEPS = 64  # grid points of the table of erf in an interval of length 1
@@ -115,6 +116,20 @@ def _folded(function: Callable[[Any, Any], Any]) -> Callable[..., Any]:
     return lambda *values: reduce(function, values)
 
 
+def _sign(values: Any) -> Any:
+    """Return -1, 0 or 1 after the sign; NaN is neither above nor below 0."""
+    return np.sign(np.where(np.isnan(values), 0, values))
+
+
+def _remainder(dividend: Any, modulus: Any) -> Any:
+    """Return the remainder with the sign of the modulus: of floats, exact as C's `fmod`."""
+    dividend, modulus = np.asarray(dividend), np.asarray(modulus)
+    if dividend.dtype.kind != "f" and modulus.dtype.kind != "f":
+        return np.mod(dividend, modulus)
+    rest = np.fmod(dividend, modulus)
+    return np.where((rest != 0) & ((rest < 0) != (modulus < 0)), rest + modulus, rest)
+
+
 FUNCTIONS: dict[type, Callable[..., Any]] = {
     sympy.exp: np.exp,
     sympy.log: np.log,
@@ -136,12 +151,16 @@ FUNCTIONS: dict[type, Callable[..., Any]] = {
     sympy.gamma: _pointwise(math.gamma),
     sympy.loggamma: _pointwise(math.lgamma),
     sympy.Abs: np.abs,
-    sympy.sign: np.sign,
+    sympy.sign: _sign,
     sympy.Max: _folded(np.maximum),
     sympy.Min: _folded(np.minimum),
     sympy.floor: _whole(np.floor),
     sympy.ceiling: _whole(np.ceil),
-    Mod: np.mod,
+    Mod: _remainder,
+    Quotient: np.floor_divide,
+    isnan: np.isnan,
+    isinf: np.isinf,
+    isfinite: np.isfinite,
 }
 COMPARISONS: dict[type, Callable[[Any, Any], Any]] = {
     sympy.StrictLessThan: np.less,

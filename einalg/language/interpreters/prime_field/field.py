@@ -45,7 +45,8 @@ import numpy as np
 import sympy
 
 from einalg.errors import NotationError, ShapeError
-from einalg.language.index.remainder import Mod
+from einalg.language.conditions import TESTS, isfinite, isinf, isnan
+from einalg.language.index.remainder import Mod, Quotient
 from einalg.language.interpreters.numpy.arithmetic import FLOAT, Array
 from einalg.language.interpreters.numpy.functions import COMPARISONS, FUNCTIONS, as_number
 from einalg.language.interpreters.prime_field.extended import Extended
@@ -199,9 +200,10 @@ class PrimeField:
             return self._minus(1, self.function(sympy.erf, values))
         if function is sympy.ceiling:
             return self._negative(self.function(sympy.floor, [self._negative(values[0])]))
-        if function is Mod:
-            quotient = self.function(sympy.floor, [self.divide(*values)])
-            return self._minus(values[0], self.multiply([values[1], quotient]))
+        if function in TESTS:
+            return self._test(function, values[0])
+        if function in (Quotient, Mod):
+            return self._division(function, *values)
         if function is not sympy.Pow and function not in FUNCTIONS:
             raise NotationError(
                 f"the executor has no value for {function.__name__}\n"
@@ -215,6 +217,22 @@ class PrimeField:
 
     def _opposite(self, values: Any) -> Any:
         return -np.asarray(values) % self.modulus
+
+    def _test(self, function: type, value: Any) -> Any:
+        """Return a test for NaN or infinities: a pseudo-random half of the elements pass one, so
+        that both cases are met.
+        """
+        if function is isfinite:
+            return ~(self._test(isnan, value) | self._test(isinf, value))
+        half = pseudo_random(function.__name__, [value], self.order, self.seed) % 2 == 1
+        return half & self.extended.is_element(value)
+
+    def _division(self, function: type, dividend: Any, divisor: Any) -> Any:
+        """Return the whole quotient of a division, or its remainder."""
+        quotient = self.function(sympy.floor, [self.divide(dividend, divisor)])
+        if function is Quotient:
+            return quotient
+        return self._minus(dividend, self.multiply([divisor, quotient]))
 
     def _negative(self, values: Any) -> Any:
         return self.multiply([values, self.modulus - 1])

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from sympy.core.relational import Relational
 from sympy.printing.latex import LatexPrinter
 from sympy.printing.precedence import PRECEDENCE
 
@@ -41,6 +42,12 @@ class PaperPrinter(LatexPrinter):
         if is_reduction(item) and level > PRECEDENCE["Mul"]:
             return rf"\left({self._print(item)}\right)"
         return super().parenthesize(item, level, is_neg, strict)
+
+    def _print_Not(self, node: Any) -> str:
+        """Write brackets around a comparison: `¬ a < 0` could be read as `(¬ a) < 0`."""
+        if isinstance(node.args[0], Relational):
+            return rf"\neg \left({self._print(node.args[0])}\right)"
+        return super()._print_Not(node)
 
     def _print_Tensor(self, node: Any) -> str:
         if len(node.name) == 1:

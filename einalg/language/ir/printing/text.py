@@ -10,6 +10,8 @@ from sympy import Integer
 from sympy.printing.precedence import PRECEDENCE
 from sympy.printing.str import StrPrinter
 
+from einalg.language.conditions import ORDERED
+
 RANGE = re.compile(r"(?::-?\d+)+")  # of an index; there is no other colon
 TOO_DEEP = "(an expression that is nested too deeply to be shown)"
 
@@ -25,6 +27,12 @@ class TextPrinter(StrPrinter):
 
     def _print_NegativeInfinity(self, expr: Any) -> str:
         return "-inf"
+
+    def _print_Not(self, expr: Any) -> str:
+        """Return `Not(a < b)` for a negation that stays: `~(a < b)` is read as `a >= b`."""
+        if isinstance(expr.args[0], ORDERED):
+            return f"Not({self._print(expr.args[0])})"
+        return super()._print_Not(expr)
 
     def _as_ordered_terms(self, expr: Any, order: Any = None) -> list[Any]:
         return ordered_terms(expr)

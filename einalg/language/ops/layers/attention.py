@@ -8,6 +8,7 @@ import sympy
 
 from einalg.errors import ShapeError
 from einalg.language.index.affine import Index
+from einalg.language.index.cases import Piecewise
 from einalg.language.ir.scope import Scope
 from einalg.language.ir.tensor import Access
 from einalg.language.notation.builders import L, Max, Sum, indices
@@ -22,7 +23,9 @@ from einalg.language.ops.definition.operands import (
 )
 from einalg.language.ops.definition.registry import operator
 from einalg.language.ops.definition.scalars import exact_number
+from einalg.language.ops.math.broadcasting import broadcast as elements
 from einalg.language.ops.math.matmul import broadcast, leading_axes
+from einalg.language.ops.math.reductions import max as largest
 
 i, j, k, e, w = indices("i j k e w")
 
@@ -45,6 +48,30 @@ def attention(
     >>> attention(Q, K, V, causal=True).shape
     (2, 8, 100, 64)
     """
+    return _attention(Q, K, V, scale, causal, mask)[0]
+
+
+def attention_of_some(
+    Q: Any, K: Any, V: Any, scale: Any = None, causal: bool = False, mask: Any = None
+) -> Scope:
+    """Return `attention`, and 0 for a query whose every key the mask hides by `-inf`.
+
+    The softmax of such a row is 0/0. Frameworks give 0.
+    """
+    result, hidden = _attention(Q, K, V, scale, causal, mask)
+    if hidden is None:
+        return result
+
+    def of_row(most: Any, value: Any) -> Any:
+        return Piecewise((0, sympy.Eq(most, sympy.S.NegativeInfinity)), (value, True))
+
+    return elements(of_row, most=hidden, value=result)
+
+
+def _attention(
+    Q: Any, K: Any, V: Any, scale: Any, causal: bool, mask: Any
+) -> tuple[Scope, Scope | None]:
+    """Return attention, and the largest element of the mask in each row, None without a mask."""
     queries, keys, values = _operands(Q, K, V)
     equal_size([("the number of rows of K", keys.shape[-2]), ("that of V", values.shape[-2])])
     rows, columns, depth = queries.shape[-2], keys.shape[-2], queries.shape[-1]
@@ -64,7 +91,14 @@ def attention(
     scores = L[spans((*batch, i, j), (*sizes, rows, columns))](score)
     seen = j <= i if causal else None
     weights, total = _exponentials(scores, (*batch, i), j, seen)
-    return _weighted(weights, total, values, j, j, seen)
+    result = _weighted(weights, total, values, j, j, seen)
+    if shift is None:
+        return result, None
+    if seen is None:
+        return result, largest(mask, -1, keepdims=True)
+    element = _masked(shift, (*batch, i, j), (*sizes, rows, columns))
+    most = Max[slice(j, columns)](element, where=seen)
+    return result, L[spans((*batch, i, e), (*sizes, rows, 1))](most)
 
 
 @operator

@@ -11,6 +11,7 @@ from typing import Any
 import sympy
 
 from einalg.errors import ShapeError
+from einalg.language.conditions import disjunction
 from einalg.language.index.cases import Piecewise
 from einalg.language.ir.scope import Scope
 from einalg.language.notation.builders import L
@@ -246,7 +247,7 @@ def logical_or(a: Any, b: Any) -> Scope:
     >>> logical_or(ea.tensor("a", (3,), "bool"), ea.tensor("b", (3,), "bool"))
     L[i:3](Ne(a[i], 0) | Ne(b[i], 0))
     """
-    return broadcast(lambda p, q: sympy.Or(_true(p), _true(q)), "any", a=a, b=b)
+    return broadcast(lambda p, q: disjunction(_true(p), _true(q)), "any", a=a, b=b)
 
 
 @operator

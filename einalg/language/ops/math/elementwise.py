@@ -7,6 +7,7 @@ from typing import Any
 
 import sympy
 
+from einalg.language.index.remainder import remainder
 from einalg.language.ir.scope import Scope
 from einalg.language.notation.builders import L
 from einalg.language.ops.definition.axes import result_indices
@@ -27,6 +28,11 @@ def logistic(value: Any) -> Any:
     """
     below = 1 + sympy.exp(-value)
     return sympy.Pow(below, -1, evaluate=not below.is_Add)
+
+
+def truncated_remainder(dividend: Any, divisor: Any) -> Any:
+    """Return the remainder with the sign of the dividend, which C's `fmod` is."""
+    return sympy.sign(dividend) * remainder(sympy.Abs(dividend), sympy.Abs(divisor))
 
 
 @operator

@@ -9,10 +9,12 @@ from typing import Any
 import sympy
 
 from einalg.errors import ShapeError
+from einalg.language.conditions import disjunction, isnan
 from einalg.language.index.affine import Index
 from einalg.language.index.cases import Piecewise
 from einalg.language.index.convert import affine
 from einalg.language.index.remainder import as_number
+from einalg.language.ir.dtypes import is_float
 from einalg.language.ir.scope import Scope
 from einalg.language.notation.builders import L, Max, Min, Prod, Sum
 from einalg.language.ops.definition.axes import (
@@ -26,6 +28,14 @@ from einalg.language.ops.definition.axes import (
 from einalg.language.ops.definition.operands import ArrayView, operand, spans
 from einalg.language.ops.definition.registry import operator
 from einalg.language.ops.definition.scalars import exact_number
+
+# The largest numbers of the types of floats.
+LARGEST = {
+    "f16": 2**16 - 2**5,
+    "bf16": 2**128 - 2**120,
+    "f32": 2**128 - 2**104,
+    "f64": 2**1024 - 2**971,
+}
 
 
 @dataclass(frozen=True)
@@ -161,13 +171,13 @@ def min(x: Any, axes: Any = None, keepdims: bool = False) -> Scope:
 @operator
 def argmax(x: Any, axis: int | None = None, keepdims: bool = False, last: bool = False) -> Scope:
     """Return where the largest element along an axis is, as i64: its first place, or with `last`
-    the last one; None counts through all axes.
+    the last one; None counts through all axes. NaN is larger than all numbers.
 
     `keepdims` keeps the axis with size 1. Raises `ShapeError` for an axis that `x` does not have or
     that is empty, or bool.
 
     >>> import einalg as ea
-    >>> argmax(ea.tensor("x", (2, 3)), 1)
+    >>> argmax(ea.tensor("x", (2, 3), "i32"), 1)
     L[i:2](Min[r:3](Piecewise((r, Eq((L[i:2](Max[r:3](x[i, r])))[i], x[i, r])), (2, True))))
     """
     return _place(x, axis, keepdims, last, Max, "largest")
@@ -193,7 +203,10 @@ def _place(x: Any, axis: int | None, keepdims: bool, last: bool, extreme: Any, w
     choice, other = Min, r.count - 1
     if last:
         choice, other = Max, 0
-    place = Piecewise((as_number(count), sympy.Eq(r.element, extremum)), (other, True))
+    is_place: Any = sympy.Eq(r.element, extremum)
+    if is_float(r.view.dtype):
+        is_place = disjunction(is_place, isnan(r.element))
+    place = Piecewise((as_number(count), is_place), (other, True))
     return r.result(r.over(choice, place), keepdims)
 
 
@@ -280,6 +293,25 @@ def logsumexp(x: Any, axes: Any = None, keepdims: bool = False) -> Scope:
     r = reduce_axes(x, axes, nonempty="largest element")
     largest = r.result(r.over(Max, r.element))[r.rest]
     return r.result(largest + sympy.log(r.over(Sum, sympy.exp(r.element - largest))), keepdims)
+
+
+def logsumexp_of_infinities(x: Any, axes: Any = None, keepdims: bool = False) -> Scope:
+    """Return `logsumexp`, also where the largest element is infinite: as frameworks have it.
+
+    Over the real numbers it is the same.
+    """
+    r = reduce_axes(x, axes, nonempty="largest element")
+    largest = r.result(finite(r.over(Max, r.element), r.view.dtype))[r.rest]
+    return r.result(largest + sympy.log(r.over(Sum, sympy.exp(r.element - largest))), keepdims)
+
+
+def finite(value: Any, dtype: str) -> Any:
+    """Return a value, and the largest of its type where it is infinite.
+
+    A difference of two of these is a number.
+    """
+    most = sympy.Integer(LARGEST[dtype])
+    return sympy.Min(sympy.Max(value, -most), most)
 
 
 @operator

@@ -122,6 +122,7 @@ table("elu", lambda d: (d.float(*d.shape()), d.one_of(1, 0.5), d.one_of(1, 2), d
 table("softplus", lambda d: (d.float(*d.shape()), d.one_of(1, 2.5)))
 table("hardtanh", lambda d: (d.float(*d.shape()), d.one_of(-1, -0.5), d.one_of(0.25, 1.0)))
 table("threshold", lambda d: (d.float(*d.shape()), d.one_of(0, 0.5), d.one_of(-1, 0.25)))
+table("isnan isinf isfinite", lambda d: (d.float(*d.shape()),))
 table("hardshrink softshrink", lambda d: (d.float(*d.shape()), d.one_of(0.5, 1)))
 
 

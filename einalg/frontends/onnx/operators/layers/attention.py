@@ -4,8 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
+import sympy
+
 from einalg.frontends.onnx.nodes.registry import NotExpressible, Operator, onnx_operator
 from einalg.language import ops
+from einalg.language.ops.layers.attention import attention_of_some
+from einalg.language.ops.math.broadcasting import broadcast
 
 
 @onnx_operator(
@@ -17,8 +21,6 @@ def attention(node: Operator) -> Any:
     One with a past, a bound of the scores or other outputs is left to its definition by other
     operators.
     """
-    if node.has(3) and node.tensor(3).dtype == "bool":
-        raise NotExpressible("a mask of truth values may hide every key")
     has_past = node.has(4) or node.has(5) or node.has(6)
     has_outputs = node.wants(1) or node.wants(2) or node.wants(3)
     if has_past or has_outputs or node.number("softcap", 0.0):
@@ -34,17 +36,27 @@ def attention(node: Operator) -> Any:
     groups = q.shape[1] // max(key.shape[1], 1)
     if groups > 1:
         key, value = ops.repeat(key, groups, 1), ops.repeat(value, groups, 1)
-    result = ops.attention(
+    result = attention_of_some(
         q,
         key,
         value,
         scale=node.number("scale"),
         causal=bool(node.integer("is_causal", 0)),
-        mask=node.optional(3),
+        mask=_mask(node),
     )
     if is_flat:
         return _merge_heads(result)
     return result
+
+
+def _mask(node: Operator) -> Any:
+    """Return what is added to the scores: `-inf` where a mask of truth values hides a key."""
+    mask: Any = node.optional(3)
+    if mask is None or mask.dtype != "bool":
+        return mask
+    return broadcast(
+        lambda seen: sympy.Piecewise((0, sympy.Ne(seen, 0)), (-sympy.oo, True)), "any", mask=mask
+    )
 
 
 @onnx_operator("RotaryEmbedding")

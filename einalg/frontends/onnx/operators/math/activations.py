@@ -9,6 +9,7 @@ from sympy import Max, Min
 
 from einalg.frontends.onnx.nodes.registry import NotExpressible, Operator, onnx_operator
 from einalg.language import ops
+from einalg.language.index.cases import Piecewise
 from einalg.language.ops.math.broadcasting import broadcast
 from einalg.language.ops.math.elementwise import elementwise
 
@@ -73,7 +74,9 @@ def shrink(node: Operator) -> Any:
 def prelu(node: Operator) -> Any:
     """The slope broadcasts to the data, not the other way round."""
     return broadcast(
-        lambda v, slope: Max(v, 0) + slope * Min(v, 0), x=node.tensor(0), slope=node.operands()[1]
+        lambda v, slope: Piecewise((v, v > 0), (slope * v, True)),
+        x=node.tensor(0),
+        slope=node.operands()[1],
     )
 
 

@@ -8,18 +8,20 @@ from typing import Any
 
 import sympy
 
+from einalg.frontends.nonfinite import equal, is_read
 from einalg.frontends.onnx.nodes.registry import NotExpressible, Operator, onnx_operator
 from einalg.language import ops
 from einalg.language.ir.dtypes import is_float
 from einalg.language.ops.definition.scalars import is_number
 from einalg.language.ops.math.broadcasting import broadcast
+from einalg.language.ops.math.elementwise import truncated_remainder
 
 BINARY: dict[str, Callable[..., Any]] = {
     "Add": ops.add,
     "Sub": ops.sub,
     "Mul": ops.mul,
     "Div": ops.div,
-    "Equal": ops.equal,
+    "Equal": equal,
     "Less": ops.less,
     "LessOrEqual": ops.less_equal,
     "Greater": ops.greater,
@@ -60,7 +62,10 @@ def binary(node: Operator) -> Any:
             tensor = right
         if not is_float(tensor.dtype):
             raise NotExpressible("the language has no division of integers")
-    return BINARY[node.type](left, right)
+    result = BINARY[node.type](left, right)
+    if not is_read(result, left, right):
+        raise NotExpressible("over the real numbers it would not depend on an operand")
+    return result
 
 
 @onnx_operator("Xor", ignoring=OLD)
@@ -82,13 +87,7 @@ def modulo(node: Operator) -> Any:
     left, right = node.operands()
     if not node.integer("fmod", 0) or not is_float(node.dtypes[0] or "i64"):
         raise NotExpressible("the language has no division of integers")
-    return broadcast(
-        lambda p, q: (
-            sympy.sign(p) * (sympy.Abs(p) - sympy.floor(sympy.Abs(p) / sympy.Abs(q)) * sympy.Abs(q))
-        ),
-        a=left,
-        b=right,
-    )
+    return broadcast(truncated_remainder, a=left, b=right)
 
 
 @onnx_operator(*FOLDED, ignoring=OLD)

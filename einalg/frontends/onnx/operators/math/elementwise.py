@@ -8,8 +8,11 @@ from typing import Any
 import numpy as np
 import sympy
 
+from einalg.frontends.nonfinite import truth_of
 from einalg.frontends.onnx.nodes.registry import NotExpressible, Operator, onnx_operator
 from einalg.language import ops
+from einalg.language.conditions import isinf, isnan
+from einalg.language.index.cases import Piecewise
 from einalg.language.index.remainder import remainder
 from einalg.language.ir.dtypes import is_float
 from einalg.language.ops.math.elementwise import elementwise
@@ -27,7 +30,7 @@ FUNCTIONS: dict[str, Callable[[Any], Any]] = {
     "Reciprocal": ops.reciprocal,
     "Relu": ops.relu,
     "Sigmoid": ops.sigmoid,
-    "Sign": ops.sign,
+    "IsNaN": truth_of(isnan),
     "Sin": ops.sin,
     "Softplus": ops.softplus,
     "Sqrt": ops.sqrt,
@@ -43,6 +46,7 @@ BODIES: dict[str, Callable[[Any], Any]] = {
     "Cosh": sympy.cosh,
     "Sinh": sympy.sinh,
     "Tan": sympy.tan,
+    "Sign": lambda v: sympy.Piecewise((v, isnan(v)), (sympy.sign(v), True)),
     "Softsign": lambda v: v / (1 + sympy.Abs(v)),
     "Mish": lambda v: v * sympy.tanh(sympy.Max(v, 0) + sympy.log(1 + sympy.exp(-sympy.Abs(v)))),
 }
@@ -65,8 +69,23 @@ def nearest_even(v: Any) -> Any:
     """Return the nearest whole number; the even one of two."""
     below = sympy.floor(v)
     half = sympy.Rational(1, 2)
-    up = below + remainder(below, 2)
-    return sympy.Piecewise((below, v - below < half), (below + 1, v - below > half), (up, True))
+    is_half = sympy.Eq(v - below, half)
+    step = [(0, v - below < half), (1, v - below > half), (remainder(below, 2), is_half)]
+    return below + Piecewise(*step, (0, True))
+
+
+@onnx_operator("IsInf")
+def is_infinite(node: Operator) -> Any:
+    """Both infinities, or one of them."""
+    signs = []
+    for name, infinity in (("detect_positive", sympy.oo), ("detect_negative", -sympy.oo)):
+        if node.integer(name, 1):
+            signs.append(infinity)
+    if len(signs) == 2:
+        return elementwise(node.tensor(0), isinf)
+    if not signs:
+        raise NotExpressible("a test that nothing passes")
+    return ops.equal(node.tensor(0), signs[0])
 
 
 @onnx_operator("Not")

@@ -11,7 +11,7 @@ from einalg.frontends.onnx.nodes.registry import NotExpressible, Operator, onnx_
 from einalg.language import ops
 from einalg.language.notation.builders import Max, Min
 from einalg.language.ops.math.elementwise import elementwise
-from einalg.language.ops.math.reductions import reduce_axes
+from einalg.language.ops.math.reductions import logsumexp_of_infinities, reduce_axes
 
 REDUCTIONS: dict[str, Callable[..., Any]] = {
     "ReduceSum": ops.sum,
@@ -19,7 +19,7 @@ REDUCTIONS: dict[str, Callable[..., Any]] = {
     "ReduceMax": ops.max,
     "ReduceMin": ops.min,
     "ReduceProd": ops.prod,
-    "ReduceLogSumExp": ops.logsumexp,
+    "ReduceLogSumExp": logsumexp_of_infinities,
     "ReduceL1": lambda x, axes, keepdims: ops.sum(elementwise(x, sympy.Abs), axes, keepdims),
     "ReduceL2": ops.norm,
     "ReduceSumSquare": lambda x, axes, keepdims: ops.sum(

@@ -12,6 +12,7 @@ from einalg.frontends.torch.nodes.arguments import as_dtype
 from einalg.frontends.torch.nodes.registry import aten, register, training_error
 from einalg.language import ops
 from einalg.language.ir.dtypes import numpy_dtype
+from einalg.language.ops.layers.attention import attention_of_some
 from einalg.language.ops.math.broadcasting import broadcast
 
 register(
@@ -184,7 +185,7 @@ def _attention(q: Any, k: Any, v: Any, mask: Any, dropout: float, causal: bool, 
         )
     if mask is not None and mask.rank < 2:
         mask = ops.unsqueeze(mask, tuple(range(2 - mask.rank)))
-    return ops.attention(q, k, v, scale, causal, mask)
+    return attention_of_some(q, k, v, scale, causal, mask)
 
 
 @aten("scaled_dot_product_attention.default")

@@ -7,6 +7,7 @@ from typing import Any
 
 import sympy
 
+from einalg.frontends.nonfinite import equal, is_read, not_equal
 from einalg.frontends.torch.nodes.arguments import (
     broadcast_element,
     is_boolean,
@@ -16,11 +17,16 @@ from einalg.frontends.torch.nodes.arguments import (
     truth_as_integers,
 )
 from einalg.frontends.torch.nodes.registry import Handler, NotExpressed, aten, register
-from einalg.frontends.torch.operators.math.elementwise import finite, truncated
+from einalg.frontends.torch.operators.math.elementwise import truncated
 from einalg.language import ops
-from einalg.language.ir.dtypes import is_float, promote
+from einalg.language.conditions import disjunction, isinf
+from einalg.language.index.cases import Piecewise
+from einalg.language.index.remainder import Quotient, remainder
+from einalg.language.ir.dtypes import is_float, nearest_element, promote
 from einalg.language.ir.tensor import Indexable
 from einalg.language.ops.math.broadcasting import broadcast
+from einalg.language.ops.math.elementwise import truncated_remainder
+from einalg.language.ops.math.reductions import finite
 
 
 def _pair(a: Any, b: Any) -> tuple[Any, Any]:
@@ -32,12 +38,36 @@ def _pair(a: Any, b: Any) -> tuple[Any, Any]:
 
 
 def _binary(operator: Callable[[Any, Any], Any]) -> Handler:
-    return lambda a, b: operator(*_pair(a, b))
+    return _reading(lambda a, b: operator(*_pair(a, b)))
+
+
+def _reading(handler: Handler) -> Handler:
+    """Return a handler for what reads all its operands: NaN and infinities in them show.
+
+    Mathematics would leave one out, e.g. of `x - x`.
+    """
+
+    def checked(*arguments: Any) -> Any:
+        result = handler(*arguments)
+        if not is_read(result, *arguments):
+            raise NotExpressed("over the real numbers it would not depend on an operand")
+        return result
+
+    return checked
 
 
 def _function(function: Callable[..., Any], dtype: str = "number") -> Handler:
     """Return a broadcast function of two elements that is no operator of einalg."""
     return _binary(lambda a, b: broadcast(function, dtype, a=a, b=b))
+
+
+def _hypotenuse(a: Any, b: Any) -> Any:
+    """Return the length of a vector, whose squares need not fit the type."""
+    longer = sympy.Max(sympy.Abs(a), sympy.Abs(b))
+    shorter = sympy.Min(sympy.Abs(a), sympy.Abs(b))
+    length = longer * sympy.sqrt(1 + (shorter / longer) ** 2)
+    is_infinite = disjunction(isinf(a), isinf(b))
+    return Piecewise((sympy.oo, is_infinite), (0, sympy.Eq(longer, 0)), (length, True))
 
 
 def _numbers(a: Any, b: Any) -> tuple[Any, Any]:
@@ -63,7 +93,7 @@ def _dtype_of_number(value: Any) -> str:
 
 
 def _arithmetic(operator: Callable[[Any, Any], Any]) -> Handler:
-    return lambda a, b: operator(*_numbers(a, b))
+    return _reading(lambda a, b: operator(*_numbers(a, b)))
 
 
 def _compared(operator: Callable[[Any, Any], Any]) -> Handler:
@@ -75,7 +105,7 @@ def _compared(operator: Callable[[Any, Any], Any]) -> Handler:
             like = a
         return operator(number_of_type(a, like), number_of_type(b, like))
 
-    return handler
+    return _reading(handler)
 
 
 def _ordered(operator: Callable[[Any, Any], Any]) -> Handler:
@@ -91,11 +121,11 @@ register(
     {
         "mul.Tensor mul.Scalar": _arithmetic(ops.mul),
         "div.Tensor div.Scalar true_divide.Tensor": _arithmetic(ops.div),
-        "pow.Tensor_Tensor pow.Scalar": _arithmetic(ops.pow),
+        "pow.Tensor_Tensor pow.Scalar": lambda a, b: ops.pow(*_numbers(a, b)),
         "maximum.default": _binary(ops.maximum),
         "minimum.default": _binary(ops.minimum),
-        _of_both("eq"): _compared(ops.equal),
-        _of_both("ne"): _compared(ops.not_equal),
+        _of_both("eq"): _compared(equal),
+        _of_both("ne"): _compared(not_equal),
         _of_both("lt"): _ordered(ops.less),
         _of_both("le"): _ordered(ops.less_equal),
         _of_both("gt"): _ordered(ops.greater),
@@ -106,7 +136,7 @@ register(
             lambda a, b: ops.not_equal(ops.not_equal(a, 0), ops.not_equal(b, 0))
         ),
         "atan2.default": _function(sympy.atan2),
-        "hypot.default": _function(lambda a, b: sympy.sqrt(a**2 + b**2)),
+        "hypot.default": _function(_hypotenuse),
     }
 )
 
@@ -131,18 +161,21 @@ def _logaddexp(a: Any, b: Any) -> Any:
 
 
 @aten("add.Tensor", "add.Scalar")
+@_reading
 def _add(a: Any, b: Any, alpha: Any) -> Any:
     a, b = _numbers(a, b)
     return ops.add(a, _scaled(b, alpha, a))
 
 
 @aten("sub.Tensor", "sub.Scalar")
+@_reading
 def _sub(a: Any, b: Any, alpha: Any) -> Any:
     a, b = _numbers(a, b)
     return ops.sub(a, _scaled(b, alpha, a))
 
 
 @aten("rsub.Tensor", "rsub.Scalar")
+@_reading
 def _rsub(a: Any, b: Any, alpha: Any) -> Any:
     a, b = _numbers(a, b)
     return ops.sub(b, _scaled(a, alpha, a))
@@ -164,31 +197,42 @@ def _floats_only(a: Any, b: Any) -> None:
 
 
 @aten("div.Tensor_mode", "div.Scalar_mode")
+@_reading
 def _div_rounded(a: Any, b: Any, rounding: str | None) -> Any:
     a, b = _pair(a, b)
     if rounding is None:
         return ops.div(a, b)
     _floats_only(a, b)
     if rounding == "floor":
-        return map_scope(ops.div(a, b), lambda v, _: sympy.floor(v))
+        return broadcast(Quotient, a=_element(a, b), b=_element(b, a))
     return map_scope(ops.div(a, b), lambda v, _: truncated(v))
 
 
 @aten("floor_divide.default", "floor_divide.Scalar")
+@_reading
 def _floor_divide(a: Any, b: Any) -> Any:
     return _div_rounded(a, b, "floor")
 
 
 @aten("remainder.Tensor", "remainder.Scalar")
+@_reading
 def _remainder(a: Any, b: Any) -> Any:
     _floats_only(a, b)
-    return _function(lambda p, q: p - q * sympy.floor(p / q))(a, b)
+    return _function(remainder)(_element(a, b), _element(b, a))
 
 
 @aten("fmod.Tensor", "fmod.Scalar")
+@_reading
 def _fmod(a: Any, b: Any) -> Any:
     _floats_only(a, b)
-    return _function(lambda p, q: p - q * truncated(p / q))(a, b)
+    return _function(truncated_remainder)(_element(a, b), _element(b, a))
+
+
+def _element(value: Any, other: Any) -> Any:
+    """Return a number as an element of the other operand's type, to which torch rounds it first."""
+    if isinstance(value, float) and is_float(getattr(other, "dtype", "f64")):
+        return nearest_element(value, other.dtype)
+    return value
 
 
 def _bits(operator: Callable[[Any, Any], Any]) -> Handler:
@@ -250,16 +294,19 @@ def _clamp_max(x: Any, high: Any) -> Any:
 
 
 @aten("addcmul.default")
+@_reading
 def _addcmul(x: Any, a: Any, b: Any, value: Any) -> Any:
     return ops.add(x, _scaled(ops.mul(a, b), value, x))
 
 
 @aten("addcdiv.default")
+@_reading
 def _addcdiv(x: Any, a: Any, b: Any, value: Any) -> Any:
     return ops.add(x, _scaled(ops.div(a, b), value, x))
 
 
 @aten("lerp.Scalar", "lerp.Tensor")
+@_reading
 def _lerp(start: Any, end: Any, weight: Any) -> Any:
     return ops.add(start, ops.mul(ops.sub(end, start), number(weight, start)))
 
@@ -272,7 +319,7 @@ def _prelu(x: Any, slope: Any) -> Any:
     """
     if slope.rank == 1 and x.rank > 1:
         slope = ops.reshape(slope, (-1, *(1,) * (x.rank - 2)))
-    result = broadcast(lambda v, s: sympy.Max(v, 0) + s * sympy.Min(v, 0), x=x, slope=slope)
+    result = broadcast(lambda v, s: Piecewise((v, v > 0), (s * v, True)), x=x, slope=slope)
     if tuple(result.shape) != tuple(x.shape):
         raise NotExpressed("slopes of another shape")
     return result

@@ -2,28 +2,20 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
 import sympy
 from sympy import Abs, Max, Min, Piecewise, exp, floor, log, tanh
 
+from einalg.frontends.nonfinite import truth_of
 from einalg.frontends.torch.nodes.arguments import number, number_of_type
 from einalg.frontends.torch.nodes.registry import Handler, NotExpressed, aten, register
 from einalg.language import ops
+from einalg.language.conditions import isfinite, isinf, isnan
 from einalg.language.ir.dtypes import is_float
 from einalg.language.ops.math.elementwise import elementwise, logistic
-
-
-def finite(value: Any, dtype: str) -> Any:
-    """Return a value, and the largest of its type where it is infinite.
-
-    A difference of two of these is a number.
-    """
-    largest = sympy.Integer(2**128 - 2**104)
-    if dtype == "f64":
-        largest = sympy.Integer(2**1024 - 2**971)
-    return Min(Max(value, -largest), largest)
 
 
 def _function(function: Callable[[Any], Any]) -> Handler:
@@ -44,14 +36,17 @@ register({f"{name}.default": _function(getattr(sympy, name)) for name in SAME_IN
 register(
     {
         "sgn.default": ops.sign,
+        "isnan.default": truth_of(isnan),
+        "isinf.default": truth_of(isinf),
+        "isfinite.default": truth_of(isfinite),
         "log2.default": _function(lambda v: log(v) / log(2)),
         "log10.default": _function(lambda v: log(v) / log(10)),
         "log1p.default": _function(lambda v: log(1 + v)),
         "expm1.default": _function(lambda v: exp(v) - 1),
         "exp2.default": _function(lambda v: exp(v * log(2))),
         "relu6.default": lambda x: ops.clip(x, 0, 6),
-        "deg2rad.default": _function(lambda v: v * sympy.pi / 180),
-        "rad2deg.default": _function(lambda v: v * 180 / sympy.pi),
+        "deg2rad.default": _function(lambda v: v * sympy.Float(math.pi / 180)),
+        "rad2deg.default": _function(lambda v: v * sympy.Float(180 / math.pi)),
         "mish.default": _function(lambda v: v * tanh(_softplus(v))),
         "log_sigmoid.default": _function(lambda v: -_softplus(-v)),
         "log_sigmoid_forward.default": lambda x: (elementwise(x, lambda v: -_softplus(-v)), None),
@@ -142,13 +137,13 @@ def _hardtanh(x: Any, low: Any, high: Any) -> Any:
 @aten("threshold.default")
 def _threshold(x: Any, threshold: Any, value: Any) -> Any:
     limit, other = number(threshold, x), number(value, x)
-    return elementwise(x, lambda v: Piecewise((v, v > limit), (other, True)))
+    return elementwise(x, lambda v: Piecewise((other, v <= limit), (v, True)))
 
 
 @aten("hardshrink.default")
 def _hardshrink(x: Any, limit: Any) -> Any:
     limit = number_of_type(limit, x)
-    return elementwise(x, lambda v: Piecewise((v, Abs(v) > limit), (0, True)))
+    return elementwise(x, lambda v: Piecewise((0, (v >= -limit) & (v <= limit)), (v, True)))
 
 
 @aten("softshrink.default")

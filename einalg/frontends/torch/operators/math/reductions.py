@@ -10,11 +10,10 @@ import sympy
 
 from einalg.frontends.torch.nodes.arguments import as_dtype, axes_or_all
 from einalg.frontends.torch.nodes.registry import Handler, NotExpressed, aten, register
-from einalg.frontends.torch.operators.math.elementwise import finite
 from einalg.language import ops
 from einalg.language.ir.dtypes import is_float
-from einalg.language.notation.builders import Max, Min, Sum
-from einalg.language.ops.math.reductions import reduce_axes
+from einalg.language.notation.builders import Max, Min
+from einalg.language.ops.math.reductions import logsumexp_of_infinities, reduce_axes
 
 
 def _over(operator: Callable[..., Any]) -> Handler:
@@ -60,13 +59,6 @@ def _extremes(operator: Callable[..., Any], place: Callable[..., Any]) -> Handle
     return lambda x, dim, keepdim: (operator(x, dim, keepdim), place(x, dim, keepdim))
 
 
-def _logsumexp(x: Any, axes: Any, keepdims: bool) -> Any:
-    """Return `ops.logsumexp`, also where the largest element is infinite."""
-    r = reduce_axes(x, axes, nonempty="largest element")
-    largest = r.result(finite(r.over(Max, r.element), x.dtype))[r.rest]
-    return r.result(largest + sympy.log(r.over(Sum, sympy.exp(r.element - largest))), keepdims)
-
-
 register(
     {
         "sum.default": lambda x, dtype: _sum(x, dtype=dtype),
@@ -79,7 +71,7 @@ register(
         "prod.dim_int": _product,
         "amax.default": _over(ops.max),
         "amin.default": _over(ops.min),
-        "logsumexp.default": _over(_logsumexp),
+        "logsumexp.default": _over(logsumexp_of_infinities),
         "any.default any.dim any.dims": _truth(Max),
         "all.default all.dim all.dims": _truth(Min),
         "max.dim": _extremes(ops.max, ops.argmax),
