@@ -31,7 +31,8 @@ Values = Mapping[Any, Array]
 
 ARITHMETIC = (sympy.Add, sympy.Mul)
 FINITE = (1.5, -0.75, 0.25)
-SPECIAL = (np.nan, np.inf, -np.inf, 0.0, -2.0)
+# The last two are those of which an exponential is infinite or 0.
+SPECIAL = (np.nan, np.inf, -np.inf, 0.0, -2.0, 1e4, -1e4)
 RANDOM_POINTS = 64
 MAX_CACHED = 4096
 

@@ -156,9 +156,24 @@ class LoopAxes:
             values = self.writer.expand(values, [*values.shape[:outer], *self.shape[outer:]])
         if len(self.shape) == outer:  # without axes, ONNX reduces along all of them
             return values
+        total = self._over_axes(REDUCTIONS[node.op], values, outer)
+        if node.op in ("Max", "Min") and is_float(dtype):
+            return self._with_nan(total, values, outer)
+        return total
+
+    def _over_axes(self, operator: str, values: Buf, outer: int) -> Buf:
+        """Return a reduction along the axes behind the first `outer` ones."""
         axes = self.writer.integers(range(outer, len(self.shape)))
-        shape = values.shape[:outer]
-        return self.writer.add(REDUCTIONS[node.op], [values, axes], shape, dtype, keepdims=0)
+        return self.writer.add(
+            operator, [values, axes], values.shape[:outer], values.dtype, keepdims=0
+        )
+
+    def _with_nan(self, total: Buf, values: Buf, outer: int) -> Buf:
+        """Return an extreme, and NaN where a value is: runtimes may pass over NaN."""
+        test = self.writer.add("IsNaN", [values], values.shape, "bool")
+        some = self._over_axes("ReduceMax", self.writer.cast(test, "f32"), outer)
+        nan = self.writer.constant(np.full([1] * outer, np.nan), total.dtype)
+        return self._joined("Where", [self.writer.cast(some, "bool"), nan, total], total.dtype)
 
     def contraction(self, node: Reduce, dtype: str, outer: int) -> Buf | None:
         """Return a sum of products of arrays as `Einsum`, which does not hold all products.

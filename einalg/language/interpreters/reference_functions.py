@@ -16,6 +16,9 @@ from einalg.language.conditions import isfinite, isinf, isnan
 from einalg.language.index.remainder import Mod, Quotient
 
 
+WHOLE_FLOATS = 2.0**53  # from which on floats have no fraction
+
+
 def _sum(*values: Any) -> Any:
     return sum(values)
 
@@ -49,10 +52,10 @@ def _power(base: Any, exponent: Any) -> Any:
 
 
 def _whole(function: Callable[[Any], int]) -> Callable[[Any], Any]:
-    """Round what is finite; NaN and infinities stay."""
+    """Round floats with a fraction; what is larger, infinite or NaN stays."""
 
     def rounded(value: Any) -> Any:
-        if isinstance(value, float) and not math.isfinite(value):
+        if isinstance(value, float) and not abs(value) < WHOLE_FLOATS:
             return value
         return function(value)
 

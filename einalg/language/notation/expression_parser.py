@@ -207,7 +207,8 @@ class ExpressionParser:
 
     def check_power(self, node: ast.BinOp, exponent: Any) -> None:
         exponent = sympy.sympify(exponent)
-        if isinstance(exponent, sympy.Number) and abs(exponent) > MAX_EXPONENT:
+        is_number = isinstance(exponent, sympy.Number) and exponent is not sympy.nan
+        if is_number and abs(exponent) > MAX_EXPONENT:
             raise self.source.error(
                 node.right,
                 f"exponents up to {MAX_EXPONENT} are read\n"

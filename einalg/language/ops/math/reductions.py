@@ -178,7 +178,7 @@ def argmax(x: Any, axis: int | None = None, keepdims: bool = False, last: bool =
 
     >>> import einalg as ea
     >>> argmax(ea.tensor("x", (2, 3), "i32"), 1)
-    L[i:2](Min[r:3](Piecewise((r, Eq((L[i:2](Max[r:3](x[i, r])))[i], x[i, r])), (2, True))))
+    L[i:2](Min[r:3](Piecewise((r, Eq(x[i, r], (L[i:2](Max[r:3](x[i, r])))[i])), (2, True))))
     """
     return _place(x, axis, keepdims, last, Max, "largest")
 
