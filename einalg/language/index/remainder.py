@@ -181,7 +181,10 @@ def applied(function: Any, operands: Any) -> Any:
     """
     if function in ORDERINGS and operands[0].is_Number and not operands[1].is_Number:
         return ORDERINGS[function](operands[1], operands[0])
-    return EVALUATED.get(function, function)(*operands)
+    evaluated = EVALUATED.get(function)
+    if evaluated is None:
+        return function(*operands)
+    return evaluated(*operands)
 
 
 def _absolute(value: Any) -> Any:

@@ -15,7 +15,6 @@ import sympy
 from einalg.language.conditions import isfinite, isinf, isnan
 from einalg.language.index.remainder import Mod, Quotient
 
-
 WHOLE_FLOATS = 2.0**53  # from which on floats have no fraction
 
 
