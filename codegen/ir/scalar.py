@@ -314,7 +314,8 @@ def _product(body: Any, leaves: Leaves) -> Value:
         else:
             above.append(_power(translate(base, leaves), exponent, leaves))
     if _is_scaled_first(fraction, above):
-        above[0] = _scaled(above[0], fraction)
+        place = [isinstance(factor.value, Number) for factor in above].index(False)
+        above[place] = _scaled(above[place], fraction)
     elif fraction != 1:
         above.insert(0, _Factor(Number(int(fraction.p), WEAK)))
         below.insert(0, _Factor(Number(int(fraction.q), WEAK)))
@@ -330,9 +331,10 @@ def _is_scaled_first(fraction: Any, factors: Sequence[_Factor]) -> bool:
 
     The product alone may be too large for its type.
     """
-    if len(factors) < 2 or abs(fraction) > 1 or int(fraction.q).bit_count() > 1:
+    elements = [f.value for f in factors if not isinstance(f.value, Number)]
+    if len(elements) < 2 or abs(fraction) > 1 or int(fraction.q).bit_count() > 1:
         return False
-    return fraction != 1 and is_float(common([factor.value for factor in factors]))
+    return fraction != 1 and all(is_float(computed(value.dtype)) for value in elements)
 
 
 def _scaled(factor: _Factor, fraction: Any) -> _Factor:
