@@ -1,6 +1,6 @@
 """Operators of ONNX on NaN, infinities and zeros: einalg computes what ONNX Runtime does.
 
-Maxima over an axis are NaN where an element is; ONNX Runtime's depend on its place.
+Its maxima over an axis pass over a NaN, depending on the place: these operators stay its own.
 """
 
 from __future__ import annotations
@@ -81,11 +81,9 @@ def test_reductions() -> None:
     rows = rows.astype(np.float32)
     made = model(nodes, {"x": rows.shape}, outputs, {"axis": np.array([1])})
     ordinary = np.arange(15, dtype=np.float32).reshape(rows.shape)
-    (largest, smallest, place, logarithm), expected = values(made, {"x": rows}, {"x": ordinary})
-    assert np.array_equal(largest, rows.max(1), equal_nan=True)
-    assert np.array_equal(smallest, rows.min(1), equal_nan=True)
-    assert np.array_equal(place, rows.argmax(1))
-    assert np.allclose(logarithm, expected[3], equal_nan=True)
+    results, expected = values(made, {"x": rows}, {"x": ordinary})
+    for name, found, right in zip(outputs, results, expected, strict=True):
+        assert np.allclose(found, right, equal_nan=True), name
 
 
 @pytest.mark.parametrize("dtype", [np.int32, np.int64])
