@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from derive.proof.random.rounding import unequal_domains, unequal_values
+from derive.proof.random.rounding import unequal
 from einalg.language.interpreters.reference import evaluate
 from einalg.language.ir.dtypes import bounds, is_float
 from einalg.language.ir.program import Program, as_program, in_double, inlined
@@ -94,7 +94,8 @@ def _differ_in_double(one: Program, two: Program, name: str, arrays: Arrays) -> 
     floats = {}
     for tensor, array in _inputs_of(one, arrays).items():
         floats[tensor] = np.asarray(array, np.float64) if array.dtype.kind == "O" else array
-    return bool((unequal_values(scopes, floats) | unequal_domains(scopes, floats)).any())
+    values, domains = unequal(scopes, floats)
+    return bool((values | domains).any())
 
 
 def _inputs_of(program: Program, arrays: Arrays) -> dict[str, Any]:

@@ -49,12 +49,14 @@ from einalg.language.index.constraint import Constraint
 from einalg.language.index.convert import affine
 from einalg.language.index.iterator import LoopIndex
 from einalg.language.ir.body import IDENTITY, Reduce
-from einalg.language.ir.scope import Scope
-from einalg.language.ir.tensor import Access, Indexable, Padded, Tensor, padded_box
+from einalg.language.ir.scope import Scope, all_scopes
+from einalg.language.ir.tensor import Access, Indexable, Padded, Tensor, padded_box, unpadded
 from einalg.language.ir.tensor import Constant as ConstantTensor
 
 MAX_TERMS = 512  # of one polynomial
 MAX_NODES = 20_000  # of the bodies that are written out, repetitions counted
+MAX_REPEATED_NODES = 8 * MAX_NODES  # counted ahead; what conditions exclude is not written out
+TOO_MANY_NODES = f"more than {MAX_NODES} nodes once everything is inlined"
 MAX_POWER = 8
 COMMUTATIVE = (sympy.Max, sympy.Min, sympy.And, sympy.Or, sympy.Xor, sympy.Eq, sympy.Ne)
 MIRRORED = {sympy.StrictGreaterThan: "StrictLessThan", sympy.GreaterThan: "LessThan"}
@@ -92,6 +94,8 @@ class Inliner:
         """Return the value at every point of the output, counted from 0 on every axis; 0 where the
         scope has none.
         """
+        if written_nodes(scope) > MAX_REPEATED_NODES:
+            raise OutsideFragment(TOO_MANY_NODES)
         point = []
         for index, it in zip(output_indices(scope.rank), scope.iterators):
             self.ranges[index] = (0, it.extent)
@@ -108,7 +112,7 @@ class Inliner:
         """Return the value of a body where its indices are these forms."""
         self._nodes += 1
         if self._nodes > MAX_NODES:
-            raise OutsideFragment(f"more than {MAX_NODES} nodes once everything is inlined")
+            raise OutsideFragment(TOO_MANY_NODES)
         polynomial = self._body(body, names)
         if len(polynomial) > MAX_TERMS:
             raise OutsideFragment(f"more than {MAX_TERMS} terms")
@@ -283,6 +287,31 @@ class Inliner:
                 value = _opaque_or_number(name, parts, commutative, build)
             terms += guarded(value, where)
         return tuple(terms)
+
+
+def written_nodes(scope: Scope) -> int:
+    """Return how many nodes the bodies have once everything is inlined, repetitions counted.
+
+    >>> import einalg as ea
+    >>> from einalg.language.ir.program import inlined
+    >>> x = ea.tensor("x", (3,))
+    >>> written_nodes(inlined(ea.parse("T[i] = x[i] + 1\\nO[i] = T[i]*T[2-i]", x=x)))
+    9
+    """
+    nodes: dict[Scope, int] = {}
+    for inner in all_scopes(scope):
+        nodes[inner] = _written_nodes(inner.body, nodes)
+    return nodes[scope]
+
+
+def _written_nodes(body: Any, nodes: Mapping[Scope, int]) -> int:
+    if isinstance(body, Access):
+        return 1 + nodes.get(unpadded(body.base), 0)
+    if isinstance(body, Reduce):
+        return 1 + _written_nodes(body.body, nodes)
+    if index_form(body) is not None:
+        return 1
+    return 1 + sum(_written_nodes(part, nodes) for part in body.args)
 
 
 def _substituted(conditions: Iterable[Constraint], names: Names) -> list[Constraint]:

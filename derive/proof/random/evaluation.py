@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from dataclasses import field as initial
 from fractions import Fraction
 from math import prod
 from typing import Any
@@ -20,6 +21,7 @@ import numpy as np
 from derive.proof.exact.products import union
 from derive.proof.outcome.regions import from_mask
 from derive.proof.outcome.verdict import DIFFERENT, PROVED, TESTED, Proof
+from derive.proof.random.batches import stacked, stacked_arrays
 from derive.proof.random.blocks import (
     OutputBlock,
     block_extents,
@@ -31,7 +33,7 @@ from derive.proof.random.blocks import (
 )
 from derive.proof.random.degrees import MissBound, miss_bound
 from derive.proof.random.laws import Laws, laws
-from derive.proof.random.rounding import unequal_domains, unequal_values
+from derive.proof.random.rounding import unequal
 from einalg.language.index.affine import IndexArithmetic
 from einalg.language.interpreters.numpy import execute
 from einalg.language.interpreters.prime_field.field import PrimeField
@@ -62,9 +64,8 @@ MAX_MARK = 10**12  # a number of an expression near which inputs are drawn
 MAX_DOUBLE_MARK = 20  # the same in double precision: exp and its kin hide what is near larger ones
 Array = np.ndarray[Any, Any]
 Draw = Callable[[np.random.Generator, Any], Array]
-# Where the sides of a block differ: at inputs that are drawn, or at these arrays.
+# Where the sides of a block differ, at inputs that are drawn.
 Comparison = Callable[[OutputBlock, np.random.Generator], Array]
-ArrayComparison = Callable[[Sequence[Scope], Mapping[str, Array]], Array]
 Differences = dict[tuple[int, ...], Array]  # by the origin of the block, where both sides differ
 
 
@@ -76,6 +77,9 @@ class _Tests:
     two: Scope
     rounds: int
     seed: int
+    # Cut once for all rounds.
+    extents_by_steps: dict[int, tuple[int, ...]] = initial(default_factory=dict)
+    blocks_by_box: dict[Any, OutputBlock] = initial(default_factory=dict)
 
     def blocks(
         self, number: int, max_steps: int
@@ -84,10 +88,22 @@ class _Tests:
         and the last corner in turn, and some block.
         """
         rng = np.random.default_rng([self.seed, number])
-        scopes = [self.one, self.two]
-        extents = block_extents(scopes, max_steps)
+        extents = self.extents(max_steps)
         for origin in origins(self.one.shape, extents, number, rng):
-            yield cut_block(scopes, origin, extents), rng
+            yield self.block(origin, extents), rng
+
+    def extents(self, max_steps: int) -> tuple[int, ...]:
+        """Return the extents of a block, which are the same in every round."""
+        if max_steps not in self.extents_by_steps:
+            self.extents_by_steps[max_steps] = block_extents([self.one, self.two], max_steps)
+        return self.extents_by_steps[max_steps]
+
+    def block(self, origin: tuple[int, ...], extents: tuple[int, ...]) -> OutputBlock:
+        """Return a block of the output; one that is evaluated again is not cut again."""
+        box = origin, extents
+        if box not in self.blocks_by_box:
+            self.blocks_by_box[box] = cut_block([self.one, self.two], origin, extents)
+        return self.blocks_by_box[box]
 
     def is_whole(self, max_steps: int) -> bool:
         """Return whether the output is evaluated as a whole."""
@@ -201,7 +217,7 @@ def _differences(
                 mask = mask & differs(block, rng)
             if mask.any():
                 differences[block.origin] = differences.get(block.origin, False) | mask
-                if mask.shape != tests.one.shape:
+                if mask.shape != tests.one.shape or differences[block.origin].all():
                     return differences
     return differences
 
@@ -313,11 +329,50 @@ def _in_floats(tests: _Tests) -> Proof:
     rounds = max(tests.rounds, min(MAX_ROUNDS, MIN_ELEMENTS // prod(tests.one.shape)))
     tests = replace(tests, rounds=rounds)
     for draw in (_near_marks(tests), _positive):
-        for differs in (unequal_values, unequal_domains):
-            differences = _differences(tests, MAX_STEPS, _in_double(draw, differs))
-            if differences:
-                return tests.proof(DIFFERENT, IN_DOUBLE, MAX_STEPS, tests.region(differences))
+        differences = _float_differences(tests, draw)
+        if differences:
+            return tests.proof(DIFFERENT, IN_DOUBLE, MAX_STEPS, tests.region(differences))
     return tests.proof(TESTED, IN_DOUBLE, MAX_STEPS)
+
+
+def _float_differences(tests: _Tests, draw: Draw) -> Differences:
+    """Return where values differ; where none do, where one side alone has a value."""
+    if tests.is_whole(MAX_STEPS):
+        return _float_differences_of_whole(tests, draw)
+    domains: Differences = {}
+
+    def differs(block: OutputBlock, rng: np.random.Generator) -> Array:
+        values, one_alone = unequal(block.scopes, _float_arrays(block, draw, rng))
+        if one_alone.any():
+            domains[block.origin] = domains.get(block.origin, False) | one_alone
+        return values
+
+    return _differences(tests, MAX_STEPS, differs) or domains
+
+
+def _float_differences_of_whole(tests: _Tests, draw: Draw) -> Differences:
+    """Return the same for outputs that are evaluated as a whole: as many inputs at once as the
+    steps allow.
+    """
+    steps = max(1, evaluation_steps([tests.one, tests.two]))
+    together = max(1, min(tests.rounds, MAX_STEPS // steps))
+    values: Any = False
+    domains: Any = False
+    origin = (0,) * tests.one.rank
+    for first in range(0, tests.rounds, together):
+        inputs, scopes = [], []
+        for number in range(first, min(first + together, tests.rounds)):
+            for block, rng in tests.blocks(number, MAX_STEPS):
+                inputs.append(_float_arrays(block, draw, rng))
+                scopes = block.scopes
+        differing, one_alone = unequal(stacked(scopes, len(inputs)), stacked_arrays(inputs))
+        values = values | differing.any(axis=0)
+        domains = domains | one_alone.any(axis=0)
+        if values.all():
+            break
+    if values.any():
+        return {origin: values}
+    return {origin: domains} if domains.any() else {}
 
 
 def _near_marks(tests: _Tests) -> Draw:
@@ -339,16 +394,12 @@ def _positive(rng: np.random.Generator, shape: Any) -> Array:
     return rng.uniform(0.25, 1.75, shape)
 
 
-def _in_double(draw: Draw, differs: ArrayComparison) -> Comparison:
-    """Return the comparison at arrays that are drawn, integers for tensors of integers."""
-
-    def differs_at(block: OutputBlock, rng: np.random.Generator) -> Array:
-        arrays = {}
-        for name, tensor in block.tensors.items():
-            arrays[name] = _double_values(tensor, draw, rng)
-        return differs(block.scopes, arrays)
-
-    return differs_at
+def _float_arrays(block: OutputBlock, draw: Draw, rng: np.random.Generator) -> dict[str, Array]:
+    """Return arrays that are drawn, integers for tensors of integers."""
+    arrays = {}
+    for name, tensor in block.tensors.items():
+        arrays[name] = _double_values(tensor, draw, rng)
+    return arrays
 
 
 def _double_values(tensor: Tensor, draw: Draw, rng: np.random.Generator) -> Array:

@@ -29,24 +29,19 @@ TOLERANCE = 1e-11  # of functions in double precision, relative to an element, b
 STEP_FUNCTIONS = (sympy.floor, sympy.ceiling, Mod, Quotient, sympy.sign)
 
 
-def unequal_values(scopes: Sequence[Scope], arrays: Mapping[str, Any]) -> Array:
+def unequal(scopes: Sequence[Scope], arrays: Mapping[str, Any]) -> tuple[Array, Array]:
     """Return where two scopes differ by more than a small part of the element itself, and by more
-    than they are rounded there.
+    than they are rounded there; and where one of them alone has a value.
     """
     one, two = [in_double(scope, arrays) for scope in scopes]
+    domains = np.isfinite(one) != np.isfinite(two)
     with np.errstate(invalid="ignore", over="ignore"):
         distance = np.abs(one - two)
         larger = np.maximum(np.abs(one), np.abs(two))
         far = np.isfinite(one) & np.isfinite(two) & (distance > TOLERANCE * larger)
-        if not far.any():
-            return far
-        return far & (distance > sum(rounding(scope, arrays) for scope in scopes))
-
-
-def unequal_domains(scopes: Sequence[Scope], arrays: Mapping[str, Any]) -> Array:
-    """Return where one of two scopes alone has a value."""
-    one, two = [in_double(scope, arrays) for scope in scopes]
-    return np.isfinite(one) != np.isfinite(two)
+        if far.any():
+            far = far & (distance > sum(rounding(scope, arrays) for scope in scopes))
+    return far, domains
 
 
 def in_double(scope: Scope, arrays: Mapping[str, Any], arithmetic: Arithmetic = FLOAT) -> Array:

@@ -405,7 +405,7 @@ RECURRENCE = [
     (
         "LSTM with another gate",
         lstm(2, False),
-        lstm(2, True).replace("c2[n:2] = f1[n]*c1[n]", "c2[n:2] = i1[n]*c1[n]"),
+        lstm(2, True).replace("c2[n:2] = f1[n]*c1[n]", "c2[n:2] = (2*f1[n] - i1[n])*c1[n]"),
         lstm_shapes(2),
     ),
     (

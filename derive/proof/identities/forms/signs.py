@@ -29,6 +29,7 @@ from einalg.language.index.affine import Affine
 
 POSITIVE, NONNEGATIVE, ZERO_SIGN, NONPOSITIVE, NEGATIVE = 2, 1, 0, -1, -2
 ANALYTIC = ("log", "erf", "erfc", "sin", "cos", "atan", "asinh")
+INEQUALITY_COST = 4  # of one, in products of monomials
 MAX_INEQUALITIES = 200  # of one elimination
 Inequality = tuple[Poly, bool]  # the polynomial is at least 0, or above 0
 Sign = int | None
@@ -191,13 +192,25 @@ def implied(polynomial: Poly, strict: bool) -> bool:
     facts = knowledge().facts
     if (polynomial, strict) in facts or (polynomial, True) in facts:
         return True
+    if _is_unbounded(polynomial, facts):
+        return False
     return contradictory([*facts, (-polynomial, not strict)])
+
+
+def _is_unbounded(polynomial: Poly, facts: Sequence[Inequality]) -> bool:
+    """Return whether a monomial of unknown sign is in no fact."""
+    bounded = {mono for fact, _ in facts for mono in fact.terms}
+    for mono in polynomial.terms:
+        if mono not in bounded and _sign_without_facts(mono) is None:
+            return True
+    return False
 
 
 def contradictory(inequalities: Sequence[Inequality]) -> bool:
     """Return whether linear arithmetic over monomials shows that no values meet all
     inequalities; what is known of the signs of monomials counts.
     """
+    spend(len(inequalities) * INEQUALITY_COST)
     rows = [_row(polynomial, strict) for polynomial, strict in inequalities]
     monos = {mono for row, _, _ in rows for mono in row}
     for mono in monos:
