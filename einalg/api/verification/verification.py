@@ -19,6 +19,7 @@ from einalg.runtime.direct_call import DirectCall
 
 LOG = logging.getLogger("einalg")
 MAX_ROUNDS = 6  # of finding an operator at fault and compiling what is left
+INTERRUPTED = "not compared with its framework: that was interrupted"
 Run = Callable[..., Sequence[Any]]
 Compiler = Callable[[Network], Run]
 
@@ -57,7 +58,11 @@ def verified(network: Network, compiler: Compiler, wishes: Wishes) -> Verified:
     comparison = _Comparison(network, wishes)
     excluded: dict[str, str] = {}
     for _ in range(MAX_ROUNDS):
-        faults = comparison.faults(network, run, excluded)
+        try:
+            faults = comparison.faults(network, run, excluded)
+        except KeyboardInterrupt:
+            LOG.warning("einalg: interrupted; the model is not compared with its framework")
+            return Verified(network, run, (INTERRUPTED,))
         if faults is None:
             return Verified(network, run, comparison.notes(excluded))
         if faults.replaced is not None:

@@ -18,6 +18,7 @@ from einalg.frontends.torch.direct_call import Nest, TensorSignature, tensor_fun
 from einalg.frontends.torch.framework_values import framework_values, origins
 from einalg.frontends.torch.importer import GraphImporter
 from einalg.frontends.torch.nodes.tensors import Array, array_of, tensor_of
+from einalg.frontends.torch.output_layout import layout_restorer
 from einalg.runtime.direct_call import DirectCall
 
 if TYPE_CHECKING:
@@ -190,15 +191,25 @@ def import_fx(
 
     def build(imported: ImportRecord) -> Model:
         outputs = _outputs(_output_leaves(module.graph), imported.extra, imported.graph)
+        rebuild, signature = _rebuild_function(outputs), _signature(dtypes, outputs, list)
+        restore = layout_restorer([output.example for output in outputs])
+        results = rebuild
+        if restore is not None:
+            signature = None  # kernels write contiguous memory
+            results = _in_turn(rebuild, restore)
         return Model(
             imported.graph,
             lambda tensors, _: list(map(array_of, tensors)),
-            _rebuild_function(outputs),
-            _signature(dtypes, outputs, list),
+            results,
+            signature,
             source.reader(build),
         )
 
     return build(source.read({})[0]), inputs
+
+
+def _in_turn(first: Callable[[Any], Any], second: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    return lambda value: second(first(value))
 
 
 def _is_aten(graph: fx.Graph) -> bool:

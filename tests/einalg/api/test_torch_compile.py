@@ -327,3 +327,30 @@ def test_complex_values_stay_torchs(
     x = torch.randn(3, dtype=dtype)
     torch.testing.assert_close(compiled(function)(x), function(x))
     assert "a graph stays torch's" in caplog.text and not graphs
+
+
+LAYOUTS: dict[str, Callable[[Any], Any]] = {
+    "channels last": lambda x: torch.relu(x.contiguous(memory_format=torch.channels_last)),
+    "an axis moved": lambda x: (x * 2).transpose(1, 3),
+    "a flat view": lambda x: [y := x * 2, y.view(-1)],
+    "parts of a whole": lambda x: [y := x * 2, y[1], y[:, 1:, ::2], y.detach()],
+    "a view first": lambda x: [(y := x * 2)[0], y],
+    "the same twice": lambda x: [y := x + 1, y],
+    "spread out": lambda x: (x.sum(0) * 2).expand(3, 3, 4, 5),
+}
+
+
+@pytest.mark.parametrize("name", LAYOUTS)
+def test_results_lie_in_memory_as_in_torch(name: str, graphs: list[Graph]) -> None:
+    function, x = LAYOUTS[name], torch.randn(2, 3, 4, 5)
+
+    def described(results: Any) -> tuple[Any, Any]:
+        tensors = results if isinstance(results, list) else [results]
+        memory = [tensor.untyped_storage().data_ptr() for tensor in tensors]
+        strides = [tensor.stride() for tensor in tensors if name != "spread out"]
+        return strides, [[one == other for one in memory] for other in memory]
+
+    results, expected = compiled(function)(x), function(x)
+    torch.testing.assert_close(results, expected)
+    assert described(results) == described(expected)
+    assert len(graphs) == 1

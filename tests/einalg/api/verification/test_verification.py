@@ -228,6 +228,18 @@ def test_what_is_random_is_not_compared() -> None:
     assert not o.is_original and "drawn at random" in str(o.report)
 
 
+def test_an_interrupt_keeps_the_model(caplog: pytest.LogCaptureFixture) -> None:
+    class Interrupted(torch.nn.Module):
+        def forward(self, x: Any) -> Any:
+            if type(x) is torch.Tensor and not torch.compiler.is_exporting() and x.isnan().any():
+                raise KeyboardInterrupt
+            return x * 2
+
+    x = torch.ones(3)
+    o = ea.optimize(Interrupted().eval(), (x,), seconds=0, prefer="einalg")
+    assert torch.equal(o(x), 2 * x) and "that was interrupted" in str(o.report)
+
+
 def test_positions_and_masks_stay_what_they_are() -> None:
     """Special inputs change floats only: positions are in their range, or torch would raise."""
     seen: list[Any] = []
