@@ -387,6 +387,12 @@ ATTENTION = [
     ),
 ]
 RATIONAL = [
+    (
+        "total of fractions",
+        "O[i] = Sum[j](1/(1 + A[i,j]))",
+        "O[i] = Sum[j](1 - A[i,j]/(1 + A[i,j]))",
+        {"A": (3, 40)},
+    ),
     ("common denominator", "O[i] = x[i]/y[i] + z[i]/y[i]", "O[i] = (x[i] + z[i])/y[i]", XYZ),
     ("different denominators", "O[i] = 1/x[i] + 1/y[i]", "O[i] = (x[i] + y[i])/(x[i]*y[i])", XY),
     (

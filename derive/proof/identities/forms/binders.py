@@ -20,6 +20,7 @@ from derive.proof.identities.forms.atoms import (
     indices_of,
     of_index,
     whole_power,
+    with_reduced_fractions,
 )
 from derive.proof.identities.forms.entries import first_offset, substituted_poly
 from derive.proof.identities.forms.functions import exponential
@@ -64,7 +65,7 @@ def total(polynomial: Poly, index: Index, bounds: Bounds) -> Poly:
     """Return the sum over a range of an index."""
     parts = []
     with knowing(with_range(index, *reach(bounds))):
-        for mono, value in polynomial.terms.items():
+        for mono, value in with_reduced_fractions(polynomial).terms.items():
             parts.append(_total_of_term(mono, index, bounds).scaled(value))
     return summed(parts)
 
