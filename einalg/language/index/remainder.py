@@ -169,6 +169,9 @@ ORDERINGS = {  # and what they are with their sides exchanged
     sympy.GreaterThan: sympy.LessThan,
     sympy.LessThan: sympy.GreaterThan,
 }
+EXTREMES = (sympy.Max, sympy.Min)
+# So many in each other SymPy compares; it takes time that is exponential in their number.
+MAX_EVALUATED = 6
 ROUNDING = (sympy.Mod, Mod, sympy.floor, sympy.ceiling)
 
 
@@ -181,10 +184,26 @@ def applied(function: Any, operands: Any) -> Any:
     """
     if function in ORDERINGS and operands[0].is_Number and not operands[1].is_Number:
         return ORDERINGS[function](operands[1], operands[0])
+    if function in EXTREMES and any(extremes_inside(o) >= MAX_EVALUATED for o in operands):
+        return function(*operands, evaluate=False)
     evaluated = EVALUATED.get(function)
     if evaluated is None:
         return function(*operands)
     return evaluated(*operands)
+
+
+def extremes_inside(value: Any) -> int:
+    """Return how many `Max` and `Min` of elements stand in each other at most.
+
+    >>> x, y = sympy.symbols("x y")
+    >>> extremes_inside(sympy.Max(2*sympy.Min(x, y) + 1, 0)), extremes_inside(x)
+    (2, 0)
+    """
+    if not isinstance(value, sympy.Basic) or not value.args:
+        return 0
+    if getattr(value, "is_access", False) or getattr(value, "is_reduction", False):
+        return 0
+    return isinstance(value, EXTREMES) + max(map(extremes_inside, value.args))
 
 
 def _absolute(value: Any) -> Any:

@@ -250,7 +250,7 @@ class _ReductionBuilder:
                     f"{self.op} compares numbers, and {body} is a truth value\n"
                     f"  write Piecewise((a, {body}), (b, True))"
                 )
-        return self.elementwise(*bodies)
+        return applied(self.elementwise, bodies)
 
     def __repr__(self) -> str:
         return self.op

@@ -15,7 +15,7 @@ from einalg.language.index.affine import Index
 from einalg.language.index.constraint import constraints
 from einalg.language.index.convert import affine
 from einalg.language.index.iterator import BoundTwice, LoopIndex
-from einalg.language.index.remainder import applied
+from einalg.language.index.remainder import EXTREMES, applied
 from einalg.language.ir.body import Reduce
 from einalg.language.ir.functions import FUNCTIONS, REMEDIES, known_functions
 from einalg.language.ir.tensor import Access, Indexable
@@ -28,7 +28,6 @@ from einalg.language.notation.grammar import (
     MAX_ARGUMENTS,
     MAX_EXPONENT,
     MAX_GAMMA_ARGUMENT,
-    MAX_NESTED,
     MAX_NUMBER,
     MAX_PARTS,
     UNARY,
@@ -37,7 +36,6 @@ from einalg.language.notation.grammar import (
 from einalg.language.notation.range_inference import WrittenParts, build_scope
 from einalg.language.notation.source import SourceText
 
-EXTREMA = (sympy.Max, sympy.Min)
 # SymPy computes them of whole numbers, digit for digit.
 FAST_GROWING = (sympy.gamma, sympy.loggamma)
 
@@ -364,12 +362,6 @@ class ExpressionParser:
                 node,
                 f"{name} of so large a whole number is not read\n  write it as a decimal number",
             )
-        if function in EXTREMA and max(map(_extrema_depth, values)) >= MAX_NESTED:
-            raise self.source.error(
-                node,
-                f"more than {MAX_NESTED} of Max and Min in each other are not read\n"
-                "  name the inner ones: T[i] = ...",
-            )
 
     def instead_of(self, name: str) -> str:
         """Return what to write for a function that the notation has not."""
@@ -393,7 +385,7 @@ def _apply(function: Any, arguments: list[Any]) -> Any:
     SymPy would compare the arguments of an extremum in pairs, which takes long and decides between
     numbers alone.
     """
-    if function in EXTREMA and _are_incomparable(arguments):
+    if function in EXTREMES and _are_incomparable(arguments):
         return function(*arguments, evaluate=False)
     return applied(function, arguments)
 
@@ -407,7 +399,7 @@ def _are_incomparable(arguments: list[Any]) -> bool:
         if value.is_number and getattr(value, "is_finite", False):
             finite_numbers += 1
         elif isinstance(argument, sympy.Expr) and not value.is_number:
-            if isinstance(argument, EXTREMA):
+            if isinstance(argument, EXTREMES):
                 return False
             expressions.append(argument)
     is_told_apart = finite_numbers <= 1 and len(set(expressions)) == len(expressions)
@@ -425,13 +417,6 @@ def _argument(value: Any) -> Any:
 
 def _is_large_integer(value: Any) -> bool:
     return isinstance(value, (int, Integer)) and abs(value) > MAX_GAMMA_ARGUMENT
-
-
-def _extrema_depth(value: Any) -> int:
-    """Return how many `Max` and `Min` of elements stand in each other at most."""
-    if not isinstance(value, sympy.Basic) or isinstance(value, (Access, Reduce)) or not value.args:
-        return 0
-    return isinstance(value, EXTREMA) + max(map(_extrema_depth, value.args))
 
 
 def _entries(key: ast.expr) -> list[ast.expr]:

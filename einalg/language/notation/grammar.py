@@ -52,8 +52,6 @@ MAX_TEXT = 100_000  # characters
 MAX_DEPTH = 80  # nested brackets
 MAX_PARTS = 20_000  # nodes of the grammar in one statement
 MAX_ARGUMENTS = 64  # of one function, for SymPy compares those of Max and of Piecewise pairwise
-# Max and Min in each other: SymPy compares them in time that is exponential in their number.
-MAX_NESTED = 6
 MAX_NUMBER = 10**300  # what a float can hold, nearly
 MAX_EXPONENT = 1000
 MAX_GAMMA_ARGUMENT = 170  # the largest whole number whose factorial a float holds

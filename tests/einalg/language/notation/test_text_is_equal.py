@@ -10,6 +10,8 @@ import pytest
 import sympy
 
 import einalg as ea
+from derive.rewriting.moves import Move, apply
+from derive.rules import ALL
 from einalg.errors import NotationError, RangeError
 from einalg.language.index.constraint import Constraint
 from einalg.language.ir.program import Program
@@ -210,6 +212,40 @@ def test_a_statement_that_is_read_without_effect_is_no_result(last: str) -> None
     check_reading(program)
     values = ea.evaluate(program, A=ARRAYS["A"]) if program.inputs else ea.evaluate(program)
     assert np.shape(values) == (5,)
+
+
+# Extremes in each other.
+
+
+def clipped(times: int) -> Any:
+    body = A[i]
+    for _ in range(times):
+        body = ea.Max(ea.Min(2 * body + 1, 5), -5)
+    return body
+
+
+@pytest.mark.parametrize("times", [1, 3, 4, 5, 12])
+def test_extremes_in_each_other(times: int) -> None:
+    """SymPy compares them in time that is exponential in their number."""
+    scope = ea.L[i](clipped(times))
+    agrees(scope)
+    values = ARRAYS["A"]
+    for _ in range(times):
+        values = np.maximum(np.minimum(2 * values + 1, 5), -5)
+    assert ea.evaluate(scope, A=ARRAYS["A"]).tolist() == values.tolist()
+
+
+def test_a_fused_chain_of_clips_is_read_back() -> None:
+    lines = ["T0[i] = Max(Min(2*A[i] + 1, 5), -5)"]
+    for number in range(1, 8):
+        lines.append(f"T{number}[i] = Max(Min(2*T{number - 1}[i] + 1, 5), -5)")
+    fused = Program([("O", ea.L[i](clipped(8)))])
+    chain = ea.parse("\n".join(lines), A=A)
+    for number in range(7):
+        move = Move("expression fusion", (f"T{number + 1}",), {"producer": f"T{number}"})
+        chain = apply(chain, move, ALL)
+    assert chain["T7"] == fused["O"]
+    check_reading(chain)
 
 
 # Numbers.
