@@ -43,7 +43,9 @@ def fuse(program: Program, path: Path, producer: str, limit: int = MAX_RECOMPUTA
     if refusal is not None:
         raise RuleError(refusal)
     nested = substitute_tensors(program[name], {producer: program[producer]})
-    inlined = of_type(_inlined_everywhere(nested, program[producer]), nested.dtype)
+    inlined = _inlined_everywhere(nested, program[producer])
+    if any(name in scope.tensors for _, scope in program.statements):
+        inlined = of_type(inlined, nested.dtype)  # its readers know it in that type
     fused = program.replaced(name, inlined)
     return without_unread(fused, producer)
 
