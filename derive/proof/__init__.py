@@ -67,7 +67,7 @@ def prove(a: Any, b: Any, *, rounds: int = 3, seed: int = 0) -> Proof:
 def _output(one: Scope, two: Scope, rounds: int, seed: int) -> Proof:
     comparison = compare_exactly(one, two)
     if comparison.equal is None:
-        return _by_laws(one, two, seed) or compare(one, two, rounds, seed)
+        return _by_laws(one, two, seed) or compare(one, two, rounds, seed, comparison)
     if comparison.equal:
         return Proof(PROVED, None, EXACT, 0.0)
     return Proof(DIFFERENT, comparison.region, EXACT, 0.0, is_region_exact=True)

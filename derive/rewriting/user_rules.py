@@ -204,7 +204,8 @@ def _check_move(tested: Rule, program: Program, move: Move, arrays: Any) -> None
             f"{move} was proposed for\n{program}\nbut fails: {without_remedy(error)}\n"
             "  yield scopes of the same box only"
         ) from error
-    _check_values(move, program, after, arrays)
+    # Small integers often lie at a pole.
+    _check_values(move, program, after, arrays, domains=tested.level == "program")
     if tested.level != "program":
         # Readers of the scope may hide a difference, so that it is compared by itself too.
         before = scope_at(program, move.path)
@@ -217,8 +218,8 @@ def _check_move(tested: Rule, program: Program, move: Move, arrays: Any) -> None
         )
 
 
-def _check_values(move: Move, before: Any, after: Any, arrays: Any) -> None:
-    if differ(before, after, arrays):
+def _check_values(move: Move, before: Any, after: Any, arrays: Any, domains: bool = True) -> None:
+    if differ(before, after, arrays, domains):
         raise RuleError(
             f"{move} changes the value of\n{before}\ninto that of\n{after}\non {arrays}\n"
             "  mend the rule, or what it requires"

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 import islpy as isl
 
 from derive.proof.exact.congruence import Classes
+from derive.proof.exact.differing_arguments import Sides, region_of_differences
 from derive.proof.exact.inlining import Inliner, output_indices
 from derive.proof.exact.polynomial import FunctionFactor, OutsideFragment, Polynomial, single_factor
 from derive.proof.exact.relations import Difference, difference
@@ -24,12 +25,27 @@ MAX_ISL_OPERATIONS = 1_000_000  # for one output: a few seconds; ordinary proofs
 @dataclass(frozen=True)
 class ExactComparison:
     """`equal` is None where the exact comparison does not decide, `why` says the reason; `region`
-    holds the points that differ.
+    holds the points that differ, or those outside of which nothing does; these fall into `cells`,
+    which are written alike; `sides` are the two polynomials.
     """
 
     equal: bool | None
     region: isl.Set | None = None
     why: str = ""
+    cells: tuple[isl.Set, ...] = ()
+    sides: Sides | None = None
+
+    def region_of_differences(self) -> tuple[isl.Set, bool] | None:
+        """Return points outside of which both sides are equal, and whether they differ at all of
+        them; None where that is not known.
+        """
+        if self.sides is None:
+            return None
+        try:
+            with bounded(MAX_ISL_OPERATIONS):
+                return region_of_differences(self.sides)
+        except (OutsideFragment, isl.Error, RecursionError):
+            return None
 
 
 def compare_exactly(one: Scope, two: Scope) -> ExactComparison:
@@ -49,7 +65,7 @@ def _compare(one: Scope, two: Scope) -> ExactComparison:
     inliner = Inliner()
     ours, theirs = inliner.output(one), inliner.output(two)
     classes, point = Classes(inliner.ranges), output_indices(one.rank)
-    left = _left_over(classes, point, ours, theirs)
+    left = structure = _left_over(classes, point, ours, theirs)
     if not left:
         return ExactComparison(True)
     elements = _reduced_elements(ours, theirs)
@@ -59,7 +75,9 @@ def _compare(one: Scope, two: Scope) -> ExactComparison:
             return ExactComparison(True)
     if left.interpreted():
         functions = ", ".join(left.interpreted())
-        return ExactComparison(None, why=f"functions that may obey other laws: {functions}")
+        why = f"functions that may obey other laws: {functions}"
+        sides = Sides(inliner.ranges, point, ours, theirs)
+        return ExactComparison(None, structure.region(), why, tuple(structure.cells()), sides)
     return ExactComparison(False, readable(left.region(), [index.name for index in one.indices]))
 
 

@@ -9,7 +9,7 @@ off the relations: it takes u to the point v whose first and last coordinates ar
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import islice, permutations
@@ -18,7 +18,13 @@ from typing import Any
 import islpy as isl
 
 from derive.proof.exact.constant_tables import evaluated
-from derive.proof.exact.polynomial import ElementFactor, Factor, FunctionFactor, Polynomial
+from derive.proof.exact.polynomial import (
+    ElementFactor,
+    Factor,
+    FunctionFactor,
+    Polynomial,
+    output_index,
+)
 from derive.proof.exact.products import product_of, union
 from derive.proof.exact.relations import Piece, difference, opaque_name, pieces_of
 from einalg.language.index.affine import Index
@@ -73,11 +79,12 @@ class _Class:
 
 class Classes:
     """Turns polynomials into relations; both sides of a comparison share one, so that equal values
-    get equal names.
+    get equal names: equal at the points of the output in `within`, where that is given.
     """
 
-    def __init__(self, ranges: dict[Index, tuple[int, int]]):
+    def __init__(self, ranges: Mapping[Index, tuple[int, int]], within: isl.Set | None = None):
         self.ranges = ranges
+        self.within = within
         self._classes: list[_Class] = []
 
     def pieces(self, polynomial: Polynomial, point: Sequence[Index]) -> Pieces:
@@ -87,8 +94,21 @@ class Classes:
         pieces = []
         for term in polynomial:
             for part in evaluated(term, self.ranges):
-                pieces += pieces_of(part, point, self.ranges, self.factor)
+                pieces += pieces_of(part, point, self.ranges, self.factor, self._part_of(point))
         return pieces
+
+    def _part_of(self, point: Sequence[Index]) -> isl.Set | None:
+        """Return the points that count, by the output's indices among those of `point`, which come
+        first.
+        """
+        if self.within is None:
+            return None
+        part = self.within
+        names = {index.name for index in point}
+        for axis in reversed(range(part.dim(isl.dim_type.set))):
+            if output_index(axis).name not in names:
+                part = part.project_out(isl.dim_type.set, axis, 1)
+        return part.add_dims(isl.dim_type.set, len(point) - part.dim(isl.dim_type.set))
 
     def factor(self, factor: Factor, space: Space, domain: isl.Set) -> tuple[str, isl.Map]:
         """Return a name, and the map from points of `space` to coordinates; equal elements have

@@ -40,6 +40,7 @@ from derive.proof.exact.polynomial import (
     guarded,
     multiplied,
     of_factor,
+    output_index,
     single_factor,
     summed,
 )
@@ -77,7 +78,7 @@ Names = Mapping[Index, Affine]
 
 def output_indices(rank: int) -> tuple[Index, ...]:
     """Return the names of the axes of an output, in which everything is written."""
-    return tuple(Index(f"x{k}") for k in range(rank))
+    return tuple(map(output_index, range(rank)))
 
 
 class Inliner:

@@ -18,6 +18,11 @@ from einalg.language.index.constraint import Constraint
 from einalg.language.index.iterator import LoopIndex
 
 
+def output_index(axis: int) -> Index:
+    """Return the name of an axis of the output, in which everything is written."""
+    return Index(f"x{axis}")
+
+
 class OutsideFragment(Exception):
     """The expression has no exact form of a reasonable size; it can still be tested."""
 

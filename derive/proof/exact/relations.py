@@ -25,6 +25,7 @@ from einalg.language.index.iterator import LoopIndex
 
 MAX_MULTIPLICITY = 64  # that is counted
 MAX_PARTS = 64  # into which overlapping relations are cut
+MAX_CELLS = 8  # of the points that differ, by the monomials that do
 Heads = tuple[str, ...]
 Weighted = tuple[Fraction, isl.Set]
 Ranges = Any
@@ -67,12 +68,29 @@ class Difference:
 
     def region(self) -> isl.Set:
         """Return the points at which some monomial differs."""
-        points = []
+        return union(list(self._points())).coalesce()
+
+    def _points(self) -> Iterator[isl.Set]:
+        """Yield the points at which each monomial differs."""
         for sets in self.left.values():
             for one in sets:
                 coordinates = one.dim(isl.dim_type.set) - self.rank
-                points.append(one.project_out(isl.dim_type.set, self.rank, coordinates))
-        return union(points).coalesce()
+                yield one.project_out(isl.dim_type.set, self.rank, coordinates)
+
+    def cells(self) -> list[isl.Set]:
+        """Return disjoint parts of the region, at the points of each of which the same monomials
+        differ; larger parts where there would be many.
+        """
+        cells = [self.region()]
+        for points in self._points():
+            smaller = []
+            for cell in cells:
+                smaller += [cell.intersect(points), cell.subtract(points)]
+            smaller = [cell.coalesce() for cell in smaller if not cell.is_empty()]
+            if len(smaller) > MAX_CELLS:
+                break
+            cells = smaller
+        return cells
 
     def interpreted(self) -> list[str]:
         """Return the factors that are left over and obey laws of their own (functions, constants,
@@ -87,16 +105,22 @@ def opaque_name(function: str, number: int) -> str:
 
 
 def pieces_of(
-    term: Term, point: Sequence[Index], ranges: Ranges, named_factor: NamedFactor
+    term: Term,
+    point: Sequence[Index],
+    ranges: Ranges,
+    named_factor: NamedFactor,
+    within: isl.Set | None = None,
 ) -> Iterator[Piece]:
-    """Yield a term as relations over the points of `point`: none where it is empty, several where
-    truth values in it are the same at some points only. `named_factor` gives the name of a factor,
-    and the map to its coordinates.
+    """Yield a term as relations over the points of `point`, or those of `within` alone: none where
+    it is empty, several where truth values in it are the same at some points only. `named_factor`
+    gives the name of a factor, and the map to its coordinates.
     """
     iterators = _in_order_of_use(term)
     space = Space([*point, *(it.index for it in iterators)])
     point_ranges = [LoopIndex(index, *ranges[index]) for index in point]
     domain = space.set([*point_ranges, *iterators], term.where)
+    if within is not None:
+        domain = domain.intersect(within.add_dims(isl.dim_type.set, len(iterators)))
     if domain.is_empty():
         return
     by_name: dict[str, list[isl.Map]] = {}

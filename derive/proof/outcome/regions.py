@@ -27,7 +27,7 @@ def readable(region: isl.Set, names: Sequence[str]) -> isl.Set:
     if len(str(region)) > MAX_SHORT_CHARACTERS:
         listed = _listed(region)
         if listed is not None:
-            boxes = _union_of_boxes(list(_boxes(*listed)), region.dim(isl.dim_type.set))
+            boxes = union_of_boxes(list(_boxes(*listed)), region.dim(isl.dim_type.set))
             region = min(region, boxes, key=lambda candidate: len(str(candidate)))
     return with_axis_names(region, names)
 
@@ -44,7 +44,7 @@ def from_mask(mask: Mask, names: Sequence[str], origin: Sequence[int] | None = N
     them.
     """
     boxes = list(islice(_boxes(mask, origin or (0,) * mask.ndim), MAX_BOXES))
-    return with_axis_names(_union_of_boxes(boxes, mask.ndim), names)
+    return with_axis_names(union_of_boxes(boxes, mask.ndim), names)
 
 
 def _boxes(mask: Mask, origin: Sequence[int]) -> Iterator[Box]:
@@ -69,7 +69,8 @@ def _slice_bounds(mask: Mask) -> list[int]:
     return [0, *(np.flatnonzero(changed) + 1).tolist(), len(mask)]
 
 
-def _union_of_boxes(boxes: Sequence[Box], rank: int) -> isl.Set:
+def union_of_boxes(boxes: Sequence[Box], rank: int) -> isl.Set:
+    """Return the points that are in some box, given by half-open ranges of every axis."""
     indices = [Index(f"x{axis}") for axis in range(rank)]
     space = Space(indices)
     if not boxes:

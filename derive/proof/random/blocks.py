@@ -222,6 +222,12 @@ def _demanded_steps(demand: _Demand, steps_per_point: Mapping[Scope, int]) -> in
     return steps
 
 
+def block_steps(scopes: list[Scope], origin: tuple[int, ...], extents: tuple[int, ...]) -> int:
+    """Return the evaluation steps of a block."""
+    demand = _demand(scopes, origin, extents)
+    return _demanded_steps(demand, {node: _steps_per_point(node) for node in demand.scopes})
+
+
 def block_extents(scopes: list[Scope], max_steps: int) -> tuple[int, ...]:
     """Return the extents of the largest block, by halving the longest axis, whose evaluation takes
     at most `max_steps` steps.
@@ -262,14 +268,10 @@ def _random_start(most: int, rng: np.random.Generator) -> int:
 
 
 def values_for(tensor: Tensor, draw: Any) -> np.ndarray[Any, Any]:
-    """Return an array for a tensor: truth values for bool, else `draw(shape)`, without signs where
-    the type has none.
-    """
+    """Return an array for a tensor: truth values for bool, else `draw(shape)`."""
     drawn = draw(tensor.shape)
     if tensor.dtype == "bool":
         return np.asarray(drawn) % 2 >= 1
-    if tensor.dtype.startswith("u"):
-        return np.abs(drawn)
     return drawn
 
 

@@ -25,23 +25,45 @@ UNIT_ROUNDOFF = 2.0**-53  # of double precision
 MARGIN = 2.0**12  # many roundings, and the chance that the moves of one element are all small
 EVALUATIONS = 4
 TOLERANCE = 1e-11  # of functions in double precision, relative to an element, beside its rounding
+FUNCTIONS_WITH_POLES = (sympy.log, sympy.atanh, sympy.tan, sympy.gamma, sympy.loggamma, sympy.Pow)
 # A move over a step is no rounding.
 STEP_FUNCTIONS = (sympy.floor, sympy.ceiling, Mod, Quotient, sympy.sign)
 
 
-def unequal(scopes: Sequence[Scope], arrays: Mapping[str, Any]) -> tuple[Array, Array]:
+def unequal_in_double(
+    scopes: Sequence[Scope], arrays: Mapping[str, Any], domains: bool = True
+) -> Array:
     """Return where two scopes differ by more than a small part of the element itself, and by more
-    than they are rounded there; and where one of them alone has a value.
+    than they are rounded there; and, with `domains`, where one of them alone has a value. Arrays
+    that lie at poles by intent, such as zeros, tell nothing about domains, and nothing at poles.
+
+    Nothing where numbers became too large for double precision; where some became 0, no 0 counts.
     """
     one, two = [in_double(scope, arrays) for scope in scopes]
-    domains = np.isfinite(one) != np.isfinite(two)
+    other_domain = (np.isfinite(one) != np.isfinite(two)) & domains
     with np.errstate(invalid="ignore", over="ignore"):
         distance = np.abs(one - two)
         larger = np.maximum(np.abs(one), np.abs(two))
         far = np.isfinite(one) & np.isfinite(two) & (distance > TOLERANCE * larger)
         if far.any():
-            far = far & (distance > sum(rounding(scope, arrays) for scope in scopes))
-    return far, domains
+            far &= distance > sum(rounding(scope, arrays) for scope in scopes)
+    if not (far | other_domain).any():
+        return far
+    watched = [_watched(scope, arrays) for scope in scopes]
+    if any(arithmetic.overflows for arithmetic in watched):
+        return np.zeros_like(far)
+    if not domains and any(arithmetic.meets_pole for arithmetic in watched):
+        return np.zeros_like(far)
+    if any(arithmetic.underflows for arithmetic in watched):
+        return far & (one != 0) & (two != 0)
+    return far | other_domain
+
+
+def _watched(scope: Scope, arrays: Mapping[str, Any]) -> _WatchingArithmetic:
+    """Return an arithmetic that has seen whether numbers leave the range of double precision."""
+    arithmetic = _WatchingArithmetic()
+    in_double(scope, arrays, arithmetic)
+    return arithmetic
 
 
 def in_double(scope: Scope, arrays: Mapping[str, Any], arithmetic: Arithmetic = FLOAT) -> Array:
@@ -115,3 +137,55 @@ class _PerturbedArithmetic(FloatArithmetic):
 
     def matmul(self, left: Array, right: Array) -> Array:
         return super().matmul(self._moved(left), self._moved(right))
+
+
+class _WatchingArithmetic(FloatArithmetic):
+    """Arithmetic on floats that notes whether an infinity comes from numbers, not from a division
+    by 0 or the like (a pole), and whether a 0 comes from what is none.
+    """
+
+    def __init__(self) -> None:
+        self.overflows = self.underflows = self.meets_pole = False
+
+    def _noted_pole(self, result: Any, operands: Sequence[Any]) -> Any:
+        if not np.isfinite(result).all() and all(np.isfinite(x).all() for x in operands):
+            self.meets_pole = True
+        return result
+
+    def divide(self, numerator: Any, denominator: Any) -> Any:
+        return self._noted_pole(super().divide(numerator, denominator), [numerator, denominator])
+
+    def _noted(self, result: Any, operands: Sequence[Any], may_vanish: bool = True) -> Any:
+        infinite, zero = np.isinf(result).any(), np.equal(result, 0).any()
+        if infinite and not any(np.isinf(operand).any() for operand in operands):
+            self.overflows = True
+        if zero and not may_vanish and not any(np.equal(x, 0).any() for x in operands):
+            self.underflows = True
+        return result
+
+    def add(self, values: Sequence[Any]) -> Any:
+        return self._noted(super().add(values), values)
+
+    def multiply(self, values: Sequence[Any]) -> Any:
+        return self._noted(super().multiply(values), values, may_vanish=False)
+
+    def power(self, base: Any, exponent: Any) -> Any:
+        result = super().power(base, exponent)
+        if np.equal(base, 0).any():
+            return self._noted_pole(result, [base])
+        return self._noted(result, [base])
+
+    def function(self, function: type, values: Sequence[Any]) -> Any:
+        result = super().function(function, values)
+        if function in FUNCTIONS_WITH_POLES:
+            return self._noted_pole(result, values)
+        if function in (sympy.exp, sympy.erfc):
+            return self._noted(result, [np.exp(values[0] * 0)], may_vanish=False)
+        return self._noted(result, values)
+
+    def reduce(self, op: str, values: Array, axes: tuple[int, ...], mask: Array | None) -> Array:
+        result = super().reduce(op, values, axes, mask)
+        return result if op in ("Max", "Min") else self._noted(result, [values])
+
+    def matmul(self, left: Array, right: Array) -> Array:
+        return self._noted(super().matmul(left, right), [left, right])

@@ -123,3 +123,17 @@ def test_the_report_counts_what_is_distinct():
     once = len(list(ea.Session(pairs[0]).moves(splitting.name)))
     assert (report.programs, report.moves) == (2, 2 * once)
     assert "distinct moves on 2 distinct programs" in str(report)
+
+
+def test_a_rule_that_cancels_is_accepted_and_one_that_changes_a_domain_is_not():
+    """At a pole alone, both sides need not have a value."""
+    cancelled = ea.parse("O[i] = B[i]", B=(4,)).body
+    cancelling = replacing("cancelling", lambda body: body.is_Mul, lambda _: cancelled)
+    scope = ea.parse("O[i] = A[i]*B[i]*exp(-log(A[i]**2)/2)*sign(A[i])", A=(4,), B=(4,))
+    report = ea.testing.check_rule(cancelling, examples=3, strategy=st.just(scope))
+    assert report.moves == 1
+    halved = ea.parse("O[i] = 2*log(A[i])", A=(4,)).body
+    narrowing = replacing("narrowing", lambda body: isinstance(body, sympy.log), lambda _: halved)
+    wide = ea.parse("O[i] = log(A[i]**2)", A=(4,))
+    with pytest.raises(ea.RuleError, match="changes the value"):
+        ea.testing.check_rule(narrowing, examples=1, strategy=st.just(wide))
