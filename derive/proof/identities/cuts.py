@@ -7,7 +7,7 @@ time.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from math import prod
 from typing import Any
 
@@ -20,7 +20,7 @@ from einalg.language.ir.dtypes import is_float
 from einalg.language.ir.scope import Scope, all_scopes
 from einalg.language.ir.tensor import Constant, Tensor
 
-MAX_SCOPES = 400  # of both sides
+MAX_SCOPES = 4000  # of both sides
 MAX_ELEMENTS = 1_000_000  # of all values
 CLOSE = 1e-9  # values that are no further apart, relative to the larger one, may be equal
 Array = np.ndarray[Any, Any]
@@ -33,30 +33,40 @@ def shared_values(one: Scope, two: Scope, is_equal: IsEqual) -> Cuts:
     are read as.
     """
     values = _values(one, two)
-    ours = [scope for scope in all_scopes(one) if scope in values]
+    ours = _ByShape([scope for scope in all_scopes(one) if scope in values], values)
     cuts: Cuts = {}
     for scope in all_scopes(two):
         if scope not in values:
             continue
-        for other in _candidates(scope, ours, values, cuts):
+        for other in ours.near(scope, values[scope]):
             if scope == other or is_equal(other, scope, cuts):
                 cuts[scope] = cuts.setdefault(other, f"shared value {len(cuts)}")
                 break
     return cuts
 
 
-def _candidates(
-    scope: Scope, ours: list[Scope], values: Mapping[Scope, Array], cuts: Cuts
-) -> Iterator[Scope]:
-    """Yield scopes of the other side that have the same values at a random input."""
-    if scope in ours:
-        yield scope
-        return
-    own = values[scope]
-    for other in ours:
-        theirs = values[other]
-        if own.shape == theirs.shape and np.allclose(own, theirs, CLOSE, CLOSE, equal_nan=True):
-            yield other
+class _ByShape:
+    """Scopes with their values, as one matrix for each shape."""
+
+    def __init__(self, scopes: list[Scope], values: Mapping[Scope, Array]):
+        self._known = set(scopes)
+        self._scopes: dict[tuple[int, ...], list[Scope]] = {}
+        for scope in scopes:
+            self._scopes.setdefault(scope.shape, []).append(scope)
+        self._values = {}
+        for shape, group in self._scopes.items():
+            self._values[shape] = np.stack([values[scope].reshape(-1) for scope in group])
+
+    def near(self, scope: Scope, values: Array) -> list[Scope]:
+        """Return the scopes that may be equal: the same one, or those that have these values."""
+        if scope in self._known:
+            return [scope]
+        if scope.shape not in self._scopes:
+            return []
+        own = values.reshape(-1)
+        close = np.isclose(self._values[scope.shape], own, CLOSE, CLOSE, equal_nan=True)
+        group = self._scopes[scope.shape]
+        return [group[place] for place in np.flatnonzero(close.all(axis=1))]
 
 
 def _values(one: Scope, two: Scope) -> dict[Scope, Array]:
