@@ -169,7 +169,9 @@ class Scope(Node, Indexable, Basic):
     def dtype(self) -> str:
         """Short name of the element type of the result."""
         if self._dtype is None:
-            self._dtype = result_dtype(self.body)
+            for inner in all_scopes(self):  # inner ones first, so that none waits for many others
+                if inner._dtype is None:
+                    inner._dtype = result_dtype(inner.body)
         return self._dtype
 
     @property

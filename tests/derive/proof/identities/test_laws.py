@@ -16,7 +16,7 @@ from derive.proof.exact.compare import compare_exactly
 from derive.proof.identities.compare import shown_equal
 from einalg.language.ir.program import as_program, inlined
 from tests.helpers.laws.held_out import HELD_OUT
-from tests.helpers.laws.known import FAMILIES, KNOWN
+from tests.helpers.laws.known import FAMILIES, KNOWN, lstm, lstm_shapes
 from tests.helpers.laws.law import Law
 from tests.helpers.laws.wrong import WRONG
 
@@ -68,6 +68,12 @@ def test_a_wrong_law_is_not_proved(law: Law) -> None:
 @pytest.mark.parametrize("law", WRONG, ids=str)
 def test_a_wrong_law_has_another_verdict(law: Law) -> None:
     assert ea.prove(*law.sides()).verdict != "proved"
+
+
+@pytest.mark.nightly
+def test_a_recurrent_network_of_many_steps_is_proved() -> None:
+    one, two = [ea.parse(lstm(60, by_tanh), **lstm_shapes(60)) for by_tanh in (False, True)]
+    assert ea.prove(one, two)
 
 
 CAPTURED = [
