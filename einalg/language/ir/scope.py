@@ -169,9 +169,10 @@ class Scope(Node, Indexable, Basic):
     def dtype(self) -> str:
         """Short name of the element type of the result."""
         if self._dtype is None:
-            for inner in all_scopes(self):  # inner ones first, so that none waits for many others
+            for inner in all_scopes(self):
                 if inner._dtype is None:
                     inner._dtype = result_dtype(inner.body)
+            self._dtype = result_dtype(self.body)
         return self._dtype
 
     @property
