@@ -99,6 +99,7 @@ DATA_MODEL = {
     "einalg.options",
     "einalg.language",
     "einalg.language.conditions",
+    "einalg.language.conversion",
     "einalg.language.interning",
     "einalg.language.node",
     "einalg.language.refusals",

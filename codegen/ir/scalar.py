@@ -21,6 +21,7 @@ from einalg.errors import CodegenError, NotationError
 from einalg.language.analysis.log1p_expm1 import exp_less_one, log_of_one_more
 from einalg.language.analysis.one_fraction import as_one_fraction, steps
 from einalg.language.conditions import TESTS, isfinite, isnan
+from einalg.language.conversion import HALVES, Conversion
 from einalg.language.index.affine import Affine, IndexArithmetic
 from einalg.language.index.constraint import Constraint
 from einalg.language.index.convert import affine
@@ -72,6 +73,7 @@ COMPARISONS: dict[Any, str] = {
     sympy.Ne: "ne",
 }
 LOGIC: dict[Any, str] = {sympy.And: "and", sympy.Or: "or", sympy.Xor: "ne", sympy.Not: "not"}
+ROUND = "round_"  # begins the names of the functions that round to a type of 16 bits
 COMPUTED = {"bf16": "f32", "f16": "f32", "i8": "i32", "i16": "i32", "u8": "i32", "u16": "i32"}
 
 
@@ -257,6 +259,8 @@ def _of_float(op: str, arguments: list[Value]) -> Value:
 
 def _function(body: Any, arguments: list[Value]) -> Value:
     kind = type(body)
+    if isinstance(body, Conversion):
+        return _converted(body.dtype, arguments[0])
     if kind in SAME_TYPE_FUNCTIONS:
         return apply(SAME_TYPE_FUNCTIONS[kind], arguments)
     if kind in TESTS:
@@ -282,6 +286,16 @@ def _test(kind: Any, value: Value) -> Value:
     if kind is isfinite:
         relation = "lt"
     return Apply(relation, (Apply("abs", (value,), dtype), Number(inf, dtype)), "bool")
+
+
+def _converted(dtype: str, value: Value) -> Value:
+    """Return a number in single precision, rounded to a type of 16 bits where `dtype` is one."""
+    op = "cast"
+    if dtype in HALVES:
+        op = f"{ROUND}{dtype}"
+    elif computed(value.dtype) == dtype:
+        return value
+    return Apply(op, (value,), "f32")
 
 
 # Products.

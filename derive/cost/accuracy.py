@@ -10,11 +10,12 @@ from typing import Any
 import numpy as np
 
 from derive.matching.patterns.scalar_parameters import numbers
+from einalg.language.conversion import HALVES
 from einalg.language.ir.dtypes import numpy_dtype
 from einalg.language.ir.program import Program
-from einalg.language.ir.scope import all_scopes
+from einalg.language.ir.scope import Scope, all_scopes
 from einalg.language.ir.tensor import Padded
-from einalg.language.ir.traversal import accesses
+from einalg.language.ir.traversal import accesses, conversions
 
 TOLERANCE = {"f64": 1e-10, "f32": 1e-4, "f16": 2e-2, "bf16": 5e-2}  # of the largest element
 NEARNESS = 2.0**-10  # relative: what is left of a large number after something was added to it
@@ -23,8 +24,20 @@ Array = np.ndarray[Any, Any]
 
 
 def tolerance(program: Program) -> float:
-    """Return the error that is allowed by the type of the outputs."""
-    return max(TOLERANCE.get(program[name].dtype, 0.0) for name in program.outputs)
+    """Return the error that is allowed by the type of the outputs, and by roundings to 16 bits on
+    the way to them.
+    """
+    allowed = max(TOLERANCE.get(program[name].dtype, 0.0) for name in program.outputs)
+    if allowed:
+        for _, scope in program.statements:
+            allowed = max(allowed, *map(_tolerance_of_halves, all_scopes(scope)))
+    return allowed
+
+
+def _tolerance_of_halves(scope: Scope) -> float:
+    """Return the error that is allowed by values of 16 bits; 0 without any."""
+    dtypes = {scope.dtype} | {node.dtype for node in conversions(scope.body)}
+    return max((TOLERANCE[dtype] for dtype in dtypes.intersection(HALVES)), default=0.0)
 
 
 def relative_error(

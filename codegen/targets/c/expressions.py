@@ -8,7 +8,7 @@ from enum import IntEnum
 from typing import Any, NamedTuple
 
 from codegen.ir.nodes import Apply, Function, IndexNumber, Number, Predicate, Ref, Value
-from codegen.ir.scalar import WEAK, WEAK_FLOAT, common, computed
+from codegen.ir.scalar import ROUND, WEAK, WEAK_FLOAT, common, computed
 from codegen.targets.c.helpers import C_TYPES, MATH, helper, index_function, index_helper
 from codegen.targets.c.literals import literal
 from codegen.targets.c.names import Names
@@ -85,7 +85,7 @@ class ExpressionPrinter:
 
     types: Mapping[str, str] = C_TYPES
     loads: Mapping[str, str] = {"f16": "load_half"}
-    stores: Mapping[str, str] = {"f16": "store_half"}
+    stores: Mapping[str, str] = {"f16": "store_half", "bf16": "store_bfloat"}
     generated_functions = frozenset((name, "f32") for name in NAMES)
 
     def __init__(self, function: Function, index: str, names: Names):
@@ -279,6 +279,8 @@ class ExpressionPrinter:
             power = self.call(f"ipow{arguments[1].value}", dtype)
             return f"{power}({self.operand(arguments[0], dtype)})"
         operands = ", ".join(self.operand(a, dtype) for a in arguments)
+        if op.startswith(ROUND):
+            return self.rounded(operands, op.removeprefix(ROUND))
         if (op, dtype) in self.generated_functions:
             return f"{op}_{dtype}({operands})"
         if op not in MATH:
@@ -300,6 +302,13 @@ class ExpressionPrinter:
             text = f"{self.call(name, dtype)}({text}, {self.operand(other, dtype)})"
             name = op
         return text
+
+    def rounded(self, text: str, dtype: str) -> str:
+        """Return a number in single precision, rounded to a type of 16 bits."""
+        stored = f"{self.stores[dtype]}({text})"
+        if dtype in self.loads:
+            return f"{self.loads[dtype]}({stored})"
+        return stored
 
     def call(self, name: str, dtype: str) -> str:
         """Return the name of a helper function of a type, which the file then has."""

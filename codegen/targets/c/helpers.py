@@ -31,7 +31,7 @@ auto break case char const continue default do double else enum extern float for
 long register restrict return short signed sizeof static struct switch typedef union unsigned void
 volatile while bool true false half main NAN INFINITY int8_t int16_t int32_t int64_t uint8_t
 uint16_t uint32_t uint64_t buffers floor_div floor_mod index_max index_min floor_div64 floor_mod64
-index_max64 index_min64 arena load_half store_half shuffled places
+index_max64 index_min64 arena load_half store_half store_bfloat shuffled places
 CALLED FILLED HIDDEN ONE TWO VECTOR longest_f32 longest_f64
 signgam y0 y1 yn j0 j1 jn gamma asm typeof
 """.split()  # noqa: SIM905
@@ -71,6 +71,16 @@ static inline half store_half(float x) {
 }
 #endif
 """
+
+BFLOAT = """\
+static inline float store_bfloat(float x) { /* the nearest number with the upper 16 bits alone */
+  uint32_t bits;
+  __builtin_memcpy(&bits, &x, sizeof bits);
+  bits = (bits + 0x7fff + ((bits >> 16) & 1)) & 0xffff0000;
+  float nearest;
+  __builtin_memcpy(&nearest, &bits, sizeof nearest);
+  return x == x ? nearest : x;
+}"""
 
 
 def math_suffix(dtype: str) -> str:

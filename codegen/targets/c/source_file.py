@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from codegen.ir.nodes import Function
-from codegen.targets.c.helpers import HALF
+from codegen.targets.c.helpers import BFLOAT, HALF
 from codegen.targets.c.printer import ARENA_ALIGNMENT_BYTES, Printer
 from codegen.targets.c.vector_library import vector_declarations
 from codegen.targets.c.vector_math import elementary
@@ -18,6 +19,7 @@ void {SEQUENCE}(long count, void (*const *kernels)(void *const *), void *const *
     kernels[k](buffers[k]);
 }}
 """
+HALF_USE = re.compile(r"\bhalf\b|_half\(")
 _MAX_CACHED_SOURCES = 256
 # By identity: comparing functions costs as much as printing them. The function stays alive here.
 _SOURCES: dict[int, tuple[Function, str]] = {}
@@ -64,16 +66,21 @@ def _file(functions: Sequence[Function]) -> str:
             packs.append(_Entry(Printer(pack), f"{position}_{number}"))
     entries = [*packs, *kernels]
     texts = [entry.printer.function(entry.position) for entry in entries]
-    head = _head([entry.printer for entry in entries], any(map(_has_half, functions)))
+    head = _head([entry.printer for entry in entries], texts)
     return "\n".join(head) + "\n\n" + "\n".join(texts)
 
 
-def _has_half(function: Function) -> bool:
-    """Return whether a buffer of a kernel holds elements of half precision."""
-    return any(buf.dtype == "f16" for buf in (*function.inputs, function.output))
+def _conversions(texts: Sequence[str]) -> list[str]:
+    """Return the functions that convert numbers of 16 bits, where kernels call them."""
+    conversions = []
+    if any(HALF_USE.search(text) for text in texts):
+        conversions.append(HALF.rstrip())
+    if any("store_bfloat(" in text for text in texts):
+        conversions.append(BFLOAT)
+    return conversions
 
 
-def _head(printers: Sequence[Printer], has_half: bool) -> list[str]:
+def _head(printers: Sequence[Printer], texts: Sequence[str]) -> list[str]:
     """Return what stands before printed kernels: headers, declarations and helper functions."""
     head = ["#include <math.h>", "#include <stdbool.h>", "#include <stdint.h>"]
     called: set[tuple[str, str]] = set()
@@ -85,8 +92,7 @@ def _head(printers: Sequence[Printer], has_half: bool) -> list[str]:
         arena_bytes = max(arena_bytes, printer.arena_bytes)
     head += vector_declarations(called - Printer.generated_functions)
     head += elementary({name for name, _ in called & Printer.generated_functions})
-    if has_half:
-        head.append(HALF.rstrip())
+    head += _conversions(texts)
     head += helpers
     if arena_bytes:
         aligned = f"__attribute__((aligned({ARENA_ALIGNMENT_BYTES})))"

@@ -50,6 +50,8 @@ SHUFFLE_MACRO = """\
 class Scalars(Protocol):
     """The part of the printer of scalar statements that vectors need."""
 
+    stores: Mapping[str, str]
+
     def names(self, kind: str, name: str) -> str: ...
     def line(self, text: str) -> None: ...
     def ref(self, ref: Ref) -> str: ...
@@ -298,7 +300,9 @@ class _VectorLoop:
             return self.scalars.line(f"{self.copied_bytes(target, source, dtype)};")
         lines: list[str] = []  # temporaries, then the assignment
         value = self.value(put.value, dtype, lines)
-        target = self.place(put.ref)
+        target = None
+        if not self.is_rounded(put.ref):
+            target = self.place(put.ref)
         if target is not None:
             lines.append(f"{target} {put.op} {value};")
             lines += self.kept_in_register(put, target)
@@ -387,12 +391,16 @@ class _VectorLoop:
 
     def store(self, ref: Ref, dtype: str) -> str:
         """Return what writes the elements of the vector `whole`, one by one or as bytes."""
-        if self.in_order(ref):
+        if self.in_order(ref) and not self.is_rounded(ref):
             return f"{self.copied_bytes(self.first(ref), 'whole', dtype)};"
         element = f"whole[{self.name}]"
-        if ref.dtype == "f16":
-            element = f"store_half({element})"
+        if self.is_rounded(ref):
+            element = f"{self.scalars.stores[ref.dtype]}({element})"
         return self.each(f"{self.scalars.ref(ref)} = {element};")
+
+    def is_rounded(self, ref: Ref) -> bool:
+        """Return whether elements of memory are rounded where they are stored."""
+        return not is_tile(ref.buf) and ref.dtype in self.scalars.stores
 
     def each(self, text: str) -> str:
         """Return a loop over the elements."""

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from codegen.ir.nodes import Apply, Buf, IndexNumber, Number, Predicate, Ref, Value
-from codegen.ir.scalar import common, computed, translate
+from codegen.ir.scalar import ROUND, common, computed, translate
 from codegen.targets.onnx.double_functions import LACKING
 from codegen.targets.onnx.gathers import Range, element
 from codegen.targets.onnx.graph_builder import OnnxGraphBuilder
@@ -242,6 +242,8 @@ class LoopAxes:
         if op in ("log1p", "expm1"):
             return self._application(_composed(op, value.arguments[0], dtype))
         operands = [self.emit(a, dtype) for a in value.arguments]
+        if op.startswith(ROUND):
+            return self.writer.cast(self.writer.cast(operands[0], op.removeprefix(ROUND)), dtype)
         if dtype == "f64" and op in LACKING:
             return self._each_part_once(LACKING[op](Ref(operands[0], ())), {})
         return self._operator(op, operands, dtype)

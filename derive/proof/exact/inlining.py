@@ -45,6 +45,7 @@ from derive.proof.exact.polynomial import (
     summed,
 )
 from derive.proof.exact.ranges import in_one_form, needed_arguments, value_in_range
+from einalg.language.conversion import Conversion
 from einalg.language.index.affine import Affine, Index
 from einalg.language.index.constraint import Constraint
 from einalg.language.index.convert import affine
@@ -124,6 +125,8 @@ class Inliner:
             return self.read(body.base, tuple([s.substitute(names) for s in body.subscripts]))
         if isinstance(body, Reduce):
             return self._reduction(body, names)
+        if isinstance(body, Conversion):
+            return self._body(body.args[0], names)
         form = index_form(body)
         if form is not None:
             return _index_value(form.substitute(names))

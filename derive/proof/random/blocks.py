@@ -16,7 +16,7 @@ import numpy as np
 
 from einalg.language.index.affine import Index, IndexArithmetic
 from einalg.language.index.iterator import LoopIndex
-from einalg.language.ir.body import Reduce
+from einalg.language.ir.body import Reduce, without_conversions
 from einalg.language.ir.dtypes import bounds
 from einalg.language.ir.program import as_double
 from einalg.language.ir.scope import Scope, all_scopes
@@ -162,7 +162,8 @@ def _cut_node(
         return Access.of(_padded_as_far_as_read(access.base, base, reach), access.subscripts)
 
     iterators = [LoopIndex(index, low, high) for index, (low, high) in zip(node.indices, box)]
-    return Scope(iterators, node.where, map_accesses(node.body, change))
+    body = without_conversions(map_accesses(node.body, change))
+    return Scope(iterators, node.where, body)
 
 
 def _cut_tensor(tensor: Tensor, demand: _Demand, tensors: dict[str, Tensor]) -> Tensor:

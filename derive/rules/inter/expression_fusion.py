@@ -14,7 +14,7 @@ from derive.rules.intra.traversal_merging import inline
 from einalg.errors import RuleError
 from einalg.language.analysis.simplify import simplify_scope
 from einalg.language.ir.body import IDENTITY
-from einalg.language.ir.program import Program, statement_tensor, substitute_tensors
+from einalg.language.ir.program import Program, as_stored, statement_tensor, substitute_tensors
 from einalg.language.ir.scope import Scope, all_scopes, inner_scopes
 from einalg.language.ir.tensor import Padded, Tensor
 from einalg.language.ir.traversal import map_accesses, rebased
@@ -42,8 +42,9 @@ def fuse(program: Program, path: Path, producer: str, limit: int = MAX_RECOMPUTA
     refusal = _refusal(program, name, producer, limit)
     if refusal is not None:
         raise RuleError(refusal)
-    nested = substitute_tensors(program[name], {producer: program[producer]})
-    inlined = _inlined_everywhere(nested, program[producer])
+    stored = as_stored(program[producer])
+    nested = substitute_tensors(program[name], {producer: stored})
+    inlined = _inlined_everywhere(nested, stored)
     if any(name in scope.tensors for _, scope in program.statements):
         inlined = of_type(inlined, nested.dtype)  # its readers know it in that type
     fused = program.replaced(name, inlined)

@@ -9,7 +9,7 @@ from typing import Any
 from derive.rewriting.moves import Example, Rule
 from derive.rewriting.paths import Path, paths, scope_at
 from einalg.errors import RuleError
-from einalg.language.ir.program import Program, statement_tensor, substitute_tensors
+from einalg.language.ir.program import Program, as_stored, statement_tensor, substitute_tensors
 from einalg.language.ir.scope import Scope, all_scopes
 from einalg.language.ir.tensor import Access
 from einalg.language.ir.traversal import map_accesses, rebased
@@ -110,7 +110,7 @@ def nest(program: Program, path: Path, producer: str) -> Program:
     """Read a statement as an inner scope; it vanishes if nothing else needs it."""
     name = path[0]
     check_reads(program, name, producer)
-    nested = substitute_tensors(program[name], {producer: program[producer]})
+    nested = substitute_tensors(program[name], {producer: as_stored(program[producer])})
     return without_unread(program.replaced(name, nested), producer)
 
 

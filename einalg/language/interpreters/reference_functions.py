@@ -8,11 +8,13 @@ import math
 import operator
 from collections.abc import Callable
 from fractions import Fraction
+from functools import partial
 from typing import Any
 
 import sympy
 
 from einalg.language.conditions import isfinite, isinf, isnan
+from einalg.language.conversion import CONVERSIONS, HALVES, rounded
 from einalg.language.index.remainder import Mod, Quotient
 
 WHOLE_FLOATS = 2.0**53  # from which on floats have no fraction
@@ -88,6 +90,16 @@ def _quotient(dividend: Any, divisor: Any) -> Any:
     return float(Fraction(dividend) // Fraction(divisor))
 
 
+def _rounded(dtype: str, value: Any) -> Any:
+    """Return a number in an element type, exact where it is exact and finite."""
+    nearest = float(rounded(float(value), dtype))
+    if isinstance(value, float) or not math.isfinite(nearest):
+        return nearest
+    if dtype not in HALVES:
+        return value
+    return Fraction(nearest)
+
+
 FUNCTIONS: dict[type, Callable[..., Any]] = {
     sympy.Add: _sum,
     sympy.Mul: _product,
@@ -119,6 +131,7 @@ FUNCTIONS: dict[type, Callable[..., Any]] = {
 SAME_NAME = """
     exp log erf erfc gamma sin cos tan asin acos atan atan2 sinh cosh tanh asinh acosh atanh
 """
+FUNCTIONS.update((kind, partial(_rounded, name)) for name, kind in CONVERSIONS.items())
 FUNCTIONS.update((getattr(sympy, name), getattr(math, name)) for name in SAME_NAME.split())
 COMBINE: dict[str, Callable[[Any, Any], Any]] = {
     "Sum": operator.add,

@@ -15,6 +15,7 @@ from sympy.printing.precedence import PRECEDENCE
 
 from einalg.errors import NotationError
 from einalg.language.conditions import negation
+from einalg.language.conversion import Conversion
 from einalg.language.index.affine import Affine, Index, IndexArithmetic, as_form
 from einalg.language.index.cases import Piecewise
 from einalg.language.index.constraint import Constraint, constraints
@@ -122,6 +123,28 @@ def _rebuild(body: Any, leaf: Leaf) -> tuple[Any, bool]:
         if ordered is not None:
             return ordered, True
     return _evaluated(body, operands), False
+
+
+def without_conversions(body: Any) -> Any:
+    """Return a body over the reals, where a conversion to another element type is its argument.
+
+    >>> import einalg as ea
+    >>> without_conversions(ea.parse("O[i] = f16(2*A[i])*3", A=(4,)).body)
+    6*A[i]
+    """
+    if isinstance(body, Conversion):
+        return without_conversions(body.args[0])
+    if isinstance(body, Reduce):
+        inner = without_conversions(body.body)
+        if inner is body.body:
+            return body
+        return Reduce(body.op, body.iterators, body.where, inner)
+    if isinstance(body, (Access, IndexArithmetic)) or not body.args:
+        return body
+    operands = tuple([without_conversions(operand) for operand in body.args])
+    if not _differs(operands, body.args):
+        return body
+    return _evaluated(body, operands)
 
 
 def _has_kind_of(new: Any, leaf: Any) -> bool:

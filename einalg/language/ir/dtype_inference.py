@@ -7,6 +7,7 @@ from typing import Any
 import sympy
 from sympy import Expr
 
+from einalg.language.conversion import Conversion
 from einalg.language.index.affine import IndexArithmetic
 from einalg.language.ir.body import Reduce
 from einalg.language.ir.dtypes import is_float, promote
@@ -43,6 +44,8 @@ def _promoted(body: Any) -> str:
         return _promoted_reduction(body)
     if isinstance(body, IndexArithmetic):
         return "i64"
+    if isinstance(body, Conversion):
+        return body.dtype
     if isinstance(body, sympy.Piecewise):
         return promote(*(_promoted(case.args[0]) for case in body.args))
     if isinstance(body, (sympy.Rel, sympy.logic.boolalg.Boolean)):

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from einalg.errors import ShapeError
+from einalg.language.conversion import rounded
 from einalg.options import shown
 
 NUMPY = {
@@ -121,22 +122,3 @@ def promote(*dtypes: str) -> str:
 def numpy_dtype(dtype: str) -> np.dtype[Any]:
     """Return the NumPy dtype that holds elements of `dtype`."""
     return np.dtype(NUMPY[dtype])
-
-
-def rounded(values: Any, dtype: str) -> Any:
-    """Return floats rounded to f16 or bf16, in the type that they have; else as they are.
-
-    >>> rounded(np.float32(0.1), "bf16"), rounded(np.array([0.1, 7e4]), "f16").tolist()
-    (np.float32(0.100097656), [0.0999755859375, inf])
-    """
-    values = np.asarray(values)
-    if dtype == "f16":
-        with np.errstate(over="ignore"):
-            return values.astype(np.float16).astype(values.dtype)[()]
-    if dtype != "bf16":
-        return values[()]
-    with np.errstate(over="ignore"):
-        single = values.astype(np.float32)
-    bits = single.view(np.uint32)
-    to_even = (bits + np.uint32(0x7FFF) + ((bits >> 16) & 1)) & np.uint32(0xFFFF0000)
-    return np.where(np.isnan(single), single, to_even.view(np.float32)).astype(values.dtype)[()]

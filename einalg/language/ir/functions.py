@@ -8,6 +8,7 @@ import sympy
 from sympy.functions.elementary.piecewise import ExprCondPair
 
 from einalg.language.conditions import TESTS
+from einalg.language.conversion import CONVERSIONS
 from einalg.language.index.cases import Case, Piecewise
 from einalg.language.index.remainder import Mod, Quotient
 
@@ -20,6 +21,7 @@ SYMPY_FUNCTIONS = """
 FUNCTIONS: dict[str, Any] = {name: getattr(sympy, name) for name in SYMPY_FUNCTIONS.split()}
 FUNCTIONS.update({"Mod": Mod, "Quotient": Quotient, "Piecewise": Piecewise})
 FUNCTIONS.update((test.__name__, test) for test in TESTS)
+FUNCTIONS.update(CONVERSIONS)
 
 
 OPERATIONS = frozenset(

@@ -13,6 +13,7 @@ from typing import Any, ParamSpec, TypeVar
 from sympy import Basic
 
 from einalg.errors import NotationError, UseError
+from einalg.language.conversion import HALVES, converted, is_of_type
 from einalg.language.ir.body import where_text
 from einalg.language.ir.dtypes import is_float
 from einalg.language.ir.printing.latex import latex
@@ -282,6 +283,20 @@ def substitute_accesses(scope: Scope, change: Callable[[Access], Access]) -> Sco
     return memo[scope]
 
 
+def as_stored(scope: Scope) -> Scope:
+    """Return a scope whose elements are rounded to its type where that has 16 bits.
+
+    So the values of a statement are, once they are stored; read in place, they are the same.
+
+    >>> import einalg as ea
+    >>> as_stored(ea.parse("O[i] = 2*A[i]", A=ea.tensor("A", (4,), "f16")))
+    L[i:4](f16(2*A[i]))
+    """
+    if scope.dtype not in HALVES or is_of_type(scope.body, scope.dtype):
+        return scope
+    return Scope(scope.iterators, scope.where, converted(scope.body, scope.dtype))
+
+
 def _unread(pairs: tuple[tuple[str, Scope], ...]) -> tuple[str, ...]:
     """Return the names of the statements that no other reads."""
     read: set[str] = set()
@@ -328,12 +343,12 @@ def _check_read(name: str, tensor: Tensor, assigned: Tensor | None) -> None:
 
 def in_double(program: Program) -> Program:
     """Return the same program with its floating-point tensors, and so everything computed from
-    them, in double precision.
+    them, in double precision. Statements of 16 bits are rounded to their type.
     """
     wide = {name: as_double(tensor) for name, tensor in program.tensors.items()}
     statements = []
     for name, scope in program.statements:
-        widened = substitute_tensors(scope, wide)
+        widened = substitute_tensors(as_stored(scope), wide)
         statements.append((name, widened))
         wide[name] = statement_tensor(name, widened)
     return Program(statements, program.outputs)

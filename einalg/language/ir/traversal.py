@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from einalg.language.conversion import Conversion
 from einalg.language.index.affine import IndexArithmetic
 from einalg.language.ir.body import Reduce, rebuild
 from einalg.language.ir.tensor import Access, Padded
@@ -32,6 +33,17 @@ def reductions(body: Any) -> Iterator[Reduce]:
     elif not isinstance(body, (Access, IndexArithmetic)):
         for argument in getattr(body, "args", ()):
             yield from reductions(argument)
+
+
+def conversions(body: Any) -> Iterator[Conversion]:
+    """Yield every conversion of a body to another element type, also inside reductions."""
+    if isinstance(body, Conversion):
+        yield body
+    if isinstance(body, Reduce):
+        yield from conversions(body.body)
+    elif not isinstance(body, (Access, IndexArithmetic)):
+        for argument in getattr(body, "args", ()):
+            yield from conversions(argument)
 
 
 def map_accesses(body: Any, change: Callable[[Access], Any]) -> Any:

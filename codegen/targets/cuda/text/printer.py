@@ -22,6 +22,7 @@ from codegen.ir.nodes import (
     WarpReduce,
     walk,
 )
+from codegen.ir.scalar import ROUND
 from codegen.targets.c.helpers import C_TYPES, RESERVED
 from codegen.targets.c.names import Names
 from codegen.targets.c.printer import Printer
@@ -79,6 +80,8 @@ def _head(functions: Sequence[Function], printers: Sequence[CudaPrinter]) -> lis
     dtypes: set[str] = set()
     for function in functions:
         dtypes |= {buf.dtype for buf in (*function.inputs, function.output)}
+    for printer in printers:
+        dtypes |= {op.removeprefix(ROUND) for op, _ in printer.called}
     head = ["#include <math.h>", "#include <stdint.h>"]
     head += [header for dtype, header in HEADERS.items() if dtype in dtypes]
     if any(map(uses_tensor_cores, functions)):

@@ -10,16 +10,15 @@ import numpy as np
 import sympy
 
 from einalg.frontends.torch.nodes.registry import NotExpressed
+from einalg.language.conversion import HALVES, rounded
 from einalg.language.index.affine import Index
-from einalg.language.ir.dtypes import bounds, dtype_name, is_float, promote, rounded
+from einalg.language.ir.dtypes import bounds, dtype_name, is_float, promote
 from einalg.language.ir.scope import Scope
 from einalg.language.ir.tensor import Indexable
 from einalg.language.notation.builders import L
 from einalg.language.ops.definition.axes import aligned, result_indices
 from einalg.language.ops.definition.operands import ArrayView, operand, spans
 from einalg.language.ops.math.cast import cast
-
-HALVES = ("f16", "bf16")
 
 
 def one_or_each(value: Any) -> Any:
@@ -56,6 +55,19 @@ def number(value: Any, like: Any) -> Any:
     return value
 
 
+def rounded_number(value: Any, like: Any) -> Any:
+    """Return a scalar as a number, rounded to the type of `like` where that has 16 bits."""
+    value = number(value, like)
+    if like.dtype not in HALVES or isinstance(value, Indexable):
+        return value
+    nearest = float(rounded(np.float32(value), like.dtype))
+    if not math.isfinite(nearest) and math.isfinite(value):
+        raise NotExpressed(f"{value}, which {like.dtype} does not hold")
+    if nearest == value or math.isnan(value):
+        return value
+    return sympy.Rational(nearest)
+
+
 def number_of_type(value: Any, like: Any) -> Any:
     """Return a scalar as the number of the type of `like` that torch compares elements with.
 
@@ -65,13 +77,7 @@ def number_of_type(value: Any, like: Any) -> Any:
     if isinstance(value, Indexable):
         _require_own_type(value, like)
         return value
-    value = number(value, like)
-    if like.dtype in HALVES:
-        nearest = float(rounded(np.float32(value), like.dtype))
-        if not math.isfinite(nearest) and math.isfinite(value):
-            raise NotExpressed(f"{value}, which {like.dtype} does not hold")
-        if nearest != value:
-            return sympy.Rational(nearest)
+    value = rounded_number(value, like)
     if isinstance(value, int) and not is_float(like.dtype) and like.dtype != "bool":
         low, high = bounds(like.dtype)
         return (value - low) % (high - low + 1) + low

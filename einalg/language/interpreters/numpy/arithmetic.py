@@ -10,6 +10,7 @@ import numpy as np
 import sympy
 
 from einalg.errors import NotationError, ShapeError
+from einalg.language.conversion import rounded
 from einalg.language.interpreters.numpy.functions import COMPARISONS, FUNCTIONS, as_float, as_number
 from einalg.language.ir.dtypes import is_float, numpy_dtype
 
@@ -102,7 +103,10 @@ class FloatArithmetic:
     def finish(self, values: Array, dtype: str, exact: bool) -> Array:
         if exact or not is_float(dtype):
             return values
-        return values.astype(numpy_dtype(dtype), copy=False)
+        values = values.astype(numpy_dtype(dtype), copy=False)
+        if dtype == "bf16":  # which NumPy has no type for
+            return np.asarray(rounded(values, dtype))
+        return values
 
     def number(self, value: Any) -> Any:
         if value is sympy.true or value is sympy.false:

@@ -13,6 +13,7 @@ import numpy as np
 import sympy
 
 from einalg.language.conditions import isfinite, isinf, isnan
+from einalg.language.conversion import CONVERSIONS, rounded
 from einalg.language.index.remainder import Mod, Quotient
 
 Array = np.ndarray[Any, Any]
@@ -130,6 +131,11 @@ def _remainder(dividend: Any, modulus: Any) -> Any:
     return np.where((rest != 0) & ((rest < 0) != (modulus < 0)), rest + modulus, rest)
 
 
+def _converted(dtype: str) -> Callable[[Any], Any]:
+    """Return the conversion to an element type."""
+    return lambda values: rounded(as_float(values), dtype)
+
+
 FUNCTIONS: dict[type, Callable[..., Any]] = {
     sympy.exp: np.exp,
     sympy.log: np.log,
@@ -161,6 +167,7 @@ FUNCTIONS: dict[type, Callable[..., Any]] = {
     isnan: np.isnan,
     isinf: np.isinf,
     isfinite: np.isfinite,
+    **{conversion: _converted(dtype) for dtype, conversion in CONVERSIONS.items()},
 }
 COMPARISONS: dict[type, Callable[[Any, Any], Any]] = {
     sympy.StrictLessThan: np.less,

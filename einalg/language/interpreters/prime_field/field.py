@@ -46,6 +46,7 @@ import sympy
 
 from einalg.errors import NotationError, ShapeError
 from einalg.language.conditions import TESTS, isfinite, isinf, isnan
+from einalg.language.conversion import Conversion
 from einalg.language.index.remainder import Mod, Quotient
 from einalg.language.interpreters.numpy.arithmetic import FLOAT, Array
 from einalg.language.interpreters.numpy.functions import COMPARISONS, FUNCTIONS, as_number
@@ -190,6 +191,11 @@ class PrimeField:
         return self.extended.function(root, lambda v: np.power(v, 1 / degree), [base])
 
     def function(self, function: type, values: Sequence[Any]) -> Any:
+        if issubclass(function, Conversion):
+            return values[0]
+        return self._function(function, values)
+
+    def _function(self, function: type, values: Sequence[Any]) -> Any:
         if function in (sympy.Max, sympy.Min):
             return reduce(lambda a, b: self._extremum_of_two(function.__name__, a, b), values)
         if function is sympy.Abs:

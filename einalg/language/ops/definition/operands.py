@@ -7,13 +7,14 @@ them.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from einalg.errors import ShapeError
+from einalg.language.conversion import HALVES, converted
 from einalg.language.index.affine import Index
 from einalg.language.index.operators import whole_number
-from einalg.language.ir.dtypes import is_float
+from einalg.language.ir.dtypes import is_float, promote
 from einalg.language.ir.scope import Scope
 from einalg.language.ir.tensor import Access, Box, Indexable, padded_box
 
@@ -30,6 +31,7 @@ class ArrayView:
     value: Any
     name: str
     box: Box
+    is_single: bool = False  # whether elements of 16 bits are read in single precision
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -43,13 +45,22 @@ class ArrayView:
     def dtype(self) -> str:
         return self.value.dtype
 
-    def __getitem__(self, subscripts: Any) -> Access:
+    def __getitem__(self, subscripts: Any) -> Any:
         if not isinstance(subscripts, tuple):
             subscripts = (subscripts,)
         places = []
         for subscript, (low, _) in zip(subscripts, self.box, strict=True):
             places.append(subscript + low)
-        return self.value[tuple(places)]
+        element = self.value[tuple(places)]
+        if self.is_single:
+            return in_single(element)
+        return element
+
+    def in_single(self) -> ArrayView:
+        """Return the operand with elements of 16 bits read in single precision, in which sums and
+        statistics of these are kept; any other as it is.
+        """
+        return replace(self, is_single=self.dtype in HALVES)
 
     def padded(self, amounts: Sequence[Pair], fill: Any = 0) -> ArrayView:
         """Return the operand so that it may also be read `(before, after)` elements outside, where
@@ -57,7 +68,7 @@ class ArrayView:
         """
         if not any(map(any, amounts)):
             return self
-        return ArrayView(self.value.pad(*amounts, fill=fill), self.name, self.box)
+        return replace(self, value=self.value.pad(*amounts, fill=fill))
 
 
 def operand(
@@ -108,6 +119,27 @@ def optional_operand(value: Any, name: str, shape: tuple[int, ...], why: str) ->
     view = operand(value, name, len(shape))
     expect_shape(view, shape, why)
     return view
+
+
+def in_type_of(body: Any, *views: ArrayView | None) -> Any:
+    """Return a body that was computed in single precision as a number of the type of its operands,
+    where that has 16 bits.
+    """
+    return rounded_to(body, promote(*(view.dtype for view in views if view is not None)))
+
+
+def rounded_to(body: Any, dtype: str) -> Any:
+    """Return a body as a number of a type where that has 16 bits, else as it is."""
+    if dtype in HALVES:
+        return converted(body, dtype)
+    return body
+
+
+def in_single(element: Access) -> Any:
+    """Return an element in single precision where it has 16 bits, else as it is."""
+    if element.tensor.dtype in HALVES:
+        return converted(element, "f32")
+    return element
 
 
 def expect_shape(view: ArrayView, shape: tuple[int, ...], why: str) -> None:

@@ -12,7 +12,14 @@ from einalg.language.index.convert import affine
 from einalg.language.ir.scope import Scope
 from einalg.language.notation.builders import L, Max, Sum
 from einalg.language.ops.definition.axes import reduction_indices, result_indices
-from einalg.language.ops.definition.operands import operand, per_axis, spans, whole
+from einalg.language.ops.definition.operands import (
+    in_single,
+    operand,
+    per_axis,
+    rounded_to,
+    spans,
+    whole,
+)
 from einalg.language.ops.definition.registry import operator
 
 INFINITY = float("inf")
@@ -32,7 +39,8 @@ def adaptive_avg_pool(x: Any, size: Any, axes: int = 2) -> Scope:
     """
 
     def mean(windows: Any, element: Any, where: Any, count: Any) -> Any:
-        return Sum[windows](element, where=where) / count
+        total = Sum[windows](in_single(element), where=where)
+        return rounded_to(total / count, element.tensor.dtype)
 
     return _pooled(x, size, axes, mean, 0)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from math import prod
 from typing import Any
 
@@ -20,6 +21,7 @@ from einalg.language.ops.definition.axes import (
 from einalg.language.ops.definition.operands import (
     ArrayView,
     expect_shape,
+    in_type_of,
     operand,
     optional_operand,
     spans,
@@ -27,7 +29,7 @@ from einalg.language.ops.definition.operands import (
 )
 from einalg.language.ops.definition.registry import operator
 from einalg.language.ops.definition.scalars import epsilon
-from einalg.language.ops.math.reductions import Reduced, means, reduce_axes
+from einalg.language.ops.math.reductions import Reduced, means, reduce_axes, reduce_in_single
 
 n, c, g = indices("n c g")
 
@@ -36,9 +38,9 @@ def _shifted(x: Any, axis: int) -> tuple[ArrayView, tuple[Index, ...], Any, Any]
     """Return the operand, its indices, an element less the largest of its row, and the sum of the
     exponentials of these in its row.
     """
-    view = operand(x, "x", least=1)
+    view = operand(x, "x", least=1).in_single()
     position = axis_number(axis, "axis", view.rank)
-    r = reduce_axes(x, position)
+    r = replace(reduce_axes(x, position), view=view)
     largest = r.result(r.over(Max, r.element))
     total = r.result(r.over(Sum, sympy.exp(r.element - largest[r.rest])))
     at = result_indices(view.rank)
@@ -82,7 +84,7 @@ def softmax(x: Any, axis: int = -1) -> Scope:
                     x[i, r]
     """
     view, at, element, total = _shifted(x, axis)
-    return L[spans(at, view.shape)](sympy.exp(element) / total)
+    return L[spans(at, view.shape)](in_type_of(sympy.exp(element) / total, view))
 
 
 @operator
@@ -97,7 +99,7 @@ def log_softmax(x: Any, axis: int = -1) -> Scope:
     (2, 3)
     """
     view, at, element, total = _shifted(x, axis)
-    return L[spans(at, view.shape)](element - sympy.log(total))
+    return L[spans(at, view.shape)](in_type_of(element - sympy.log(total), view))
 
 
 def _scaled(value: Any, weight: ArrayView | None, bias: ArrayView | None, at: Any) -> Any:
@@ -119,7 +121,7 @@ def _over_axes(
     """Return a reduction, the indices of a result like `x`, those of them that remain, and the
     sizes of the others.
     """
-    r = reduce_axes(x, axes, nonempty="mean")
+    r = reduce_in_single(x, axes, "mean")
     at = result_indices(r.view.rank)
     return r, at, without_entries(at, r.axes), tuple(r.view.shape[axis] for axis in r.axes)
 
@@ -147,7 +149,8 @@ def layer_norm(
     variance = _mean_square(r, r.element - mean[r.rest])
     normalized = tuple(at[axis] for axis in r.axes)
     normal = (r.view[at] - mean[rest]) / sympy.sqrt(variance[rest] + small)
-    return L[spans(at, r.view.shape)](_scaled(normal, scale, shift, normalized))
+    result = _scaled(normal, scale, shift, normalized)
+    return L[spans(at, r.view.shape)](in_type_of(result, r.view, scale, shift))
 
 
 @operator
@@ -166,7 +169,8 @@ def rms_norm(x: Any, weight: Any = None, axes: Any = -1, eps: Any = 1e-6) -> Sco
     r, at, rest, sizes = _over_axes(x, axes)
     scale = optional_operand(weight, "weight", sizes, "the sizes of axes of x")
     normal = r.view[at] / sympy.sqrt(_mean_square(r, r.element)[rest] + small)
-    return L[spans(at, r.view.shape)](_scaled(normal, scale, None, tuple(at[a] for a in r.axes)))
+    result = _scaled(normal, scale, None, tuple(at[a] for a in r.axes))
+    return L[spans(at, r.view.shape)](in_type_of(result, r.view, scale))
 
 
 @operator
@@ -216,7 +220,7 @@ def group_norm(x: Any, groups: int, weight: Any = None, bias: Any = None, eps: A
     >>> group_norm(ea.tensor("x", (2, 6, 4, 4)), 3).shape
     (2, 6, 4, 4)
     """
-    view = operand(x, "x", least=2)
+    view = operand(x, "x", least=2).in_single()
     count = whole(groups, "groups", 1)
     if view.shape[1] % count:
         raise ShapeError(
@@ -238,7 +242,7 @@ def instance_norm(x: Any, weight: Any = None, bias: Any = None, eps: Any = 1e-5)
     >>> instance_norm(ea.tensor("x", (2, 3, 4, 4))).shape
     (2, 3, 4, 4)
     """
-    view = operand(x, "x", least=3)
+    view = operand(x, "x", least=3).in_single()
     return _group_norm(view, view.shape[1], weight, bias, epsilon(eps))
 
 
@@ -262,4 +266,5 @@ def _group_norm(view: ArrayView, groups: int, weight: Any, bias: Any, small: Any
     mean = L[n:batch, g:groups](Sum[group](element) / count)
     variance = L[n:batch, g:groups](Sum[group]((element - mean[n, g]) ** 2) / count)
     normal = (view[(n, c, *at)] - mean[n, c // size]) / sympy.sqrt(variance[n, c // size] + small)
-    return L[spans((n, c, *at), view.shape)](_scaled(normal, scale, shift, c))
+    result = _scaled(normal, scale, shift, c)
+    return L[spans((n, c, *at), view.shape)](in_type_of(result, view, scale, shift))

@@ -9,7 +9,7 @@ from einalg.errors import ShapeError
 from einalg.language.ir.scope import Scope
 from einalg.language.notation.builders import L, Max, Sum
 from einalg.language.ops.definition.layouts import LabelledArray, ranges, with_axes
-from einalg.language.ops.definition.operands import operand, per_axis
+from einalg.language.ops.definition.operands import in_single, operand, per_axis, rounded_to
 from einalg.language.ops.definition.registry import operator
 from einalg.language.ops.definition.windows import (
     POINT,
@@ -177,7 +177,10 @@ def global_avg_pool(A: Any, layout: str | None = None, keepdims: bool = True) ->
     L[n:1, f:4](Sum[r:7, s:7](A[n, f, r, s])/49)
     """
     data, spatial = _whole_axes(A, layout)
-    mean = _reduced_channel(data, spatial, Sum) / prod(data.sizes(spatial))
+    sizes = dict(zip(spatial, data.sizes(spatial)))
+    element = _channel_element(data)
+    total = Sum[ranges(spatial, TAP, sizes)](in_single(element))
+    mean = rounded_to(total / prod(data.sizes(spatial)), element.tensor.dtype)
     return _at_every_point(data, _unit_sizes(spatial, keepdims), mean)
 
 
@@ -215,9 +218,9 @@ def _average(
     """Return the definition of an average pooling over any number of spatial axes."""
     data, window_axes = _windows(A, spatial, kernel, stride, padding, dilation, ceil_mode, layout)
     count = prod(_count(axis, window, count_include_pad) for axis, window in window_axes.items())
-    return _at_every_point(
-        data, _out(window_axes), Sum[_taps(window_axes)](read_windows(data, window_axes, f)) / count
-    )
+    element = read_windows(data, window_axes, f)
+    mean = Sum[_taps(window_axes)](in_single(element)) / count
+    return _at_every_point(data, _out(window_axes), rounded_to(mean, element.tensor.dtype))
 
 
 def _maximum(
@@ -312,8 +315,12 @@ def _whole_axes(A: Any, layout: str | None) -> tuple[LabelledArray, str]:
 def _reduced_channel(data: LabelledArray, spatial: str, reduction: Any) -> Any:
     """Return all elements of a channel, reduced."""
     sizes = dict(zip(spatial, data.sizes(spatial)))
-    element = data.read({"N": POINT["N"], "C": f, **TAP})
-    return reduction[ranges(spatial, TAP, sizes)](element)
+    return reduction[ranges(spatial, TAP, sizes)](_channel_element(data))
+
+
+def _channel_element(data: LabelledArray) -> Any:
+    """Return the element of a channel at any point."""
+    return data.read({"N": POINT["N"], "C": f, **TAP})
 
 
 def _taps(window_axes: Windows) -> tuple[slice, ...]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import sympy
@@ -25,7 +25,7 @@ from einalg.language.ops.definition.axes import (
     with_entries,
     without_entries,
 )
-from einalg.language.ops.definition.operands import ArrayView, operand, spans
+from einalg.language.ops.definition.operands import ArrayView, in_type_of, operand, spans
 from einalg.language.ops.definition.registry import operator
 from einalg.language.ops.definition.scalars import exact_number
 
@@ -90,6 +90,14 @@ class Reduced:
         units = dict(zip(self.axes, result_indices(self.view.rank)[remaining:]))
         shape = with_entries(self.view.shape, dict.fromkeys(self.axes, 1))
         return L[spans(with_entries(self.at, units), shape)](body)
+
+
+def reduce_in_single(x: Any, axes: Any, nonempty: str | None = None) -> Reduced:
+    """Read the operand and the axes of a reduction whose statistics are kept in single precision at
+    least.
+    """
+    r = reduce_axes(x, axes, nonempty=nonempty)
+    return replace(r, view=r.view.in_single())
 
 
 def reduce_axes(x: Any, axes: Any, dtype: str = "number", nonempty: str | None = None) -> Reduced:
@@ -221,8 +229,8 @@ def mean(x: Any, axes: Any = None, keepdims: bool = False) -> Scope:
     >>> mean(ea.tensor("x", (2, 3)), 1)
     L[i:2](Sum[r:3](x[i, r])/3)
     """
-    r = reduce_axes(x, axes, nonempty="mean")
-    return r.result(r.over(Sum, r.element) / r.count, keepdims)
+    r = reduce_in_single(x, axes, "mean")
+    return r.result(in_type_of(r.over(Sum, r.element) / r.count, r.view), keepdims)
 
 
 @operator
@@ -237,14 +245,15 @@ def variance(x: Any, axes: Any = None, keepdims: bool = False, correction: int =
     >>> variance(ea.tensor("x", (2, 3)), 1)
     L[i:2](Sum[r:3]((x[i, r] - (L[i:2](Sum[r:3](x[i, r])/3))[i])**2)/3)
     """
-    r = reduce_axes(x, axes, nonempty="variance")
+    r = reduce_in_single(x, axes, "variance")
     divisor = r.count - exact_number(correction, "correction")
     if not divisor > 0:
         raise ShapeError(
             f"correction is {correction}, but the axes hold {r.count} elements only\n"
             "  give a smaller one"
         )
-    return r.result(r.over(Sum, (r.element - means(r)[r.rest]) ** 2) / divisor, keepdims)
+    spread = r.over(Sum, (r.element - means(r)[r.rest]) ** 2) / divisor
+    return r.result(in_type_of(spread, r.view), keepdims)
 
 
 def means(r: Reduced) -> Scope:
@@ -272,10 +281,11 @@ def norm(x: Any, axes: Any = None, keepdims: bool = False, order: Any = 2) -> Sc
     if which == math.inf:
         r = reduce_axes(x, axes, nonempty="largest element")
         return r.result(r.over(Max, sympy.Abs(r.element)), keepdims)
-    r = reduce_axes(x, axes)
+    r = reduce_in_single(x, axes)
+    size = r.over(Sum, sympy.Abs(r.element))
     if which == 2:
-        return r.result(sympy.sqrt(r.over(Sum, r.element**2)), keepdims)
-    return r.result(r.over(Sum, sympy.Abs(r.element)), keepdims)
+        size = sympy.sqrt(r.over(Sum, r.element**2))
+    return r.result(in_type_of(size, r.view), keepdims)
 
 
 @operator
@@ -290,9 +300,10 @@ def logsumexp(x: Any, axes: Any = None, keepdims: bool = False) -> Scope:
     >>> logsumexp(ea.tensor("x", (3,)))
     L[()]((L[()](Max[r:3](x[r])))[()] + log(Sum[r:3](exp(x[r] - (L[()](Max[r:3](x[r])))[()]))))
     """
-    r = reduce_axes(x, axes, nonempty="largest element")
+    r = reduce_in_single(x, axes, "largest element")
     largest = r.result(r.over(Max, r.element))[r.rest]
-    return r.result(largest + sympy.log(r.over(Sum, sympy.exp(r.element - largest))), keepdims)
+    total = largest + sympy.log(r.over(Sum, sympy.exp(r.element - largest)))
+    return r.result(in_type_of(total, r.view), keepdims)
 
 
 def logsumexp_of_infinities(x: Any, axes: Any = None, keepdims: bool = False) -> Scope:
@@ -300,9 +311,10 @@ def logsumexp_of_infinities(x: Any, axes: Any = None, keepdims: bool = False) ->
 
     Over the real numbers it is the same.
     """
-    r = reduce_axes(x, axes, nonempty="largest element")
+    r = reduce_in_single(x, axes, "largest element")
     largest = r.result(finite(r.over(Max, r.element), r.view.dtype))[r.rest]
-    return r.result(largest + sympy.log(r.over(Sum, sympy.exp(r.element - largest))), keepdims)
+    total = largest + sympy.log(r.over(Sum, sympy.exp(r.element - largest)))
+    return r.result(in_type_of(total, r.view), keepdims)
 
 
 def finite(value: Any, dtype: str) -> Any:

@@ -40,7 +40,7 @@ def test_halves_are_compared_with_a_number_of_their_type(dtype: str, number: flo
         agree(f"{name}.Scalar", (x, number), {})
 
 
-@pytest.mark.parametrize("name", ["hardshrink"])
+@pytest.mark.parametrize("name", ["hardshrink", "softshrink"])
 @pytest.mark.parametrize("dtype", HALVES)
 @pytest.mark.parametrize("number", [0.1, 0.3, 0.7, 1.1])
 def test_what_is_within_a_limit_of_halves(name: str, dtype: str, number: float) -> None:

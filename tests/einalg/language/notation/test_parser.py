@@ -13,6 +13,7 @@ import sympy
 import einalg as ea
 from einalg.errors import NotationError, ShapeError
 from einalg.language.conditions import TESTS
+from einalg.language.conversion import CONVERSIONS
 from einalg.language.index.affine import Index
 from einalg.language.index.constraint import constraints
 from einalg.language.ir.functions import FUNCTIONS
@@ -197,6 +198,7 @@ def _on(expression: Any) -> Any:
         set(FUNCTIONS)
         - {"Piecewise", "Eq", "Ne", "And", "Or", "Not", "Mod", "Quotient", "Max", "Min", "atan2"}
         - {test.__name__ for test in TESTS}
+        - set(CONVERSIONS)
     ),
 )
 def test_every_function_of_one_argument(name: str) -> None:

@@ -10,6 +10,7 @@ import sympy
 from einalg.frontends.onnx.nodes.registry import NotExpressible, Operator, onnx_operator
 from einalg.language import ops
 from einalg.language.notation.builders import Max, Min
+from einalg.language.ops.math.cast import in_single
 from einalg.language.ops.math.elementwise import elementwise
 from einalg.language.ops.math.reductions import logsumexp_of_infinities, reduce_axes
 
@@ -20,12 +21,14 @@ REDUCTIONS: dict[str, Callable[..., Any]] = {
     "ReduceMin": ops.min,
     "ReduceProd": ops.prod,
     "ReduceLogSumExp": logsumexp_of_infinities,
-    "ReduceL1": lambda x, axes, keepdims: ops.sum(elementwise(x, sympy.Abs), axes, keepdims),
+    "ReduceL1": lambda x, axes, keepdims: ops.norm(x, axes, keepdims, 1),
     "ReduceL2": ops.norm,
-    "ReduceSumSquare": lambda x, axes, keepdims: ops.sum(
-        elementwise(x, lambda v: v**2), axes, keepdims
+    "ReduceSumSquare": in_single(
+        lambda x, axes, keepdims: ops.sum(elementwise(x, lambda v: v**2), axes, keepdims)
     ),
-    "ReduceLogSum": lambda x, axes, keepdims: elementwise(ops.sum(x, axes, keepdims), sympy.log),
+    "ReduceLogSum": in_single(
+        lambda x, axes, keepdims: elementwise(ops.sum(x, axes, keepdims), sympy.log)
+    ),
 }
 OF_TRUTH = {"ReduceMax": Max, "ReduceMin": Min}
 

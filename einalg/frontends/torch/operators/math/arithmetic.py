@@ -14,6 +14,7 @@ from einalg.frontends.torch.nodes.arguments import (
     map_scope,
     number,
     number_of_type,
+    rounded_number,
     truth_as_integers,
 )
 from einalg.frontends.torch.nodes.registry import Handler, NotExpressed, aten, register
@@ -25,6 +26,7 @@ from einalg.language.index.remainder import Quotient, remainder
 from einalg.language.ir.dtypes import is_float, nearest_element, promote
 from einalg.language.ir.tensor import Indexable
 from einalg.language.ops.math.broadcasting import broadcast
+from einalg.language.ops.math.cast import in_single
 from einalg.language.ops.math.elementwise import truncated_remainder
 from einalg.language.ops.math.reductions import finite
 
@@ -68,6 +70,14 @@ def _hypotenuse(a: Any, b: Any) -> Any:
     length = longer * sympy.sqrt(1 + (shorter / longer) ** 2)
     is_infinite = disjunction(isinf(a), isinf(b))
     return Piecewise((sympy.oo, is_infinite), (0, sympy.Eq(longer, 0)), (length, True))
+
+
+def _terms(a: Any, b: Any) -> tuple[Any, Any]:
+    """Return two operands of a sum, of which a number is rounded to the type of the elements."""
+    a, b = _numbers(a, b)
+    if isinstance(a, Indexable):
+        return a, rounded_number(b, a)
+    return rounded_number(a, b), b
 
 
 def _numbers(a: Any, b: Any) -> tuple[Any, Any]:
@@ -150,6 +160,7 @@ def _scaled(b: Any, alpha: Any, like: Any) -> Any:
 
 
 @aten("logaddexp.default")
+@in_single
 def _logaddexp(a: Any, b: Any) -> Any:
     dtype = promote(a.dtype, b.dtype)
 
@@ -163,27 +174,27 @@ def _logaddexp(a: Any, b: Any) -> Any:
 @aten("add.Tensor", "add.Scalar")
 @_reading
 def _add(a: Any, b: Any, alpha: Any) -> Any:
-    a, b = _numbers(a, b)
+    a, b = _terms(a, b)
     return ops.add(a, _scaled(b, alpha, a))
 
 
 @aten("sub.Tensor", "sub.Scalar")
 @_reading
 def _sub(a: Any, b: Any, alpha: Any) -> Any:
-    a, b = _numbers(a, b)
+    a, b = _terms(a, b)
     return ops.sub(a, _scaled(b, alpha, a))
 
 
 @aten("rsub.Tensor", "rsub.Scalar")
 @_reading
 def _rsub(a: Any, b: Any, alpha: Any) -> Any:
-    a, b = _numbers(a, b)
+    a, b = _terms(a, b)
     return ops.sub(b, _scaled(a, alpha, a))
 
 
 @aten("pow.Tensor_Scalar")
 def _power(x: Any, exponent: Any) -> Any:
-    exponent = number(exponent, x)
+    exponent = rounded_number(exponent, x)
     if isinstance(exponent, float) and float(2 * exponent).is_integer():
         exponent = sympy.Rational(exponent)
     return ops.pow(x, exponent)
@@ -295,18 +306,21 @@ def _clamp_max(x: Any, high: Any) -> Any:
 
 @aten("addcmul.default")
 @_reading
+@in_single
 def _addcmul(x: Any, a: Any, b: Any, value: Any) -> Any:
     return ops.add(x, _scaled(ops.mul(a, b), value, x))
 
 
 @aten("addcdiv.default")
 @_reading
+@in_single
 def _addcdiv(x: Any, a: Any, b: Any, value: Any) -> Any:
     return ops.add(x, _scaled(ops.div(a, b), value, x))
 
 
 @aten("lerp.Scalar", "lerp.Tensor")
 @_reading
+@in_single
 def _lerp(start: Any, end: Any, weight: Any) -> Any:
     return ops.add(start, ops.mul(ops.sub(end, start), number(weight, start)))
 

@@ -15,6 +15,7 @@ from einalg.frontends.torch.nodes.registry import Handler, NotExpressed, aten, r
 from einalg.language import ops
 from einalg.language.conditions import isfinite, isinf, isnan
 from einalg.language.ir.dtypes import is_float
+from einalg.language.ops.math.cast import in_single
 from einalg.language.ops.math.elementwise import elementwise, logistic
 
 
@@ -153,6 +154,7 @@ def _softshrink(x: Any, limit: Any) -> Any:
 
 
 @aten("glu.default")
+@in_single
 def _glu(x: Any, dim: int) -> Any:
     """Return the first half of an axis, times the sigmoid of the second."""
     position = dim % x.rank

@@ -11,8 +11,10 @@ import sympy
 from einalg.frontends.torch.nodes.arguments import as_dtype, axes_or_all
 from einalg.frontends.torch.nodes.registry import Handler, NotExpressed, aten, register
 from einalg.language import ops
+from einalg.language.conversion import HALVES
 from einalg.language.ir.dtypes import is_float
 from einalg.language.notation.builders import Max, Min
+from einalg.language.ops.math.cast import in_single
 from einalg.language.ops.math.reductions import logsumexp_of_infinities, reduce_axes
 
 
@@ -99,7 +101,10 @@ def _variance(x: Any, dims: Any, correction: Any, keepdim: bool) -> Any:
 
 @aten("std.correction")
 def _deviation(x: Any, dims: Any, correction: Any, keepdim: bool) -> Any:
-    return ops.sqrt(_spread(x, dims, correction, keepdim))
+    if x.dtype not in HALVES:
+        return ops.sqrt(_spread(x, dims, correction, keepdim))
+    spread = _spread(ops.cast(x, "f32"), dims, correction, keepdim)
+    return ops.cast(ops.sqrt(spread), x.dtype)
 
 
 @aten("var_mean.correction")
@@ -114,4 +119,10 @@ def _norm(x: Any, order: Any, dims: Any, keepdim: bool, dtype: Any) -> Any:
         return ops.norm(x, axes, keepdim, order)
     if order <= 0 or math.isinf(order):
         raise NotExpressed(f"a norm of order {order}")
-    return ops.pow(ops.sum(ops.pow(ops.abs(x), order), axes, keepdim), 1 / sympy.sympify(order))
+    return _norm_of_order(x, order, axes, keepdim)
+
+
+@in_single
+def _norm_of_order(x: Any, order: Any, axes: Any, keepdim: bool) -> Any:
+    total = ops.sum(ops.pow(ops.abs(x), order), axes, keepdim)
+    return ops.pow(total, 1 / sympy.sympify(order))
