@@ -39,6 +39,11 @@ signgam y0 y1 yn j0 j1 jn gamma asm typeof
 RESERVED = KEYWORDS.union(MATH, (f"{name}f" for name in MATH))
 
 HALF = """\
+#if defined(__GNUC__) && !defined(__clang__) && __GNUC__ < 14 && defined(__x86_64__) \\
+    && !defined(__AVX512FP16__)
+#undef EINALG_SOFTWARE_HALF
+#define EINALG_SOFTWARE_HALF /* this compiler converts numbers one by one, never in vectors */
+#endif
 #if defined(__FLT16_MAX__) && !defined(EINALG_SOFTWARE_HALF)
 typedef _Float16 half;
 #define load_half(x) ((float)(x))
