@@ -148,25 +148,13 @@ def _of_graph(graph: Graph, given: Any) -> Network:
     return Network(graph, list(examples.values()), plain)
 
 
-def _in_order_of_examples(names: Iterable[str], given: Any) -> list[str]:
-    """Return the inputs of a program in the order in which their examples are named, if they are.
-
-    The program itself has them in the order in which SymPy keeps the factors of its bodies.
-    """
-    if not isinstance(given, Mapping):
-        return list(names)
-    places = {name: place for place, name in enumerate(given)}
-    return sorted(names, key=lambda name: places.get(name, len(places)))
-
-
 def _of_program(program: Program, given: Any) -> Network:
     if given is None:
         given = random_arrays([t for t in program.inputs.values() if not is_weight(t)])
-    examples = _named(_in_order_of_examples(program.inputs, given), given)
+    examples = _named(list(program.inputs), given)
     _require_fitting(program.inputs.values(), examples)
     builder = GraphBuilder()
-    for name in examples:
-        tensor = program.inputs[name]
+    for name, tensor in program.inputs.items():
         if is_weight(tensor):
             builder.weight(name, examples[name])
         else:

@@ -514,12 +514,3 @@ def test_gathered_windows_that_do_not_fit_are_not_made(monkeypatch: pytest.Monke
         assert np.allclose(
             made(*(arrays[name] for name in part.before.inputs)), expected, atol=1e-5
         )
-
-
-@pytest.mark.parametrize("order", ["AC", "CA"])
-def test_inputs_by_name_are_taken_in_the_order_of_their_examples(own_cache, order):
-    """Whatever the order in which a body has its factors."""
-    program = ea.parse("O[i,j] = Max(A[i,j], 0)*(1 + C[i,j])", A=(3, 3), C=(3, 3))
-    arrays = {"A": np.arange(9.0).reshape(3, 3), "C": np.ones((3, 3))}
-    optimized = ea.optimize(program, {name: arrays[name] for name in order}, seconds=1)
-    np.testing.assert_array_equal(optimized(*(arrays[name] for name in order)), 2 * arrays["A"])
