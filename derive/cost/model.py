@@ -17,7 +17,7 @@ import sympy
 
 from derive.cost.backend import Backend
 from derive.cost.memory import memory_bytes
-from einalg.errors import EinalgError
+from einalg.errors import EinalgError, without_remedy
 from einalg.language.analysis.canonical import key
 from einalg.language.analysis.compile_time import compile_time_statements_among
 from einalg.language.index.affine import IndexArithmetic
@@ -255,7 +255,7 @@ class MeasuredCostModel:
         try:
             seconds = self._timed(name, kernel)
         except EinalgError as error:
-            return self._estimated(name, estimate, str(error))
+            return self._estimated(name, estimate, without_remedy(error))
         self._store(name, kernel, seconds, 1)
         return seconds
 

@@ -11,8 +11,9 @@ from derive.rewriting.moves import RULE, Move, Rule, apply, moves, rewritten
 from derive.rewriting.paths import scope_at
 from einalg.errors import EinalgError, RuleError, without_remedy
 from einalg.language.analysis.validate import check
-from einalg.language.ir.program import Program, as_program
+from einalg.language.ir.program import Program, as_program, substitute_tensors
 from einalg.language.ir.scope import Scope
+from einalg.language.ir.tensor import Tensor
 from einalg.options import TEXT, Kind, accepting, checked, optional, text, whole
 from einalg.text.wording import counted
 
@@ -209,13 +210,23 @@ def _check_move(tested: Rule, program: Program, move: Move, arrays: Any) -> None
     if tested.level != "program":
         # Readers of the scope may hide a difference, so that it is compared by itself too.
         before = scope_at(program, move.path)
-        scope = rewritten(tested, before, move)
+        scope = _by_itself(rewritten(tested, before, move))
+        before = _by_itself(before)
         _check_values(move, before, scope, random_arrays(before, seed=0))
     if str(apply(program, Move.from_json(move.to_json()), known)) != str(after):
         raise RuleError(
             f"{move} gives another result when it is replayed from JSON on\n{program}\n"
             "  yield the same results for the same scope"
         )
+
+
+def _by_itself(scope: Scope) -> Scope:
+    """Return a scope of a program on inputs in the place of the statements that it reads."""
+    inputs = {}
+    for name, tensor in scope.tensors.items():
+        if tensor.role == "intermediate":
+            inputs[name] = Tensor(name, tensor.axes, tensor.dtype, "input")
+    return substitute_tensors(scope, inputs)
 
 
 def _check_values(move: Move, before: Any, after: Any, arrays: Any, domains: bool = True) -> None:
