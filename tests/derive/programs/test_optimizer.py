@@ -370,7 +370,7 @@ def test_an_interrupt_keeps_what_there_is(own_cache, caplog):
 def test_a_layer_with_wrong_values_is_not_taken(own_cache, caplog, monkeypatch):
     """As if a proof and the checks of a layer had failed to see it."""
 
-    def wrong(layer, budget, seconds, backend):
+    def wrong(layer, budget, seconds, backend, rules):
         scope = layer.program.result
         changed = Program([("O", type(scope)(scope.iterators, scope.where, scope.body * 2))])
         double = Candidate(changed, (), (object(),), 0.0, "proved", True)  # type: ignore[arg-type]

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 from hypothesis import given
 
 import einalg as ea
 from derive.proof.random.batches import stacked, stacked_arrays
-from derive.proof.random.blocks import cut_block, values_for
-from derive.proof.random.evaluation import _Tests
+from derive.proof.random.blocks import OutputBlock, cut_block, values_for
+from derive.proof.random.places import Place, Places
 from derive.proof.random.rounding import in_double
-from einalg.language.ir.program import as_program, inlined
 from einalg.testing import strategies
-from tests.helpers.laws.known import lstm, lstm_shapes
 
 INPUTS = 3
 
@@ -33,10 +32,16 @@ def test_values_at_several_inputs(scope: ea.Scope) -> None:
         np.testing.assert_allclose(values, in_double(block.scopes[0], alone), rtol=1e-9)
 
 
-def test_an_expression_is_cut_once_for_all_rounds() -> None:
-    one, two = [
-        inlined(as_program(ea.parse(lstm(1, by), **lstm_shapes(1)))) for by in (False, True)
-    ]
-    tests = _Tests(one, two, 3, 0)
-    blocks = [block for number in range(3) for block, _ in tests.blocks(number, 10**6)]
-    assert len(blocks) == 3 and all(block is blocks[0] for block in blocks)
+def test_an_expression_is_cut_once_for_all_rounds(monkeypatch: pytest.MonkeyPatch) -> None:
+    cut_places = []
+    cut = Places.cut
+
+    def recorded(places: Places, place: Place) -> OutputBlock:
+        cut_places.append(place)
+        return cut(places, place)
+
+    monkeypatch.setattr(Places, "cut", recorded)
+    one = ea.parse("O[i] = gamma(A[i]*A[i] + 2)", A=(4,))
+    two = ea.parse("O[i] = (A[i]*A[i] + 1)*gamma(A[i]*A[i] + 1)", A=(4,))
+    assert ea.prove(one, two, rounds=5).verdict == "tested"
+    assert cut_places and len(set(cut_places)) == len(cut_places)
