@@ -26,7 +26,7 @@ from einalg.frontends.torch.nodes.registry import (
 )
 from einalg.frontends.torch.nodes.tensors import array_of, memory_key, shape_and_dtype
 from einalg.language.analysis.overflow import may_wrap
-from einalg.language.ir.dtypes import dtype_name
+from einalg.language.ir.dtypes import dtype_name, is_float, promote
 from einalg.language.ir.program import Program, as_program
 from einalg.language.ir.scope import Scope
 from einalg.language.ir.tensor import Tensor
@@ -325,6 +325,9 @@ def _fitted(result: Any, example: Any) -> Any:
             raise NotExpressed(f"integers of {scope.dtype} wrap round where they are too large")
     if scope.dtype == dtype:
         return result
+    if is_float(scope.dtype) and promote(scope.dtype, dtype) != dtype:
+        # Autocast: torch rounds the operands first.
+        raise NotExpressed(f"torch computes it in {dtype}, of operands of {scope.dtype}")
     return cast(scope, dtype)
 
 
