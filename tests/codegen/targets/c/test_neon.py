@@ -190,20 +190,25 @@ EXPRESSIONS_OF_ONE = {
 }
 VECTOR_SUM = re.compile(r"\tfmla\tv\d+\.4s")
 IN_MEMORY = re.compile(r"\t(ldr|ldp|str|stp)\tq.*\[sp")
+# A library of vector functions to link with. Generated code defines functions of one and of two
+# numbers itself, so that these here are weak, and none of them calls a function of `float`.
 VECTOR_MATH = """\
 #include <math.h>
+#define CALLED __attribute__((aarch64_vector_pcs, weak))
 typedef float f32x4 __attribute__((vector_size(16)));
 typedef float f32x2 __attribute__((vector_size(8)));
-#define ONE(name) \\
-  __attribute__((aarch64_vector_pcs)) f32x4 _ZGVnN4v_##name(f32x4 a) { return (f32x4){name(a[0]), name(a[1]), name(a[2]), name(a[3])}; } \\
-  __attribute__((aarch64_vector_pcs)) f32x2 _ZGVnN2v_##name(f32x2 a) { return (f32x2){name(a[0]), name(a[1])}; }
-#define TWO(name) \\
-  __attribute__((aarch64_vector_pcs)) f32x4 _ZGVnN4vv_##name(f32x4 a, f32x4 b) { \\
-    return (f32x4){name(a[0], b[0]), name(a[1], b[1]), name(a[2], b[2]), name(a[3], b[3])}; } \\
-  __attribute__((aarch64_vector_pcs)) f32x2 _ZGVnN2vv_##name(f32x2 a, f32x2 b) { return (f32x2){name(a[0], b[0]), name(a[1], b[1])}; }
-ONE(expf) ONE(sinf)
+#define ONE(name, wide) \\
+  CALLED f32x4 _ZGVnN4v_##name(f32x4 a) { \\
+    return (f32x4){wide(a[0]), wide(a[1]), wide(a[2]), wide(a[3])}; } \\
+  CALLED f32x2 _ZGVnN2v_##name(f32x2 a) { return (f32x2){wide(a[0]), wide(a[1])}; }
+#define TWO(name, wide) \\
+  CALLED f32x4 _ZGVnN4vv_##name(f32x4 a, f32x4 b) { \\
+    return (f32x4){wide(a[0], b[0]), wide(a[1], b[1]), wide(a[2], b[2]), wide(a[3], b[3])}; } \\
+  CALLED f32x2 _ZGVnN2vv_##name(f32x2 a, f32x2 b) { \\
+    return (f32x2){wide(a[0], b[0]), wide(a[1], b[1])}; }
+ONE(expf, exp) ONE(sinf, sin)
 #if GENERATION >= 2
-ONE(tanhf) ONE(erff) TWO(powf)
+ONE(tanhf, tanh) ONE(erff, erf) TWO(powf, pow)
 #endif
 """  # what glibc 2.39 has of these functions, and since 2.40
 
