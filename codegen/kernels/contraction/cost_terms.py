@@ -130,15 +130,6 @@ def _level2_reuses(plan: TilingPlan, step_bytes: int) -> int:
 STEP_STALLS: tuple[Callable[[TileStep, float], float], ...] = (conflicts, memory)
 
 
-def step_terms(step: TileStep) -> dict[str, float]:
-    """Return every term of a step by its name, in cycles, to be printed or tested."""
-    terms = {limit.__name__: limit(step) for limit in STEP_LIMITS}
-    busy = max(terms.values())
-    for stall in STEP_STALLS:
-        terms[stall.__name__] = stall(step, busy)
-    return terms
-
-
 def step_cycles(step: TileStep) -> float:
     """Return the cycles of a step: the slowest limit, and all stalls."""
     busy = max([limit(step) for limit in STEP_LIMITS])
