@@ -23,12 +23,12 @@ def measured(
         if only.lower() not in case.name.lower():
             continue
         try:
-            found = measure(case)
+            measured_row = measure(case)
         except Exception as error:  # one case less, not the whole table
             print(f"{case.name} failed: {error!r}", file=sys.stderr, flush=True)
             continue
-        print(bench.table([columns(found)]).splitlines()[1], file=sys.stderr, flush=True)
-        yield found
+        print(bench.table([columns(measured_row)]).splitlines()[1], file=sys.stderr, flush=True)
+        yield measured_row
 
 
 def columns(row: bench.Row) -> bench.Row:

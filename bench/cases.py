@@ -200,8 +200,8 @@ def strided_and_dilated(
 
 def grouped(n: int, c: int, space: int, f: int, groups: int) -> Example:
     forms = {
-        "batched matmul": lambda found: any(
-            with_eops("matmul", b=b)(found) for b in (groups, 9 * groups)
+        "batched matmul": lambda candidate: any(
+            with_eops("matmul", b=b)(candidate) for b in (groups, 9 * groups)
         )
     }
     return convolution(n, c, space, f, 3, forms, padding=1, groups=groups)
@@ -354,13 +354,13 @@ def product_order(m: int, k: int, n: int, statements: bool) -> Example:
     )
     work = m * k + k * n
 
-    def cheap(found: Any) -> bool:
+    def cheap(candidate: Any) -> bool:
         multiplied = [
             k.sizes["b"] * k.sizes["m"] * k.sizes["n"] * k.sizes["k"]
-            for k in running(found)
+            for k in running(candidate)
             if k.op == "matmul"
         ]
-        return operators(matmul=2)(found) and sum(multiplied) <= work
+        return operators(matmul=2)(candidate) and sum(multiplied) <= work
 
     return Example(ea.parse(text, A=(m, k), B=(k, n), v=(n,)), {"A·(B·v)": cheap})
 
@@ -411,9 +411,9 @@ def normalized(n: int, c: int, space: int, f: int) -> Example:
         [("T", first), ("O", ops.batch_norm(statement_tensor("T", first), *channel))]
     )
 
-    def folded(found: Any) -> bool:
-        return [k.op for k in running(found)] == ["conv2d", EOP] and any(
-            "variance" in k.inputs and "K" in k.inputs for k in found.kernels
+    def folded(candidate: Any) -> bool:
+        return [k.op for k in running(candidate)] == ["conv2d", EOP] and any(
+            "variance" in k.inputs and "K" in k.inputs for k in candidate.kernels
         )
 
     return Example(expression, {"folded weights": folded})
@@ -440,7 +440,8 @@ def pooling(kind: str, n: int, c: int, space: int, kernel: int, stride: int) -> 
         ea.tensor("A", (n, c, space, space)), kernel, stride=stride
     )
     return Example(
-        expression, {"as it is": lambda found: [k.op for k in found.kernels] == [f"{kind}_pool2d"]}
+        expression,
+        {"as it is": lambda candidate: [k.op for k in candidate.kernels] == [f"{kind}_pool2d"]},
     )
 
 

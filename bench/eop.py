@@ -201,9 +201,9 @@ def measure(case: Case, rounds: int) -> bench.Row:
     run = compile_program(program)
     rng = np.random.default_rng(0)
     arrays = {name: rng.random(t.shape, np.float32) for name, t in program.tensors.items()}
-    found = run(**arrays)
-    assert np.allclose(found, case.numpy(**arrays), rtol=1e-4, atol=1e-4), case.name
-    moved = sum(a.nbytes for a in arrays.values()) + found.nbytes
+    result = run(**arrays)
+    assert np.allclose(result, case.numpy(**arrays), rtol=1e-4, atol=1e-4), case.name
+    moved = sum(a.nbytes for a in arrays.values()) + result.nbytes
     source_bytes = rng.random(moved // 8, np.float32)
     copy = np.empty_like(source_bytes)
     spent: dict[str, list[float]] = {"generated": [], "copy": [], "numpy": []}

@@ -214,10 +214,10 @@ def _g2bmm(torch: Any, Q: Any, K: Any, width: int, dilation: int) -> Any:
     parts = []
     for low in range(0, rows, block):
         high = min(rows, low + block)
-        found = torch.bmm(queries[:, low:high], keys[:, low : high + 2 * width].transpose(1, 2))
+        scores = torch.bmm(queries[:, low:high], keys[:, low : high + 2 * width].transpose(1, 2))
         count, wide = high - low, high - low + 2 * width
         parts.append(
-            torch.as_strided(found, (found.shape[0], count, taps), (count * wide, wide + 1, 1))
+            torch.as_strided(scores, (scores.shape[0], count, taps), (count * wide, wide + 1, 1))
         )
     return _joined(torch.cat(parts, 1), dilation)
 

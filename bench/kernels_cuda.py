@@ -173,14 +173,14 @@ def missing() -> list[str]:
 
     The first ones decide whether anything can be measured.
     """
-    found = []
+    problems = []
     try:
         find_driver()
     except DeviceError as error:
-        found.append("; ".join(line.strip() for line in str(error).splitlines()))
+        problems.append("; ".join(line.strip() for line in str(error).splitlines()))
     if find_nvcc() is None:
-        found.append("nvcc is not found; install the CUDA toolkit, or set CUDA_HOME")
-    return found
+        problems.append("nvcc is not found; install the CUDA toolkit, or set CUDA_HOME")
+    return problems
 
 
 def has_torch() -> bool:
@@ -273,18 +273,18 @@ def torch_calls(case: Case, program: Program, arrays: Arrays) -> dict[str, Calla
         (types[t.dtype] for t in program.inputs.values() if t.dtype in types), torch.float32
     )
     module, inputs = module.to("cuda", dtype), tuple(x.to("cuda", dtype) for x in inputs)
-    ways: dict[str, Callable[[], Any]] = {
+    makers: dict[str, Callable[[], Any]] = {
         "torch": lambda: eager(module, inputs),
         "torch.compile": lambda: compiled(module, inputs),
     }
-    ways["torch, channels last"] = lambda: eager(*channels_last(module, inputs))
-    found = {}
-    for name, make in ways.items():
+    makers["torch, channels last"] = lambda: eager(*channels_last(module, inputs))
+    calls = {}
+    for name, make in makers.items():
         try:
-            found[name] = make()
+            calls[name] = make()
         except Exception as error:  # whatever torch raises, there is another way
             LOG.warning("bench: %s does not run %s: %s", name, case.name, error)
-    return found
+    return calls
 
 
 def torch_seconds(call: Callable[[], Any]) -> float:
@@ -357,12 +357,12 @@ def on_device(
             "torch has no CUDA here, so that there is nothing to compare with: "
             "pip install torch, as built for CUDA"
         )
-    found = list(measured(cases, only, device_row))
-    print(f"\nspeed on {device.name} (sm_{device.sm})\n{bench.table(map(columns, found))}")
+    rows = list(measured(cases, only, device_row))
+    print(f"\nspeed on {device.name} (sm_{device.sm})\n{bench.table(map(columns, rows))}")
     path = json_path or (None if only else RESULTS)
     if path:
         path.write_text(
-            json.dumps({**told(device), "compared with torch": beside, "kernels": found}, indent=2)
+            json.dumps({**told(device), "compared with torch": beside, "kernels": rows}, indent=2)
             + "\n"
         )
 

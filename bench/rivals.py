@@ -49,13 +49,13 @@ def rivals(
 
     What cannot run a case is left out, and so are the names in `without`.
     """
-    given = case.given(arrays)
+    tensors = case.given(arrays)
     makers: dict[str, Maker] = {"numpy": lambda: _numpy(case, arrays)}
     if find_spec("torch"):
-        makers |= of_module(*module_of(case, given), threads)
+        makers |= of_module(*module_of(case, tensors), threads)
     if case.onnx:
-        inputs = {name: array for name, array in given.items() if name not in case.weights}
-        makers["onnxruntime"] = lambda: session(_node(case, given), inputs, threads)
+        inputs = {name: array for name, array in tensors.items() if name not in case.weights}
+        makers["onnxruntime"] = lambda: session(_node(case, tensors), inputs, threads)
     left_out: dict[str, str] = {}
     for name, call, read in running(makers, without, left_out):
         through = case.result
@@ -104,14 +104,14 @@ def reason(error: BaseException) -> str:
 
 def of_module(module: Any, inputs: Tensors, threads: int) -> dict[str, Maker]:
     """The libraries that run a torch module on such inputs, but for ONNX Runtime."""
-    ways: dict[str, Callable[[], Call]] = {
+    runs: dict[str, Callable[[], Call]] = {
         "torch": lambda: eager(module, inputs),
         "torch, channels last": lambda: eager(*channels_last(module, inputs)),
         "torch, frozen": lambda: frozen(module, inputs),
         "torch.compile": lambda: compiled(module, inputs),
     }
     makers: dict[str, Maker] = {
-        name: lambda make=make: (make(), arrays_of) for name, make in ways.items()
+        name: lambda make=make: (make(), arrays_of) for name, make in runs.items()
     }
     return {**makers, "openvino": lambda: request(module, inputs, threads)}
 
@@ -142,7 +142,7 @@ def _numpy(case: Case, arrays: Arrays) -> Made:
 # torch.
 
 
-def module_of(case: Case, given: Arrays) -> tuple[Any, Tensors]:
+def module_of(case: Case, tensors: Arrays) -> tuple[Any, Tensors]:
     """A module with the weights as parameters, and its inputs."""
     import torch
 
@@ -154,12 +154,12 @@ def module_of(case: Case, given: Arrays) -> tuple[Any, Tensors]:
                     self,
                     name,
                     torch.nn.Parameter(
-                        torch.from_numpy(given[name].copy()).contiguous(), requires_grad=False
+                        torch.from_numpy(tensors[name].copy()).contiguous(), requires_grad=False
                     ),
                 )
 
         def forward(self, *inputs: Any) -> Any:
-            names = [name for name in given if name not in case.weights]
+            names = [name for name in tensors if name not in case.weights]
             return case.torch(
                 torch,
                 **dict(zip(names, inputs)),
@@ -168,7 +168,7 @@ def module_of(case: Case, given: Arrays) -> tuple[Any, Tensors]:
 
     return Module().eval(), tuple(
         torch.from_numpy(array.copy()).contiguous()
-        for name, array in given.items()
+        for name, array in tensors.items()
         if name not in case.weights
     )
 
@@ -220,14 +220,14 @@ def compiled(module: Any, inputs: Tensors) -> Call:
 # Other runtimes.
 
 
-def _node(case: Case, given: Arrays) -> bytes:
+def _node(case: Case, tensors: Arrays) -> bytes:
     """A case that is one ONNX operator as a model, with its weights."""
     import onnx
     from onnx import TensorProto, helper, numpy_helper
 
     assert case.onnx is not None
     operator, attributes = case.onnx
-    inputs = {name: array for name, array in given.items() if name not in case.weights}
+    inputs = {name: array for name, array in tensors.items() if name not in case.weights}
     values = [
         helper.make_tensor_value_info(name, TensorProto.FLOAT, array.shape)
         for name, array in inputs.items()
@@ -235,8 +235,8 @@ def _node(case: Case, given: Arrays) -> bytes:
     out = helper.make_tensor_value_info(
         "result", TensorProto.FLOAT, [None] * len(case.expression.shape)
     )
-    stored = [numpy_helper.from_array(given[name], name) for name in case.weights]
-    node = helper.make_node(operator, list(given), ["result"], **attributes)
+    stored = [numpy_helper.from_array(tensors[name], name) for name in case.weights]
+    node = helper.make_node(operator, list(tensors), ["result"], **attributes)
     model = helper.make_model(
         helper.make_graph([node], "case", values, [out], stored),
         opset_imports=[helper.make_opsetid("", 17)],
@@ -266,17 +266,17 @@ def session(model: bytes, inputs: Arrays, threads: int) -> Made:
     options.log_severity_level = 4
     runtime = onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
     binding = runtime.io_binding()
-    kept: Sequence[Any] = [
+    bound_inputs: Sequence[Any] = [
         onnxruntime.OrtValue.ortvalue_from_numpy(array) for array in inputs.values()
     ]
-    for name, value in zip(inputs, kept):
+    for name, value in zip(inputs, bound_inputs):
         binding.bind_ortvalue_input(name, value)
     for output in runtime.get_outputs():
         binding.bind_output(output.name)
 
     def call() -> Any:
         runtime.run_with_iobinding(binding)
-        return kept  # the inputs must live as long as the binding
+        return bound_inputs  # the inputs must live as long as the binding
 
     return call, lambda _: binding.copy_outputs_to_cpu()
 

@@ -39,12 +39,12 @@ def tunings(case: Case, compiler: Compiler, count: int) -> Iterator[bench.Row]:
     done: set[str] = set()
     for kernel in kernels_of(program):
         scope = known[kernel.output]
-        found = generated_kernels.contraction(kernel, scope, ahead)
-        if found is None or signature(found) in done:
+        nest = generated_kernels.contraction(kernel, scope, ahead)
+        if nest is None or signature(nest) in done:
             continue
-        done.add(signature(found))
+        done.add(signature(nest))
         winner = tune(
-            found,
+            nest,
             scope,
             kernel.output,
             maker(scope, compiler),
@@ -65,8 +65,8 @@ def tunings(case: Case, compiler: Compiler, count: int) -> Iterator[bench.Row]:
 def maker(scope: Scope, compiler: Compiler) -> Make:
     """Compiles a contraction with the numbers of its loop nest."""
 
-    def make(way: Contraction, tiling: Tiling) -> KernelFunction:
-        function = generated_kernels.written(way, tiling, scope)
+    def make(nest: Contraction, tiling: Tiling) -> KernelFunction:
+        function = generated_kernels.written(nest, tiling, scope)
         return generated_kernel(compiler.load(c_source([function])), function)
 
     return make
@@ -105,24 +105,24 @@ def main() -> None:
     )
     chosen = parser.parse_args()
     compiler = find_compiler()
-    if compiler is None or not (chosen.cases or chosen.all or chosen.export or chosen.given):
+    if compiler is None or not (chosen.cases or chosen.all or chosen.export or chosen.tuned_file):
         parser.error(
             "this needs a C compiler"
             if compiler is None
             else "name a case, or use --all, --export or --import"
         )
     try:
-        if chosen.given:
+        if chosen.tuned_file:
             print(
                 f"{imported(chosen.given)} tuned kernels read from {chosen.given}", file=sys.stderr
             )
         if chosen.cases or chosen.all:
-            found = (
+            winners = (
                 row
                 for case in chosen_cases(chosen.cases, chosen.all)
                 for row in tunings(case, compiler, chosen.count)
             )
-            bench.report({"tuned": found}, chosen.json)
+            bench.report({"tuned": winners}, chosen.json)
         if chosen.export:
             chosen.export.write_text(exported() + "\n")
     except EinalgError as error:

@@ -127,24 +127,24 @@ def row(name: str, seconds: float) -> bench.Row:
         "openvino": lambda: openvino(model, inputs),
     }
     left_out: dict[str, str] = {}
-    others = {way: (call, read) for way, call, read in running(makers, (), left_out)}
-    for way, why in left_out.items():
-        print(f"without {way}: {why}", file=sys.stderr)
-    expected, found = others["onnxruntime"][1](), arrays_of(optimized(*inputs.values()))
-    error = max(relative(ours, theirs) for ours, theirs in zip(found, expected, strict=True))
+    others = {rival: (call, read) for rival, call, read in running(makers, (), left_out)}
+    for rival, why in left_out.items():
+        print(f"without {rival}: {why}", file=sys.stderr)
+    expected, results = others["onnxruntime"][1](), arrays_of(optimized(*inputs.values()))
+    error = max(relative(ours, theirs) for ours, theirs in zip(results, expected, strict=True))
     calls = {
         "einalg": lambda: optimized(*inputs.values()),
-        **{way: call for way, (call, _) in others.items()},
+        **{rival: call for rival, (call, _) in others.items()},
     }
-    times = {way: median(found) * 1e3 for way, found in run_times(calls, POLICY).items()}
+    times = {rival: median(seconds) * 1e3 for rival, seconds in run_times(calls, POLICY).items()}
     return _told(name, times, error, spent, len(optimized.opaque), optimized.is_original)
 
 
 def _told(
     name: str, times: Mapping[str, float], error: float, spent: float, opaque: int, original: bool
 ) -> bench.Row:
-    best = min((way for way in times if way != "einalg"), key=lambda way: times[way])
-    shown = {f"{way} ms": times.get(way, "") for way in ("einalg", "onnxruntime", "openvino")}
+    best = min((rival for rival in times if rival != "einalg"), key=lambda rival: times[rival])
+    shown = {f"{rival} ms": times.get(rival, "") for rival in ("einalg", "onnxruntime", "openvino")}
     return {
         "network": name,
         "threads": thread_count(),
@@ -207,7 +207,7 @@ def reading(seconds: float) -> bench.Row:
     original_too = any(network.is_original for network in made.values())
     return _told(
         "ocr",
-        {way: median(found) * 1e3 for way, found in times.items()},
+        {name: median(seconds) * 1e3 for name, seconds in times.items()},
         error,
         spent,
         opaque,

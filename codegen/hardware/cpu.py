@@ -84,10 +84,10 @@ def _cache(level: str) -> int:
     """Bytes of the data cache of a level, or 0 where the system does not say."""
     for folder in sorted(CACHES.glob("index*")):
         try:
-            found, kind, size = (
+            cache_level, kind, size = (
                 (folder / name).read_text().strip() for name in ("level", "type", "size")
             )
-            if found == level and kind != "Instruction":
+            if cache_level == level and kind != "Instruction":
                 return int(size[:-1]) * UNITS[size[-1]]
         except (OSError, ValueError, KeyError, IndexError):
             continue

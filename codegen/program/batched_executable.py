@@ -63,12 +63,12 @@ class BatchedExecutable:
 
     def __call__(self, **arrays: Any) -> Any:
         results = {name: make() for name, make in self._makers.items()}
-        given = {**self._load(arrays), **results}
+        memory = {**self._load(arrays), **results}
         if self._function is None:
             for number in range(self.slices.count):
-                self.one.fill(self.slices.of(given, number))
+                self.one.fill(self.slices.of(memory, number))
         else:
-            self._run_at([address(given[name]) for name in self._order])
+            self._run_at([address(memory[name]) for name in self._order])
         if len(results) > 1:
             return results
         return next(iter(results.values()))

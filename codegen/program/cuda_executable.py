@@ -236,16 +236,16 @@ class CudaCompiled(Executable):
             memory[name] = _Borrowed(value, device_address(self.missing[name], value))
         for name, array in loaded(here, uploads).items():
             memory[name] = device.upload(array, here[name].dtype, acquire)
-        kept = self._memory.__dict__
+        buffers = self._memory.__dict__
         for name in self._shapes:
             if name in self.program.outputs:
                 device.allocate_result(name, memory, acquire)
             else:
-                if name not in kept:
-                    device.allocate_result(name, kept)
-                memory[name] = kept[name]
-            device.allocate_parts(name, kept)
-        return {**kept, **memory}, bool(there)
+                if name not in buffers:
+                    device.allocate_result(name, buffers)
+                memory[name] = buffers[name]
+            device.allocate_parts(name, buffers)
+        return {**buffers, **memory}, bool(there)
 
 
 class _Device:
@@ -272,14 +272,14 @@ class _Device:
         """Run a statement, by a library where one is faster; where that fails, by its kernels from
         then on.
         """
-        way = self.ways.get(name)
-        if way is not None:
+        choice = self.ways.get(name)
+        if choice is not None:
             try:
-                return way[1](self.tensors(memory))
+                return choice[1](self.tensors(memory))
             except Exception as error:  # a library may raise anything
                 LOG.warning(
                     "einalg: %s failed for %s, generated code is used instead: %s",
-                    way[0],
+                    choice[0],
                     name,
                     str(error),
                 )  # no frames, which hold memory
@@ -341,13 +341,16 @@ class _Device:
         if best is not None and best in libraries:
             self.ways[name] = (best, libraries[best])
 
-    def fastest(self, name: str, scope: Scope, found: Mapping[str, DeviceCall]) -> str:
+    def fastest(self, name: str, scope: Scope, libraries: Mapping[str, DeviceCall]) -> str:
         memory: dict[str, Any] = {}
         for key, array in inputs_for(scope).items():
             memory[key] = self.upload(array, scope.tensors[key].dtype)
         self.allocate_result(name, memory)
         self.allocate_parts(name, memory)
-        calls = {way: lambda call=call: call(self.tensors(memory)) for way, call in found.items()}
+        calls = {
+            library: lambda call=call: call(self.tensors(memory))
+            for library, call in libraries.items()
+        }
         calls = {GENERATED: lambda: self.launch(name, memory), **calls}
         source = cuda_source(
             [function for function, _, _ in self.kernels[name]], self.parts.schedule.grid

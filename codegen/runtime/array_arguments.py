@@ -56,11 +56,11 @@ class Loader:
     def __call__(self, arrays: Mapping[str, Any]) -> dict[str, Array]:
         if arrays.keys() != self._tensors.keys():
             return loaded(self._tensors, arrays)
-        found = {}
+        fitting = {}
         for name, tensor, shape, dtype in self._kinds:
             value = arrays[name]
-            found[name] = value if fits(value, shape, dtype) else load(tensor, value)
-        return found
+            fitting[name] = value if fits(value, shape, dtype) else load(tensor, value)
+        return fitting
 
 
 def load(tensor: Tensor, value: Any) -> Array:
@@ -91,19 +91,19 @@ def load(tensor: Tensor, value: Any) -> Array:
 
 
 def _check_type(tensor: Tensor, array: Array, dtype: np.dtype[Any]) -> None:
-    given = array.dtype
-    if given.kind in "biuf" and (is_float(tensor.dtype) or np.can_cast(given, dtype)):
+    array_type = array.dtype
+    if array_type.kind in "biuf" and (is_float(tensor.dtype) or np.can_cast(array_type, dtype)):
         return
-    if given.kind in "biu":
+    if array_type.kind in "biu":
         low, high = (0, 1) if dtype.kind == "b" else (np.iinfo(dtype).min, np.iinfo(dtype).max)
         if not array.size or (int(array.min()) >= low and int(array.max()) <= high):
             return
         raise ShapeError(
-            f"{tensor.name} has dtype {tensor.dtype}, but the array of dtype {given} "
+            f"{tensor.name} has dtype {tensor.dtype}, but the array of dtype {array_type} "
             f"holds values outside [{low}, {high}]\n  give values of the dtype of {tensor.name}"
         )
     raise ShapeError(
-        f"{tensor.name} has dtype {tensor.dtype}, but an array of dtype {given} is "
+        f"{tensor.name} has dtype {tensor.dtype}, but an array of dtype {array_type} is "
         f"given\n  convert it: array.astype({dtype.name!r})"
     )
 

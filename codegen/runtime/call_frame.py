@@ -129,9 +129,9 @@ class CallFrame:
         )
         self.calls = [call for _, group in groups for call in self._calls(list(group), memory)]
 
-    def run(self, given: Mapping[str, Array]) -> None:
+    def run(self, arrays: Mapping[str, Array]) -> None:
         """Run all stages on the arrays of `self.given`, contiguous and of the right type."""
-        self.place(given)
+        self.place(arrays)
         try:
             for call in self.calls:
                 call()
@@ -147,12 +147,12 @@ class CallFrame:
         for call in self.calls:
             call()
 
-    def place(self, given: Mapping[str, Array]) -> None:
+    def place(self, arrays: Mapping[str, Array]) -> None:
         """Let the calls read and write these arrays, and keep them until `forget`."""
-        self._given = given
-        self._point([address(given[name]) for name in self.places])
+        self._given = arrays
+        self._point([address(arrays[name]) for name in self.places])
         if self._shared:
-            self._buffers.update(given)
+            self._buffers.update(arrays)
 
     def _point(self, addresses: Sequence[int]) -> None:
         for where, places in zip(addresses, self.places.values()):

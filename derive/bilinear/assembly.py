@@ -70,10 +70,10 @@ def _names(scope: Scope, tiled: TiledContraction, known: Iterable[LoopIndex]) ->
 
 def _with_kept(iterators: Iterable[LoopIndex], tiled: TiledContraction) -> tuple[LoopIndex, ...]:
     """Return iterators with those that are kept in the place of the ones that are cut."""
-    kept: dict[LoopIndex, None] = {}
+    replaced: dict[LoopIndex, None] = {}
     for it in iterators:
-        kept.update(dict.fromkeys(tiled.kept.get(it.index, (it,))))
-    return tuple(kept)
+        replaced.update(dict.fromkeys(tiled.kept.get(it.index, (it,))))
+    return tuple(replaced)
 
 
 def fits_type(scope: Scope, *matrices: Constant) -> bool:

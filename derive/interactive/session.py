@@ -106,9 +106,10 @@ class DerivationSession:
         if rule is not None and rule not in self.rules:
             raise RuleError(f"there is no rule {rule!r}\n  known: {', '.join(sorted(self.rules))}")
         offered = self.offered if rule is None else [self.rules[rule]]
-        found = moves(self.expr, offered, None if path is None else tuple(path))
+        offered_moves = moves(self.expr, offered, None if path is None else tuple(path))
         return MoveList(
-            NumberedMove(number, move, self.expr, self.rules) for number, move in enumerate(found)
+            NumberedMove(number, move, self.expr, self.rules)
+            for number, move in enumerate(offered_moves)
         )
 
     @checked(move=either(MOVE, whole(None)))

@@ -131,10 +131,10 @@ def _names(pair: Any, inputs: int, outputs: int) -> Names | None:
     """Return so many names of inputs and outputs; None in folders of older versions too."""
     if pair is None:
         return None
-    read, given = (tuple(map(str, names)) for names in pair)
-    if (len(read), len(given)) != (inputs, outputs):
+    read, produced = (tuple(map(str, names)) for names in pair)
+    if (len(read), len(produced)) != (inputs, outputs):
         raise ValueError("it has other numbers of names than of inputs and outputs")
-    return read, given
+    return read, produced
 
 
 def _weights(path: Path, names: Any) -> dict[str, Array]:

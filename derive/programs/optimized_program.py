@@ -125,10 +125,10 @@ def part_key(program: Program, weights: Weights, backend: Backend, *wishes: obje
     own code. Under the same key the same text is compiled again, so that its check against the
     reference holds.
     """
-    given = json.dumps(program_record(program))
+    text = json.dumps(program_record(program))
     return Fingerprint(SEARCH_CODE).key(
         "part",
-        given,
+        text,
         array_digest(weights.items()),
         backend.identity(),
         *map(repr, wishes),

@@ -83,8 +83,8 @@ def _bar(what: str, unit: str, of: int | None) -> Any:
 
 
 def _drawn(bar: Any, state: Callable[..., State]) -> Callable[..., None]:
-    def tell(*given: Any) -> None:
-        done, of, words = state(*given)
+    def tell(*arguments: Any) -> None:
+        done, of, words = state(*arguments)
         bar.set_postfix_str(words, refresh=False)
         bar.update(done - bar.n)
         if bar.total != of:
@@ -97,11 +97,11 @@ def _drawn(bar: Any, state: Callable[..., State]) -> Callable[..., None]:
 def _logged(unit: str, state: Callable[..., State]) -> Callable[..., None]:
     last = time.perf_counter() - EVERY
 
-    def tell(*given: Any) -> None:
+    def tell(*arguments: Any) -> None:
         nonlocal last
         if time.perf_counter() - last >= EVERY:
             last = time.perf_counter()
-            done, of, words = state(*given)
+            done, of, words = state(*arguments)
             log.info("einalg: %d of %d %ss, %s", done, of, unit, words)
 
     return tell

@@ -92,19 +92,19 @@ def _one_or_all(results: Sequence[Any]) -> Any:
     return results[0] if len(results) == 1 else tuple(results)
 
 
-def _named(names: Sequence[str], given: Any) -> dict[str, Array]:
+def _named(names: Sequence[str], examples: Any) -> dict[str, Array]:
     """Return example inputs by name, where they are in order or by name.
 
     Raises `ShapeError` where one is missing or too much.
     """
-    if not isinstance(given, Mapping):
-        given = _in_order(names, given)
+    if not isinstance(examples, Mapping):
+        examples = _in_order(names, examples)
     arrays = {}
     for name in names:
-        if name not in given:
+        if name not in examples:
             known = ", ".join(names)
             raise ShapeError(f"no example is given for input {name}\n  inputs: {known}")
-        arrays[name] = _array(name, given[name])
+        arrays[name] = _array(name, examples[name])
     return arrays
 
 
@@ -117,17 +117,17 @@ def _array(name: str, value: Any) -> Array:
         ) from None
 
 
-def _in_a_list(given: Any) -> list[Any]:
+def _in_a_list(examples: Any) -> list[Any]:
     """Return example inputs in order; a single array is one of them."""
-    if given is None:
+    if examples is None:
         return []
-    if hasattr(given, "__array__"):
-        return [given]
-    return list(given)
+    if hasattr(examples, "__array__"):
+        return [examples]
+    return list(examples)
 
 
-def _in_order(names: Sequence[str], given: Any) -> dict[str, Any]:
-    arrays = _in_a_list(given)
+def _in_order(names: Sequence[str], examples: Any) -> dict[str, Any]:
+    arrays = _in_a_list(examples)
     if len(arrays) != len(names):
         expected = f"{len(names)} example inputs are expected ({', '.join(names)})"
         raise ShapeError(f"{expected}, not {len(arrays)}\n  give one array for each")
@@ -140,18 +140,18 @@ def _require_fitting(tensors: Iterable[Tensor], examples: Mapping[str, Array]) -
         array_arguments.load(tensor, examples[tensor.name])
 
 
-def _of_graph(graph: Graph, given: Any) -> Network:
-    if given is None:
-        given = random_arrays(graph.inputs)
-    examples = _named([tensor.name for tensor in graph.inputs], given)
+def _of_graph(graph: Graph, example_inputs: Any) -> Network:
+    if example_inputs is None:
+        example_inputs = random_arrays(graph.inputs)
+    examples = _named([tensor.name for tensor in graph.inputs], example_inputs)
     _require_fitting(graph.inputs, examples)
     return Network(graph, list(examples.values()), plain)
 
 
-def _of_program(program: Program, given: Any) -> Network:
-    if given is None:
-        given = random_arrays([t for t in program.inputs.values() if not is_weight(t)])
-    examples = _named(list(program.inputs), given)
+def _of_program(program: Program, example_inputs: Any) -> Network:
+    if example_inputs is None:
+        example_inputs = random_arrays([t for t in program.inputs.values() if not is_weight(t)])
+    examples = _named(list(program.inputs), example_inputs)
     _require_fitting(program.inputs.values(), examples)
     builder = GraphBuilder()
     for name, tensor in program.inputs.items():
@@ -164,15 +164,15 @@ def _of_program(program: Program, given: Any) -> Network:
     return Network(graph, [examples[t.name] for t in graph.inputs], plain)
 
 
-def _of_onnx(source: Any, given: Any) -> Network:
+def _of_onnx(source: Any, example_inputs: Any) -> Network:
     from einalg.frontends.onnx import load, random_inputs
     from einalg.frontends.onnx.nodes.model_file import read_model
 
     model = read_model(source)
     names = list(random_inputs.input_types(model))
-    if given is None:
-        given = random_inputs.random_inputs(model)
-    named = _named(names, given)
+    if example_inputs is None:
+        example_inputs = random_inputs.random_inputs(model)
+    named = _named(names, example_inputs)
     return _of_onnx_graph(model, named, load(model, named))
 
 
@@ -276,17 +276,17 @@ def _signature(function: Callable[..., Any]) -> Signature | None:
         return None
 
 
-def _of_module(module: Any, given: Any) -> Network:
+def _of_module(module: Any, inputs: Any) -> Network:
     from einalg.frontends.torch import load_model
 
     torch = sys.modules["torch"]
     forward = _signature(module.forward)
-    arguments, keywords = _module_arguments(given, forward, torch.Tensor)
+    arguments, keywords = _module_arguments(inputs, forward, torch.Tensor)
     model = load_model(module, arguments, keywords)
 
-    def call(*given: Any, **named: Any) -> Any:
+    def call(*inputs: Any, **named: Any) -> Any:
         with torch.no_grad():
-            return module(*given, **named)
+            return module(*inputs, **named)
 
     kind = type(module)
     name = f"{kind.__module__}.{kind.__qualname__}"
@@ -317,7 +317,7 @@ def torch_network(
             "torch",
             again,
             partial(changed_tensors, examples),
-            lambda given: model.arrays(*given),
+            lambda inputs: model.arrays(*inputs),
             arrays_and_types,
         )
     return Network(
@@ -332,11 +332,11 @@ def torch_network(
     )
 
 
-def _module_arguments(given: Any, forward: Signature | None, tensor_class: type) -> Arguments:
+def _module_arguments(examples: Any, forward: Signature | None, tensor_class: type) -> Arguments:
     """Return example inputs as the arguments of a module's call: those in places, then by name."""
-    if isinstance(given, tensor_class):
-        return (given,), {}
-    if not isinstance(given, Mapping) or not given:
-        return tuple(_in_a_list(given)), {}
-    named = dict(given)
+    if isinstance(examples, tensor_class):
+        return (examples,), {}
+    if not isinstance(examples, Mapping) or not examples:
+        return tuple(_in_a_list(examples)), {}
+    named = dict(examples)
     return bound(forward, (), named) if forward else ((), named)

@@ -298,9 +298,9 @@ def _point(scope: Scope, values: Mapping[str, int]) -> dict[Index, int]:
     """Return a point with the values of a user, in the middle along all other indices."""
     names = {index.name: index for index in scope.indices}
     if any(name not in names for name in values):
-        known, given = ", ".join(names), ", ".join(map(str, values))
+        known, written = ", ".join(names), ", ".join(map(str, values))
         raise UseError(
-            f"a point gives values to indices, not to {given}\n  the indices are {known}"
+            f"a point gives values to indices, not to {written}\n  the indices are {known}"
         )
     point = {index: (low + high - 1) // 2 for index, (low, high) in scope.ranges.items()}
     for name, value in values.items():

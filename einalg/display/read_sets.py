@@ -102,15 +102,15 @@ class Grid:
 
     def mask(self, points: isl.Set) -> np.ndarray[Any, Any]:
         """The cells of a set, as truth values."""
-        found = np.zeros(self.cells.shape, dtype=bool)
+        is_read = np.zeros(self.cells.shape, dtype=bool)
         lows = [low for low, _ in self.box]
 
         def mark(point: isl.Point) -> None:
             at = tuple(_coordinate(point, k) - low for k, low in enumerate(lows))
-            found[at] = True
+            is_read[at] = True
 
         points.intersect(box_set(self.box)).foreach_point(mark)
-        return found
+        return is_read
 
 
 def _coordinate(point: isl.Point, k: int) -> int:
@@ -134,11 +134,11 @@ def at(read: BoundRead, point: Mapping[Index, int]) -> isl.Set:
     return relation.range()
 
 
-def padded_points(scope: Scope, found: Sequence[BoundRead]) -> isl.Set:
+def padded_points(scope: Scope, reads: Sequence[BoundRead]) -> isl.Set:
     """Return the points of a scope that read padding somewhere: its border."""
     own = len(scope.iterators)
     parts = []
-    for read in found:
+    for read in reads:
         outside = read.relation.subtract_range(box_set(read.access.tensor.box)).domain()
         parts.append(
             outside.project_out(isl.dim_type.set, own, outside.dim(isl.dim_type.set) - own)

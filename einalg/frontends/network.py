@@ -86,9 +86,9 @@ def _are_keywords(names: Sequence[str]) -> bool:
 def bound(signature: Signature, arguments: Sequence[Any], named: Mapping[str, Any]) -> Arguments:
     """Arguments in the places of a signature; `ShapeError` where they do not fit it."""
     try:
-        found = signature.bind(*arguments, **named)
+        bound_arguments = signature.bind(*arguments, **named)
     except TypeError as error:
         raise ShapeError(
             f"the arguments do not fit: {error}\n  the inputs are {', '.join(signature.parameters)}"
         ) from None
-    return found.args, found.kwargs
+    return bound_arguments.args, bound_arguments.kwargs

@@ -101,8 +101,8 @@ class Domain:
     def is_empty_somewhere(self, outer: Domain) -> bool:
         """Whether some point of `outer` has no point here."""
         names = outer.indices
-        kept = set(zip(*(self.points[i].tolist() for i in names)))
-        return len(kept) < len(set(zip(*(outer.points[i].tolist() for i in names))))
+        inner_points = set(zip(*(self.points[i].tolist() for i in names)))
+        return len(inner_points) < len(set(zip(*(outer.points[i].tolist() for i in names))))
 
 
 def draw_range(choices: Draws, max_extent: int, min_extent: int = 1) -> tuple[int, int]:
@@ -117,13 +117,13 @@ def draw_iterators(
     """Iterators of `count` of `names`, whose box has at most `max_points` points, and with `empty`
     at times none.
     """
-    found: list[LoopIndex] = []
+    indices: list[LoopIndex] = []
     for name in names[:count]:
         least = 0 if empty and choices.chance(5) else 1
         low, high = draw_range(choices, min(max_points, 7), least)
         max_points //= max(1, high - low)
-        found.append(LoopIndex(Index(name), low, high))
-    return tuple(found)
+        indices.append(LoopIndex(Index(name), low, high))
+    return tuple(indices)
 
 
 def draw_form(choices: Draws, indices: Sequence[Index], options: Options) -> Affine:

@@ -50,15 +50,15 @@ class _Expression:
     tensors: list[Any] = field(default_factory=list)
     inner: list[Scope] = field(default_factory=list)
     gaps: set[Any] = field(default_factory=set)
-    taken: set[str] = field(default_factory=set)
+    used_names: set[str] = field(default_factory=set)
 
     def fresh_name(self, letters: str = ascii_uppercase) -> str:
         name = next(
             n
             for n in (*letters, *(f"{a}{b}" for a in letters for b in letters))
-            if n not in self.taken
+            if n not in self.used_names
         )
-        self.taken.add(name)
+        self.used_names.add(name)
         return name
 
 

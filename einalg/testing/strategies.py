@@ -51,9 +51,9 @@ def affine_forms(
     """Quasi-affine forms of `indices`; `//` and `%` with `quotients`, coefficients other than 1 and
     -1 with `strides`.
     """
-    given = tuple(indices)
+    names = tuple(indices)
     return _composite(
-        lambda choices: draw_form(choices, given, Options(quotients=quotients, strides=strides))
+        lambda choices: draw_form(choices, names, Options(quotients=quotients, strides=strides))
     )
 
 

@@ -74,14 +74,14 @@ def split(scope: Scope, reduction: int, outer: Sequence[str]) -> Scope:
     them), and the inner scope has only the indices that it uses.
     """
     node = reduction_at(scope, reduction)
-    kept: list[LoopIndex] = []
+    remaining: list[LoopIndex] = []
     moved: list[LoopIndex] = []
     for it in node.iterators:
         if it.index.name in outer:
-            kept.append(it)
+            remaining.append(it)
         else:
             moved.append(it)
-    _check_split(node, kept, moved, outer)
+    _check_split(node, remaining, moved, outer)
     moved_indices = set(indices_of(moved))
     inside: list[Constraint] = []
     outside: list[Constraint] = []
@@ -94,14 +94,16 @@ def split(scope: Scope, reduction: int, outer: Sequence[str]) -> Scope:
     if not inside:
         factor, body = _independent_factor(node, moved_indices)
     inner_sum = Reduce(node.op, moved, inside, body)
-    inner = _inner_scope(scope, node, inner_sum, kept, outside)
+    inner = _inner_scope(scope, node, inner_sum, remaining, outside)
     read = Access.of(inner, tuple(map(affine, inner.indices))) * factor
-    outer_body = Reduce(node.op, kept, outside, read) if kept or outside else read
+    outer_body = Reduce(node.op, remaining, outside, read) if remaining or outside else read
     return simplify_scope(replace_reduction(scope, node, outer_body))
 
 
-def _check_split(node: Reduce, kept: Iterators, moved: Iterators, outer: Sequence[str]) -> None:
-    if len(kept) != len(set(outer)):
+def _check_split(
+    node: Reduce, remaining: Iterators, moved: Iterators, outer: Sequence[str]
+) -> None:
+    if len(remaining) != len(set(outer)):
         raise RuleError(
             f"the reduction has the indices {', '.join(map(str, node.indices))}, "
             f"not all of {', '.join(outer)}"
@@ -128,11 +130,11 @@ def _independent_factor(node: Reduce, moved: set[Index]) -> tuple[Any, Any]:
 
 
 def _inner_scope(
-    scope: Scope, node: Reduce, inner_sum: Reduce, kept: Iterators, outside: Conditions
+    scope: Scope, node: Reduce, inner_sum: Reduce, remaining: Iterators, outside: Conditions
 ) -> Scope:
     """Return the scope that computes the inner sum, over as few indices as it may have."""
     around, conditions_around = enclosing_domain(scope, node)
-    iterators, where = [*kept, *around], [*conditions_around, *outside]
+    iterators, where = [*remaining, *around], [*conditions_around, *outside]
     used = {symbol for symbol in inner_sum.free_symbols if isinstance(symbol, Index)}
     alone = _over(inner_sum, iterators, where, used)
     tied = _over(inner_sum, iterators, where, _tied_indices(used, where))

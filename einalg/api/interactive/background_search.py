@@ -87,26 +87,26 @@ class Searching:
                 self._tell(spent=now - began, states=stats.states, found=stats.candidates)
 
         try:
-            found = self.session.search(seconds=seconds, measure=measure, progress=progress)
+            derivation = self.session.search(seconds=seconds, measure=measure, progress=progress)
         except EinalgError as error:
             self._tell(running=False, error=str(error))
         except BaseException as error:
             self._tell(running=False, error=f"{type(error).__name__}: {error}")
             raise
         else:
-            self._found = found
+            self._found = derivation
             shown = [
                 _candidate(number, candidate)
-                for number, candidate in enumerate(found.candidates[:SHOWN])
+                for number, candidate in enumerate(derivation.candidates[:SHOWN])
             ]
             self._tell(
                 running=False,
                 spent=perf_counter() - began,
-                states=found.stats.states,
-                found=found.stats.candidates,
+                states=derivation.stats.states,
+                found=derivation.stats.candidates,
                 candidates=shown,
-                tree=search_tree_html(found.plot()),
-                summary=_summary(found),
+                tree=search_tree_html(derivation.plot()),
+                summary=_summary(derivation),
             )
 
     def _tell(self, **told: Any) -> None:
@@ -114,11 +114,11 @@ class Searching:
         self.publish(search=dict(self._told))
 
 
-def _summary(found: Any) -> str:
+def _summary(derivation: Any) -> str:
     """Return, say, "12 states, 3 candidates; stopped: everything was tried"."""
-    states = counted(found.stats.states, "state")
-    candidates = counted(len(found.candidates), "candidate")
-    return f"{states}, {candidates}; stopped: {found.stats.stopped}"
+    states = counted(derivation.stats.states, "state")
+    candidates = counted(len(derivation.candidates), "candidate")
+    return f"{states}, {candidates}; stopped: {derivation.stats.stopped}"
 
 
 def _candidate(number: int, candidate: Any) -> dict[str, Any]:

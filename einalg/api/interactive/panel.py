@@ -80,14 +80,14 @@ class SessionPanel:
             "source": self.source,
             "export": self.export,
         }
-        given = dict(message)
+        arguments = dict(message)
         try:
-            name = given.pop("do", None)
+            name = arguments.pop("do", None)
             if name not in actions:
                 raise UseError(
                     f"there is nothing that does {name!r}\n  known: {', '.join(actions)}"
                 )
-            actions[name](**given)
+            actions[name](**arguments)
         except EinalgError as error:
             self._say(str(error), "error")
         except Exception as error:  # else nobody would see it: a kernel shows no errors of messages

@@ -74,16 +74,16 @@ def deviation(expected: Array, result: Array) -> Deviation:
         return Deviation(unequal=int(np.count_nonzero(expected != result)))
     if expected.dtype.kind == "c":
         return deviation(_as_pairs(expected), _as_pairs(result))
-    wanted, found = np.isfinite(expected), np.isfinite(result)
-    both = wanted & found
-    neither = ~wanted & ~found
+    finite_before, finite_after = np.isfinite(expected), np.isfinite(result)
+    both = finite_before & finite_after
+    neither = ~finite_before & ~finite_after
     same = (expected == result) | (np.isnan(expected) & np.isnan(result))
     one, other = np.where(both, expected, 0), np.where(both, result, 0)
     fills = np.unique(list(mask_numbers({"": one})))
     return Deviation(
         relative=largest_deviation(one, other, fills),
-        lost=int(np.count_nonzero(~wanted & found)),
-        spread=int(np.count_nonzero(wanted & ~found)),
+        lost=int(np.count_nonzero(~finite_before & finite_after)),
+        spread=int(np.count_nonzero(finite_before & ~finite_after)),
         changed=int(np.count_nonzero(neither & ~same)),
     )
 

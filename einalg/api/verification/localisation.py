@@ -95,9 +95,9 @@ class Localisation:
         for name, (array, kind) in zip(names, expected):
             if name not in self.values or name not in self.rough_values:
                 continue
-            found = deviation(array, self.values[name])
+            gap = deviation(array, self.values[name])
             noise = deviation(self.values[name], self.rough_values[name])
-            if not (found.is_within(tolerance_of(kind, self.accuracy)) or found.is_noise(noise)):
+            if not (gap.is_within(tolerance_of(kind, self.accuracy)) or gap.is_noise(noise)):
                 return False
         return True
 

@@ -116,17 +116,17 @@ class _Comparison:
             if example.expected is None:
                 continue
             self._outcome.compared.append(example.name)
-            found = self._deviations(example, call)
-            if found is None:
+            deviations = self._deviations(example, call)
+            if deviations is None:
                 return self._located(example, run, excluded, is_finite=False)
-            if self._are_right(example, found):
+            if self._are_right(example, deviations):
                 continue
             if not example.is_repeatable:
                 self._outcome.remarks.append("results are drawn at random, and not compared")
                 return None
-            if self._are_noise(example, found):
+            if self._are_noise(example, deviations):
                 continue
-            faults = self._located(example, run, excluded, all(one.is_finite for one in found))
+            faults = self._located(example, run, excluded, all(one.is_finite for one in deviations))
             if faults is not None:
                 return faults
         return None
@@ -149,23 +149,23 @@ class _Comparison:
         pairs = zip(example.expected, results, strict=True)
         return [deviation(expected, result) for (expected, _), (result, _) in pairs]
 
-    def _are_right(self, example: Example, found: Sequence[Deviation]) -> bool:
+    def _are_right(self, example: Example, deviations: Sequence[Deviation]) -> bool:
         """Tell whether deviations are no more than is allowed; remember the largest."""
         assert example.expected is not None
         types = [kind for _, kind in example.expected]
         accuracy = self._wishes.accuracy
-        pairs = zip(found, types)
+        pairs = zip(deviations, types)
         if not all(one.is_within(tolerance_of(kind, accuracy)) for one, kind in pairs):
             return False
-        self._outcome.largest = max([self._outcome.largest, *(one.relative for one in found)])
+        self._outcome.largest = max([self._outcome.largest, *(one.relative for one in deviations)])
         return True
 
-    def _are_noise(self, example: Example, found: Sequence[Deviation]) -> bool:
+    def _are_noise(self, example: Example, deviations: Sequence[Deviation]) -> bool:
         """Tell whether deviations are no more than other rounding of the inputs makes."""
         expected, rough = example.expected, example.rough
         if expected is None or rough is None:
             return False
-        for one, (array, _), (other, _) in zip(found, expected, rough):
+        for one, (array, _), (other, _) in zip(deviations, expected, rough):
             if not one.is_noise(deviation(array, other)):
                 return False
         self._outcome.inexact.append(example.name)

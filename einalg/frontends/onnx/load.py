@@ -66,7 +66,7 @@ def load_again(
     record, places = _read(model, {value.name: value for value in inputs.values()}, excluded)
     names = record.graph.names
     assert names is not None
-    given = dict(zip(record.graph.inputs, names[0]))
+    names_of = dict(zip(record.graph.inputs, names[0]))
     owners: dict[str, str] = {}
     for node in model.graph.node:
         owners.update(dict.fromkeys(node.output, first_output(node)))
@@ -78,7 +78,7 @@ def load_again(
             sessions.append(session_of(with_outputs(model, computed.values())))
         values: dict[str, Any] = {}
         inputs: dict[str, Any] = {}
-        for (tensor, name), array in zip(given.items(), arrays):
+        for (tensor, name), array in zip(names_of.items(), arrays):
             values[tensor.name] = array
             inputs[name] = np.asarray(array, numpy_dtype(tensor.dtype))
         results = sessions[0](inputs)

@@ -29,9 +29,9 @@ def framework_values(
     names = [(node, name) for node, name in values.items() if name is not None]
 
     def compute(arrays: Sequence[Array]) -> dict[str, Array]:
-        given = dict(zip(inputs, arrays))
-        computed = _run(graph, constant, values, given)
-        results: dict[str, Array] = dict(given)
+        inputs_by_name = dict(zip(inputs, arrays))
+        computed = _run(graph, constant, values, inputs_by_name)
+        results: dict[str, Array] = dict(inputs_by_name)
         for node, name in names:
             parts = [(name, computed.get(node))]
             if not isinstance(name, str):
@@ -62,7 +62,7 @@ def _run(
     graph: fx.Graph,
     constant: Callable[[fx.Node], Any],
     names: Mapping[fx.Node, Any],
-    given: Mapping[str, Array],
+    inputs_by_name: Mapping[str, Array],
 ) -> dict[fx.Node, Any]:
     import torch
 
@@ -73,8 +73,8 @@ def _run(
                 args = map_nodes(node.args, computed.__getitem__)
                 kwargs = map_nodes(node.kwargs, computed.__getitem__)
                 computed[node] = node.target(*args, **kwargs)  # type: ignore[operator]
-            elif node.op == "placeholder" and names.get(node) in given:
-                array = given[names[node]]
+            elif node.op == "placeholder" and names.get(node) in inputs_by_name:
+                array = inputs_by_name[names[node]]
                 computed[node] = tensor_of(array, node.meta["val"].dtype)
             elif node.op != "output":
                 computed[node] = constant(node)

@@ -37,14 +37,14 @@ def effort(products: int) -> Iterator[list[int]]:
     """
     outer = _effort.get(None)
     left = [products if outer is None else min(products, outer[0])]
-    given = left[0]
+    first = left[0]
     token = _effort.set(left)
     try:
         yield left
     finally:
         _effort.reset(token)
         if outer is not None:
-            outer[0] -= given - left[0]
+            outer[0] -= first - left[0]
 
 
 def spend(products: int) -> None:

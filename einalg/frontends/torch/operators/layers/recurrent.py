@@ -288,11 +288,11 @@ def _joined(
     """Add the states of all steps, with those of the two directions one after the other."""
     batch, size = runs[0][0].shape[1:]
     parts = []
-    for way, run in enumerate(runs):
-        around = (way * size, (len(runs) - 1 - way) * size)
+    for order, run in enumerate(runs):
+        around = (order * size, (len(runs) - 1 - order) * size)
         for v in run:
             step = v.box[0][0]
-            parts.append(v.pad((step, steps - 1 - step), 0, around)[t, b, affine(j) - way * size])
+            parts.append(v.pad((step, steps - 1 - step), 0, around)[t, b, affine(j) - order * size])
     size_of_all = size * len(runs)
     if batch_first:
         return made.add("states", L[b:batch, t:steps, j:size_of_all](sympy.Add(*parts)))

@@ -65,7 +65,7 @@ def _nearest_from(start: Fraction) -> Handler:
     return handler
 
 
-def _between(way: Interpolation) -> Handler:
+def _between(interpolation: Interpolation) -> Handler:
     def handler(x: Any, size: Sequence[int] | None, align_corners: bool, *scales: Any) -> Any:
         lines: dict[int, Line] = {}
         for axis, (old, new, scale, _) in enumerate(_axes(x, size, _flat(scales)), 2):
@@ -74,7 +74,7 @@ def _between(way: Interpolation) -> Handler:
                 line = corners(old, new)
             if not line.stays:
                 lines[axis] = line
-        return resampled(x, lines, way)
+        return resampled(x, lines, interpolation)
 
     return handler
 
