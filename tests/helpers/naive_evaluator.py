@@ -202,10 +202,14 @@ def of_operation(body: Any, values: list[Any]) -> Any:
             return first if first >= 0 else -first
         case "sign":
             return (first > 0) - (first < 0)
+        case "floor" | "ceiling" if not math.isfinite(first):
+            return first
         case "floor":
             return Fraction(math.floor(first))
         case "ceiling":
             return Fraction(math.ceil(first))
+        case "Mod" if not (math.isfinite(first) and math.isfinite(last)):
+            return math.nan
         case "Mod":
             return first - last * math.floor(Fraction(first) / last)
         case "Equality":

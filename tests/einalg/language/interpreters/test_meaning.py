@@ -74,6 +74,19 @@ def test_the_reference_and_numpy_give_the_values_of_the_second_evaluator(
     assert_equal(expected, execute(program, arrays), program)
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "O[i:2] = Mod(Max[j:0](A[j]), 3)",
+        "O[i:2] = floor(Min[j:0](A[j])) + i",
+        "O[i:2] = Mod(ceiling(Max[j:0](A[j])), 2) + 1",
+    ],
+)
+def test_whole_parts_and_remainders_of_an_infinity(text: str) -> None:
+    program, array = as_program(ea.parse(text, A=(4,))), np.arange(4.0)
+    assert_equal(values_of(program, {"A": array}), ea.evaluate(program, A=array), program)
+
+
 @settings(max_examples=25, suppress_health_check=SLOW)
 @given(cases(functions=False, truths=False, reductions=("Sum", "Prod"), dtypes=("f32",)))
 def test_the_prime_field_gives_their_remainders(case: Any) -> None:
