@@ -11,6 +11,7 @@ from derive.proof.identities.forms.atoms import (
     Base,
     Element,
     Extreme,
+    Function,
     IndexCondition,
     elements_of,
     of_index,
@@ -57,7 +58,7 @@ def without_denominators(polynomial: Poly) -> Poly:
         has_denominators = False
         for atom in polynomial.atoms():
             least = min((dict(mono).get(atom, 0) for mono in polynomial.terms), default=0)
-            if isinstance(atom, Base) and least < 0:
+            if isinstance(atom, (Base, Function)) and least < 0:
                 polynomial = raised(polynomial, atom, ceil(-least))
                 has_denominators = True
         if not has_denominators:

@@ -29,11 +29,13 @@ from derive.proof.identities.forms.extremes import maximum, minimum
 from derive.proof.identities.forms.functions import (
     absolute,
     constant,
+    cosine,
     exponential,
     hyperbolic,
     logarithm,
     other_function,
     power,
+    sine,
 )
 from derive.proof.identities.forms.laurent import (
     ONE,
@@ -66,7 +68,7 @@ from einalg.language.ir.scope import Scope
 from einalg.language.ir.tensor import Access, Indexable, Padded, Tensor, padded_box
 from einalg.language.ir.tensor import Constant as ConstantTensor
 
-TOTAL = ("erf", "erfc", "sin", "cos", "atan", "asinh", "floor", "ceiling")
+TOTAL = ("erf", "atan", "asinh", "floor", "ceiling")
 HYPERBOLIC = ("sinh", "cosh", "tanh")
 POSITIVE_CONSTANTS = ("pi", "EulerGamma", "GoldenRatio", "Catalan")
 Names = Mapping[Index, Affine]
@@ -184,6 +186,8 @@ class Reader:
         if isinstance(body, (sympy.Max, sympy.Min)):
             reduce = maximum if isinstance(body, sympy.Max) else minimum
             return self._extreme(reduce([((), (), value) for value in arguments]))
+        if name == "tan":
+            return self._tangent(arguments[0])
         if name in UNARY:
             return UNARY[name](arguments[0])
         if name in HYPERBOLIC:
@@ -192,6 +196,11 @@ class Reader:
             for argument in arguments:
                 self._needs(name, argument)
         return other_function(name, arguments)
+
+    def _tangent(self, argument: Poly) -> Poly:
+        divisor = cosine(argument)
+        self._is_not_zero(divisor)
+        return sine(argument) * power(divisor, -1)
 
     def _extreme(self, value: Poly) -> Poly:
         """Return an extreme; that it has a value at all is a requirement."""
@@ -433,14 +442,14 @@ class Reader:
             return self._extreme(maximum([entry]) if op == "Max" else minimum([entry]))
         if _is_infinite_somewhere(value):
             raise NoValue
-        order = order_of_use(value)
+        order = order_of_use(value, [index for index, _, _ in ranges])
         reduce = total
         if op == "Sum":
             value = holds * value
         else:
             value = ONE - holds + holds * value
             reduce = total_product
-        for index, low, high in sorted(ranges, key=lambda it: -order.get(it[0], len(order))):
+        for index, low, high in sorted(ranges, key=lambda it: -order[it[0]]):
             value = reduce(value, index, (affine(low), affine(high)))
         return value
 
@@ -457,7 +466,18 @@ def _sign(argument: Poly) -> Poly:
     return at_least(argument, True) - at_least(-argument, True)
 
 
-UNARY = {"exp": exponential, "Abs": absolute, "sign": _sign}
+def _erfc(argument: Poly) -> Poly:
+    return ONE - other_function("erf", [argument])
+
+
+UNARY = {
+    "exp": exponential,
+    "Abs": absolute,
+    "sign": _sign,
+    "erfc": _erfc,
+    "sin": sine,
+    "cos": cosine,
+}
 
 
 def _all_hold(conditions: Iterable[Constraint], names: Names) -> Poly:

@@ -19,7 +19,7 @@ from typing import Any
 import sympy
 from sympy.functions.elementary.piecewise import ExprCondPair
 
-from derive.proof.random.laws import FIELD_REDUCTIONS, ORDERED_FUNCTIONS, is_whole
+from derive.proof.random.operations import FIELD_REDUCTIONS, ORDERED_FUNCTIONS, is_whole
 from einalg.language.index.affine import Index, IndexArithmetic
 from einalg.language.index.convert import affine
 from einalg.language.interpreters.prime_field.primes import COUNT, LOWEST

@@ -33,7 +33,7 @@ from derive.proof.random.inputs import (
     patterns,
     rational_values,
 )
-from derive.proof.random.laws import Laws, laws
+from derive.proof.random.operations import Operations, operations_of
 from derive.proof.random.places import Place, Places
 from derive.proof.random.precise import unequal_precisely
 from derive.proof.random.rounding import unequal_in_double
@@ -195,8 +195,8 @@ def compare(one: Scope, two: Scope, rounds: int, seed: int, structure: ExactComp
     field_test = _FieldTest(miss_bound(one, two))
     places = tests.places(MAX_STEPS)
     findings = tests.findings(places, field_test.differs_twice, tests.rounds)
-    kind = max(laws(one), laws(two))
-    if findings and kind is Laws.RATIONAL:
+    kind = max(operations_of(one), operations_of(two))
+    if findings and kind is Operations.RATIONAL:
         differs = field_test.differs_twice
         proof = tests.different(field_test.name, places, findings, differs, 0.0)
         if proof is not None:
@@ -204,7 +204,7 @@ def compare(one: Scope, two: Scope, rounds: int, seed: int, structure: ExactComp
     elif findings:
         return _over_reals(tests, kind, is_equal_in_field=False)
     equal = _equal_in_field(tests, field_test, places, findings)
-    if equal.error_probability is not None or kind is Laws.RATIONAL:
+    if equal.error_probability is not None or kind is Operations.RATIONAL:
         return equal
     decided = _over_reals(tests, kind, is_equal_in_field=True)
     if decided.verdict == DIFFERENT:
@@ -212,11 +212,11 @@ def compare(one: Scope, two: Scope, rounds: int, seed: int, structure: ExactComp
     return replace(equal, method=f"{equal.method}; {decided.method}")
 
 
-def _over_reals(tests: _Tests, kind: Laws, is_equal_in_field: bool) -> Proof:
+def _over_reals(tests: _Tests, kind: Operations, is_equal_in_field: bool) -> Proof:
     """Compare by rational numbers where these suffice, and in double precision where they do not,
     or would see a few points only.
     """
-    if kind is Laws.ORDERED:
+    if kind is Operations.ORDERED:
         decided = _in_rationals(tests)
         places = tests.places(MAX_EXACT_STEPS)
         if decided is not None and (decided.verdict == DIFFERENT or places.is_complete):

@@ -17,7 +17,7 @@ import einalg as ea
 from derive.proof import DIFFERENT, PROVED, TESTED, prove
 from derive.proof.outcome.regions import from_mask
 from derive.proof.random.blocks import block_extents, cut_block, evaluation_steps
-from derive.proof.random.laws import Laws, laws
+from derive.proof.random.operations import Operations, operations_of
 from einalg.language.interpreters.reference import evaluate
 from einalg.language.ir.program import as_program, inlined
 from einalg.language.ir.tensor import Tensor
@@ -161,18 +161,18 @@ def test_same_seed_same_proof() -> None:
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        ("O[i] = A[i]/B[i] + i**2 + Abs(i - 2)*C[i]", Laws.RATIONAL),
-        ("O[i] = Piecewise((A[i], i < 2), (B[i], True))", Laws.RATIONAL),
-        ("O[i] = Piecewise((A[i], B[i] < 2), (B[i], True))", Laws.ORDERED),
-        ("O[i] = Abs(A[i])", Laws.ORDERED),
-        ("O[i:5] = Min[j:5](A[j])", Laws.ORDERED),
-        ("O[i:7] = A.pad(1, fill=-inf)[i-1]", Laws.ORDERED),
-        ("O[i] = sqrt(2)*A[i]", Laws.REAL),
-        ("T[i] = exp(A[i])\nO[i] = T[i] + 1", Laws.REAL),
+        ("O[i] = A[i]/B[i] + i**2 + Abs(i - 2)*C[i]", Operations.RATIONAL),
+        ("O[i] = Piecewise((A[i], i < 2), (B[i], True))", Operations.RATIONAL),
+        ("O[i] = Piecewise((A[i], B[i] < 2), (B[i], True))", Operations.ORDERED),
+        ("O[i] = Abs(A[i])", Operations.ORDERED),
+        ("O[i:5] = Min[j:5](A[j])", Operations.ORDERED),
+        ("O[i:7] = A.pad(1, fill=-inf)[i-1]", Operations.ORDERED),
+        ("O[i] = sqrt(2)*A[i]", Operations.REAL),
+        ("T[i] = exp(A[i])\nO[i] = T[i] + 1", Operations.REAL),
     ],
 )
-def test_laws(text: str, expected: Laws) -> None:
-    assert laws(inlined(as_program(ea.parse(text, **THREE)))) == expected
+def test_operations(text: str, expected: Operations) -> None:
+    assert operations_of(inlined(as_program(ea.parse(text, **THREE)))) == expected
 
 
 def test_large_outputs_are_evaluated_on_blocks() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from derive.proof.identities.laws import LAWS
 from tests.helpers.laws.held_out import HELD_OUT
 from tests.helpers.laws.known import KNOWN
+from tests.helpers.laws.unseen import UNSEEN, UNSEEN_WRONG
 from tests.helpers.laws.wrong import WRONG
 
 MAX_CHARACTERS = 400  # of a side that is shown
@@ -22,8 +23,8 @@ What is proved holds over the real numbers, wherever both sides have a value:
 - A maximum of which a condition may leave nothing has no value, and must stand on both sides.
 - Rounding, overflow and NaN are not part of it.
 
-Below are {len(KNOWN)} laws by family, all of them proved by the tests; {len(HELD_OUT)} more, on which the prover was not built, are proved too, and none of
-{len(WRONG)} pairs that only look like laws is. What is proved is no list of these: the laws at the end are applied in any order and at any size.
+Below are {len(KNOWN)} laws by family, all of them proved by the tests; {len(HELD_OUT) + len(UNSEEN)} more, on which the prover was not built, are proved too, and none of
+{len(WRONG) + len(UNSEEN_WRONG)} pairs that only look like laws is. What is proved is no list of these: the laws at the end are applied in any order and at any size.
 """
 
 

@@ -24,12 +24,14 @@ from derive.proof.identities.forms.laurent import (
     of_atom,
     of_mono,
     product,
+    reduced,
     spend,
     summed,
 )
 from einalg.language.index.affine import Affine, Index, IndexArithmetic
 
 MAX_DIVISIONS = 40  # of the numerators of one polynomial
+MAX_CONTENTS = 4  # one in another
 MAX_POWER = 12  # of a sum that is multiplied out
 
 
@@ -82,10 +84,19 @@ class Exp(Atom):
 
 
 class Function(Atom):
-    """A function of which only its arguments are known: its name, and a tuple of polynomials."""
+    """A function of which little but its arguments is known: its name, and a tuple of
+    polynomials. Squares of sines are written by cosines.
+    """
 
     __slots__ = ()
     rank = 7
+
+    def settle(self, exponent: Number) -> tuple[Number, Poly | None]:
+        name, arguments = self.fields
+        if name != "sin" or not isinstance(exponent, int) or exponent < 2:
+            return exponent, None
+        square = ONE - of_atom(Function("cos", arguments), 2)
+        return exponent % 2, whole_power(square, exponent // 2)
 
 
 class Base(Atom):
@@ -208,14 +219,24 @@ def _inverse_of_sum(polynomial: Poly, exponent: int) -> Poly:
 
 def content(polynomial: Poly) -> tuple[Number, Mono, Poly]:
     """Return a rational number, a monomial and a primitive sum whose product is the polynomial; the
-    leading coefficient of the sum is positive.
+    leading coefficient of the sum is positive. Denominators count as factors of the monomial.
     """
-    value = rational_content(polynomial)
-    if polynomial.sorted_terms()[0][1] < 0:
-        value = -value
-    mono = common_mono(polynomial)
-    rest = polynomial.scaled(Fraction(1) / value)
-    return value, mono, divided(rest, mono)
+    total: Number = 1
+    powers: dict[Atom, Number] = {}
+    rest = polynomial
+    for _ in range(MAX_CONTENTS):
+        value = rational_content(rest)
+        if rest.sorted_terms()[0][1] < 0:
+            value = -value
+        mono = common_mono(rest)
+        total = reduced(total * Fraction(value))
+        for atom, exponent in mono:
+            powers[atom] = powers.get(atom, 0) + exponent
+        rest = divided(rest.scaled(Fraction(1) / value), mono)
+        # Where denominators were multiplied out, there may be common factors again.
+        if not any(isinstance(atom, Base) and exponent < 0 for atom, exponent in mono):
+            break
+    return total, tuple((atom, power) for atom, power in powers.items() if power), rest
 
 
 def divided(polynomial: Poly, mono: Mono) -> Poly:

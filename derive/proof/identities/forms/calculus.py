@@ -5,7 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from fractions import Fraction
 
-from derive.proof.identities.forms.atoms import Base, Function, leaves, raised, whole_power
+from derive.proof.identities.forms.atoms import (
+    Abs,
+    Base,
+    Function,
+    leaves,
+    raised,
+    replaced,
+    whole_power,
+)
 from derive.proof.identities.forms.functions import exponential, power
 from derive.proof.identities.forms.laurent import (
     ONE,
@@ -38,6 +46,32 @@ def monotone(function: Poly, leaf: Atom) -> int | None:
             return None
         slope = cleared
     return None
+
+
+def weakly_monotone(function: Poly, leaf: Atom) -> int | None:
+    """Return 1 where a function of a leaf, in which absolute values may stand, never falls, -1
+    where it never rises, None where neither is known.
+
+    It is continuous, so that it suffices that all its pieces do, some of them constant.
+    """
+    for atom in function.atoms():
+        if isinstance(atom, Abs) and leaf in leaves(atom):
+            return _monotone_in_pieces(function, atom, leaf)
+    return monotone(function, leaf)
+
+
+def _monotone_in_pieces(function: Poly, atom: Abs, leaf: Atom) -> int | None:
+    """Return the direction that both pieces of an absolute value have in common."""
+    (inner,) = atom.fields
+    directions = set()
+    for piece in (inner, -inner):
+        try:
+            part = replaced(function, {atom: piece})
+        except TooLarge:
+            return None
+        if leaf in leaves(part):
+            directions.add(weakly_monotone(part, leaf))
+    return directions.pop() if len(directions) == 1 else None
 
 
 def cleared_denominators(polynomial: Poly) -> Poly:
@@ -97,7 +131,6 @@ def _derivative_of_atom(atom: Atom, leaf: Atom) -> Poly:
 DERIVATIVES: dict[str, Callable[[Poly], Poly]] = {
     "log": lambda argument: whole_power(argument, -1),
     "erf": lambda argument: exponential(-(argument * argument)),
-    "erfc": lambda argument: -exponential(-(argument * argument)),
     "atan": lambda argument: whole_power(ONE + argument * argument, -1),
     "asinh": lambda argument: power(ONE + argument * argument, Fraction(-1, 2)),
 }

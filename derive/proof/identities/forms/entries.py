@@ -6,7 +6,7 @@ iterators at which the guards, conditions with truth values, hold.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from itertools import product
 from typing import Any
 
@@ -110,9 +110,9 @@ def canonical(entry: Entry) -> Entry:
     """
     iterators, guards, value = entry
     used = indices_of(value) | indices_of(guards)
-    order = order_of_use(value)
     iterators = [it for it in iterators if it[0] in used]
-    iterators.sort(key=lambda it: order.get(it[0], len(order)))
+    order = order_of_use(value, [index for index, _, _ in iterators])
+    iterators.sort(key=lambda it: order[it[0]])
     mapping, renamed = {}, []
     height = _height((guards, value))
     for position, (index, low, high) in enumerate(iterators):
@@ -144,19 +144,65 @@ def _height(value: Any) -> int:
     return value.facts["height"]
 
 
-def order_of_use(value: Poly) -> dict[Index, int]:
-    """Return the indices in the order in which elements, sorted by name, use them."""
-    order: dict[Index, int] = {}
-    for atom in sorted_elements(value):
-        for form in atom.fields[1]:
-            for index in sorted(form.indices, key=lambda index: (len(index.name), index.name)):
-                order.setdefault(index, len(order))
-    return order
+def order_of_use(value: Poly, indices: Iterable[Index]) -> dict[Index, int]:
+    """Return the ranks of bound indices by where elements use them; their names do not count, but
+    where indices are used alike.
+    """
+    left = sorted(indices, key=lambda index: (len(index.name), index.name))
+    colours: dict[Index, int] = dict.fromkeys(left, 0)
+    uses = {index: _uses(value, index) for index in left}
+    ranks: dict[Index, int] = {}
+    while left:
+        colours = _refined(colours, uses)
+        first = min(left, key=lambda index: colours[index])
+        ranks[first] = len(ranks)
+        left.remove(first)
+        colours[first] = -len(ranks)
+    return ranks
 
 
-def sorted_elements(value: Poly) -> list[Atom]:
-    """Return the elements of tensors in a polynomial, sorted by name and constant subscripts."""
-    return sorted(elements_of(value), key=_element_order)
+def _uses(value: Poly, index: Index) -> list[tuple[Any, int, Atom]]:
+    """Return how elements use an index: their order, the axis, and the element."""
+    uses = []
+    for atom in elements_of(value):
+        for axis, form in enumerate(atom.fields[1]):
+            if index in form.indices:
+                uses.append((_element_order(atom), axis, atom))
+    return uses
+
+
+def _refined(colours: dict[Index, int], uses: dict[Index, Any]) -> dict[Index, int]:
+    """Return a number for each index, equal for those that are used alike, beside others that are
+    used alike.
+    """
+    for _ in colours:
+        signatures = {}
+        for index, colour in colours.items():
+            around = [(*use[:2], _coloured(use[2], index, colours)) for use in uses[index]]
+            signatures[index] = (colour >= 0, colour, not around, sorted(around))
+        order = sorted({repr(it): it for it in signatures.values()}.values())
+        numbers = {repr(signature): number for number, signature in enumerate(order)}
+        refined = {}
+        for index, colour in colours.items():
+            refined[index] = colour if colour < 0 else numbers[repr(signatures[index])]
+        if refined == colours:
+            break
+        colours = refined
+    return colours
+
+
+def _coloured(atom: Atom, index: Index, colours: dict[Index, int]) -> list[Any]:
+    """Return the subscripts of an element with numbers in the places of bound indices."""
+    forms = []
+    for form in atom.fields[1]:
+        terms = []
+        for unit, coefficient in form.terms:
+            own = unit == index
+            colour = colours.get(unit)
+            name = "" if colour is not None else str(unit)
+            terms.append((not own, colour or 0, name, coefficient))
+        forms.append(sorted(terms))
+    return forms
 
 
 def _element_order(atom: Atom) -> Any:
@@ -166,11 +212,12 @@ def _element_order(atom: Atom) -> Any:
 
 def first_offset(value: Poly, index: Index) -> int:
     """Return the constant beside an index in the first subscript that counts with it."""
-    for atom in sorted_elements(value):
-        for form in atom.fields[1]:
-            if form.coefficient(index) == 1:
-                return form.const
-    return 0
+    offsets = []
+    for order, axis, atom in _uses(value, index):
+        form = atom.fields[1][axis]
+        if form.coefficient(index) == 1:
+            offsets.append((order, axis, form.const))
+    return min(offsets)[2] if offsets else 0
 
 
 def joined(entries: Sequence[Entry]) -> list[Entry]:

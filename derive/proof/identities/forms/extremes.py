@@ -22,7 +22,7 @@ from derive.proof.identities.forms.atoms import (
     rational_content,
     replaced,
 )
-from derive.proof.identities.forms.calculus import monotone
+from derive.proof.identities.forms.calculus import weakly_monotone
 from derive.proof.identities.forms.entries import (
     Entry,
     bounded,
@@ -48,10 +48,13 @@ from derive.proof.identities.forms.laurent import (
     number,
     of_atom,
     of_mono,
+    product,
     spend,
+    summed,
 )
 from derive.proof.identities.forms.rebuilding import rebuilt
 from derive.proof.identities.forms.signs import NONNEGATIVE, POSITIVE, sign
+from einalg.language.index.affine import Index
 
 MAX_ENTRIES = 128
 MAX_COMPARED = 40  # entries of which the smaller ones are left out
@@ -76,7 +79,55 @@ def maximum(entries: Iterable[Entry]) -> Poly:
     function = _of_leaves(flat)
     if function is not None:
         return function
-    return _shifted(_without_smaller(joined([canonical(entry) for entry in flat])))
+    flat = joined([canonical(entry) for entry in flat])
+    separated = _separated(flat)
+    if separated is not None:
+        return separated
+    return _shifted(_without_smaller(flat))
+
+
+def _separated(entries: Sequence[Entry]) -> Poly | None:
+    """Return a maximum of `f(i) + g(j)`, or of `f(i)*g(j)` that are not negative, as one over i and
+    one over j; None for anything else.
+    """
+    if len(entries) != 1 or entries[0][1]:
+        return None
+    iterators, _, value = entries[0]
+    parts = [of_mono(mono, coefficient) for mono, coefficient in value.terms.items()]
+    combine = summed
+    if len(parts) == 1:
+        ((mono, coefficient),) = value.terms.items()
+        parts = [number(coefficient), *(of_atom(atom, exponent) for atom, exponent in mono)]
+        if not all(sign(part) in (POSITIVE, NONNEGATIVE) for part in parts):
+            return None
+        combine = product
+    groups = _groups_by_indices(parts, frozenset(index for index, _, _ in iterators))
+    if sum(bool(indices) for indices, _ in groups) < 2:
+        return None
+    extremes = []
+    for indices, members in groups:
+        its = tuple([it for it in iterators if it[0] in indices])
+        part = combine(members)
+        extremes.append(maximum([(its, (), part)]) if its else part)
+    return combine(extremes)
+
+
+def _groups_by_indices(
+    parts: Sequence[Poly], bound: frozenset[Index]
+) -> list[tuple[frozenset[Index], list[Poly]]]:
+    """Return polynomials in groups that share no bound index."""
+    groups: list[tuple[frozenset[Index], list[Poly]]] = []
+    for part in parts:
+        indices, members = indices_of(part) & bound, [part]
+        others = []
+        for group in groups:
+            if group[0].isdisjoint(indices) and (group[0] or indices):
+                others.append(group)
+            else:
+                indices = indices | group[0]
+                members = [*group[1], *members]
+        groups = [*others, (indices, members)]
+    return groups
 
 
 def _flattened(entries: list[Entry]) -> list[Entry]:
@@ -183,7 +234,7 @@ def _of_leaves(entries: Sequence[Entry]) -> Poly | None:
     function = _common_function(entries, varying, place)
     if function is None or (place is ANY and is_linear(function)):
         return None  # a scale and a shift are taken out below
-    direction = monotone(function, place)
+    direction = weakly_monotone(function, place)
     if direction is None:
         return None
     extreme = _extreme_of_leaves(entries, varying, place, direction)

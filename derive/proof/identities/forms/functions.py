@@ -28,6 +28,7 @@ from derive.proof.identities.forms.laurent import (
     ONE,
     ZERO,
     Atom,
+    Mono,
     NoValue,
     Number,
     Poly,
@@ -51,9 +52,13 @@ from derive.proof.identities.forms.signs import (
 MAX_CHOICES = 6  # conditions on which the argument of one function depends
 MAX_FACTORED = 10**6  # a number that is taken apart into primes
 INFINITY = Infinity()
+PI: Mono = ((PositiveNumber("pi"), 1),)
 Polys = Sequence[Poly]
-ODD = ("erf", "atan", "asinh", "sin", "tan", "asin", "atanh")
+MAX_ANGLES = 6  # of which the sum is taken apart under a sine or cosine
+ODD = ("erf", "atan", "asinh", "sin", "asin", "atanh")
 EVEN = ("cos",)
+# Of pi, by the denominator of the multiple.
+SINE_AND_COSINE_OF_PI = {1: (ZERO, -ONE), 2: (ONE, ZERO)}
 
 
 def by_conditions(arguments: Polys, apply: Callable[[Polys], Poly], depth: int = 0) -> Poly:
@@ -304,6 +309,41 @@ def hyperbolic(name: str, argument: Poly) -> Poly:
         return (square - ONE) * whole_power(square + ONE, -1)
 
     return by_conditions((argument,), apply)
+
+
+def sine(argument: Poly) -> Poly:
+    """Return the sine of a polynomial, by those of its terms."""
+    return by_conditions((argument,), lambda parts: _sine_and_cosine(parts[0])[0])
+
+
+def cosine(argument: Poly) -> Poly:
+    """Return the cosine of a polynomial, by those of its terms."""
+    return by_conditions((argument,), lambda parts: _sine_and_cosine(parts[0])[1])
+
+
+def _sine_and_cosine(argument: Poly) -> tuple[Poly, Poly]:
+    if infinite_sign(argument):
+        raise NoValue
+    angles = sum(abs(Fraction(value).numerator) for value in argument.terms.values())
+    if angles > MAX_ANGLES:
+        return _with_parity("sin", argument), _with_parity("cos", argument)
+    whole = ZERO, ONE
+    for mono, value in argument.terms.items():
+        value = Fraction(value)
+        sin, cos = _of_unit(mono, value.denominator)
+        if value < 0:
+            sin = -sin
+        for _ in range(abs(value.numerator)):
+            whole = whole[0] * cos + whole[1] * sin, whole[1] * cos - whole[0] * sin
+    return whole
+
+
+def _of_unit(mono: Mono, denominator: int) -> tuple[Poly, Poly]:
+    """Return the sine and cosine of a monomial over a number."""
+    if mono == PI and denominator in SINE_AND_COSINE_OF_PI:
+        return SINE_AND_COSINE_OF_PI[denominator]
+    unit = of_mono(mono, reduced(Fraction(1, denominator)))
+    return of_atom(Function("sin", (unit,))), of_atom(Function("cos", (unit,)))
 
 
 def other_function(name: str, arguments: Polys, commutative: bool = False) -> Poly:

@@ -8,14 +8,17 @@ from derive.proof.identities.forms.atoms import Abs, Base, Condition, Exp, Funct
 from derive.proof.identities.forms.conditions import at_least
 from derive.proof.identities.forms.functions import (
     absolute,
+    cosine,
     exponential,
     logarithm,
     other_function,
     power,
+    sine,
 )
 from derive.proof.identities.forms.laurent import Atom, Poly, mapped
 
 COMMUTATIVE = ("Eq", "Ne")
+OF_ONE = {"log": logarithm, "sin": sine, "cos": cosine}
 
 
 def rebuilt(
@@ -67,6 +70,6 @@ def _rebuilt_function(atom: Atom, inside: Callable[[Poly], Poly]) -> Poly | None
 
 def applied(name: str, arguments: Sequence[Poly]) -> Poly:
     """Return a function by its name."""
-    if name == "log":
-        return logarithm(arguments[0])
+    if name in OF_ONE:
+        return OF_ONE[name](arguments[0])
     return other_function(name, arguments, name in COMMUTATIVE)

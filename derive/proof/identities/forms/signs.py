@@ -23,12 +23,14 @@ from derive.proof.identities.forms.atoms import (
     PositiveNumber,
     Prefix,
     Surd,
+    content,
 )
 from derive.proof.identities.forms.laurent import Atom, Mono, Number, Poly, spend
 from einalg.language.index.affine import Affine
 
 POSITIVE, NONNEGATIVE, ZERO_SIGN, NONPOSITIVE, NEGATIVE = 2, 1, 0, -1, -2
-ANALYTIC = ("log", "erf", "erfc", "sin", "cos", "atan", "asinh")
+AT_MOST_ONE = ("sin", "cos", "erf")
+ANALYTIC = ("log", "erf", "sin", "cos", "atan", "asinh")
 INEQUALITY_COST = 4  # of one, in products of monomials
 MAX_INEQUALITIES = 200  # of one elimination
 Inequality = tuple[Poly, bool]  # the polynomial is at least 0, or above 0
@@ -73,9 +75,47 @@ def interval(form: Affine) -> tuple[Number | None, Number | None]:
 def sign(polynomial: Poly) -> Sign:
     """Return the sign of a polynomial wherever it has a value; None where it is not known."""
     structural = sign_of_terms(polynomial)
+    if structural is None:
+        structural = _sign_of_bounded(polynomial)
+    if structural is None:
+        structural = _sign_of_fraction(polynomial)
     if structural is not None or not knowledge().facts:
         return structural
     return _sign_by_facts(polynomial)
+
+
+def _sign_of_bounded(polynomial: Poly) -> Sign:
+    """Return the sign of a polynomial in functions whose absolute value is at most 1."""
+    low = high = polynomial.number
+    for mono, value in polynomial.terms.items():
+        if not mono:
+            continue
+        for atom, exponent in mono:
+            if not isinstance(atom, Function) or atom.fields[0] not in AT_MOST_ONE:
+                return None
+            if not isinstance(exponent, int) or exponent < 0:
+                return None
+        is_even = all(exponent % 2 == 0 for _, exponent in mono)
+        if not is_even or value > 0:
+            high = high + abs(value)
+        if not is_even or value < 0:
+            low = low - abs(value)
+    return _sign_between(low, high)
+
+
+def _sign_of_fraction(polynomial: Poly) -> Sign:
+    """Return the sign of a polynomial over its denominators: that of both together."""
+    if not any(isinstance(atom, Base) for atom in polynomial.atoms()):
+        return None
+    value, mono, rest = content(polynomial)
+    if not any(isinstance(atom, Base) and exponent < 0 for atom, exponent in mono):
+        return None
+    product = sign_of_terms(rest), sign_of_mono(mono)
+    if product[0] is None or product[1] is None:
+        return None
+    size = min(abs(product[0]), abs(product[1]))
+    is_negative = (product[0] < 0) != (product[1] < 0)
+    return -size if is_negative != (value < 0) else size
 
 
 def sign_of_terms(polynomial: Poly) -> Sign:
@@ -143,6 +183,10 @@ def _sign_of_interval(form: Affine) -> Sign:
     low, high = interval(form)
     if low is None or high is None:
         return None
+    return _sign_between(low, high)
+
+
+def _sign_between(low: Number, high: Number) -> Sign:
     if low >= 0:
         return POSITIVE if low > 0 else NONNEGATIVE
     if high <= 0:

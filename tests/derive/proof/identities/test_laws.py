@@ -18,6 +18,7 @@ from einalg.language.ir.program import as_program, inlined
 from tests.helpers.laws.held_out import HELD_OUT
 from tests.helpers.laws.known import FAMILIES, KNOWN, lstm, lstm_shapes
 from tests.helpers.laws.law import Law
+from tests.helpers.laws.unseen import UNSEEN, UNSEEN_WRONG
 from tests.helpers.laws.wrong import WRONG
 
 PROVED_SHARE = 0.9
@@ -36,6 +37,7 @@ def some(laws: Sequence[Law], of_family: int) -> list[Any]:
 
 def test_the_tables_are_large_enough() -> None:
     assert len(KNOWN) >= 120 and len(HELD_OUT) >= 40 and len(WRONG) >= 60
+    assert len(UNSEEN) >= 80 and len(UNSEEN_WRONG) >= 40
     for family, rows in FAMILIES.items():
         assert len(rows) >= 4, family
 
@@ -57,7 +59,12 @@ def test_laws_that_were_held_out_are_proved() -> None:
     assert len(tested) <= (1 - PROVED_SHARE) * len(HELD_OUT), tested
 
 
-@pytest.mark.parametrize("law", some(WRONG, 4))
+@pytest.mark.parametrize("law", some(UNSEEN, 3))
+def test_an_unseen_law_is_proved(law: Law) -> None:
+    assert ea.prove(*law.sides()), law
+
+
+@pytest.mark.parametrize("law", [*some(WRONG, 4), *some(UNSEEN_WRONG, 60)])
 def test_a_wrong_law_is_not_proved(law: Law) -> None:
     one, two = [inlined(as_program(side)) for side in law.sides()]
     assert shown_equal(one, two) is None
@@ -65,7 +72,7 @@ def test_a_wrong_law_is_not_proved(law: Law) -> None:
 
 
 @pytest.mark.nightly
-@pytest.mark.parametrize("law", WRONG, ids=str)
+@pytest.mark.parametrize("law", [*WRONG, *UNSEEN_WRONG], ids=str)
 def test_a_wrong_law_has_another_verdict(law: Law) -> None:
     assert ea.prove(*law.sides()).verdict != "proved"
 

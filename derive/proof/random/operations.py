@@ -1,5 +1,5 @@
-"""Which laws an expression obeys besides those of a field: what an evaluation can tell (design
-§9).
+"""Which operations an expression uses besides those of a field: they decide over what kind of
+numbers an evaluation can tell it from another (design §9).
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ ORDERED_FUNCTIONS = (
 )
 
 
-class Laws(IntEnum):
-    """`RATIONAL`: a difference in a field is a difference. `ORDERED`: exact on rational numbers.
-    `REAL`: everything else.
+class Operations(IntEnum):
+    """`RATIONAL`: those of a field, in which a difference is a difference. `ORDERED`: an order too,
+    so that rational numbers decide. `REAL`: everything else.
     """
 
     RATIONAL = 0
@@ -43,25 +43,25 @@ class Laws(IntEnum):
     REAL = 2
 
 
-def laws(scope: Scope) -> Laws:
-    """Return what the functions of an expression, and of what it reads, obey."""
-    return max((_laws(node.body) for node in all_scopes(scope)), default=Laws.RATIONAL)
+def operations_of(scope: Scope) -> Operations:
+    """Return the operations of an expression, and of what it reads."""
+    return max((_operations(node.body) for node in all_scopes(scope)), default=Operations.RATIONAL)
 
 
-def _laws(body: Any) -> Laws:
+def _operations(body: Any) -> Operations:
     if isinstance(body, IndexArithmetic):
-        return Laws.RATIONAL
+        return Operations.RATIONAL
     if isinstance(body, Access):
-        return _weakest(*map(_laws, _fills(body.base)))
+        return _richest(*map(_operations, _fills(body.base)))
     if isinstance(body, Reduce):
-        return _weakest(_laws(body.body), _reduction_laws(body))
+        return _richest(_operations(body.body), _reduction_operations(body))
     if not body.args:
-        return _constant_laws(body)
-    return _weakest(_function_laws(body), *map(_laws, body.args))
+        return _constant_operations(body)
+    return _richest(_function_operations(body), *map(_operations, body.args))
 
 
-def _weakest(*several: Laws) -> Laws:
-    return max(several, default=Laws.RATIONAL)
+def _richest(*several: Operations) -> Operations:
+    return max(several, default=Operations.RATIONAL)
 
 
 def _fills(view: Any) -> Iterable[Any]:
@@ -70,25 +70,25 @@ def _fills(view: Any) -> Iterable[Any]:
         view = view.base
 
 
-def _reduction_laws(node: Reduce) -> Laws:
-    return Laws.RATIONAL if node.op in FIELD_REDUCTIONS else Laws.ORDERED
+def _reduction_operations(node: Reduce) -> Operations:
+    return Operations.RATIONAL if node.op in FIELD_REDUCTIONS else Operations.ORDERED
 
 
-def _constant_laws(value: Any) -> Laws:
+def _constant_operations(value: Any) -> Operations:
     if value.is_Rational or value.is_Float or value in (sympy.true, sympy.false):
-        return Laws.RATIONAL
-    return Laws.ORDERED if value in (sympy.oo, -sympy.oo) else Laws.REAL
+        return Operations.RATIONAL
+    return Operations.ORDERED if value in (sympy.oo, -sympy.oo) else Operations.REAL
 
 
-def _function_laws(body: Any) -> Laws:
+def _function_operations(body: Any) -> Operations:
     if isinstance(body, (sympy.Add, sympy.Mul, sympy.Piecewise, ExprCondPair)):
-        return Laws.RATIONAL
+        return Operations.RATIONAL
     if isinstance(body, sympy.Pow):
-        return Laws.RATIONAL if _is_rational_power(body) else Laws.REAL
+        return Operations.RATIONAL if _is_rational_power(body) else Operations.REAL
     if isinstance(body, ORDERED_FUNCTIONS):
         reads_nothing = next(accesses(body), None) is None
-        return Laws.RATIONAL if reads_nothing and is_whole(body) else Laws.ORDERED
-    return Laws.REAL
+        return Operations.RATIONAL if reads_nothing and is_whole(body) else Operations.ORDERED
+    return Operations.REAL
 
 
 def _is_rational_power(body: Any) -> bool:
