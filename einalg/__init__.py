@@ -30,7 +30,7 @@ _HOME = {
     "einalg.language.ir.program": "Program",
     "einalg.language.ir.body": "Reduce",
     "einalg.language.ir.scope": "Scope",
-    "einalg.language.interpreters.reference": "evaluate",
+    "einalg.language.notation.text_arguments": "evaluate",
     "einalg.display.footprint": "footprint",
     "einalg.api.derivation": "Derivation History derive",
     "einalg.api.optimization": "Optimized optimize",

@@ -12,13 +12,15 @@ class EinalgError(Exception):
 
     Its message ends with a remedy, on lines that are indented by two spaces: the one that it was
     made with, else the `remedy` of its class. `about` is the index, the access, or the access and
-    axis in question; `placed` says that the message shows where that is.
+    axis in question; `placed` says that the message shows where that is. Such a message starts on
+    a line of its own, wherever it is printed, so that its carets stand under what they point at;
+    `message` is the text alone.
 
     >>> import einalg as ea
     >>> try:
     ...     ea.parse("O[i,j] = A[i,k]", A=(4, 5))
     ... except ea.EinalgError as error:
-    ...     print(error)
+    ...     print(error.message)
     O[i,j] = A[i,k]
                  ^
     index k is on the right only
@@ -32,6 +34,14 @@ class EinalgError(Exception):
     def __init__(self, message: str = ""):
         super().__init__(with_remedy(message, self.remedy))
 
+    @property
+    def message(self) -> str:
+        """The text: the place, if it is known; what is wrong; the remedy."""
+        return self.args[0]
+
+    def __str__(self) -> str:
+        return f"\n{self.message}" if self.placed else self.message
+
     def regarding(self: Error, about: Any) -> Error:
         """The same error, about something."""
         self.about = about
@@ -39,7 +49,7 @@ class EinalgError(Exception):
 
     def below(self: Error, place: str) -> Error:
         """The same error with its place, underlined, above the message."""
-        error = type(self)(f"{place}\n{self}").regarding(self.about)
+        error = type(self)(f"{place}\n{self.message}").regarding(self.about)
         error.placed = True
         return error
 
@@ -61,10 +71,25 @@ def without_remedy(error: BaseException) -> str:
     >>> without_remedy(RuleError("there is no move 3"))
     'there is no move 3'
     """
-    lines = str(error).split("\n")
+    lines = str(error).strip("\n").split("\n")
     while len(lines) > 1 and lines[-1].startswith("  "):
         lines.pop()
     return "\n".join(lines)
+
+
+def first_line(error: BaseException) -> str:
+    """Return what an error says is wrong, on one line; its kind where it says nothing.
+
+    >>> first_line(RuleError("there is no move 3")), first_line(KeyError())
+    ('there is no move 3', 'KeyError')
+    """
+    text = str(error)
+    if isinstance(error, EinalgError) and error.placed:
+        _, _, text = error.message.split("\n", 2)  # below the place and its carets
+    for line in text.splitlines():
+        if line.strip():
+            return line
+    return type(error).__name__
 
 
 class NotationError(EinalgError, ValueError):

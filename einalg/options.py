@@ -28,6 +28,7 @@ from numbers import Real
 from pathlib import Path
 from typing import Any, ParamSpec, TypeVar
 
+from einalg.boundary import public
 from einalg.errors import EinalgError, RecordError, UseError
 
 Parameters = ParamSpec("Parameters")
@@ -299,7 +300,7 @@ def checked(
             return function(*values, **options)  # pyright: ignore
 
         call.__option_kinds__ = kinds  # type: ignore[attr-defined]
-        return call
+        return public(call)
 
     return decorate
 

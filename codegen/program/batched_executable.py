@@ -19,6 +19,7 @@ from codegen.runtime.foreign_call import call_function
 from codegen.runtime.memory_planning import size_of
 from codegen.targets.c.compiler import COMPILE_TIMEOUT_SECONDS, find_compiler
 from codegen.targets.c.thread_pool import REGIONS, attached
+from einalg.boundary import public
 from einalg.language.analysis.batching import Slices
 from einalg.language.ir.dtypes import numpy_dtype
 from einalg.language.ir.program import statement_tensor
@@ -61,6 +62,7 @@ class BatchedExecutable:
         }
         self._load, self._memory = Loader(self._given), threading.local()
 
+    @public
     def __call__(self, **arrays: Any) -> Any:
         results = {name: make() for name, make in self._makers.items()}
         memory = {**self._load(arrays), **results}
@@ -89,6 +91,7 @@ class BatchedExecutable:
     def _lanes(self) -> int:
         return min(thread_count(), self.slices.count)
 
+    @public
     def bind(self, **arrays: Any) -> BatchedExecutable:
         """As of `Executable`: what is given ahead is the same for all slices."""
         return BatchedExecutable(self.one.bind(**arrays), self.slices)

@@ -39,6 +39,7 @@ from codegen.targets.cuda.text.geometry import launch
 from codegen.targets.cuda.text.printer import cuda_source
 from codegen.tuning.cuda_kernel_choice import chosen, fastest
 from codegen.tuning.kernel_choice import POLICY, inputs_for, points
+from einalg.boundary import public
 from einalg.errors import CodegenError
 from einalg.language.ir.kernel import EOP, Kernel
 from einalg.language.ir.program import Program, statement_tensor
@@ -133,6 +134,7 @@ class CudaCompiled(Executable):
     def direct(self, names: Sequence[str]) -> None:
         """None: what lies in the memory of the host is copied first."""
 
+    @public
     def __call__(self, **arrays: Any) -> Any:
         device = self._started()
         memory, on_device = self._placed(device, arrays)

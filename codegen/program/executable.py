@@ -23,7 +23,8 @@ from codegen.runtime.c_dispatch import OnAddresses
 from codegen.runtime.call_frame import CallFrame, MemoryPlan, PlannedStep, plan
 from codegen.runtime.kernel_call import GeneratedKernel
 from codegen.runtime.protocol import GENERATED, Buffers, Packed, prepared
-from einalg.errors import CodegenError, ShapeError
+from einalg.boundary import hide_inside, public, public_by_hand
+from einalg.errors import CodegenError, EinalgError, ShapeError
 from einalg.language.analysis.compile_time import compile_time_statements
 from einalg.language.ir.dtypes import numpy_dtype
 from einalg.language.ir.kernel import Kernel
@@ -107,12 +108,17 @@ class Executable:
                 run = prepared(step.run, self._ready, packed)
                 self._running.append(replace(step, run=run))
 
+    @public_by_hand
     def __call__(self, *arguments: Any, **arrays: Any) -> Any:
-        if arguments:
-            require_names(arguments, self.missing)
-        if self._in_c is not None and arrays.keys() == self.missing.keys():
-            return self._in_c(*[arrays[name] for name in self.missing])
-        return self._called(arrays)
+        try:
+            if arguments:
+                require_names(arguments, self.missing)
+            if self._in_c is not None and arrays.keys() == self.missing.keys():
+                return self._in_c(*[arrays[name] for name in self.missing])
+            return self._called(arrays)
+        except EinalgError as error:
+            hide_inside(error)
+            raise
 
     def _called(self, arrays: Mapping[str, Any]) -> Any:
         results = self._results()
@@ -175,6 +181,7 @@ class Executable:
         """
         return self._plan.bytes
 
+    @public
     def bind(self, **arrays: Any) -> Executable:
         """Return the program with some of its inputs bound, as weights are.
 

@@ -12,6 +12,7 @@ from derive.matching import distance
 from derive.rewriting.moves import Move, Rule, apply
 from derive.rewriting.paths import paths, scope_at
 from derive.search.expansion import is_heavy
+from einalg.boundary import public
 from einalg.language.ir.program import Program
 from einalg.language.ir.scope import Scope
 from einalg.text.tables import Listing
@@ -20,6 +21,7 @@ from einalg.text.terminal import differing, width, wrapped
 Changed = Scope | Sequence[tuple[str, Scope]]  # a scope, or statements with their names
 
 
+@public
 class NumberedMove:
     """One numbered move of a program, with the place it changes, before and after."""
 

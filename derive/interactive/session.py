@@ -20,6 +20,7 @@ from derive.rules.inter.lifting_nesting import fresh_statement, lifted
 from derive.rules.intra import variable_substitution
 from derive.search.best_first import RULE_LIST, rules_by_name
 from derive.search.search_tree import SearchNode, SearchTree
+from einalg.boundary import public
 from einalg.errors import CodegenError, DeviceError, MatchError, RuleError
 from einalg.language.ir.kernel import Kernel
 from einalg.language.ir.program import Program, as_program
@@ -48,6 +49,7 @@ MAP = instance_of(
 )
 
 
+@public
 class DerivationSession:
     """A derivation by hand (EinNet §4); in Jupyter a widget that shows the moves and applies them
     by a click.

@@ -16,6 +16,7 @@ from derive.matching.patterns.normal_form import (
 from einalg.language.index.affine import Index
 from einalg.language.ir.program import as_program, inlined
 from einalg.language.ir.scope import Scope
+from einalg.language.notation.text_arguments import reads_text
 from einalg.text.tables import aligned
 
 
@@ -65,11 +66,13 @@ def _along(axis: ReadAxis, index: Index) -> str:
     return f"axis {axis.position} in {axis.form}"
 
 
-def mapping_table(expr: Any) -> MappingTable:
+@reads_text("expr")
+def mapping_table(expr: Any, **tensors: Any) -> MappingTable:
     """Return the iterator mapping table (EinNet §5) of an expression, as the operator matcher sees
     it: ranges from 0, no index of one point.
 
-    A program of several statements counts as one expression. Raises `NotationError` for anything
+    A program of several statements counts as one expression. Text is read with the shapes that are
+    given by name, as by `einalg.parse`. Raises `NotationError` for anything
     but an expression, or where it has several outputs.
 
     >>> import einalg as ea

@@ -17,8 +17,9 @@ from derive.proof.identities.compare import shown_equal
 from derive.proof.outcome.verdict import DIFFERENT, PROVED, TESTED, Proof
 from derive.proof.random.evaluation import compare
 from derive.proof.random.refutation import is_refuted
-from einalg.language.ir.program import Program, as_program, inlined, of_expressions
+from einalg.language.ir.program import Program, as_program, inlined
 from einalg.language.ir.scope import Scope
+from einalg.language.notation.text_arguments import reads_text
 from einalg.options import SEED, checked, whole
 
 __all__ = ["DIFFERENT", "PROVED", "TESTED", "Proof", "prove"]
@@ -28,9 +29,9 @@ BY_LAWS = "laws of functions"
 DIVIDING = f"{BY_LAWS}, where no denominator is 0"
 
 
-@of_expressions
+@reads_text("a", "b")
 @checked(rounds=whole(1, 1000), seed=SEED)
-def prove(a: Any, b: Any, *, rounds: int = 3, seed: int = 0) -> Proof:
+def prove(a: Any, b: Any, *, rounds: int = 3, seed: int = 0, **tensors: Any) -> Proof:
     """Decide whether two scopes or programs have the same value at every output point for all
     inputs, over the reals.
 
@@ -40,8 +41,10 @@ def prove(a: Any, b: Any, *, rounds: int = 3, seed: int = 0) -> Proof:
     tried (`exp(a + b)` is `exp(a)*exp(b)`), and then both are evaluated at
     `rounds` random inputs that `seed` draws, over a prime field, and the verdict is `"tested"`.
     Outputs are compared in order, their points counted from 0 on every axis; a point at which a
-    scope has no value is 0. Raises `NotationError` for anything but a scope or a program,
-    `UseError` for `rounds` or a `seed` that is no whole number.
+    scope has no value is 0. Text is read with the shapes that are given by name, as by
+    `einalg.parse`, and where one side is no text, with its tensors. Raises `NotationError` for
+    anything but text, a scope or a program, `UseError` for `rounds` or a `seed` that is no whole
+    number.
 
     >>> import einalg as ea
     >>> a = ea.parse("O[i] += A[i,j]*x[j]", A=(4, 5), x=(5,))
@@ -50,6 +53,8 @@ def prove(a: Any, b: Any, *, rounds: int = 3, seed: int = 0) -> Proof:
     'proved'
     >>> prove(a, ea.parse("O[i] += A[i,j]*x[(j+i//3)%5]", A=(4, 5), x=(5,))).region
     Set("{ [i = 3] }")
+    >>> prove("O[i] += A[i,j]", "O[i] += A[i,4-j]", A=(4, 5)).verdict
+    'proved'
     """
     one, two = as_program(a), as_program(b)
     mismatch = _mismatch(one, two)

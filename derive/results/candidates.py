@@ -9,6 +9,7 @@ from itertools import groupby, islice
 from derive.cost.backend import Backend, Runnable
 from derive.cost.model import constant_outputs
 from derive.rewriting.moves import Move
+from einalg.boundary import public
 from einalg.errors import CodegenError, DeviceError
 from einalg.language.ir.kernel import Kernel
 from einalg.language.ir.program import Program
@@ -20,6 +21,7 @@ HEADS = ("", "ms", "how", "verdict", "moves", "kernels")
 MOST_ROWS = 12  # that a text or a table shows
 
 
+@public
 @dataclass
 class Candidate:
     """One equal program: its kernels, the moves that lead to it, what it costs in seconds, and the
@@ -100,6 +102,7 @@ def summarize_operators(operators: Sequence[str]) -> str:
     return ", ".join(parts)
 
 
+@public
 class Candidates(Listing[Candidate]):
     """Candidates, cheapest first: a list that shows one line for each, and a table in Jupyter.
 

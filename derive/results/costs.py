@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from einalg.boundary import public
 from einalg.text.wording import milliseconds
 
 MIN_VISIBLE_SECONDS = 0.5e-6  # a smaller difference between a program and its kernels is not shown
@@ -68,6 +69,7 @@ class Bar:
         return rows if rest is None else [*rows, rest]
 
 
+@public
 class Costs:
     """Bars of programs on one scale; text in a terminal."""
 

@@ -19,6 +19,7 @@ from derive.rules import ALL
 from derive.rules.inter.lifting_nesting import lifted
 from derive.search.candidates import Stats
 from derive.search.search_tree import SearchNode, SearchTree
+from einalg.boundary import public
 from einalg.errors import MatchError, RecordError, RuleError, without_remedy
 from einalg.language.ir.program import Program
 from einalg.language.notation.program_json import program_from_record, program_record
@@ -52,6 +53,7 @@ CANDIDATES = optional(several(CANDIDATE, "a list of candidates", "e.g. {name}=d.
 BROKEN = (KeyError, TypeError, AttributeError, ValueError, OverflowError, RuleError)
 
 
+@public
 @dataclass
 class SearchResult:
     """The result of a search for `expression`: `best`, all `candidates` (cheapest first), `stats`.

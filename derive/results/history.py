@@ -11,6 +11,7 @@ from typing import Any
 from derive.results.script import python_script
 from derive.rewriting.moves import Move, Rule, apply
 from derive.rules import ALL
+from einalg.boundary import public
 from einalg.errors import RecordError, RuleError
 from einalg.language.ir.printing.latex import latex
 from einalg.language.ir.program import Program, as_program, statement_tensor
@@ -50,6 +51,7 @@ def indented(node: Any, by: str = "    ") -> str:
     return "\n".join(by + line for line in str(node).splitlines())
 
 
+@public
 @dataclass
 class History:
     """A program and the steps from it; saves, loads and replays. A session makes it.

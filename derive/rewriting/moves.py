@@ -15,6 +15,7 @@ import islpy as isl
 import sympy
 
 from derive.rewriting.paths import Path, paths, replace_at, scope_at
+from einalg.boundary import public
 from einalg.errors import RecordError, RuleError, without_remedy
 from einalg.language.analysis.validate import check_scope
 from einalg.language.ir.body import as_factor
@@ -45,6 +46,7 @@ class Example(NamedTuple):
     shapes: Mapping[str, Any]
 
 
+@public
 @checked_fields(
     name=text("twice"),
     before=TEXT,
@@ -112,6 +114,7 @@ RULE = instance_of(
 )
 
 
+@public
 @dataclass(frozen=True)
 class Move:
     """The application of a rule at a path, with arguments that are JSON values.

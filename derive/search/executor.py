@@ -12,6 +12,8 @@ from concurrent.futures import CancelledError
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
+from einalg.errors import first_line
+
 log = logging.getLogger("einalg")
 
 Item = TypeVar("Item")
@@ -126,6 +128,7 @@ def task_result(future: Any) -> TaskResult:
 
 
 def _first_line(error: BaseException) -> str:
-    if not str(error):
-        return type(error).__name__
-    return f"{type(error).__name__}: {str(error).splitlines()[0]}"
+    line = first_line(error)
+    if line == type(error).__name__:
+        return line
+    return f"{type(error).__name__}: {line}"

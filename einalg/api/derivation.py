@@ -19,7 +19,8 @@ from derive.rewriting.moves import Rule
 from derive.rules import ALL
 from derive.search.best_first import OPERATOR_NAMES, RULE_LIST, Budget
 from einalg.api.backend import TARGET, LocalBackend, require_device
-from einalg.language.ir.program import of_expressions
+from einalg.boundary import public
+from einalg.language.notation.text_arguments import reads_text
 from einalg.options import (
     ACCURACY,
     EXECUTOR,
@@ -35,6 +36,7 @@ from einalg.options import (
 from einalg.text.wording import counted
 
 
+@public
 class Derivation(SearchResult):
     """The result of `derive`: `best`, all `candidates` (cheapest first), and `stats` of the search.
 
@@ -134,7 +136,7 @@ class _Alternative:
     operators: tuple[str, ...]
 
 
-@of_expressions
+@reads_text("expr")
 @checked(
     target=TARGET,
     depth=whole(),
@@ -161,10 +163,12 @@ def derive(  # noqa: PLR0913, PLR0917 - every option of a search
     ops: Sequence[str] | None = None,
     executor: Any = None,
     accuracy: float | None = None,
+    **tensors: Any,
 ) -> Derivation:
     """Search for equal programs that run faster, prove, check and measure them (EinNet §4–§5).
 
-    `expr` is a scope or a program; text is read by `einalg.parse`. The budgets are moves in a row
+    `expr` is a scope or a program, or text, which is read with the shapes that are given by name,
+    as by `einalg.parse`: `derive(text, A=(8, 16))`. The budgets are moves in a row
     (`depth`), expanded `states` and `seconds`; within as many seconds again candidates are proven,
     and within as many again measured, those that promise most first. `seed` decides the inputs of
     the check. `rules` replaces the rules that are searched: rules of your own (see `einalg.rule`)

@@ -14,7 +14,8 @@ from derive.results.progress import layer_progress
 from einalg.api.backend import TARGET, LocalBackend, require_device
 from einalg.api.models import EXAMPLES, network, plain
 from einalg.api.verification.verification import Wishes, verified
-from einalg.errors import RecordError
+from einalg.boundary import hide_inside, public, public_by_hand
+from einalg.errors import EinalgError, RecordError
 from einalg.frontends.graph import Graph
 from einalg.frontends.network import Network, bound, signature_of
 from einalg.frontends.random_inputs import random_arrays
@@ -41,6 +42,7 @@ NONFINITE = one_of("spread", "exact")
 SOURCE_LANGUAGES = {"cpu": "c", "cuda": "cuda"}  # of the generated kernels, by target
 
 
+@public
 class Optimized(OptimizedNetwork):
     """The result of `optimize`: call it like the model.
 
@@ -105,15 +107,20 @@ class Optimized(OptimizedNetwork):
             )
             self.is_original, self._call = True, original
 
+    @public_by_hand
     def __call__(self, *inputs: Any, **named: Any) -> Any:
         """Return the model's result for inputs in order or by name.
 
         These are tensors for a torch module, arrays for anything else. Raises `ShapeError` for
         inputs of another number or shape.
         """
-        if named:
-            inputs, named = self._bound(inputs, named)
-        return self._call(*inputs, **named)
+        try:
+            if named:
+                inputs, named = self._bound(inputs, named)
+            return self._call(*inputs, **named)
+        except EinalgError as error:
+            hide_inside(error)
+            raise
 
     @checked(path=PATH, language=optional(text("c")))
     def save(self, path: Any, language: str | None = None) -> None:

@@ -8,17 +8,21 @@ from codegen.measure.diagnostics import facts
 from derive.matching import Distance, candidate_scopes, distance_to
 from derive.matching.mapping_table import mapping_table
 from derive.proof import Proof, prove
+from einalg.boundary import public
 from einalg.errors import MatchError
 from einalg.language.ir.program import as_program
+from einalg.language.notation.text_arguments import reads_text
 from einalg.options import checked, text
 
 
+@reads_text("expr")
 @checked(operator=text("conv2d", MatchError))
-def distance(expr: Any, operator: str) -> Distance:
+def distance(expr: Any, operator: str, **tensors: Any) -> Distance:
     """The expression distance from an operator: 0 exactly when `expr` is one, with `reasons`.
 
-    Of a program, what is nearest counts: a statement, or one with those that only it reads. Raises
-    `MatchError` for an operator that has no template.
+    Text is read with the shapes that are given by name, as by `einalg.parse`. Of a program, what
+    is nearest counts: a statement, or one with those that only it reads. Raises `MatchError` for
+    an operator that has no template.
 
     >>> import einalg as ea
     >>> conv = ea.parse("O[n,f,h] += A.pad(0,0,1)[n,c,h+r-1]*K[f,c,r]", A=(1, 8, 16), K=(4, 8, 3))
@@ -27,10 +31,13 @@ def distance(expr: Any, operator: str) -> Distance:
     >>> ea.distance(conv, "matmul")
     6 from a matmul:
       - the subscript h + r - 1 of A is not a bare index
+    >>> ea.distance("O[i,j] += A[i,k]*B[k,j]", "matmul", A=(4, 5), B=(5, 6))
+    0: it is a matmul
     """
     return min(distance_to(scope, operator) for scope in candidate_scopes(as_program(expr)))
 
 
+@public
 def doctor() -> list[Any]:
     """Return what this machine has for einalg: facts with `name`, `found` and `detail`.
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from functools import cached_property
 from typing import Any
 
@@ -12,15 +12,29 @@ from einalg.api.backend import LocalBackend
 from einalg.api.derivation import derive
 from einalg.api.interactive.panel import SessionPanel
 from einalg.api.interactive.show import bundle
+from einalg.boundary import public
 from einalg.language.ir.program import as_program
+from einalg.language.notation.text_arguments import reads_text
 
 
+@public
 class Session(DerivationSession):
     __doc__ = DerivationSession.__doc__
 
-    def __init__(self, expr: Any, rules: Iterable[Rule | str] | Rule | str = (), **parts: Any):
-        parts = {"backend": LocalBackend(), "search": derive, **parts}
-        super().__init__(as_program(expr), rules, **parts)
+    @reads_text("expr")
+    def __init__(
+        self,
+        expr: Any,
+        rules: Iterable[Rule | str] | Rule | str = (),
+        backend: Any = None,
+        search: Callable[..., Any] | None = None,
+        **tensors: Any,
+    ):
+        if backend is None:
+            backend = LocalBackend()
+        if search is None:
+            search = derive
+        super().__init__(as_program(expr), rules, backend, search)
 
     @cached_property
     def panel(self) -> SessionPanel:

@@ -18,10 +18,10 @@ import numpy as np
 from einalg.api.models import torch_network
 from einalg.api.optimization import PREFERENCE, compile_graph
 from einalg.api.verification.verification import Wishes, direct_of, verified
-from einalg.errors import NotationError, ShapeError
+from einalg.errors import NotationError, ShapeError, first_line
 from einalg.frontends.graph import Graph
 from einalg.frontends.random_inputs import random_array
-from einalg.frontends.torch.capture.export import decomposition_table, first_line
+from einalg.frontends.torch.capture.export import decomposition_table
 from einalg.frontends.torch.capture.recurrent_ops import without_unrolling
 from einalg.frontends.torch.capture.weight_stamp import WeightStamp
 from einalg.frontends.torch.module import import_fx

@@ -50,10 +50,8 @@ class _Failure(click.ClickException):
     exit_code = FAILED
 
     def show(self, file: Any = None) -> None:
-        second = [*self.message.splitlines(), "", ""][1]
-        between = (
-            "\n" if second and not second.strip(" ^") else " "
-        )  # a line of carets stays below what it points at
+        # A message that points at a place starts on a line of its own, below which its carets stay.
+        between = "" if self.message.startswith("\n") else " "
         click.echo(f"error:{between}{self.message}", file=file or sys.stderr)
 
 

@@ -29,6 +29,7 @@ from einalg.errors import UseError
 from einalg.language.index.affine import Affine, Index
 from einalg.language.ir.program import as_program
 from einalg.language.ir.scope import Scope, inner_scopes
+from einalg.language.notation.text_arguments import reads_text
 from einalg.options import (
     Kind,
     Misfit,
@@ -88,12 +89,14 @@ POINTS = several(
 )
 
 
+@reads_text("expr")
 @checked(path=PLACE, axes=optional(AXES), points=optional(POINTS))
 def footprint(
     expr: Any,
     path: Sequence[Any] = (),
     axes: Sequence[str] | None = None,
     points: Points | None = None,
+    **tensors: Any,
 ) -> Any:
     """A Matplotlib figure of the points of an expression along two axes, and of what `points` read
     of every tensor.
@@ -103,7 +106,8 @@ def footprint(
     tensor with the elements that are ever read and its padding; what one of `points` reads has its
     colour. The axes that are not shown are projected out of what is ever read.
 
-    `path` is that of a scope as in `Session.places()`, by default the last statement. `axes` are
+    Text is read with the shapes that are given by name, as by `einalg.parse`. `path` is that of a
+    scope as in `Session.places()`, by default the last statement. `axes` are
     two of its indices (or one), by default those with the most interesting reads; a point gives
     indices their values, by default the first point and the middle one.
 

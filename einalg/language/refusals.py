@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from einalg.boundary import public
 from einalg.errors import UseError
 
 BY_OPERATORS = "use an operator, as ea.ops.relu(A), or write it per element: ea.L[i](f(A[i]))"
@@ -33,6 +34,7 @@ def refusal(what: str, remedy: str) -> UseError:
     return UseError(f"{what} of a tensor expression has no meaning\n  {remedy}")
 
 
+@public
 class NoArray:
     """A tensor, a scope or a program: what takes it for an array or a number is a `UseError`.
 

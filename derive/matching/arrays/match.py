@@ -19,7 +19,7 @@ from derive.matching.arrays.parameter_sources import SOURCES, ReadSummary
 from derive.matching.patterns.normal_form import NormalForm, normal_form
 from derive.matching.patterns.reason import DISTANCE_WEIGHTS, Reason, body_mismatch
 from derive.matching.patterns.scalar_parameters import as_python
-from einalg.errors import EinalgError
+from einalg.errors import EinalgError, first_line
 from einalg.language.analysis.canonical import key
 from einalg.language.index.identifiers import with_article
 from einalg.language.ir.kernel import Kernel
@@ -185,7 +185,7 @@ def _failure(whole: InlinedScope, template: ArrayTemplate, proposal: Arguments) 
     try:
         definition = template.build(operands, arguments)
     except EinalgError as error:
-        return str(error).splitlines()[0]
+        return first_line(error)
     shape = definition.shape
     if template.views:
         shape = None

@@ -89,7 +89,7 @@ class Searching:
         try:
             derivation = self.session.search(seconds=seconds, measure=measure, progress=progress)
         except EinalgError as error:
-            self._tell(running=False, error=str(error))
+            self._tell(running=False, error=error.message)
         except BaseException as error:
             self._tell(running=False, error=f"{type(error).__name__}: {error}")
             raise

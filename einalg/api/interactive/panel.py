@@ -89,7 +89,7 @@ class SessionPanel:
                 )
             actions[name](**arguments)
         except EinalgError as error:
-            self._say(str(error), "error")
+            self._say(error.message, "error")
         except Exception as error:  # else nobody would see it: a kernel shows no errors of messages
             self._say(f"{type(error).__name__}: {error}", "error")
             raise

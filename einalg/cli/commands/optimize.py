@@ -14,6 +14,7 @@ import numpy as np
 import einalg as ea
 from einalg.cli.output import finite, note, print_json, say, working
 from einalg.cli.shape_options import ONNX, Shape
+from einalg.errors import first_line
 from einalg.frontends.onnx.nodes.model_file import read_model
 from einalg.frontends.onnx.random_inputs import element_type, input_types, stated_shape
 from einalg.frontends.random_inputs import random_array
@@ -110,7 +111,7 @@ def _stated(name: str, kind: Any) -> tuple[int, ...]:
     try:
         return stated_shape(name, kind)
     except ea.ShapeError as error:
-        what = str(error).partition("\n")[0]
+        what = first_line(error)
         raise click.UsageError(
             f"{what}: give --shape {name}=1,3,224,224 or --input {name}=FILE.npy"
         ) from None

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from einalg.errors import EinalgError, RecordError
+from einalg.errors import EinalgError, RecordError, first_line
 from einalg.frontends.graph_builder import GraphBuilder
 from einalg.frontends.onnx.nodes.attributes import (
     attributes_of,
@@ -254,7 +254,7 @@ class OnnxImporter:
             )
             outputs = node_outputs(definition(operator), operator, kinds)
         except EinalgError as error:
-            return str(error).splitlines()[0]
+            return first_line(error)
         except BROKEN as error:
             return f"{type(error).__name__}: {error}"
         self._add(node, outputs, dict(zip(node.output, kinds)), operands, body.environment)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from einalg.errors import EinalgError
+from einalg.errors import EinalgError, first_line
 from einalg.frontends.graph import live_statements, unique_name
 from einalg.frontends.graph_builder import GraphBuilder
 from einalg.frontends.torch.capture.functionalize import operator_names
@@ -146,9 +146,7 @@ class GraphImporter:
         except TrainingMode:
             raise
         except FAILURES as error:
-            if not str(error):
-                return type(error).__name__
-            return str(error).splitlines()[0]
+            return first_line(error)
         return None
 
     def _operand(self, node: fx.Node) -> Any:

@@ -14,6 +14,7 @@ from sympy import Basic, Expr, Tuple
 from sympy.functions.elementary.piecewise import ExprCondPair
 from sympy.logic.boolalg import Boolean
 
+from einalg.boundary import public
 from einalg.errors import NotationError
 
 
@@ -24,6 +25,7 @@ class Case(ExprCondPair):
         return Tuple.__new__(cls, value, condition)
 
 
+@public
 class Piecewise(sympy.Piecewise):
     """`Piecewise((a, condition), (b, other), …)`: the value of the first condition that holds, and
     NaN where none does; written `Piecewise((a, condition), (b, True))` where one always does.

@@ -14,6 +14,7 @@ import sympy
 from sympy import Expr
 from sympy.core.sympify import SympifyError, sympify
 
+from einalg.boundary import public
 from einalg.errors import NotationError
 
 
@@ -82,21 +83,27 @@ class IndexArithmetic:
     def __neg__(self) -> Any:
         return self.as_affine().scaled(-1)
 
+    @public
     def __floordiv__(self, other: Any) -> Any:
         return self.as_affine().quotient(_divisor(other, "//"))
 
+    @public
     def __mod__(self, other: Any) -> Any:
         return self.as_affine().remainder(_divisor(other, "%"))
 
+    @public
     def __lt__(self, other: Any) -> Any:
         return sympy.StrictLessThan(self, _comparable(other), evaluate=False)
 
+    @public
     def __le__(self, other: Any) -> Any:
         return sympy.LessThan(self, _comparable(other), evaluate=False)
 
+    @public
     def __gt__(self, other: Any) -> Any:
         return sympy.StrictGreaterThan(self, _comparable(other), evaluate=False)
 
+    @public
     def __ge__(self, other: Any) -> Any:
         return sympy.GreaterThan(self, _comparable(other), evaluate=False)
 

@@ -18,6 +18,7 @@ import sympy
 from sympy import Expr, Integer, sympify
 from sympy.functions.elementary.piecewise import ExprCondPair
 
+from einalg.boundary import public
 from einalg.errors import NotationError
 from einalg.language.conditions import disjunction, negation
 from einalg.language.index.affine import Affine, as_form, modulo
@@ -29,6 +30,7 @@ class ZeroModulus(NotationError, ZeroDivisionError):
     """A remainder modulo 0, which has no value."""
 
 
+@public
 class Mod(sympy.Function):
     """`dividend - modulus*floor(dividend/modulus)`: what Python's `%` gives, with the sign of the
     modulus.

@@ -13,6 +13,7 @@ from sympy import Expr
 from sympy.logic.boolalg import Boolean
 from sympy.printing.precedence import PRECEDENCE
 
+from einalg.boundary import public
 from einalg.errors import NotationError
 from einalg.language.conditions import negation
 from einalg.language.conversion import Conversion
@@ -30,6 +31,7 @@ REDUCTIONS = ("Sum", "Max", "Min", "Prod")
 IDENTITY = {"Sum": sympy.S.Zero, "Prod": sympy.S.One, "Max": -sympy.oo, "Min": sympy.oo}
 
 
+@public
 class Reduce(Node, Element, Expr):
     """`Sum`, `Max`, `Min` or `Prod` of `body` over the points of `iterators` that meet `where`;
     part of a scope's body.

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import wraps
-from typing import Any, ParamSpec, TypeVar
+from typing import Any
 
 from sympy import Basic
 
+from einalg.boundary import public
 from einalg.errors import NotationError, UseError
 from einalg.language.conversion import HALVES, converted, is_of_type
 from einalg.language.ir.body import where_text
@@ -25,10 +25,8 @@ from einalg.language.node import Node
 from einalg.language.refusals import NoArray
 from einalg.options import shown
 
-P = ParamSpec("P")
-Result = TypeVar("Result")
 
-
+@public
 class Program(Node, NoArray, Basic):
     """Statements `name = scope`, each reading inputs and earlier statements; `outputs` names the
     results.
@@ -201,28 +199,12 @@ def as_program(expression: Any, name: str = "O") -> Program:
         return Program([(name, expression)])
     remedy = "e.g. ea.L[i](A[i])"
     if isinstance(expression, str):
-        remedy = "read it with ea.parse(text, A=(4, 5), …)"
+        remedy = "read it with ea.parse(text, A=(4, 5))"
     raise NotationError(
         "expected a tensor expression (a scope or a program), not "
         f"{type(expression).__name__}\n"
         f"  {remedy}"
     )
-
-
-def of_expressions(function: Callable[P, Result]) -> Callable[P, Result]:
-    """Decorate a public function whose first argument is an expression: text in its place is
-    refused before other arguments are looked at.
-
-    Who passes text passes shapes as well, by the names of tensors.
-    """
-
-    @wraps(function)
-    def checked(*args: P.args, **named: P.kwargs) -> Result:
-        if args and isinstance(args[0], str):
-            as_program(args[0])
-        return function(*args, **named)
-
-    return checked
 
 
 def require_names(unnamed: Sequence[Any], inputs: Iterable[str]) -> None:

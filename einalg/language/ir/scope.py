@@ -8,6 +8,7 @@ from typing import Any
 import sympy
 from sympy import Basic
 
+from einalg.boundary import public
 from einalg.errors import NotationError
 from einalg.language.index.affine import Index
 from einalg.language.index.constraint import constraints
@@ -75,6 +76,7 @@ class _SortKey:
         yield from self.scope.alpha[1:]
 
 
+@public
 class Scope(Node, Indexable, Basic):
     """`L[x…](body)` (EinNet §4): the value of `body` at every point `x` of the domain. A value,
     with absolute coordinates.

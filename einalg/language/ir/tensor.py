@@ -11,6 +11,7 @@ import sympy
 from sympy import Atom, Basic, Expr, Tuple
 from sympy.printing.precedence import PRECEDENCE
 
+from einalg.boundary import public
 from einalg.errors import NotationError, ShapeError
 from einalg.language.index.affine import Affine
 from einalg.language.index.convert import affine
@@ -28,6 +29,7 @@ Box = tuple[tuple[int, int], ...]
 ROLES = ("input", "weight", "intermediate")
 
 
+@public
 class Indexable(NoArray):
     """A base that can be subscripted and padded: a tensor, a scope, a padded view. It is not a
     number, a list or a truth value.

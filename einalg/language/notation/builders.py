@@ -10,6 +10,7 @@ import sympy
 from sympy.functions.elementary.piecewise import ExprCondPair
 from sympy.logic.boolalg import Boolean
 
+from einalg.boundary import public
 from einalg.errors import EinalgError, NotationError
 from einalg.language.analysis.error_location import located
 from einalg.language.index.affine import Affine, Index, IndexArithmetic
@@ -28,6 +29,7 @@ from einalg.options import checked, text
 EVALUATED = (*ROUNDING, *ORDERINGS, sympy.Abs, sympy.Piecewise, ExprCondPair)
 
 
+@public
 def indices(names: str) -> Any:
     """Indices by their names, separated by spaces or commas: a tuple, or a single index.
 
@@ -175,6 +177,7 @@ def _problem(body: Any) -> str:
     return ""
 
 
+@public
 class _Traversal:
     """`L[x, …](body, where=…)` makes a scope: the value of `body` at every point of the indices `x,
     …` (the L-notation of EinNet).
@@ -203,12 +206,13 @@ class _Traversal:
             except EinalgError as error:
                 raise located(error, iterators, body) from None
 
-        return bind
+        return public(bind)
 
     def __repr__(self) -> str:
         return "L"
 
 
+@public
 class _ReductionBuilder:
     """`Sum[s, …](body, where=…)` reduces over the indices `s, …`; so do `Max`, `Min` and `Prod`.
 
@@ -233,7 +237,7 @@ class _ReductionBuilder:
         def bind(body: Any, where: Any = None) -> Reduce:
             return Reduce(self.op, iterators, where, as_body(body))
 
-        return bind
+        return public(bind)
 
     def __call__(self, *values: Any) -> Any:
         if self.elementwise is None or not values:

@@ -8,6 +8,7 @@ from typing import Any
 
 import sympy
 
+from einalg.boundary import public
 from einalg.errors import EinalgError, NotationError, ShapeError, underline
 from einalg.language.index.affine import Affine, Index
 from einalg.language.index.convert import affine
@@ -22,6 +23,7 @@ DOTS = "..."
 Range = tuple[int, int]
 
 
+@public
 def einsum(equation: str, *operands: Any) -> Scope:
     """Return the expression of an einsum equation over tensors or scopes: implicit output, repeated
     indices and `...` included.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Iterable, Mapping
+from itertools import cycle
 from typing import Any
 
 import sympy
@@ -36,6 +37,7 @@ from einalg.language.notation.grammar import (
 from einalg.language.notation.range_inference import WrittenParts, build_scope
 from einalg.language.notation.source import SourceText
 
+EXAMPLE_SIZES = (8, 64, 16, 32)  # of a shape in a remedy
 # SymPy computes them of whole numbers, digit for digit.
 FAST_GROWING = (sympy.gamma, sympy.loggamma)
 
@@ -51,6 +53,7 @@ class ExpressionParser:
                 f"the statement has {len(parts)} parts; at most {MAX_PARTS} are read\n"
                 "  name some of them: T[i] = ..."
             )
+        self.parts = parts
         self.words = _names_in_order(parts)
         self.bindings = _binding_names(parts)
         self.bound = {name.id for name in self.bindings}
@@ -265,8 +268,35 @@ class ExpressionParser:
             known = f"  known: {', '.join(self.tensors)}\n"
         raise self.source.error(
             node,
-            f"unknown tensor {node.id!r}\n{known}  give its shape: parse(..., {node.id}=(8, 64))",
+            f"unknown tensor {node.id!r}\n{known}"
+            f"  give its shape: parse(..., {node.id}={self.example_shape(node)})",
         )
+
+    def example_shape(self, tensor: ast.Name) -> tuple[int, ...]:
+        """Return a shape that an unknown tensor could have: of an axis that an index runs over
+        which some known tensor has as well, the size that it has there.
+        """
+        subscripts = _subscripts_of(self.parts, tensor.id)
+        if subscripts is None:
+            return EXAMPLE_SIZES[:2]
+        sizes = []
+        for entry, example in zip(subscripts, cycle(EXAMPLE_SIZES)):
+            size = self.size_over(entry.id) if isinstance(entry, ast.Name) else None
+            sizes.append(example if size is None else size)
+        return tuple(sizes)
+
+    def size_over(self, index: str) -> int | None:
+        """Return the size of the first axis of a known tensor that an index runs over alone."""
+        for part in self.parts:
+            if not isinstance(part, ast.Subscript) or not isinstance(part.value, ast.Name):
+                continue
+            tensor = self.tensors.get(part.value.id)
+            if tensor is None:
+                continue
+            for entry, size in zip(_entries(part.slice), tensor.shape):
+                if isinstance(entry, ast.Name) and entry.id == index:
+                    return size
+        return None
 
     def read_Attribute(self, node: ast.Attribute) -> Any:
         raise self.source.error(
@@ -424,6 +454,18 @@ def _entries(key: ast.expr) -> list[ast.expr]:
     if isinstance(key, ast.Tuple):
         return key.elts
     return [key]
+
+
+def _subscripts_of(parts: Iterable[ast.AST], name: str) -> list[ast.expr] | None:
+    """Return the first subscripts of a tensor, or of it padded, in the text; None without any."""
+    for part in parts:
+        if isinstance(part, ast.Subscript):
+            base: Any = part.value
+            if isinstance(base, ast.Call) and isinstance(base.func, ast.Attribute):
+                base = base.func.value
+            if isinstance(base, ast.Name) and base.id == name:
+                return _entries(part.slice)
+    return None
 
 
 def _names_in_order(parts: Iterable[ast.AST]) -> list[ast.Name]:

@@ -7,6 +7,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
+from einalg.boundary import public
 from einalg.errors import NotationError
 from einalg.language.analysis.validate import check_scope
 from einalg.language.index.affine import Index
@@ -26,6 +27,7 @@ ParsedLines = dict[Any, tuple[list[str], Scope]]  # by the line without the name
 STATEMENT = "write NAME[indices] = body, NAME[indices] += body or NAME = L[...](...)"
 
 
+@public
 def parse(text: str, **tensors: Any) -> Any:
     """Read an expression or a program from text; `tensors` gives the shape, or the tensor, for each
     free name; those that the text does not name are left aside, so that several texts can share

@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from inspect import signature
 from typing import Any
 
-from einalg.errors import NotationError, ShapeError
+from einalg.errors import NotationError, ShapeError, first_line
 from einalg.frontends.torch.capture.call_trace import (
     Call,
     describe_call,
@@ -155,14 +155,6 @@ def _torch_program(module: Any, arguments: Sequence[Any], keywords: Mapping[str,
             message = f"torch.export has no graph of {type(module).__name__}: {first_line(error)}"
             remedy = "compile what can be traced: torch.compile(module, backend='einalg')"
             raise NotationError(f"{message}\n  {remedy}") from error
-
-
-def first_line(error: Exception) -> str:
-    """Return the first line of an error's text, or else its kind."""
-    for line in str(error).splitlines():
-        if line.strip():
-            return line
-    return type(error).__name__
 
 
 def _require_arguments(module: Any, arguments: Sequence[Any], keywords: Mapping[str, Any]) -> None:

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from functools import wraps
 from typing import Any, ParamSpec, TypeVar
 
+from einalg.boundary import public
 from einalg.errors import EinalgError, ShapeError
 
 Parameters = ParamSpec("Parameters")
@@ -42,12 +43,12 @@ def operator(function: Callable[Parameters, Result]) -> Callable[Parameters, Res
         except EinalgError as error:
             raise _named(name, error) from None
 
-    OPERATORS[name] = checked
-    return checked
+    OPERATORS[name] = public(checked)
+    return OPERATORS[name]
 
 
 def _named(name: str, error: EinalgError) -> ShapeError:
-    problem = getattr(error, "problem", str(error))
+    problem = getattr(error, "problem", error.message)
     named = ShapeError(f"{name}: {problem}")
     named.problem = problem  # pyright: ignore
     return named

@@ -240,7 +240,7 @@ def test_a_gap_of_an_earlier_statement_is_not_read() -> None:
 def test_where_the_caret_stands() -> None:
     with pytest.raises(RangeError) as caught:
         ea.parse("T[i] = A[i,0]\nO[i] = T[i] * A[i, 2*i+9]", A=A)
-    assert str(caught.value).split("\n")[:2] == ["O[i] = T[i] * A[i, 2*i+9]", " " * 19 + "^" * 5]
+    assert caught.value.message.split("\n")[:2] == ["O[i] = T[i] * A[i, 2*i+9]", " " * 19 + "^" * 5]
 
 
 def test_two_reductions_may_give_one_name_two_ranges() -> None:
