@@ -107,7 +107,7 @@ def _add_output_loops(
     plan: LoopPlan,
     scope: Scope,
     inner: frozenset[Index],
-    quotients: Mapping[Index, Sequence[Quotient]],
+    quotients: Mapping[Index, Sequence[PeriodicQuotient]],
     large: bool,
 ) -> None:
     """Add the loops over the output; those over `inner` stand behind all but the last one."""
@@ -167,7 +167,7 @@ def points(reduce: Reduce) -> int:
 
 
 @dataclass(frozen=True)
-class Quotient:
+class PeriodicQuotient:
     """How an index stands under `//` or `%`.
 
     The values repeat or step with a period; `alone` says that nothing but a constant stands beside
@@ -179,9 +179,11 @@ class Quotient:
     constant: int
 
 
-def _quotients(scope: Scope, conditions: Iterable[Constraint]) -> dict[Index, list[Quotient]]:
+def _quotients(
+    scope: Scope, conditions: Iterable[Constraint]
+) -> dict[Index, list[PeriodicQuotient]]:
     """Return the quotients of each index that stands under `//` or `%`."""
-    results: dict[Index, dict[Quotient, None]] = {}
+    results: dict[Index, dict[PeriodicQuotient, None]] = {}
 
     def see(form: Affine) -> None:
         for atom, _ in form.terms:
@@ -200,16 +202,16 @@ def _quotients(scope: Scope, conditions: Iterable[Constraint]) -> dict[Index, li
     return {index: list(entries) for index, entries in results.items()}
 
 
-def _quotient(argument: Affine, divisor: int, index: Index) -> Quotient:
+def _quotient(argument: Affine, divisor: int, index: Index) -> PeriodicQuotient:
     step = argument.coefficient(index)
     period = divisor
     if step:
         period = divisor // gcd(step, divisor)
-    return Quotient(period, step == 1 and len(argument.terms) == 1, argument.const)
+    return PeriodicQuotient(period, step == 1 and len(argument.terms) == 1, argument.const)
 
 
 def _split(
-    plan: LoopPlan, it: LoopIndex, quotients: Sequence[Quotient], phases: int
+    plan: LoopPlan, it: LoopIndex, quotients: Sequence[PeriodicQuotient], phases: int
 ) -> list[LoopLevel]:
     """Return the loops over one index: one, or a loop over blocks and one inside each block."""
     if it.extent == 1:
@@ -230,7 +232,7 @@ def _split(
     return [first, plan.level(inner, affine(0), high, (0, period))]
 
 
-def _block_size(it: LoopIndex, quotients: Sequence[Quotient], phases: int) -> int | None:
+def _block_size(it: LoopIndex, quotients: Sequence[PeriodicQuotient], phases: int) -> int | None:
     """Return the elements of a block inside which quotients of an index are simple.
 
     That is a period that begins with the index, or one of all quotients, of so many phases at most.

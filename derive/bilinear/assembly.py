@@ -30,7 +30,7 @@ from einalg.language.ir.tensor import Access, Constant
 
 
 @dataclass(frozen=True)
-class _Names:
+class _IndexNames:
     """The iterators of a factorisation's products, and the indices whose names are in use."""
 
     product: LoopIndex
@@ -61,11 +61,11 @@ def assemble(scope: Scope, tiled: TiledContraction) -> Scope:
     return _checked(Scope(scope.iterators, (), Reduce("Sum", [names.product], None, result)))
 
 
-def _names(scope: Scope, tiled: TiledContraction, known: Iterable[LoopIndex]) -> _Names:
+def _names(scope: Scope, tiled: TiledContraction, known: Iterable[LoopIndex]) -> _IndexNames:
     iterators = chain(scope.iterators, summed_iterators(scope), *tiled.kept.values())
     used = frozenset(indices_of(iterators))
     product = LoopIndex(fresh_index("p", used), 0, tiled.factorisation.rank)
-    return _Names(product, iterators_by_index(known), used)
+    return _IndexNames(product, iterators_by_index(known), used)
 
 
 def _with_kept(iterators: Iterable[LoopIndex], tiled: TiledContraction) -> tuple[LoopIndex, ...]:
@@ -100,7 +100,7 @@ def _constant(scope: Scope, matrix: Constant) -> Constant:
 Axes = dict[Index, tuple[LoopIndex, Affine]]  # the iterators of a scope, and what its reader reads
 
 
-def _combination(side: TiledRead, matrix: Constant, names: _Names) -> Access:
+def _combination(side: TiledRead, matrix: Constant, names: _IndexNames) -> Access:
     """Return the read of `L[p,…] Σ_i matrix[p,i]·read`.
 
     Its axes are those of what is read, bare, so that other sums of indices stay.
@@ -114,7 +114,7 @@ def _combination(side: TiledRead, matrix: Constant, names: _Names) -> Access:
     return Access.of(scope, forms)
 
 
-def _combination_axes(side: TiledRead, names: _Names) -> tuple[Axes, list[Affine]]:
+def _combination_axes(side: TiledRead, names: _IndexNames) -> tuple[Axes, list[Affine]]:
     """Return the axes of a combination, and the subscripts of what it reads."""
     product = names.product
     axes: Axes = {product.index: (product, affine(product.index))}
@@ -147,7 +147,7 @@ def _staying_indices(side: TiledRead) -> set[Index]:
 
 
 def _as_axis(
-    subscript: Affine, staying: set[Index], names: _Names, used: set[Index]
+    subscript: Affine, staying: set[Index], names: _IndexNames, used: set[Index]
 ) -> LoopIndex | None:
     """Return an index for a subscript of several, where it takes no more values than they do."""
     if subscript.as_index() is not None or not subscript.terms:

@@ -16,7 +16,7 @@ import numpy as np
 
 from einalg.display.read_sets import (
     BoundRead,
-    Grid,
+    CellGrid,
     at,
     name_of,
     padded_points,
@@ -145,7 +145,7 @@ def footprint(
     return figure
 
 
-def _handles(drawn: Sequence[Grid]) -> list[Any]:
+def _handles(drawn: Sequence[CellGrid]) -> list[Any]:
     """Return the legend: what the colours mean, of those that occur."""
     from matplotlib.patches import Patch
 
@@ -174,12 +174,12 @@ def _mixed_colour() -> Any:
     return np.mean([to_rgb(colour) for colour in CHOSEN[:2]], axis=0)
 
 
-def _any_cell_twice(drawn: Sequence[Grid]) -> bool:
+def _any_cell_twice(drawn: Sequence[CellGrid]) -> bool:
     several = [grid.marked for grid in drawn if len(grid.marked) > 1]
     return any(np.sum(marked, axis=0).max() > 1 for marked in several)
 
 
-def _sizes(drawn: Sequence[Grid]) -> list[tuple[float, float]]:
+def _sizes(drawn: Sequence[CellGrid]) -> list[tuple[float, float]]:
     """Return the width and height of each grid in inches.
 
     Cells are of one size, but no grid is too small to see.
@@ -213,7 +213,7 @@ def grids(
     path: Sequence[Any] = (),
     axes: Sequence[str] | None = None,
     points: Points | None = None,
-) -> list[Grid]:
+) -> list[CellGrid]:
     """Return what `footprint` draws: the output, then each tensor that is read."""
     scope = _scope(expr, path)
     accesses = reads(scope)
@@ -341,11 +341,11 @@ def _output(
     accesses: Sequence[BoundRead],
     axes: Sequence[int],
     points: Sequence[Mapping[Index, int]],
-) -> Grid:
+) -> CellGrid:
     """Return the grid of the output, with `points` marked."""
     shown = sorted(axes)
     labels, box = [str(scope.indices[axis]) for axis in shown], [scope.box[axis] for axis in shown]
-    grid = Grid.empty("output", labels, box)
+    grid = CellGrid.empty("output", labels, box)
     grid.fill(seen(scope.domain, shown), INSIDE)
     grid.fill(seen(padded_points(scope, accesses), shown), BORDER)
     for point in points:
@@ -362,7 +362,7 @@ def _tensor(
     shown_indices: set[Index],
     accesses: Sequence[BoundRead],
     points: Sequence[Mapping[Index, int]],
-) -> Grid:
+) -> CellGrid:
     """Return the grid of a tensor that all accesses of a `group` read.
 
     Its axes are those on which the drawn axes of the output move, or those that move with them.
@@ -374,7 +374,7 @@ def _tensor(
     for axis in shown:
         subscripts = dict.fromkeys(map(str, forms[axis]))
         labels.append(f"axis {axis}: {', '.join(subscripts)}")
-    grid = Grid.empty(name, labels, [box[axis] for axis in shown])
+    grid = CellGrid.empty(name, labels, [box[axis] for axis in shown])
     grid.cells[_elements(group[0].access.tensor.box, box, shown)] = UNREAD
     ever = np.zeros(grid.cells.shape, dtype=bool)
     for read in group:
@@ -430,7 +430,7 @@ def _tensor_axes(
     return _two_most_interesting(len(box), interest)
 
 
-def _draw(axes: Any, grid: Grid, is_output: bool) -> None:
+def _draw(axes: Any, grid: CellGrid, is_output: bool) -> None:
     """Draw one grid: its cells, and the chosen ones in their colours."""
     image = _image(grid, is_output)
     ranges = grid.box if len(grid.box) == 2 else ((0, 1), *grid.box)
@@ -456,7 +456,7 @@ def _draw(axes: Any, grid: Grid, is_output: bool) -> None:
         axes.set_yticks([])
 
 
-def _image(grid: Grid, is_output: bool) -> Any:
+def _image(grid: CellGrid, is_output: bool) -> Any:
     """Return the colour of every cell, as rows of columns; marks on padding are paler."""
     from matplotlib.colors import to_rgb
 

@@ -59,7 +59,7 @@ def _reads(
 
 
 @dataclass
-class Grid:
+class CellGrid:
     """The cells of a `box` along one or two axes, whose names are `labels`: `cells` says what each
     is, `marked` which a point reads.
     """
@@ -71,7 +71,7 @@ class Grid:
     marked: list[np.ndarray[Any, Any]] = field(default_factory=list)
 
     @staticmethod
-    def empty(title: str, labels: Sequence[str], box: Sequence[tuple[int, int]]) -> Grid:
+    def empty(title: str, labels: Sequence[str], box: Sequence[tuple[int, int]]) -> CellGrid:
         shape = tuple(high - low for low, high in box)
         if np.prod(shape, dtype=float) > MAX_PICTURE_CELLS:
             cells = " × ".join(map(str, shape))
@@ -79,7 +79,7 @@ class Grid:
                 f"{title} has {cells} cells, too many for a picture\n"
                 "  give the same expression smaller shapes"
             )
-        return Grid(title, tuple(labels), tuple(box), np.zeros(shape, dtype=np.uint8))
+        return CellGrid(title, tuple(labels), tuple(box), np.zeros(shape, dtype=np.uint8))
 
     @property
     def columns(self) -> int:
@@ -91,10 +91,10 @@ class Grid:
         """How many cells there are from top to bottom: one where there is one axis."""
         return self.cells.shape[0] if self.cells.ndim == 2 else 1
 
-    def transposed(self) -> Grid:
+    def transposed(self) -> CellGrid:
         """Return the grid with its axes exchanged."""
         marked = [mask.T for mask in self.marked]
-        return Grid(self.title, self.labels[::-1], self.box[::-1], self.cells.T, marked)
+        return CellGrid(self.title, self.labels[::-1], self.box[::-1], self.cells.T, marked)
 
     def fill(self, points: isl.Set, value: int) -> None:
         """Give all cells of a set a number."""

@@ -87,7 +87,7 @@ def _scope(expression: _Expression, options: Options, depth: int, outermost: boo
         draw_iterators(choices, NAMES[first:], count, options.max_points, options.empty)
     )
     domain = domain.extended((), draw_conditions(choices, domain, options))
-    drawing = _Body(expression, options, depth)
+    drawing = _BodyDraw(expression, options, depth)
     if outermost and drawing.may_pool(domain) and choices.chance(10):
         return Scope(domain.iterators, domain.where, drawing.pooling(domain))
     if options.truths and choices.chance(3):
@@ -96,7 +96,7 @@ def _scope(expression: _Expression, options: Options, depth: int, outermost: boo
     return Scope(domain.iterators, domain.where, as_body(body))
 
 
-class _Body:
+class _BodyDraw:
     def __init__(self, expression: _Expression, options: Options, depth: int):
         self.expression, self.options, self.depth = expression, options, depth
         self.choices = expression.choices

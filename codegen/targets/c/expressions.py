@@ -19,7 +19,7 @@ from einalg.language.index.constraint import Constraint
 INDEX_DTYPES = {"int": "i32", "int64_t": "i64"}
 
 
-class Binding(IntEnum):
+class Precedence(IntEnum):
     """How tightly the operators of C bind, the loosest first."""
 
     SELECT = 0
@@ -32,47 +32,47 @@ class Binding(IntEnum):
 
 
 class Text(NamedTuple):
-    """C text, and how tightly its outermost operator binds: `a + b` with `Binding.SUM`."""
+    """C text, and how tightly its outermost operator binds: `a + b` with `Precedence.SUM`."""
 
     text: str
-    binding: Binding
+    binding: Precedence
 
-    def bracketed(self, binding: Binding) -> str:
+    def bracketed(self, binding: Precedence) -> str:
         """Return the text as an operand of an operator that binds so tightly."""
-        if self.binding < binding or self.binding == Binding.SELECT:
+        if self.binding < binding or self.binding == Precedence.SELECT:
             return f"({self.text})"
         return self.text
 
 
 @dataclass(frozen=True)
-class Operator:
+class COperator:
     """An operator of C between its operands, or before its only one.
 
     `dtype` is that of the operands: as the result where it is empty, their common one where None.
     """
 
     sign: str
-    binding: Binding
-    operands: Binding
+    binding: Precedence
+    operands: Precedence
     dtype: str | None = ""
 
 
 INFIX = {
-    "mul": Operator("*", Binding.PRODUCT, Binding.UNARY),
-    "lt": Operator("<", Binding.COMPARE, Binding.SUM, None),
-    "le": Operator("<=", Binding.COMPARE, Binding.SUM, None),
-    "gt": Operator(">", Binding.COMPARE, Binding.SUM, None),
-    "ge": Operator(">=", Binding.COMPARE, Binding.SUM, None),
-    "eq": Operator("==", Binding.COMPARE, Binding.SUM, None),
-    "ne": Operator("!=", Binding.COMPARE, Binding.SUM, None),
-    "and": Operator("&&", Binding.LOGIC, Binding.ATOM, "bool"),
-    "or": Operator("||", Binding.LOGIC, Binding.ATOM, "bool"),
+    "mul": COperator("*", Precedence.PRODUCT, Precedence.UNARY),
+    "lt": COperator("<", Precedence.COMPARE, Precedence.SUM, None),
+    "le": COperator("<=", Precedence.COMPARE, Precedence.SUM, None),
+    "gt": COperator(">", Precedence.COMPARE, Precedence.SUM, None),
+    "ge": COperator(">=", Precedence.COMPARE, Precedence.SUM, None),
+    "eq": COperator("==", Precedence.COMPARE, Precedence.SUM, None),
+    "ne": COperator("!=", Precedence.COMPARE, Precedence.SUM, None),
+    "and": COperator("&&", Precedence.LOGIC, Precedence.ATOM, "bool"),
+    "or": COperator("||", Precedence.LOGIC, Precedence.ATOM, "bool"),
 }
 BOUNDS = {"max": "at_least", "min": "at_most"}  # the helpers for a number and a value
 PREFIX = {
-    "neg": Operator("-", Binding.SUM, Binding.UNARY),
-    "not": Operator("!", Binding.UNARY, Binding.ATOM, "bool"),
-    "cast": Operator("", Binding.UNARY, Binding.UNARY),
+    "neg": COperator("-", Precedence.SUM, Precedence.UNARY),
+    "not": COperator("!", Precedence.UNARY, Precedence.ATOM, "bool"),
+    "cast": COperator("", Precedence.UNARY, Precedence.UNARY),
 }
 
 
@@ -175,12 +175,12 @@ class ExpressionPrinter:
     def expression(self, value: Value) -> str:
         return self.text(value).text
 
-    def operand(self, value: Value, dtype: str, binding: Binding = Binding.SELECT) -> str:
+    def operand(self, value: Value, dtype: str, binding: Precedence = Precedence.SELECT) -> str:
         """Return a value in type `dtype` as an operand of an operator that binds so tightly."""
         if not isinstance(value, Number):
             return self._converted(value, dtype).bracketed(binding)
         text = literal(value.value, dtype)
-        if text.startswith("-") and binding > Binding.SUM:
+        if text.startswith("-") and binding > Precedence.SUM:
             return f"({text})"
         return text
 
@@ -188,25 +188,25 @@ class ExpressionPrinter:
         """Return a value in type `dtype`."""
         text = self.text(value)
         if isinstance(value, IndexNumber) and dtype == value.dtype != INDEX_DTYPES[self.index]:
-            return Text(f"(int64_t){text.bracketed(Binding.UNARY)}", Binding.UNARY)
+            return Text(f"(int64_t){text.bracketed(Precedence.UNARY)}", Precedence.UNARY)
         if value.dtype in self.loads:
-            text = Text(f"{self.loads[value.dtype]}({text.text})", Binding.ATOM)
+            text = Text(f"{self.loads[value.dtype]}({text.text})", Precedence.ATOM)
         if computed(value.dtype) != dtype and value.dtype not in (WEAK, WEAK_FLOAT):
-            inside = text.bracketed(Binding.UNARY)
-            return Text(f"({self.types[dtype]}){inside}", Binding.UNARY)
+            inside = text.bracketed(Precedence.UNARY)
+            return Text(f"({self.types[dtype]}){inside}", Precedence.UNARY)
         return text
 
     def text(self, value: Value) -> Text:
         """Return a value in its own type."""
         if isinstance(value, Ref):
-            return Text(self.ref(value), Binding.ATOM)
+            return Text(self.ref(value), Precedence.ATOM)
         if isinstance(value, Number):
-            return Text(literal(value.value, value.dtype), Binding.ATOM)
+            return Text(literal(value.value, value.dtype), Precedence.ATOM)
         if isinstance(value, IndexNumber):
             text = self.form(value.form)
             if text.isidentifier():
-                return Text(text, Binding.ATOM)
-            return Text(text, Binding.SELECT)
+                return Text(text, Precedence.ATOM)
+            return Text(text, Precedence.SELECT)
         if isinstance(value, Predicate):
             return self._predicate(value)
         return self._application(value)
@@ -214,8 +214,8 @@ class ExpressionPrinter:
     def _predicate(self, value: Predicate) -> Text:
         text = " && ".join(self.condition(c) for c in value.conditions)
         if len(value.conditions) == 1:
-            return Text(text, Binding.COMPARE)
-        return Text(text, Binding.LOGIC)
+            return Text(text, Precedence.COMPARE)
+        return Text(text, Precedence.LOGIC)
 
     def _application(self, value: Apply) -> Text:
         """Return an operator or a function of some values."""
@@ -224,14 +224,14 @@ class ExpressionPrinter:
         if value.op in PREFIX:
             return self._prefix(PREFIX[value.op], value)
         if value.op == "add":
-            return Text(self._sum(value.arguments, value.dtype), Binding.SUM)
+            return Text(self._sum(value.arguments, value.dtype), Precedence.SUM)
         if value.op == "div":
             return self._quotient(value)
         if value.op == "select":
             return self._select(value)
-        return Text(self.function_call(value.op, value.arguments, value.dtype), Binding.ATOM)
+        return Text(self.function_call(value.op, value.arguments, value.dtype), Precedence.ATOM)
 
-    def _infix(self, operator: Operator, value: Apply) -> Text:
+    def _infix(self, operator: COperator, value: Apply) -> Text:
         dtype = operator.dtype
         if dtype is None:
             dtype = common(value.arguments)
@@ -240,34 +240,35 @@ class ExpressionPrinter:
         ]
         return Text(f" {operator.sign} ".join(operands), operator.binding)
 
-    def _prefix(self, operator: Operator, value: Apply) -> Text:
+    def _prefix(self, operator: COperator, value: Apply) -> Text:
         operand = self.operand(value.arguments[0], operator.dtype or value.dtype, operator.operands)
         return Text(operator.sign + operand, operator.binding)
 
     def _quotient(self, value: Apply) -> Text:
         left, right = value.arguments
-        numerator = self.operand(left, value.dtype, Binding.PRODUCT)
+        numerator = self.operand(left, value.dtype, Precedence.PRODUCT)
         return Text(
-            f"{numerator} / {self.operand(right, value.dtype, Binding.UNARY)}", Binding.PRODUCT
+            f"{numerator} / {self.operand(right, value.dtype, Precedence.UNARY)}",
+            Precedence.PRODUCT,
         )
 
     def _select(self, value: Apply) -> Text:
         test, yes, no = value.arguments
-        condition = self.operand(test, "bool", Binding.LOGIC)
-        first = self.operand(yes, value.dtype, Binding.LOGIC)
-        second = self.operand(no, value.dtype, Binding.SELECT)
-        return Text(f"{condition} ? {first} : {second}", Binding.SELECT)
+        condition = self.operand(test, "bool", Precedence.LOGIC)
+        first = self.operand(yes, value.dtype, Precedence.LOGIC)
+        second = self.operand(no, value.dtype, Precedence.SELECT)
+        return Text(f"{condition} ? {first} : {second}", Precedence.SELECT)
 
     def _sum(self, arguments: Iterable[Value], dtype: str) -> str:
         """Return a sum, its negative terms last and subtracted."""
         text = ""
         for argument in sorted(arguments, key=_is_negative):
             if not text:
-                text = self.operand(argument, dtype, Binding.PRODUCT)
+                text = self.operand(argument, dtype, Precedence.PRODUCT)
             elif _is_negative(argument):
-                text = f"{text} - {self.operand(_negated(argument), dtype, Binding.PRODUCT)}"
+                text = f"{text} - {self.operand(_negated(argument), dtype, Precedence.PRODUCT)}"
             else:
-                text = f"{text} + {self.operand(argument, dtype, Binding.PRODUCT)}"
+                text = f"{text} + {self.operand(argument, dtype, Precedence.PRODUCT)}"
         return text
 
     def function_call(self, op: str, arguments: Sequence[Value], dtype: str) -> str:

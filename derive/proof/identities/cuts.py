@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from einalg.language.interpreters.numpy import FLOAT, MEMORY
-from einalg.language.interpreters.numpy.arrays import BoxedArray, Store
+from einalg.language.interpreters.numpy.arrays import ArrayStore, BoxedArray
 from einalg.language.interpreters.numpy.body import Evaluator
 from einalg.language.ir.dtypes import is_float
 from einalg.language.ir.scope import Scope, all_scopes
@@ -77,7 +77,7 @@ def _values(one: Scope, two: Scope) -> dict[Scope, Array]:
     elements = sum(prod(scope.shape) for scope in scopes)
     if len(scopes) > MAX_SCOPES or elements > MAX_ELEMENTS:
         return {}
-    store = Store(FLOAT)
+    store = ArrayStore(FLOAT)
     for root in (one, two):
         for name, tensor in root.tensors.items():
             store.tensors[name] = BoxedArray(_random(tensor), tensor.box)

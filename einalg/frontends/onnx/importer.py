@@ -49,7 +49,7 @@ STANDARD = ("", "ai.onnx")
 
 
 @dataclass(frozen=True)
-class _Body:
+class _GraphBody:
     """Where a node stands: in a graph or function whose values are in `environment`."""
 
     environment: Environment
@@ -104,7 +104,7 @@ class OnnxImporter:
             )
         if opsets is None:
             opsets = self._opsets
-        body = _Body(environment, opsets, depth)
+        body = _GraphBody(environment, opsets, depth)
         origins = _origins(graph)
         defined: set[str] = set()
         read = _names_read(graph)
@@ -121,7 +121,7 @@ class OnnxImporter:
             defined.update(node.output)
             self._node(_without_unread(node, read), body)
 
-    def _node(self, node: Any, body: _Body) -> None:
+    def _node(self, node: Any, body: _GraphBody) -> None:
         """Add a node as what it can become first: other nodes, constants, a program, a call."""
         why = self._excluded.get(first_output(node)) if not body.depth else None
         if why is not None:
@@ -133,7 +133,7 @@ class OnnxImporter:
         elif not self._branch(node, body):
             self._operator(node, body)
 
-    def _operator(self, node: Any, body: _Body) -> None:
+    def _operator(self, node: Any, body: _GraphBody) -> None:
         inferred = infer(node, body.optional_values(node.input), body.opsets)
         kinds = [self._kind(name, kind) for name, kind in zip(node.output, inferred)]
         for shape in map(sizes_of, kinds):
@@ -150,7 +150,7 @@ class OnnxImporter:
         if not self._fold(node, body, kinds, MAX_STORED_ELEMENTS):
             self._call(node, body, kinds, why)
 
-    def _exclude(self, node: Any, body: _Body, why: str) -> None:
+    def _exclude(self, node: Any, body: _GraphBody, why: str) -> None:
         """Leave a node to the framework that could be an expression."""
         inferred = infer(node, body.optional_values(node.input), body.opsets)
         kinds = [self._kind(name, kind) for name, kind in zip(node.output, inferred)]
@@ -165,7 +165,7 @@ class OnnxImporter:
             return declared
         return inferred
 
-    def _branch(self, node: Any, body: _Body) -> bool:
+    def _branch(self, node: Any, body: _GraphBody) -> bool:
         """Add the nodes of the branch of an `If` whose condition is constant."""
         if node.op_type != "If" or node.domain not in STANDARD:
             return False
@@ -192,7 +192,7 @@ class OnnxImporter:
         body.add_outputs(node, inner, names, _place(node))
         return True
 
-    def _function(self, function: Any, node: Any, body: _Body) -> None:
+    def _function(self, function: Any, node: Any, body: _GraphBody) -> None:
         """Add the nodes of a function, with arguments for its parameters."""
         arguments: Environment = {}
         for parameter, name in zip(function.input, node.input):
@@ -207,7 +207,7 @@ class OnnxImporter:
         self.run(definition, arguments, _opsets(function) or self._opsets, body.depth + 1)
         body.add_outputs(node, arguments, function.output, _place(node))
 
-    def _fold(self, node: Any, body: _Body, kinds: Sequence[Any], max_elements: int) -> bool:
+    def _fold(self, node: Any, body: _GraphBody, kinds: Sequence[Any], max_elements: int) -> bool:
         """Compute a node that reads constants only, if its outputs are small."""
         values = body.values(node.input)
         if not all(value.is_constant for value in values.values()):
@@ -227,7 +227,7 @@ class OnnxImporter:
             body.environment[name] = constant_value(name, array)
         return True
 
-    def _express(self, node: Any, body: _Body, kinds: Sequence[Any]) -> str:
+    def _express(self, node: Any, body: _GraphBody, kinds: Sequence[Any]) -> str:
         """Add a node as a program; return the reason where it is none."""
         definition = None
         if node.domain in STANDARD:
@@ -281,7 +281,7 @@ class OnnxImporter:
         for name, array in outputs.constants.items():
             environment[name] = constant_value(name, array)
 
-    def _call(self, node: Any, body: _Body, kinds: Sequence[Any], why: str) -> None:
+    def _call(self, node: Any, body: _GraphBody, kinds: Sequence[Any], why: str) -> None:
         """Leave a node to the framework."""
         values: Environment = {}
         for name in (*node.input, *captured_names(node)):
@@ -312,7 +312,7 @@ class OnnxImporter:
             kind = tensor_type(ELEMENTS[tensor.dtype], tensor.shape)
         return Value(name, kind, None, place, tensor)
 
-    def _expand(self, node: Any, body: _Body) -> bool:
+    def _expand(self, node: Any, body: _GraphBody) -> bool:
         """Add a node as the operators by which ONNX defines it, if the language has them all."""
         kinds: list[Any] = []
         for value in body.optional_values(node.input):
@@ -323,7 +323,7 @@ class OnnxImporter:
         before, inner = self.builder, dict(body.environment)
         self.builder = before.copy()
         try:
-            self._function(function, node, _Body(inner, body.opsets, body.depth))
+            self._function(function, node, _GraphBody(inner, body.opsets, body.depth))
             is_expressed = len(self.builder.opaque) == len(before.opaque)
         except EinalgError:
             is_expressed = False

@@ -74,7 +74,7 @@ class Index(IndexArithmetic, Symbol):
         return Affine.from_normal_form(((self, 1),), 0)
 
 
-class Quotient(IndexArithmetic, Expr):
+class IndexQuotient(IndexArithmetic, Expr):
     """Common part of `FloorDiv` and `Modulo`: an affine form and a positive divisor."""
 
     __slots__ = ("argument", "divisor", "sort_tuple")
@@ -106,7 +106,7 @@ class Quotient(IndexArithmetic, Expr):
     def __eq__(self, other: object) -> Any:
         if self is other:
             return True
-        if isinstance(other, Quotient):
+        if isinstance(other, IndexQuotient):
             return self.sort_tuple == other.sort_tuple
         return NotImplemented  # an `Affine` compares itself
 
@@ -126,7 +126,7 @@ class Quotient(IndexArithmetic, Expr):
         return quotient_latex(self, printer)
 
 
-class FloorDiv(Quotient):
+class FloorDiv(IndexQuotient):
     """`argument // divisor`, an atom of a quasi-affine form."""
 
     __slots__ = ()
@@ -138,7 +138,7 @@ class FloorDiv(Quotient):
         return floordiv(argument, divisor)
 
 
-class Modulo(Quotient):
+class Modulo(IndexQuotient):
     """`argument % divisor`, an atom of a quasi-affine form."""
 
     __slots__ = ()
@@ -181,7 +181,7 @@ def as_form(value: IndexLike) -> Affine:
     )
 
 
-Atom = Index | Quotient
+Atom = Index | IndexQuotient
 Terms = tuple[tuple[Atom, int], ...]
 
 

@@ -20,7 +20,7 @@ import numpy as np
 
 from einalg.errors import ShapeError
 from einalg.language.interpreters.numpy.arithmetic import FLOAT, Arithmetic, Array, is_exact
-from einalg.language.interpreters.numpy.arrays import BoxedArray, Store
+from einalg.language.interpreters.numpy.arrays import ArrayStore, BoxedArray
 from einalg.language.interpreters.numpy.body import Evaluator
 from einalg.language.ir.program import Program, as_program
 from einalg.language.ir.scope import all_scopes
@@ -53,7 +53,7 @@ def execute(
     program = as_program(expr)
     inputs = program.inputs
     arguments = {name: _argument(tensor, arrays) for name, tensor in inputs.items()}
-    store, exact = Store(arithmetic), is_exact(arguments)
+    store, exact = ArrayStore(arithmetic), is_exact(arguments)
     loaded = arithmetic.load(arguments, {name: tensor.dtype for name, tensor in inputs.items()})
     for name, tensor in program.constants.items():
         loaded[name] = _constant(tensor, arithmetic, exact)
@@ -116,7 +116,7 @@ def _constant(tensor: Constant, arithmetic: Arithmetic, exact: bool) -> Array:
     return arithmetic.finish(values, tensor.dtype, exact)
 
 
-def _run(program: Program, store: Store, evaluator: Evaluator) -> None:
+def _run(program: Program, store: ArrayStore, evaluator: Evaluator) -> None:
     last = _last_reads(program)
     for name, statement in program.statements:
         for scope in all_scopes(statement):

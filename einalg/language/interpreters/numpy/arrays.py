@@ -25,7 +25,7 @@ class BoxedArray(NamedTuple):
     known: Array | None = None
 
 
-class Store:
+class ArrayStore:
     """The arrays of everything that has been evaluated; each padded view is made once."""
 
     def __init__(self, arithmetic: Arithmetic):

@@ -17,7 +17,7 @@ from einalg.language.index.constraint import Constraint
 from einalg.language.index.convert import affine
 from einalg.language.index.remainder import Mod, Quotient
 from einalg.language.interpreters.numpy.arithmetic import FLOAT, Arithmetic, Array
-from einalg.language.interpreters.numpy.arrays import BoxedArray, Store, view
+from einalg.language.interpreters.numpy.arrays import ArrayStore, BoxedArray, view
 from einalg.language.interpreters.numpy.blocking import (
     extents_of,
     fitting,
@@ -61,7 +61,7 @@ class Evaluator:
     each where cutting can achieve it.
     """
 
-    def __init__(self, store: Store, arithmetic: Arithmetic, memory: int):
+    def __init__(self, store: ArrayStore, arithmetic: Arithmetic, memory: int):
         self.store, self.arithmetic, self.limit = store, arithmetic, max(1, memory // ELEMENT_BYTES)
         self.indices_only = self if arithmetic is FLOAT else Evaluator(store, FLOAT, memory)
 

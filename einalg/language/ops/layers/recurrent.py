@@ -50,7 +50,7 @@ def lstm_cell(
     size = _check_state(data, state)
     expect_shape(memory, state.shape, "the shape of h")
     weights = _weights(w_ih, w_hh, b_ih, b_hh, 4 * size, data.shape[-1], size)
-    names = _Names(x, h, c, w_ih, w_hh, b_ih, b_hh)
+    names = _FreeNames(x, h, c, w_ih, w_hh, b_ih, b_hh)
     row, shape = batch_indices(state.rank - 1), state.shape[:-1]
     gates = L[spans((*row, g), (*shape, 4 * size))](
         _projected(data, weights[0], weights[2], row)
@@ -87,7 +87,7 @@ def gru_cell(x: Any, h: Any, w_ih: Any, w_hh: Any, b_ih: Any = None, b_hh: Any =
     data, state = operand(x, "x", least=1, dtype="float"), operand(h, "h", least=1, dtype="float")
     size = _check_state(data, state)
     weights = _weights(w_ih, w_hh, b_ih, b_hh, 3 * size, data.shape[-1], size)
-    names = _Names(x, h, w_ih, w_hh, b_ih, b_hh)
+    names = _FreeNames(x, h, w_ih, w_hh, b_ih, b_hh)
     row, shape = batch_indices(state.rank - 1), state.shape[:-1]
     stacked = spans((*row, g), (*shape, 3 * size))
     of_x = L[stacked](_projected(data, weights[0], weights[2], row))
@@ -104,7 +104,7 @@ def gru_cell(x: Any, h: Any, w_ih: Any, w_hh: Any, b_ih: Any = None, b_hh: Any =
     )
 
 
-class _Names(dict[str, str]):
+class _FreeNames(dict[str, str]):
     """Names of statements that no input has: `name`, else `name_`, `name__`, …"""
 
     def __init__(self, *operands: Any):
