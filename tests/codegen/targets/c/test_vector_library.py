@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import ctypes
+import os
 import shutil
 from functools import cache
 from typing import Any
+from unittest.mock import patch
 
 import numpy as np
 import pytest
@@ -69,10 +71,11 @@ def compilers() -> dict[str, Compiler]:
         for processor in ("x86-64", "x86-64-v2", "sandybridge", "haswell"):
             flags = [flag.replace("=native", f"={processor}") for flag in usual.flags]
             found[processor] = Compiler(usual.command, usual.version, tuple(flags))
-    clang = shutil.which("clang")
-    if clang is not None:
-        flags = [flag for flag in usual.flags if not flag.startswith("-fno-tree")]
-        found["clang"] = Compiler((clang,), "clang", tuple(flags))
+    if shutil.which("clang") is not None:
+        with patch.dict(os.environ, CC="clang"):
+            clang = find_compiler()
+        assert clang is not None, "clang is installed, and compiles nothing"
+        found["clang"] = clang
     return found
 
 
