@@ -21,6 +21,7 @@ from einalg.language.ir.body import Reduce
 from einalg.language.ir.functions import FUNCTIONS, REMEDIES, known_functions
 from einalg.language.ir.tensor import Access, Indexable
 from einalg.language.notation.builders import as_body, read_iterators
+from einalg.language.notation.foreign_functions import OF_WHOLE_TENSORS
 from einalg.language.notation.grammar import (
     BINARY,
     BINDERS,
@@ -36,6 +37,7 @@ from einalg.language.notation.grammar import (
 )
 from einalg.language.notation.range_inference import WrittenParts, build_scope
 from einalg.language.notation.source import SourceText
+from einalg.language.notation.translation import element, translated, unsliced
 
 EXAMPLE_SIZES = (8, 64, 16, 32)  # of a shape in a remedy
 # SymPy computes them of whole numbers, digit for digit.
@@ -53,7 +55,7 @@ class ExpressionParser:
                 f"the statement has {len(parts)} parts; at most {MAX_PARTS} are read\n"
                 "  name some of them: T[i] = ..."
             )
-        self.parts = parts
+        self.parts, self.statement = parts, statement
         self.words = _names_in_order(parts)
         self.bindings = _binding_names(parts)
         self.bound = {name.id for name in self.bindings}
@@ -108,8 +110,22 @@ class ExpressionParser:
         """
         reader = getattr(self, f"read_{type(node).__name__}", None)
         if reader is None:
-            raise self.source.error(node, not_in_notation(type(node)))
+            raise self.not_in_notation(node, type(node))
         return reader(node)
+
+    def not_in_notation(self, node: Any, kind: type) -> NotationError:
+        """Return the error of a part of Python's grammar that the notation has not, with what to
+        write for it.
+        """
+        message = not_in_notation(kind)
+        instead = self.translated(node)
+        if instead is not None:
+            message = f"{message.partition(chr(10))[0]}\n  write {instead}"
+        return self.source.error(node, message)
+
+    def translated(self, node: ast.expr) -> str | None:
+        """Return a part of the text as the notation has it; None where it has no such thing."""
+        return translated(node, self.statement, self.tensors, self.bound)
 
     def body(self, node: ast.expr) -> Any:
         return self.guard(node, as_body, self.value(node))
@@ -137,11 +153,10 @@ class ExpressionParser:
         if name in self.bound:
             return self.guard(node, Index, name)
         if name in self.tensors:
-            axes = ", ".join("ijklmnpq"[: self.tensors[name].rank]) or "()"
             raise self.source.error(
                 node,
                 f"{name} is a tensor, and here stands a number\n"
-                f"  give it its subscripts: {name}[{axes}]",
+                f"  give it its subscripts: {element(name, self.statement, self.tensors)}",
             )
         if name in FUNCTIONS or name in BINDERS:
             raise self.source.error(
@@ -183,7 +198,7 @@ class ExpressionParser:
 
     def read_UnaryOp(self, node: ast.UnaryOp) -> Any:
         if type(node.op) not in UNARY:
-            raise self.source.error(node, not_in_notation(type(node.op)))
+            raise self.not_in_notation(node, type(node.op))
         return self.guard(node, UNARY[type(node.op)], self.value(node.operand))
 
     def read_BinOp(self, node: ast.BinOp) -> Any:
@@ -193,7 +208,7 @@ class ExpressionParser:
             chain.append(chain[-1].left)
         for link in chain:
             if type(link.op) not in BINARY:
-                raise self.source.error(link, not_in_notation(type(link.op)))
+                raise self.not_in_notation(link, type(link.op))
         total = self.value(chain[-1].left)
         for link in reversed(chain):
             total = self.combined(link, total, self.value(link.right))
@@ -232,6 +247,8 @@ class ExpressionParser:
         return tuple([self.value(item) for item in node.elts])
 
     def read_Subscript(self, node: ast.Subscript) -> Any:
+        if isinstance(node.value, ast.Attribute):
+            raise self.no_attribute(node.value, node)
         base = self.base(node.value)
         entries = _entries(node.slice)
         for entry in entries:
@@ -239,7 +256,7 @@ class ExpressionParser:
                 raise self.source.error(
                     entry,
                     "a slice cannot stand in a subscript\n"
-                    "  bind an index that has this range: L[i:1:3](A[i])",
+                    f"  write {unsliced(node, self.statement, self.bound)}",
                 )
         subscripts = tuple([self.guard(entry, affine, self.value(entry)) for entry in entries])
         access = self.guard(node, Access, base, subscripts)
@@ -299,11 +316,17 @@ class ExpressionParser:
         return None
 
     def read_Attribute(self, node: ast.Attribute) -> Any:
-        raise self.source.error(
-            node,
-            f".{node.attr} is not part of the notation\n"
-            "  tensors and scopes have .pad(amounts, fill=0), and nothing else",
-        )
+        raise self.no_attribute(node, node)
+
+    def no_attribute(self, node: ast.Attribute, part: ast.expr) -> NotationError:
+        """Return the error of an attribute, with what to write for the part of the text in which
+        it stands.
+        """
+        remedy = "tensors and scopes have .pad(amounts, fill=0), and nothing else"
+        instead = self.translated(part)
+        if instead is not None:
+            remedy = f"write {instead}"
+        return self.source.error(node, f".{node.attr} is not part of the notation\n  {remedy}")
 
     def read_Call(self, node: ast.Call) -> Any:
         has_starred = any(isinstance(argument, ast.Starred) for argument in node.args)
@@ -354,16 +377,10 @@ class ExpressionParser:
 
     def function(self, node: ast.Call) -> Any:
         """Read a function of elements."""
-        if not isinstance(node.func, ast.Name):
-            raise self.source.error(
-                node.func, "this is not a function\n  write a product with *: 3*(a + b)"
-            )
-        name = node.func.id
+        name = ast.unparse(node.func)
         function = FUNCTIONS.get(name)
         if function is None:
-            raise self.source.error(
-                node.func, f"{name} is not a function of the notation\n  {self.instead_of(name)}"
-            )
+            raise self.no_function(node, name)
         self.named(node, "", f"write {name}(...) without names")
         self.check_number_of_arguments(node, name)
         values = [self.value(argument) for argument in node.args]
@@ -393,6 +410,23 @@ class ExpressionParser:
                 f"{name} of so large a whole number is not read\n  write it as a decimal number",
             )
 
+    def no_function(self, node: ast.Call, name: str) -> NotationError:
+        """Return the error of a function that the notation has not, with what to write for it."""
+        instead = self.translated(node)
+        last = getattr(node.func, "attr", getattr(node.func, "id", ""))
+        if instead is not None:
+            remedy = f"write {instead}"
+        elif last in OF_WHOLE_TENSORS:
+            arguments = ast.unparse(node).partition("(")[2]
+            remedy = f"it is an operator of tensors, outside of text: ea.ops.{last}({arguments}"
+        elif last:
+            remedy = self.instead_of(last)
+        else:
+            return self.source.error(
+                node.func, "this is not a function\n  write a product with *: 3*(a + b)"
+            )
+        return self.source.error(node.func, f"{name} is not a function of the notation\n  {remedy}")
+
     def instead_of(self, name: str) -> str:
         """Return what to write for a function that the notation has not."""
         if name in self.tensors:
@@ -400,7 +434,7 @@ class ExpressionParser:
         if name in BINDERS:
             return f"write it with its indices: {name}[i](...)"
         if name in REMEDIES:
-            return f"write {REMEDIES[name]}"
+            return f"e.g. {REMEDIES[name]}"
         return f"known: {known_functions()}"
 
 

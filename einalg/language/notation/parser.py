@@ -255,9 +255,11 @@ class _StatementParser:
         """Read `name = scope`."""
         scope = reader.value(node.value)
         if not isinstance(scope, Scope):
+            indices = ", ".join(_name(index) for index in _unbound([scope], set())) or "i:1"
             raise self.source.error(
                 node.value,
-                f"only a scope can be named without indices\n  write {name}[i, ...] = ...",
+                "only a scope can be named without indices\n"
+                f"  write {name}[{indices}] = {ast.unparse(node.value)}",
             )
         return scope
 
