@@ -7,7 +7,13 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
-from codegen.runtime.protocol import Buffers, KernelFunction, Packed, prepared
+from codegen.runtime.protocol import (
+    Buffers,
+    KernelFunction,
+    Packed,
+    packed_inputs,
+    prepared,
+)
 
 LOG = logging.getLogger("einalg")
 
@@ -36,6 +42,11 @@ class Fallback:
         except Exception as error:  # it may do without
             LOG.warning("einalg: %s packs nothing ahead: %s", self.what, str(error))
             return self
+
+    @property
+    def packed_inputs(self) -> frozenset[str]:
+        """What the library packed, or what the generated code did that took its place."""
+        return packed_inputs(self.run)
 
     def _fall(self, error: Exception) -> Any:
         with self._lock:

@@ -49,6 +49,7 @@ class TorchKernel:
     pack: Callable[[Tensor], Tensor] | None = None
     packed: Compute | None = None
     weights: Tensor = None
+    packed_inputs: frozenset[str] = frozenset()
 
     def __call__(self, buffers: Mapping[str, Array]) -> None:
         call_function(self._run, buffers)
@@ -64,7 +65,13 @@ class TorchKernel:
             return self
         weights = call_function(self.pack, tensor(last, known))
         assert self.packed is not None
-        return replace(self, operands=self.operands[:-1], compute=self.packed, weights=weights)
+        return replace(
+            self,
+            operands=self.operands[:-1],
+            compute=self.packed,
+            weights=weights,
+            packed_inputs=frozenset((last.name,)),
+        )
 
     def _run(self, buffers: Mapping[str, Array]) -> None:
         inputs = [tensor(o, buffers) for o in self.operands]

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import ctypes
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
@@ -95,6 +95,16 @@ class BatchedExecutable:
     def bind(self, **arrays: Any) -> BatchedExecutable:
         """As of `Executable`: what is given ahead is the same for all slices."""
         return BatchedExecutable(self.one.bind(**arrays), self.slices)
+
+    @public
+    def bind_in_place(self, arrays: Mapping[str, Any]) -> BatchedExecutable:
+        """As of `Executable`."""
+        return BatchedExecutable(self.one.bind_in_place(arrays), self.slices)
+
+    @property
+    def copied(self) -> frozenset[str]:
+        """As of `Executable`."""
+        return self.one.copied
 
     def record(self) -> Any:
         """As of `Executable`, for one slice."""

@@ -185,8 +185,13 @@ class CudaCompiled(Executable):
                 seconds.append(device.driver.elapsed(lambda name=name: device.run(name, memory)))
         return {name: median(seconds[1:]) for name, seconds in spent.items()}
 
-    def _with(self, bound: Buffers) -> CudaCompiled:
+    def _with(self, bound: Buffers, copied: frozenset[str]) -> CudaCompiled:
         return CudaCompiled(self.program, self.kernels, self._parts, bound)
+
+    @property
+    def copied(self) -> frozenset[str]:
+        """All bound inputs: they are copied to the device."""
+        return frozenset(self._bound.keys() & self.program.inputs.keys())
 
     def _computed(self, bound: Buffers) -> dict[str, Any]:
         """Return constants and the bound inputs.

@@ -22,7 +22,7 @@ from codegen.runtime.array_arguments import Loader, load, loaded, sample
 from codegen.runtime.c_dispatch import OnAddresses
 from codegen.runtime.call_frame import CallFrame, MemoryPlan, PlannedStep, plan
 from codegen.runtime.kernel_call import GeneratedKernel
-from codegen.runtime.protocol import GENERATED, Buffers, Packed, prepared
+from codegen.runtime.protocol import GENERATED, Buffers, Packed, packed_inputs, prepared
 from einalg.boundary import hide_inside, public, public_by_hand
 from einalg.errors import CodegenError, EinalgError, ShapeError
 from einalg.language.analysis.compile_time import compile_time_statements
@@ -83,6 +83,7 @@ class Executable:
         steps: Sequence[KernelCall],
         made: BuildInfo,
         bound: Buffers = NOTHING,
+        copied: frozenset[str] = frozenset(),
     ):
         self.program, self.target = program, target
         self._steps, self._of = tuple(steps), made
@@ -107,6 +108,7 @@ class Executable:
             if step.output not in self._done:
                 run = prepared(step.run, self._ready, packed)
                 self._running.append(replace(step, run=run))
+        self._copied = copied
 
     @public_by_hand
     def __call__(self, *arguments: Any, **arrays: Any) -> Any:
@@ -197,11 +199,37 @@ class Executable:
         bound = dict(self._ready)
         for name, array in arrays.items():
             bound[name] = load(self.missing[name], array).copy()
-        return self._with(bound)
+        return self._with(bound, self._copied | arrays.keys())
 
-    def _with(self, bound: Buffers) -> Executable:
-        """Return the program with more inputs bound."""
-        return Executable(self.program, self.target, self._steps, self._of, bound)
+    @public
+    def bind_in_place(self, arrays: Mapping[str, Any]) -> Executable:
+        """Return the same, where kernels read the memory of the arrays themselves.
+
+        They see later writes to it, but for those inputs that are `copied`.
+        """
+        bound, copied = dict(self._ready), set(self._copied)
+        for name, array in arrays.items():
+            bound[name] = load(self.missing[name], array)
+            if bound[name] is not array:
+                copied.add(name)
+        return self._with(bound, frozenset(copied))
+
+    @property
+    def copied(self) -> frozenset[str]:
+        """The bound inputs whose later writes are not seen.
+
+        They were copied or packed, or something was computed of them.
+        """
+        copied = set(self._copied)
+        for name in self._done:
+            copied |= self.program[name].tensors.keys()
+        for step in self._running:
+            copied |= packed_inputs(step.run)
+        return frozenset(copied & self._bound.keys() & self.program.inputs.keys())
+
+    def _with(self, bound: Buffers, copied: frozenset[str]) -> Executable:
+        """Return the program with more inputs bound, some of them as copies."""
+        return Executable(self.program, self.target, self._steps, self._of, bound, copied)
 
     def direct(self, names: Sequence[str]) -> OnAddresses | None:
         """Return the program as a function of addresses, in the order of these names.

@@ -48,8 +48,10 @@ class GeneratedKernel:
         packs: Sequence[PackedOperand],
         sequence: Any,
         ready: Mapping[str, Array],
+        packed_inputs: frozenset[str] = frozenset(),
     ):
         self.kernel, self.sequence, self.ready = kernel, sequence, dict(ready)
+        self.packed_inputs = packed_inputs
         self.packs = [pack for pack in packs if pack.function.output.name not in ready]
         self._memory = threading.local()
 
@@ -63,7 +65,7 @@ class GeneratedKernel:
 
     def prepared(self, known: Buffers, packed: Packed) -> GeneratedKernel:
         """Return the kernel with what is known packed now, or as another kernel packed it."""
-        ready = dict(self.ready)
+        ready, inputs = dict(self.ready), set(self.packed_inputs)
         for pack in self.packs:
             target = pack.function.output
             names = tuple(buf.name for buf in pack.function.inputs)
@@ -72,7 +74,8 @@ class GeneratedKernel:
                 if key not in packed:
                     packed[key] = pack.filled(known, aligned(target.shape, target.dtype))
                 ready[target.name] = packed[key]
-        return GeneratedKernel(self.kernel, self.packs, self.sequence, ready)
+                inputs.update(names)
+        return GeneratedKernel(self.kernel, self.packs, self.sequence, ready, frozenset(inputs))
 
     def _memory_of(self, pack: PackedOperand) -> Array:
         """Return the memory of this thread for a packed input."""

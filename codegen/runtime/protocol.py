@@ -32,3 +32,8 @@ def prepared(run: KernelFunction, known: Buffers, packed: Packed | None = None) 
     if packed is None:
         packed = {}
     return prepare(known, packed)
+
+
+def packed_inputs(run: KernelFunction) -> frozenset[str]:
+    """Return the buffers that a prepared call has packed, and does not read any more."""
+    return getattr(run, "packed_inputs", frozenset())

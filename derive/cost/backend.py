@@ -33,6 +33,11 @@ class Runnable(Protocol):
         """
         ...
 
+    @property
+    def copied(self) -> frozenset[str]:
+        """The bound inputs of which later changes are not seen."""
+        ...
+
     def direct(self, names: Sequence[str]) -> AddressFunction | None:
         """Return the same on memory of the caller: of the inputs of a call and of the outputs, in
         this order; None where it cannot.
@@ -63,6 +68,10 @@ class Backend(Protocol):
 
         `kernel_of` gives the kernel of a statement.
         """
+        ...
+
+    def bound(self, runnable: Any, weights: Mapping[str, Any]) -> Runnable:
+        """Return a compiled program with its weights bound: as copies, or where they are."""
         ...
 
     @property

@@ -58,6 +58,11 @@ class OptimizedNetwork:
                 self._runs[id(node.program)] = part.run, inputs
         self._calls = replace(graph, weights=_unbound_weights(graph))
 
+    def hold_weights(self) -> None:
+        """Copy the weights that calls of the framework read, as programs have copies of theirs."""
+        copies = {name: np.array(array) for name, array in self._calls.weights.items()}
+        self._calls = replace(self._calls, weights=copies)
+
     def __copy__(self) -> Self:
         return self
 
@@ -84,6 +89,14 @@ class OptimizedNetwork:
     def opaque(self) -> list[OpaqueNode]:
         """The nodes that stay calls of the framework."""
         return self.graph.opaque
+
+    def copied_weights(self) -> frozenset[str]:
+        """Return the weights of the graph whose later changes programs do not see."""
+        names: set[str] = set()
+        for part in self.parts.values():
+            assert part.run is not None
+            names |= part.run.copied
+        return frozenset(names)
 
     def save(self, path: Any, language: str = "c") -> None:
         """Write the network into a new folder: programs, weights, the report, the sources.

@@ -114,7 +114,7 @@ def compiled(
         flat = lifted(program)
         run = backend.compile(flat, kernels_of(flat))
     read = [name for name in program.inputs if name in weights]
-    run = run.bind(**{name: weights[name] for name in read})
+    run = backend.bound(run, {name: weights[name] for name in read})
     return run if slices is None else backend.in_slices(run, slices)
 
 

@@ -44,10 +44,17 @@ POLICY = ModelTimingPolicy()
 
 
 class LocalBackend:
-    """Compiles and times with `codegen`, on this machine, for `target` unless asked for another."""
+    """Compiles and times with `codegen`, on this machine, for `target` unless asked for another.
 
-    def __init__(self, target: str = "cpu", accuracy: float | None = None):
+    Programs hold copies of their weights, unless it `shares_weights`: then kernels read these where
+    they are.
+    """
+
+    def __init__(
+        self, target: str = "cpu", accuracy: float | None = None, shares_weights: bool = False
+    ):
         self.target, self.accuracy = target, accuracy
+        self._shares_weights = shares_weights
 
     def compile(
         self, program: Program, kernels: Sequence[Kernel], target: str | None = None
@@ -63,6 +70,12 @@ class LocalBackend:
         if self.target != "cpu":
             return None
         return known_program(record, program, kernel_of)
+
+    def bound(self, runnable: Any, weights: Mapping[str, Any]) -> Any:
+        """Return a compiled program with its weights bound: as copies, or where they are."""
+        if self._shares_weights:
+            return runnable.bind_in_place(weights)
+        return runnable.bind(**weights)
 
     @property
     def has_slices(self) -> bool:

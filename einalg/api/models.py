@@ -329,6 +329,7 @@ def torch_network(
         forward,
         framework,
         original,
+        model.read_ahead,
     )
 
 

@@ -18,7 +18,6 @@ from einalg.boundary import hide_inside, public, public_by_hand
 from einalg.errors import EinalgError, RecordError
 from einalg.frontends.graph import Graph
 from einalg.frontends.network import Network, bound, signature_of
-from einalg.frontends.random_inputs import random_arrays
 from einalg.options import (
     ACCURACY,
     NEW_FILE,
@@ -48,7 +47,8 @@ class Optimized(OptimizedNetwork):
 
     `report` says what was done, `parts` and `opaque` hold it. The framework goes on running the
     model where it is faster (`is_original`, `times`), unless einalg is to `prefer`, and where
-    einalg deviates from it and no operator was found that does so alone.
+    einalg deviates from it and no operator was found that does so alone. The framework reads the
+    weights of its model at each call; einalg has them as they were when it optimized the model.
 
     >>> import numpy as np
     >>> import einalg as ea
@@ -68,6 +68,7 @@ class Optimized(OptimizedNetwork):
         is_right: bool = True,
     ):
         super().__init__(made.graph, made.parts, made.seconds)
+        self.hold_weights()
         self.notes = made.notes
         self.is_original, self.target, self._prefer = False, target, prefer
         around = model.around if model else plain
@@ -258,24 +259,26 @@ def optimize(
 @checked(target=TARGET, seconds=SECONDS, accuracy=ACCURACY, progress=PROGRESS, nonfinite=NONFINITE)
 def compile_graph(
     graph: Graph,
+    arrays: Sequence[Any],
     target: str = "cpu",
     seconds: float = 120.0,
     accuracy: float | None = None,
     progress: Callable[..., None] | bool | None = None,
     nonfinite: str = "spread",
 ) -> Callable[..., Sequence[Any]]:
-    """Return a graph of a front end as a function of arrays, optimized for arrays that are drawn.
+    """Return a graph of a front end as a function of arrays, optimized for those of a call.
 
     This is what `torch.compile(…, backend="einalg")` runs. The options are those of `optimize`.
+    Its kernels read the weights of the graph where they lie, but for those that the result's
+    `copied_weights()` names.
     Values that deviate from the reference are no error: they are compared with torch's.
     """
     require_device(target)
-    arrays = list(random_arrays(graph.inputs).values())
     with layer_progress(progress) as on_layer:
         return optimized(
             graph,
             arrays,
-            LocalBackend(target, accuracy),
+            LocalBackend(target, accuracy, shares_weights=True),
             seconds,
             progress=on_layer,
             accuracy=accuracy,

@@ -15,15 +15,17 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from codegen.runtime.memory_digest import MemoryDigest
+from derive.programs import OptimizedNetwork
 from einalg.api.models import torch_network
 from einalg.api.optimization import PREFERENCE, compile_graph
 from einalg.api.verification.verification import Wishes, direct_of, verified
 from einalg.errors import NotationError, ShapeError, first_line
-from einalg.frontends.graph import Graph
+from einalg.frontends.network import Network
 from einalg.frontends.random_inputs import random_array
 from einalg.frontends.torch.capture.export import decomposition_table
 from einalg.frontends.torch.capture.recurrent_ops import without_unrolling
-from einalg.frontends.torch.capture.weight_stamp import WeightStamp
+from einalg.frontends.torch.capture.weight_stamp import WeightStamp, bytes_spanned
 from einalg.frontends.torch.module import import_fx
 from einalg.frontends.torch.nodes.registry import TrainingMode
 from einalg.runtime.timing import is_slower, median_seconds
@@ -36,7 +38,7 @@ DEFAULT_WISHES = Wishes(seconds=120.0)
 MAX_VERSIONS = 64  # of one graph, by the shapes of its inputs
 RECURRENT = "allow_rnn"  # the name of Dynamo's setting
 PREFER = "prefer"  # the only option that is none of the optimizer's
-OPTIONS = [*list(signature(compile_graph).parameters)[1:], PREFER]
+OPTIONS = [*list(signature(compile_graph).parameters)[2:], PREFER]
 LOG = logging.getLogger("einalg")
 
 
@@ -75,9 +77,11 @@ def einalg(
         wanted.get("nonfinite", DEFAULT_WISHES.nonfinite),
         wanted.get("seconds", DEFAULT_WISHES.seconds),
     )
-    return Specialised(
-        graph_module, lambda graph: compile_graph(graph, **_of_optimizer(wanted)), prefer, wishes
-    )
+
+    def compiler(network: Network) -> Run:
+        return compile_graph(network.graph, network.arrays, **_of_optimizer(wanted))
+
+    return Specialised(graph_module, compiler, prefer, wishes)
 
 
 def _of_optimizer(options: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -92,15 +96,17 @@ def _of_optimizer(options: Mapping[str, Any]) -> Mapping[str, Any]:
 class Specialised:
     """A graph of Dynamo, compiled for every combination of shapes and whole numbers that it meets.
 
-    Weights are read when that happens. A weight that is another tensor later, or has other
-    elements, makes it compile again. What the graph itself writes to is no weight: it would be
-    another one after each call.
+    A weight that is another tensor later, or lies elsewhere, makes it compile again. Kernels read
+    weights where they lie, and so see what is written to them. Those of which something was packed
+    or computed ahead are looked at in each call, by digests of their bytes: other ones make it
+    compile again too. What the graph itself writes to is no weight: it would be another one after
+    each call.
     """
 
     def __init__(
         self,
         module: fx.GraphModule,
-        compiler: Callable[[Graph], Run],
+        compiler: Callable[[Network], Run],
         prefer: str = "fastest",
         wishes: Wishes = DEFAULT_WISHES,
     ):
@@ -124,20 +130,24 @@ class Specialised:
         if version is not None and version.suits(inputs):
             return version
         _refuse_gradients(inputs)
-        weights, others = [], []
+        weights, spans, others = [], {}, []
         for k, value in enumerate(inputs):
             if k not in self._written and is_weight(value):
                 weights.append((k, WeightStamp.of(value)))
+                spans[k] = value.data_ptr(), bytes_spanned(value)
             else:
                 others.append((k, *_kind(value)))
         prefer = PREFERENCE.check(PREFER, self._prefer)
-        positions = [k for k, _ in weights]
-        run = _compiled(self._module, inputs, positions, self._compiler, prefer, self._wishes)
+        digests = {k: MemoryDigest.of([span]) for k, span in spans.items()}
+        run, copied = _compiled(
+            self._module, inputs, list(spans), self._compiler, prefer, self._wishes
+        )
         if run is self._module:
             weights = []  # torch reads them at each call
+        content = MemoryDigest.together([digests[k] for k in sorted(copied)])
         if len(self._versions) >= MAX_VERSIONS:
             self._versions.pop(next(iter(self._versions)))
-        version = _Version(weights, others, run)
+        version = _Version(weights, others, run, content)
         self._versions[key] = version
         return version
 
@@ -147,12 +157,14 @@ class _Version:
     """A graph compiled for its weights and for the dtypes and shapes of its other inputs.
 
     `weights` are rows of a position and a stamp. `others` are rows of a position, a dtype and a
-    shape; of a number None and the number itself.
+    shape; of a number None and the number itself. `content` are the bytes of those weights of which
+    something was made ahead.
     """
 
     weights: Sequence[tuple[int, WeightStamp]]
     others: Sequence[tuple[int, Any, Any]]
     run: Callable[..., Any]
+    content: MemoryDigest
 
     def suits(self, inputs: Sequence[Any]) -> bool:
         for k, stamp in self.weights:
@@ -165,11 +177,13 @@ class _Version:
                     return False
             elif getattr(value, "dtype", None) is not dtype or value.shape != shape:
                 return False
-        return True
+        return self.content.is_unchanged()
 
 
 def is_weight(value: Any) -> bool:
-    """Whether Dynamo says that an input is a parameter or a buffer of a module."""
+    """Whether Dynamo says that an input is a parameter or a buffer of a module, in plain memory."""
+    if str(getattr(value, "layout", "")) != "torch.strided":
+        return False
     if hasattr(value, "_dynamo_static_input_type"):
         return True
     return type(value).__name__ in ("Parameter", "Buffer")
@@ -220,14 +234,15 @@ def _compiled(
     module: fx.GraphModule,
     inputs: Sequence[Any],
     weights: Sequence[int],
-    compiler: Callable[[Graph], Run],
+    compiler: Callable[[Network], Run],
     prefer: str,
     wishes: Wishes,
-) -> Callable[..., Any]:
+) -> tuple[Callable[..., Any], frozenset[int]]:
     """Compile a graph for these very inputs.
 
-    What it writes to its inputs, and results that are views of these, are left to torch. So is all
-    of it where torch cannot trace it, such as a number that is read from a tensor.
+    Returns it with the positions of the weights of which something was made ahead. What the graph
+    writes to its inputs, and results that are views of these, are left to torch. So is all of it
+    where torch cannot trace it, such as a number that is read from a tensor.
     """
     import torch
     from torch._functorch._aot_autograd.utils import make_boxed_func
@@ -252,18 +267,22 @@ def _compiled(
         LOG.warning(
             "einalg: torch cannot trace a graph, and goes on running it: %s", first_line(error)
         )
-        return module
+        return module, frozenset()
+    copied: set[int] = set()
     for traced, examples in captured:
+        bound: Sequence[int] = weights
         if len(examples) == len(inputs):
-            run = _read(traced, inputs, weights, compiler, wishes)
+            examples = inputs
         else:  # where inputs share memory that is written to, torch has that memory in their place
-            run = _read(traced, examples, (), compiler, wishes)
-        if run is None:
-            return module
-        ready.append(run)
+            bound = ()
+        result = _read(traced, examples, bound, compiler, wishes)
+        if result is None:
+            return module, frozenset()
+        ready.append(result[0])
+        copied |= result[1]
     if prefer == "fastest" and _is_faster(module, called, inputs):
-        return module
-    return called
+        return module, frozenset()
+    return called, frozenset(copied)
 
 
 def _is_faster(module: Any, called: Callable[..., Any], inputs: Sequence[Any]) -> bool:
@@ -290,13 +309,14 @@ def _read(
     traced: fx.GraphModule,
     inputs: Sequence[Any],
     weights: Sequence[int],
-    compiler: Callable[[Graph], Run],
+    compiler: Callable[[Network], Run],
     wishes: Wishes,
-) -> Callable[..., Any] | None:
+) -> tuple[Callable[..., Any], frozenset[int]] | None:
     """Return an ATen graph as a function of its inputs, in which the weights are bound.
 
-    None, with a warning, where it has values that the language has no type for, or where it
-    deviates from torch and no operator is found that does so alone.
+    Returns also the positions of those of which something was made ahead. None, with a warning,
+    where it has values that the language has no type for, or where it deviates from torch and no
+    operator is found that does so alone.
     """
     import torch
 
@@ -315,7 +335,7 @@ def _read(
 
     examples = tuple(values[position] for position in positions)
     source = torch_network(model, call, (examples, {}))
-    result = verified(source, lambda network: compiler(network.graph), wishes)
+    result = verified(source, compiler, wishes)
     for position in positions:
         values[position] = None  # which nothing else need hold
     for note in result.notes:
@@ -324,7 +344,28 @@ def _read(
         LOG.warning("einalg: a graph deviates from torch, which goes on running it")
         return None
     function = result.network.around(result.run, direct_of(result.run))
-    return lambda *given: function(*[given[k] for k in positions])
+    tensors = {position: inputs[position] for position in weights}
+    copied = _copied(tensors, result.network, result.run)
+    return (lambda *given: function(*[given[k] for k in positions])), copied
+
+
+def _copied(tensors: Mapping[int, Any], network: Network, run: Run) -> frozenset[int]:
+    """Return the positions of weights of which something was copied, packed or computed ahead.
+
+    The others are read where they lie, by kernels and by calls of torch.
+    """
+    if not isinstance(run, OptimizedNetwork):
+        return frozenset(tensors)
+    if run.graph.weights.keys() - network.graph.weights.keys():  # of which some were computed
+        return frozenset(tensors)
+    copied_names = network.read_ahead | run.copied_weights()
+    in_place: set[int] = set()  # addresses
+    copied: set[int] = set()
+    for name, array in network.graph.weights.items():
+        addresses = copied if name in copied_names else in_place
+        addresses.add(array.__array_interface__["data"][0])
+    read_in_place = in_place - copied
+    return frozenset(k for k, value in tensors.items() if value.data_ptr() not in read_in_place)
 
 
 def _with_values(inputs: Sequence[Any]) -> list[Any]:

@@ -38,12 +38,14 @@ class ImportRecord:
     """An imported graph.
 
     `sources` has the model's names of weights, by the graph's names. `extra` is what else the front
-    end needs, as JSON values.
+    end needs, as JSON values. `read_ahead` are the weights on whose elements the graph itself
+    depends.
     """
 
     graph: Graph
     sources: Mapping[str, str]
     extra: Any = None
+    read_ahead: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True)
@@ -117,6 +119,7 @@ def _to_json(imported: ImportRecord) -> dict[str, Any] | None:
         "outputs": graph.outputs,
         "names": graph.names,
         "told": imported.extra,
+        "read ahead": sorted(imported.read_ahead),
     }
 
 
@@ -139,7 +142,7 @@ def _from_json(row: Any, origin: Origin) -> ImportRecord:
     if row["names"]:
         names = (tuple(row["names"][0]), tuple(row["names"][1]))
     graph = Graph(inputs, weights, tuple(nodes), tuple(row["outputs"]), names)
-    return ImportRecord(graph, sources, row["told"])
+    return ImportRecord(graph, sources, row["told"], frozenset(row["read ahead"]))
 
 
 def _weight_to_json(source: str | None, array: Array) -> str | Sequence[Any] | None:

@@ -42,7 +42,8 @@ class Network:
     `itself` is the model as its framework runs it, None where only einalg can; `examples` are the
     arguments of a call. `signature` gives arguments that are given by name their places.
     `framework` says what the time of a call depends on there besides the graph; `original` is how
-    the model is compared with it.
+    the model is compared with it. `read_ahead` are the weights on whose elements the graph itself
+    depends.
     """
 
     graph: Graph
@@ -55,6 +56,7 @@ class Network:
     signature: Signature | None = field(default=None, repr=False)
     framework: str = ""
     original: Original | None = field(default=None, repr=False)
+    read_ahead: frozenset[str] = frozenset()
 
     def bound(self, arguments: Sequence[Any], named: Mapping[str, Any]) -> Arguments:
         """The arguments of a call as those of the example are given; `ShapeError` for names that

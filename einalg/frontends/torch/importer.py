@@ -65,6 +65,7 @@ class GraphImporter:
         self.values: dict[fx.Node, Any] = {}
         self.sources: dict[str, str] = {}  # the placeholders of weights, by the names of these
         self._objects: dict[fx.Node, Any] = {}  # values that are no arrays: modules, None
+        self.read_ahead: set[str] = set()  # weights whose elements the graph itself depends on
         self._constants: set[str] = set()  # weights that depend on no parameter of the module
         self._shared: dict[Any, str] = {}  # names of weights, by `memory_key`
 
@@ -159,8 +160,10 @@ class GraphImporter:
 
     def _integers_or_operand(self, node: fx.Node) -> Any:
         """Return an operand, as an array where it is constant integers."""
-        array = self.builder.weights.get(str(self.values.get(node)))
+        name = str(self.values.get(node))
+        array = self.builder.weights.get(name)
         if array is not None and array.dtype.kind in "iu":
+            self.read_ahead.add(name)
             return array
         return self._operand(node)
 
@@ -241,6 +244,7 @@ class GraphImporter:
             self.values[node] = names[0]
 
     def _array(self, node: fx.Node) -> Any:
+        self.read_ahead.add(self.values[node])
         return self.builder.weights[self.values[node]]
 
     def _call_torch(self, node: fx.Node, overload: str, reads: Iterable[fx.Node], why: str) -> None:

@@ -43,7 +43,8 @@ class Model:
 
     `arrays` converts arguments to the graph's inputs, `results` outputs to the module's result.
     `signature` is there where tensors in a row go in and come out, as a `DirectCall` needs it.
-    `again` reads the module once more, with some nodes as calls of torch.
+    `again` reads the module once more, with some nodes as calls of torch. `read_ahead` are the
+    weights on whose elements the graph itself depends.
     """
 
     graph: Graph
@@ -51,6 +52,7 @@ class Model:
     results: Callable[[Arrays], Any] = field(repr=False)
     signature: TensorSignature | None = None
     again: Reader | None = field(default=None, repr=False)
+    read_ahead: frozenset[str] = frozenset()
 
     def function(
         self, run: Callable[..., Arrays] | None = None, direct: DirectCall | None = None
@@ -90,7 +92,8 @@ class _Source:
                 importer.input(node)
 
         graph, names = _add_nodes(self.graph, self.owner, importer, add_placeholder)
-        return ImportRecord(graph, importer.sources, names), importer
+        read_ahead = frozenset(importer.read_ahead)
+        return ImportRecord(graph, importer.sources, names, read_ahead), importer
 
     def constant(self, node: fx.Node) -> Any:
         """Return the value of a node that is no call and no input of the graph."""
@@ -137,6 +140,7 @@ def import_exported(module: Any, arguments: Sequence[Any], keywords: Mapping[str
             lambda arrays: nest(iter(rebuild(arrays))),
             signature,
             source.reader(build),
+            imported.read_ahead,
         )
 
     origin = graph_origin(exported)
@@ -203,6 +207,7 @@ def import_fx(
             results,
             signature,
             source.reader(build),
+            imported.read_ahead,
         )
 
     return build(source.read({})[0]), inputs

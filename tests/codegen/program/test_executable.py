@@ -368,6 +368,39 @@ def test_what_is_bound_is_computed_once(used: str | None) -> None:
     assert everything() is not everything()
 
 
+@pytest.mark.parametrize("used", [FIND, None], ids=["compiled", "numpy"])
+def test_what_is_bound_in_place_sees_later_writes(used: str | None) -> None:
+    """Unless something is computed of it ahead, or it is read as a copy in another layout."""
+    program = ea.parse(
+        "W[i] = exp(K[i])\nO[i] = W[i]*A[i] + B[i]*C[i]",
+        **{name: ea.tensor(name, (5,), role="weight") for name in "KBC"},
+        A=(5,),
+    )
+    rng = np.random.default_rng(0)
+    given = {name: rng.random(5, np.float32) for name in "KBA"}
+    given["C"] = rng.random(10, np.float32)[::2]
+    weights = {name: given[name] for name in "KBC"}
+    run = compile_program(program, compiler=used).bind_in_place(weights)
+    for name in ("A", "B"):
+        given[name] += 1
+        expected = ea.evaluate(program, **given)
+        np.testing.assert_allclose(run(A=given["A"]), expected, rtol=1e-5)
+    assert run.copied == {"K", "C"} or (used is None and run.copied == {"C"})
+    assert run.bind(A=given["A"]).copied >= {"A", "C"}
+
+
+def test_packed_weights_are_copied() -> None:
+    weight = ea.tensor("W", (64, 96), role="weight")
+    program = ea.parse("O[i,j] += A[i,k]*W[k,j]", A=(64, 64), W=weight)
+    rng = np.random.default_rng(0)
+    given = {"A": rng.random((64, 64), np.float32), "W": rng.random((64, 96), np.float32)}
+    run = compile_program(program).bind_in_place({"W": given["W"]})
+    for _ in range(2):
+        is_same = np.allclose(run(A=given["A"]), given["A"] @ given["W"], rtol=1e-4)
+        assert is_same or run.copied == {"W"}
+        given["W"][40, 50] += 100
+
+
 def test_what_cannot_be_bound() -> None:
     run = compile_program(folded())
     with pytest.raises(ea.ShapeError, match=r"Z cannot be given; what is missing is .*K"):

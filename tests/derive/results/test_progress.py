@@ -75,7 +75,8 @@ def test_log_lines_of_layers(monkeypatch, caplog, unknown):
     monkeypatch.setitem(sys.modules, "tqdm.auto", None)
     program, arrays = layered()
     with caplog.at_level(logging.INFO, "einalg"):
-        compile_graph(of_model(program, arrays).graph, seconds=20, progress=True)
+        model = of_model(program, arrays)
+        compile_graph(model.graph, model.arrays, seconds=20, progress=True)
     assert [r for r in caplog.records if "0 of 2 layers, O[" in r.getMessage()]
 
 

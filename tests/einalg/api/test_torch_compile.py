@@ -13,7 +13,9 @@ import pytest
 torch = pytest.importorskip("torch")
 
 from bench.models import SMALL  # noqa: E402
+from codegen.runtime.memory_digest import MemoryDigest  # noqa: E402
 from einalg.api import torch_compile  # noqa: E402
+from einalg.api.verification.verification import Verified  # noqa: E402
 from einalg.errors import NotationError  # noqa: E402
 from einalg.frontends.graph import Graph  # noqa: E402
 from einalg.frontends.torch import load_fx  # noqa: E402
@@ -31,7 +33,7 @@ def graphs(monkeypatch: pytest.MonkeyPatch) -> list[Graph]:
     torch._dynamo.reset()
     found: list[Graph] = []
 
-    def compile_graph(graph: Graph, **_: Any) -> Graph:
+    def compile_graph(graph: Graph, arrays: Any, **_: Any) -> Graph:
         found.append(graph)
         return graph
 
@@ -116,11 +118,110 @@ def test_writes_that_torch_does_not_count(batch: int, graphs: list[Graph]) -> No
         torch.testing.assert_close(fast(x), linear(x))
 
 
+class Scaled(torch.nn.Module):
+    """Weights that kernels read where they lie."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.scale = torch.nn.Parameter(torch.randn(24))
+
+    def forward(self, x: Any) -> Any:
+        return torch.tanh(x) * self.scale
+
+
+class Mixed(Scaled):
+    """A weight that is packed, one of which something is computed ahead, and others."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.linear, self.norm = torch.nn.Linear(24, 40, bias=False), torch.nn.BatchNorm1d(40)
+        self.gain = torch.nn.Parameter(torch.randn(40))
+
+    def forward(self, x: Any) -> Any:
+        return self.norm(self.linear(super().forward(x))) * torch.exp(self.gain)
+
+
+def by_gradient(parameter: Any) -> None:
+    parameter.grad = torch.ones_like(parameter)
+    torch.optim.SGD([parameter], lr=0.5).step()
+    parameter.grad = None
+
+
+def replaced(parameter: Any) -> None:
+    parameter.data = torch.randn(parameter.shape)
+
+
+UPDATES: dict[str, Callable[[Any], Any]] = {
+    "to all through .data": lambda parameter: parameter.data.add_(1),
+    "to one in the middle": lambda p: p.data.view(-1)[p.numel() // 2].add_(3),
+    "in reverse order": lambda p: p.data.copy_(p.data.flip(0).clone()),
+    "by copy_": lambda parameter: parameter.copy_(torch.randn(parameter.shape)),
+    "by set_": lambda parameter: parameter.set_(torch.randn(parameter.shape)),
+    "other .data": replaced,
+    "by an optimizer": by_gradient,
+}
+
+
+@pytest.mark.parametrize(
+    ("kind", "name", "compilations"),
+    [
+        (Scaled, "scale", {3}),  # after two moves: kernels see other elements
+        (Mixed, "linear.weight", {9}),  # after each update
+        (Mixed, "gain", {9}),
+        (Mixed, "norm.running_var", range(4, 10)),  # which may be folded
+    ],
+)
+def test_updates_of_a_weight_are_seen(
+    kind: Any, name: str, compilations: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whatever einalg makes of the weight, and whoever writes to it."""
+    torch._dynamo.reset()
+    monkeypatch.setattr(torch_compile, "verified", lambda n, c, _: Verified(n, c(n)))
+    graphs: list[Graph] = []
+    real = torch_compile.compile_graph
+
+    def counted(graph: Graph, arrays: Any, **_: Any) -> Any:
+        graphs.append(graph)
+        return real(graph, arrays, seconds=0)
+
+    monkeypatch.setattr(torch_compile, "compile_graph", counted)
+    module, x = kind().eval(), torch.randn(16, 24)
+    fast = compiled(module)
+    tensor = {**dict(module.named_parameters()), **dict(module.named_buffers())}[name]
+    with torch.no_grad():
+        torch.testing.assert_close(fast(x), module(x), rtol=1e-4, atol=1e-4)
+        for update in UPDATES.values():
+            update(tensor)
+            tensor.data.abs_()
+            torch.testing.assert_close(fast(x), module(x), rtol=1e-4, atol=1e-4)
+        state = {key: value * 1.1 for key, value in module.state_dict().items()}
+        module.load_state_dict(state)
+        torch.testing.assert_close(fast(x), module(x), rtol=1e-4, atol=1e-4)
+    assert len(graphs) in compilations
+
+
+def test_positions_among_the_inputs(caplog: pytest.LogCaptureFixture) -> None:
+    """A call of torch that is tried while compiling has the positions of a real call."""
+    torch._dynamo.reset()
+    options = {"seconds": 0, "prefer": "einalg"}
+
+    def function(x: Any, positions: Any, y: Any) -> Any:
+        return torch.relu(x).scatter_add(0, positions, y) * 2
+
+    x, y, positions = torch.randn(1), torch.randn(4), torch.zeros(4, dtype=torch.int64)
+    fast = torch.compile(function, backend=torch_compile.einalg, options=options)
+    torch.testing.assert_close(fast(x, positions, y), function(x, positions, y))
+    assert "goes on running" not in caplog.text
+
+
 def test_a_version_suits_calls_of_its_own_kind_alone() -> None:
     """Of tensors of the same dtype and shape, and of equal numbers."""
     weight, x = torch.randn(2), torch.randn(3, 1)
     version = torch_compile._Version(
-        [(0, WeightStamp.of(weight))], [(1, x.dtype, (3, 1)), (2, None, 5)], lambda: None
+        [(0, WeightStamp.of(weight))],
+        [(1, x.dtype, (3, 1)), (2, None, 5)],
+        lambda: None,
+        MemoryDigest.of([(weight.data_ptr(), 8)]),
     )
     assert version.suits((weight, x, 5)) and version.suits((weight, x + 1, 5))
     others = [
@@ -254,7 +355,7 @@ def test_torch_goes_on_running_what_is_not_faster(
     """
     torch._dynamo.reset()
 
-    def slow(graph: Graph, **_: Any) -> Any:
+    def slow(graph: Graph, arrays: Any, **_: Any) -> Any:
         return lambda *arrays: [time.sleep(0.01), graph(*arrays)][1]
 
     def function(x: Any) -> Any:
@@ -286,7 +387,7 @@ def test_a_small_resnet(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(
         torch_compile,
         "compile_graph",
-        lambda graph, **given: made.append((real(graph, **given), given)) or made[-1][0],
+        lambda *graph, **given: made.append((real(*graph, **given), given)) or made[-1][0],
     )
     module, inputs = SMALL["resnet18"](1)
     fast = torch.compile(module, backend="einalg", options={"seconds": 2, "prefer": "einalg"})

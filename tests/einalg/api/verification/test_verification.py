@@ -207,6 +207,26 @@ def test_code_of_an_operator_that_deviates(monkeypatch: pytest.MonkeyPatch) -> N
     torch.testing.assert_close(o(100 * x), function(100 * x))
 
 
+def test_what_was_optimized_holds_its_weights() -> None:
+    """Those that programs read, and those of calls of the framework."""
+
+    class Parameters(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.scale, self.next = (torch.nn.Parameter(torch.randn(5)) for _ in range(2))
+
+        def forward(self, x: Any) -> Any:
+            return torch.nextafter(x * self.scale, self.next * 1.5), torch.nextafter(x, self.next)
+
+    module, x = Parameters().eval().requires_grad_(False), torch.randn(3, 5)
+    o = ea.optimize(module, (x,), seconds=0, prefer="einalg")
+    expected = module(x)
+    for parameter in module.parameters():
+        parameter.data += 1
+    assert len(o.opaque) == 2
+    torch.testing.assert_close(o(x), expected)
+
+
 def test_a_model_that_is_exported_wrongly_stays_the_frameworks(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
