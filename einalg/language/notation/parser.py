@@ -7,6 +7,8 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
+from sympy import Expr
+
 from einalg.boundary import public
 from einalg.errors import NotationError
 from einalg.language.analysis.validate import check_scope
@@ -255,7 +257,8 @@ class _StatementParser:
         """Read `name = scope`."""
         scope = reader.value(node.value)
         if not isinstance(scope, Scope):
-            indices = ", ".join(_name(index) for index in _unbound([scope], set())) or "i:1"
+            loose = _unbound([scope], set()) if isinstance(scope, Expr) else []
+            indices = ", ".join(map(_name, loose)) or "i:1"
             raise self.source.error(
                 node.value,
                 "only a scope can be named without indices\n"
