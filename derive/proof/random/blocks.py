@@ -58,6 +58,19 @@ def cut_block(
     return OutputBlock(origin, [_cut_scope(scope, demand, tensors) for scope in scopes], tensors)
 
 
+def arrays_of_part(
+    block: OutputBlock, part: OutputBlock, arrays: Mapping[str, np.ndarray[Any, Any]]
+) -> dict[str, np.ndarray[Any, Any]]:
+    """Return the arrays that a part of a block reads, which was cut out of the block's scopes."""
+    read = {}
+    for name, tensor in part.tensors.items():
+        ranges = []
+        for (low, high), (first, _) in zip(tensor.box, block.tensors[name].box):
+            ranges.append(slice(low - first, high - first))
+        read[name] = arrays[name][tuple(ranges)]
+    return read
+
+
 def _demand(scopes: list[Scope], origin: tuple[int, ...], extents: tuple[int, ...]) -> _Demand:
     demand = _Demand()
     for scope in scopes:

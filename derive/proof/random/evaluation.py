@@ -22,7 +22,7 @@ from derive.proof.exact.products import union
 from derive.proof.outcome.regions import from_mask, readable, union_of_boxes, with_axis_names
 from derive.proof.outcome.verdict import DIFFERENT, PROVED, TESTED, Proof
 from derive.proof.random.batches import stacked, stacked_arrays
-from derive.proof.random.blocks import OutputBlock, values_for
+from derive.proof.random.blocks import OutputBlock, evaluation_steps, values_for
 from derive.proof.random.degrees import MissBound, miss_bound
 from derive.proof.random.inputs import (
     Pattern,
@@ -35,7 +35,16 @@ from derive.proof.random.inputs import (
 )
 from derive.proof.random.operations import Operations, operations_of
 from derive.proof.random.places import Place, Places
-from derive.proof.random.precise import unequal_precisely
+from derive.proof.random.prominent import (
+    NEAR,
+    far_beyond,
+    inputs_of_an_element,
+    prominent_elements,
+    prominent_inputs,
+    unequal_at_once,
+    unequal_confirmed,
+    unequal_with_many_digits,
+)
 from derive.proof.random.rounding import unequal_in_double
 from einalg.language.interpreters.numpy import execute
 from einalg.language.interpreters.prime_field.field import PrimeField
@@ -48,6 +57,9 @@ MAX_STEPS = 5_000_000  # bodies evaluated at once by the executor
 MAX_EXACT_STEPS = 10_000  # and by the reference evaluator
 MAX_PRECISE_STEPS = 100  # and with many digits
 MAX_ALL_PRECISE_STEPS = 4_000  # of all inputs together
+MAX_PROMINENT_STEPS = 2_000_000  # of all inputs in which one element stands out
+MIN_PROMINENT_INPUTS = 32
+MAX_CONFIRMED_STEPS = 100_000  # of a point that is evaluated exactly
 EXACT_ROUNDS = 6  # for every round: few numbers meet few of the cases that an order distinguishes
 ROUNDS_FOR_REGION = 6  # more at a time, until they show no more points
 PATIENCE = 3  # how often they may show none, where they are cheap
@@ -56,7 +68,7 @@ EXACTLY = "exact evaluation at random rational numbers"
 IN_FIELD = "evaluation modulo random primes"
 IN_EXTENSION = "evaluation in random fields of p² elements"
 IN_DOUBLE = "evaluation in double precision"
-PRECISELY = "evaluation with 48 digits"
+PRECISELY = "evaluation with 96 digits"
 RELATIONS = "access relations"
 MAX_ROOTS = 2**16  # in a field of p elements: beyond, p² tell more
 MIN_ELEMENTS = 200  # of all rounds in double precision, where an output has fewer
@@ -213,6 +225,14 @@ def compare(one: Scope, two: Scope, rounds: int, seed: int, structure: ExactComp
 
 
 def _over_reals(tests: _Tests, kind: Operations, is_equal_in_field: bool) -> Proof:
+    """Compare over the reals: at random inputs, then at those in which one element stands out."""
+    decided = _at_random(tests, kind, is_equal_in_field)
+    if decided.verdict == DIFFERENT:
+        return decided
+    return _with_prominent_elements(tests, kind, decided)
+
+
+def _at_random(tests: _Tests, kind: Operations, is_equal_in_field: bool) -> Proof:
     """Compare by rational numbers where these suffice, and in double precision where they do not,
     or would see a few points only.
     """
@@ -229,6 +249,74 @@ def _over_reals(tests: _Tests, kind: Operations, is_equal_in_field: bool) -> Pro
     if decided.verdict == DIFFERENT or is_equal_in_field:
         return decided
     return _with_many_digits(tests, decided)
+
+
+def _with_prominent_elements(tests: _Tests, kind: Operations, equal: Proof) -> Proof:
+    """Compare once more, where one element after the other stands out: in double precision, where
+    only an order decides confirmed exactly; and with many digits, where exponentials have no
+    largest number.
+    """
+    distances = [1.0, NEAR, far_beyond(tests.scopes)]
+    one_point = Places(tests.scopes, (), 1).steps_of_round(tests.seed)
+    if kind is Operations.ORDERED and one_point <= MAX_CONFIRMED_STEPS:
+        exact = _ProminentTest(EXACTLY, MAX_PROMINENT_STEPS, distances, unequal_confirmed, 0.0)
+        return exact.proof(tests, equal)
+    in_double = _ProminentTest(IN_DOUBLE, MAX_PROMINENT_STEPS, distances, unequal_at_once)
+    proof = in_double.proof(tests, equal)
+    if proof.verdict == DIFFERENT:
+        return proof
+    precise = _ProminentTest(
+        PRECISELY, MAX_ALL_PRECISE_STEPS, distances[2:], unequal_with_many_digits
+    )
+    precisely = precise.proof(tests, equal)
+    return precisely if precisely.verdict == DIFFERENT else proof
+
+
+@dataclass(frozen=True)
+class _ProminentTest:
+    """An evaluation at inputs in which one element stands out by some distances, `max_steps` steps
+    in all.
+    """
+
+    method: str
+    max_steps: int
+    distances: Sequence[float]
+    unequal: Callable[[OutputBlock, Sequence[Mapping[str, Array]]], Array]
+    error: float | None = None  # of a difference
+
+    def proof(self, tests: _Tests, equal: Proof) -> Proof:
+        """Return the proof that both sides differ at one of the inputs, else that of their
+        equality with what it covers now.
+        """
+        places = tests.places(self.max_steps // MIN_PROMINENT_INPUTS)
+        number, all_elements = 0, 0
+
+        def differs(block: OutputBlock, rng: np.random.Generator, _: int) -> Array:
+            nonlocal number, all_elements
+            elements, count = prominent_elements(block)
+            steps = evaluation_steps(block.scopes)
+            most = self.max_steps // max(1, steps * inputs_of_an_element(self.distances))
+            chosen = elements[:most]
+            number += len(chosen)
+            all_elements += count
+            mask = np.zeros(block.scopes[0].shape, bool)
+            for distance in self.distances:
+                inputs = prominent_inputs(block, chosen, distance, tests.seed)
+                if inputs and not mask.all():
+                    mask = mask | self.unequal(block, inputs)
+            return mask
+
+        findings = tests.findings(places, differs, 1)
+        if findings:
+            proof = tests.different(self.method, places, findings, differs, self.error)
+            if proof is not None:
+                return proof
+        if not number:
+            return equal
+        these = f"{number:,}" if number == all_elements else f"{number:,} of {all_elements:,}"
+        more = f"with {these} elements at the ends of what is read far from the others in turn"
+        where = places.coverage(findings.visited)
+        return replace(equal, coverage=f"{equal.coverage}; {more}, {where}")
 
 
 @dataclass(frozen=True)
@@ -398,7 +486,7 @@ def _with_many_digits(tests: _Tests, equal: Proof) -> Proof:
         proof = tests.different(PRECISELY, places, findings, differs)
         if proof is not None:
             return proof
-    return replace(equal, method=f"{equal.method} and, at a few points, with 48 digits")
+    return replace(equal, method=f"{equal.method} and, at a few points, with 96 digits")
 
 
 def _precise_comparison(known: Sequence[Pattern]) -> Comparison:
@@ -407,12 +495,12 @@ def _precise_comparison(known: Sequence[Pattern]) -> Comparison:
     """
 
     def differs(block: OutputBlock, rng: np.random.Generator, number: int) -> Array:
-        masks = []
+        inputs = []
         for pattern in known:
             arrays = {}
             for name, tensor in block.tensors.items():
                 arrays[name] = double_values(tensor, pattern, rng)
-            masks.append(unequal_precisely(block.scopes, arrays))
-        return np.logical_or.reduce(masks)
+            inputs.append(arrays)
+        return unequal_with_many_digits(block, inputs)
 
     return differs

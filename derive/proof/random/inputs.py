@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from derive.proof.random.blocks import within_type
+from derive.proof.random.operations import fills
 from einalg.language.index.affine import IndexArithmetic
 from einalg.language.ir.body import Reduce
 from einalg.language.ir.dtypes import is_float
@@ -39,23 +40,27 @@ def marks_of(scopes: Iterable[Scope]) -> list[Fraction]:
     marks = {Fraction(0)}
     for scope in scopes:
         for node in all_scopes(scope):
-            for number in _numbers(node.body):
-                marks.update((number, -number))
+            for number in numbers_in(node.body):
+                if abs(number) <= MAX_MARK:
+                    marks.update((number, -number))
     return sorted(marks)
 
 
-def _numbers(body: Any) -> Iterator[Fraction]:
-    """Yield the numbers of a body that are not too large."""
+def numbers_in(body: Any) -> Iterator[Fraction]:
+    """Yield the finite numbers of a body, and those that its paddings are filled with."""
     if isinstance(body, Reduce):
-        yield from _numbers(body.body)
-    elif isinstance(body, (Access, IndexArithmetic)):
+        yield from numbers_in(body.body)
+    elif isinstance(body, Access):
+        for fill in fills(body.base):
+            yield from numbers_in(fill)
+    elif isinstance(body, IndexArithmetic):
         return
     elif body.is_Number:
-        if body.is_finite and abs(body) <= MAX_MARK:
+        if body.is_finite:
             yield _fraction_of(body)
     else:
         for part in body.args:
-            yield from _numbers(part)
+            yield from numbers_in(part)
 
 
 def _fraction_of(number: Any) -> Fraction:
@@ -177,7 +182,7 @@ def rational_values(tensor: Tensor, pattern: Pattern, rng: np.random.Generator) 
     grid = pattern(rng, tensor.shape)
     if is_float(tensor.dtype):
         return grid.fractions()
-    return _typed(tensor.dtype, grid.integers())
+    return typed(tensor.dtype, grid.integers())
 
 
 def double_values(tensor: Tensor, pattern: Pattern, rng: np.random.Generator) -> Array:
@@ -185,7 +190,7 @@ def double_values(tensor: Tensor, pattern: Pattern, rng: np.random.Generator) ->
     grid = pattern(rng, tensor.shape)
     if is_float(tensor.dtype):
         return grid.floats()
-    return _typed(tensor.dtype, grid.integers())
+    return typed(tensor.dtype, grid.integers())
 
 
 def mixed_rationals(marks: Sequence[Fraction], rng: np.random.Generator) -> Callable[..., Array]:
@@ -206,7 +211,7 @@ def mixed_rationals(marks: Sequence[Fraction], rng: np.random.Generator) -> Call
         if is_float(tensor.dtype):
             return drawn(tensor.shape, rng.choice(DIVISORS, tensor.shape))
         whole = drawn(tensor.shape, np.ones(tensor.shape, np.int64))
-        return _typed(tensor.dtype, np.asarray(_integer(whole)))
+        return typed(tensor.dtype, np.asarray(_integer(whole)))
 
     return values
 
@@ -225,12 +230,12 @@ def mixed_doubles(marks: Sequence[Fraction], rng: np.random.Generator) -> Callab
         drawn = np.where(is_near, near, anywhere)
         if is_float(tensor.dtype):
             return drawn
-        return _typed(tensor.dtype, np.rint(4 * drawn))
+        return typed(tensor.dtype, np.rint(4 * drawn))
 
     return values
 
 
-def _typed(dtype: str, whole: Array) -> Array:
+def typed(dtype: str, whole: Array) -> Array:
     """Return integers that a type holds; truth values where it is bool."""
     if dtype == "bool":
         return whole % 2 >= 1

@@ -52,7 +52,7 @@ def _operations(body: Any) -> Operations:
     if isinstance(body, IndexArithmetic):
         return Operations.RATIONAL
     if isinstance(body, Access):
-        return _richest(*map(_operations, _fills(body.base)))
+        return _richest(*map(_operations, fills(body.base)))
     if isinstance(body, Reduce):
         return _richest(_operations(body.body), _reduction_operations(body))
     if not body.args:
@@ -64,7 +64,8 @@ def _richest(*several: Operations) -> Operations:
     return max(several, default=Operations.RATIONAL)
 
 
-def _fills(view: Any) -> Iterable[Any]:
+def fills(view: Any) -> Iterable[Any]:
+    """Yield the numbers that the paddings of a view hold."""
     while isinstance(view, Padded):
         yield view.fill
         view = view.base

@@ -1,4 +1,4 @@
-"""Evaluation with 160 bits: what double precision takes for equal (design §9).
+"""Evaluation with 320 bits: what double precision takes for equal (design §9).
 
 `1.000000000001*exp(x)` and `exp(x)`, or 3.141592653589793 and pi, agree to as many digits as a test
 in double precision must forgive. Here numbers are what they are to forty digits, at a few points.
@@ -27,8 +27,8 @@ from einalg.language.interpreters.numpy import execute
 from einalg.language.interpreters.numpy.functions import COMPARISONS, as_number
 from einalg.language.ir.scope import Scope
 
-BITS = 160
-SHIFT_BITS = 80  # operands are moved by this power of 1/2
+BITS = 320
+SHIFT_BITS = 200  # operands are moved by this power of 1/2
 MARGIN_BITS = 12  # many roundings, and the chance that the moves of one element are all small
 STEADY_BITS = 40  # by at most this power of 1/2 may moves change an element
 EQUAL_BITS = 140  # what is nearer than this power of 1/2 is equal, without a look at rounding

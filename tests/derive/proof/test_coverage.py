@@ -151,18 +151,22 @@ def test_the_proof_says_what_was_covered() -> None:
     small = prove(
         parsed(f"O[i] = {rounded.format('x[i]')}", x=(6,)), parsed("O[i] = floor(2*x[i])", x=(6,))
     )
-    assert small.verdict == TESTED and small.coverage == "at every output point"
+    assert small.verdict == TESTED
+    assert small.coverage == (
+        "at every output point; with 4 elements at the ends of what is read far from the others in "
+        "turn, at every output point"
+    )
     assert small.coverage in str(small)
     large = prove(
         parsed(f"O[i,j] = {rounded.format('A[i,j]')}", **LARGE),
         parsed("O[i,j] = floor(2*A[i,j])", **LARGE),
     )
-    assert large.verdict == TESTED and large.coverage.endswith(" of 3,000,000 output points")
+    assert large.verdict == TESTED and " of 3,000,000 output points" in large.coverage
     row = prove(
         parsed("O[i,j] = Abs(A[i,j])*3", **LARGE),
         parsed("O[i:3000,j:1000] = Abs(3*A[i,j - j//999])", **LARGE),
     )
-    assert row.coverage == "at every output point that is not proved equal"
+    assert row.coverage.startswith("at every output point that is not proved equal")
 
 
 def test_numbers_that_become_too_large_are_no_difference() -> None:
