@@ -33,6 +33,13 @@ ROOMS = {
     "einalg.runtime": {"einalg.language"},
     "einalg.frontends": {"einalg.language", "einalg.storage", "einalg.runtime"},
     "einalg.testing": {"einalg.language"},
+    "einalg.testing.equality": {
+        "einalg.language",
+        "einalg.text",
+        "einalg.frontends",
+        "einalg.testing",
+        "derive",
+    },
     "einalg.display": {"einalg.language", "einalg.text", "derive"},
     "derive": {
         "einalg.language",

@@ -15,6 +15,7 @@ from einalg.language.ir.program import Program, as_program, substitute_tensors
 from einalg.language.ir.scope import Scope
 from einalg.language.ir.tensor import Tensor
 from einalg.options import TEXT, Kind, accepting, checked, optional, text, whole
+from einalg.testing.verdict_log import FAILED, Verdict, note
 from einalg.text.wording import counted
 
 STRATEGY = Kind(
@@ -107,12 +108,18 @@ class RuleReport:
     programs: int
     moves: int
 
-    def __str__(self) -> str:
+    @property
+    def extent(self) -> str:
+        """The extent in words."""
         programs = counted(self.programs, "distinct program")
+        moves = counted(self.moves, "distinct move") if self.moves else "no move"
+        return f"{moves} on {programs}"
+
+    def __str__(self) -> str:
         if not self.moves:
             remedy = "give expressions that it applies to: check_rule(..., strategy=...)"
-            return f"{self.rule}: no move on {programs}, so nothing was tested\n  {remedy}"
-        return f"{self.rule}: {counted(self.moves, 'distinct move')} on {programs}, all equal"
+            return f"{self.rule}: {self.extent}, so nothing was tested\n  {remedy}"
+        return f"{self.rule}: {self.extent}, all equal"
 
 
 @checked(tested=RULE, examples=whole(1), strategy=optional(STRATEGY), seed=optional(whole()))
@@ -176,8 +183,14 @@ def check_rule(
 
     if seed is not None:
         run = hypothesis_seed(seed)(run)
-    run()
-    return RuleReport(tested.name, len(programs), len(rewrites))
+    try:
+        run()
+    except RuleError:
+        note(Verdict(tested.name, FAILED, "rule"))
+        raise
+    report = RuleReport(tested.name, len(programs), len(rewrites))
+    note(Verdict(tested.name, "tested", f"rule, {report.extent}"))
+    return report
 
 
 def check_moves(tested: Rule, expression: Any, arrays: Any) -> int:

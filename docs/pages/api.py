@@ -48,7 +48,18 @@ What `derive` returns and its parts, which you read and do not make.
 
 ## Testing
 
-`ea.testing.strategies` makes expressions at random; `ea.testing.check_rule` is `ea.check_rule`.
+[How to test your own code](../how-to/test-your-own-code.md) has examples.
+`ea.testing.check_rule` is `ea.check_rule`.
+
+::: einalg.testing.equality.assertion.assert_equal
+    options:
+      heading: ea.testing.assert_equal
+
+::: einalg.testing.equality.report.UnequalError
+    options:
+      heading: einalg.testing.UnequalError
+
+`ea.testing.strategies` makes expressions, shapes and arrays at random.
 
 ::: einalg.testing.strategies
     options:

@@ -1,4 +1,4 @@
-"""Hypothesis strategies for random valid expressions and for arrays to evaluate them on.
+"""Hypothesis strategies for random valid expressions, their shapes, and arrays to evaluate them on.
 
 Every expression is well-formed by construction: subscripts are drawn first, and tensors and
 paddings are then sized so that
@@ -19,7 +19,9 @@ from einalg.language.ir.body import REDUCTIONS
 from einalg.language.ir.program import Program, as_program
 from einalg.language.ir.scope import Scope
 from einalg.testing.draws import Draws, Options, draw_form, draw_range
+from einalg.testing.input_values import LAYOUTS, PLAIN, in_layout, kinds, values
 from einalg.testing.random_scopes import draw_program, draw_scope
+from einalg.testing.shape_space import Family, ShapeSpace
 
 if TYPE_CHECKING:
     from hypothesis.strategies import SearchStrategy
@@ -123,6 +125,50 @@ def arrays_for(
     def make(choices: Draws) -> dict[str, np.ndarray[Any, Any]]:
         random = np.random.default_rng(choices.integer(0, 999))
         return {name: _integers(random, tensor, magnitude) for name, tensor in tensors.items()}
+
+    return _composite(make)
+
+
+def shapes(
+    expected: Callable[..., Any], count: int = 24, seed: int = 0
+) -> SearchStrategy[tuple[tuple[int, ...], ...]]:
+    """Shapes for which a function of shapes has an expression, a tuple of them for its parameters:
+    ones, equal and different sizes, and some that broadcast, drawn from `count`.
+
+    The numbers of axes are the fewest that fit; default values of the parameters say others. The
+    smallest shapes come first. Raises `UseError` where no shapes fit.
+
+    >>> import einalg as ea
+    >>> strategy = shapes(lambda a, b: ea.parse("O[i,k] += A[i,j]*B[j,k]", A=a, B=b))
+    """
+    family = Family(expected)
+    pool = ShapeSpace(family, next(family.bases())).pool(count, seed)
+    return _composite(lambda choices: choices.one_of(pool))
+
+
+def inputs_for(
+    expr: Scope | Program, layouts: bool = False
+) -> SearchStrategy[dict[str, np.ndarray[Any, Any]]]:
+    """An array for every input that `expr` reads, by name and in its element type, of the values at
+    which code tends to fail: 0, ±1, ties, large and small numbers, the limits of integers, -0, and
+    plain random numbers.
+
+    No NaN and no infinity is among them. With `layouts` some arrays are not contiguous in memory.
+
+    >>> import einalg as ea
+    >>> strategy = inputs_for(ea.parse("O[i] += A[i,j]", A=(4, 5)), layouts=True)
+    """
+    tensors = as_program(expr).inputs
+
+    def make(choices: Draws) -> dict[str, np.ndarray[Any, Any]]:
+        arrays = {}
+        for name, tensor in tensors.items():
+            array = values(tensor, choices.one_of(kinds(tensor.dtype)), choices.integer(0, 999))
+            layout = PLAIN
+            if layouts and choices.chance(2):
+                layout = choices.one_of(tuple(LAYOUTS))
+            arrays[name] = in_layout(array, layout)
+        return arrays
 
     return _composite(make)
 

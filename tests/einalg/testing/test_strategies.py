@@ -227,7 +227,32 @@ def test_check_rule_says_what_to_install() -> None:
 
 
 def test_names_of_the_module() -> None:
-    assert set(ea.testing.__all__) == {"check_rule", "strategies"} <= set(dir(ea.testing))
+    names = {"assert_equal", "check_rule", "strategies"}
+    assert set(ea.testing.__all__) == names <= set(dir(ea.testing))
     assert ea.testing.strategies is strategies and ea.testing.check_rule is ea.check_rule
     with pytest.raises(AttributeError, match="no attribute 'strategy'"):
         _ = ea.testing.strategy
+
+
+def test_inputs_have_edge_values() -> None:
+    expr = ea.parse("O[i] = A[i] + B[i]", A=(3,), B=ea.tensor("B", (3,), "u8"))
+    examples = drawn(strategies.inputs_for(expr, layouts=True), 300)
+    floats = np.concatenate([example["A"] for example in examples])
+    assert {0.0, 1.0, -1.0} <= set(floats.tolist()) and np.isfinite(floats).all()
+    assert np.abs(floats).max() > 100 and np.signbit(floats[floats == 0]).any()
+    assert 0 < np.abs(floats[floats != 0]).min() < 0.01
+    bytes_ = np.concatenate([example["B"] for example in examples])
+    assert bytes_.dtype == np.uint8 and {0, 255} <= set(bytes_.tolist())
+    assert any(not example["A"].flags.c_contiguous for example in examples)
+
+
+def test_shapes_fit_and_shrink() -> None:
+    made: list[Any] = []
+
+    def expected(a, b):
+        made.append((a, b))
+        return ea.parse("O[i,k] += A[i,j]*B[j,k]", A=a, B=b)
+
+    examples = drawn(strategies.shapes(expected), 100)
+    assert all(a[1] == b[0] for a, b in examples) and len(set(examples)) > 10
+    assert ((1, 1), (1, 1)) in examples

@@ -1,0 +1,263 @@
+"""The public `assert_equal`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from derive.proof import DIFFERENT, PROVED, TESTED, Proof, prove
+from einalg.boundary import hide_inside, public
+from einalg.errors import NotationError, UseError
+from einalg.language.interpreters.numpy import execute
+from einalg.language.ir.program import Program, as_program
+from einalg.language.ir.scope import Scope
+from einalg.options import SEED, optional, real, shown, whole
+from einalg.testing.equality.case import Case, Judge
+from einalg.testing.equality.problem import Problem, named_like
+from einalg.testing.equality.report import UNSTEADY, Report, UnequalError
+from einalg.testing.equality.search import Finding, Search
+from einalg.testing.equality.shrinking import smallest
+from einalg.testing.equality.tracing import is_proved
+from einalg.testing.equality.world import World, family_world, fixed_world
+from einalg.testing.input_values import PLAIN, kinds, values
+from einalg.testing.subject import (
+    NUMPY,
+    Subject,
+    as_array,
+    as_arrays,
+    libraries_of,
+    parameter_names,
+)
+from einalg.testing.verdict_log import FAILED, Verdict, note
+from einalg.text.wording import counted
+
+EXAMPLES, TOLERANCE = whole(1), optional(real("1e-3"))
+REMEDY = "pip install einalg[test]"
+
+
+@public
+def assert_equal(
+    function: Any,
+    expected: Any,
+    *,
+    examples: int = 100,
+    seed: int = 0,
+    tolerance: float | None = None,
+) -> str:
+    """Check that a function computes an expression: `"proved"`, or `"tested"` on random inputs.
+
+    `function` takes arrays in the order of the inputs of the expression (by name, where its
+    parameters are called like them) and returns an array, or a tuple or dict for several outputs.
+    It may be of NumPy, torch (modules too) or JAX; a parameter that is annotated as `torch.Tensor`
+    gets tensors, elsewhere the modules that its code names decide. It may be an expression as
+    well.
+
+    `expected` is an expression: then shapes are fixed. Or it is a function from shapes, in the
+    order of the inputs, to an expression: then shapes are drawn too, for as many axes as it takes.
+    Default values of its parameters are shapes to begin with, and fix the numbers of axes.
+
+    Expressions are proved where possible; so are torch functions that can be traced, for fixed
+    shapes, besides being tested. Everything else is tested on `examples`: values at which code
+    tends to fail, then what hypothesis draws from `seed`; arrays that are not contiguous are among
+    them. No NaN and no infinity is. Integers have to be exact. Floats may differ by what rounding
+    explains, which follows from the element type, the number of terms and the numbers that meet;
+    or by `tolerance`, relative to the largest of these numbers.
+
+    Raises `AssertionError` with the smallest inputs, of the smallest shapes, on which the function
+    differs, raises an error, or changes an input; and where it returns something else when it is
+    called again. Raises `UseError` for options that are none, `NotationError` for an `expected`
+    that is no expression, `ImportError` without hypothesis.
+
+    >>> import einalg as ea, numpy as np
+    >>> def total(A):
+    ...     return np.cumsum(A)
+    >>> assert_equal(total, lambda a: ea.ops.cumsum(ea.tensor("A", a), axis=0))
+    'tested'
+    >>> assert_equal(ea.parse("O[i] = A[i] + A[i]", A=(4,)), ea.parse("O[i] = 2*A[i]", A=(4,)))
+    'proved'
+    """
+    options = _Options(
+        EXAMPLES.check("examples", examples),
+        SEED.check("seed", seed),
+        TOLERANCE.check("tolerance", tolerance),
+    )
+    outcome = _compared(function, expected, options)
+    note(outcome.verdict)
+    if outcome.report is not None:
+        cause = outcome.report.fault.error
+        if cause is not None:
+            hide_inside(cause)
+        raise outcome.report.error() from cause
+    return outcome.verdict.verdict
+
+
+@dataclass(frozen=True)
+class _Options:
+    examples: int
+    seed: int
+    tolerance: float | None
+
+
+@dataclass(frozen=True)
+class _Outcome:
+    """A verdict, and the report of what is wrong where something is."""
+
+    verdict: Verdict
+    report: Report | None = None
+
+
+def _compared(function: Any, expected: Any, options: _Options) -> _Outcome:
+    if isinstance(function, (Scope, Program)):
+        return _of_expression(as_program(function), expected, options)
+    if not callable(function):
+        raise UseError(
+            f"the function must be a function of arrays or an expression, not {shown(function)}\n"
+            "  e.g. assert_equal(my_function, ea.parse(…))"
+        )
+    _require_hypothesis()
+    names = parameter_names(function)
+    libraries = libraries_of(function)
+    world = _world(expected, names, options.seed, lambda p: _takes(function, libraries, p))
+    outcomes = []
+    for library in _libraries(function, libraries, world.pool[0]):
+        outcome = _tested(Subject(function, library), world, options)
+        if outcome.report is None:
+            return outcome
+        outcomes.append(outcome)
+    return outcomes[0]
+
+
+def _require_hypothesis() -> None:
+    try:
+        import hypothesis  # noqa: F401
+    except ImportError:
+        raise ImportError(f"einalg.testing.assert_equal needs hypothesis\n  {REMEDY}") from None
+
+
+def _world(
+    expected: Any, names: Sequence[str], seed: int, takes: Callable[[Problem], bool]
+) -> World:
+    if isinstance(expected, (Scope, Program)):
+        return fixed_world(expected, names)
+    if not callable(expected):
+        raise NotationError(
+            f"`expected` must be an expression, or a function from shapes to one, not "
+            f"{shown(expected)}\n  e.g. ea.parse(text, A=(4, 5)), or lambda a: ea.parse(text, A=a)"
+        )
+    return family_world(expected, names, seed, takes)
+
+
+def _plain_case(problem: Problem) -> Case:
+    arrays = [values(tensor, kinds(tensor.dtype)[0], 0) for tensor in problem.tensors]
+    return Case(problem, tuple(arrays), (PLAIN,) * len(arrays))
+
+
+def _takes(function: Callable[..., Any], libraries: Sequence[str], problem: Problem) -> bool:
+    """Tell whether a function has results of the right shapes for a problem."""
+    case = _plain_case(problem)
+    shapes = [problem.program[name].shape for name in problem.outputs]
+    for library in libraries:
+        subject = Subject(function, library)
+        try:
+            result = subject.call(case.laid_out, problem.dtypes).result
+            arrays = [as_array(one) for one in as_arrays(result, problem.outputs)]
+        except Exception:  # of the user's function: it is for other numbers of axes, or wrong
+            continue
+        if [array.shape for array in arrays] == shapes:
+            return True
+    return False
+
+
+def _libraries(
+    function: Callable[..., Any], libraries: Sequence[str], problem: Problem
+) -> list[str]:
+    """Return the libraries whose arrays a function takes without an error; else the likeliest.
+
+    Where nothing in a function tells, such as in `lambda x: x.std(1)`, it is for any of them.
+    """
+    case = _plain_case(problem)
+    fitting = []
+    for library in libraries:
+        try:
+            Subject(function, library).call(case.laid_out, problem.dtypes)
+        except Exception:  # of the user's function, which the test tells
+            continue
+        fitting.append(library)
+    return fitting or [libraries[0]]
+
+
+def _tested(subject: Subject, world: World, options: _Options) -> _Outcome:
+    """Return the outcome of random inputs."""
+    judge = Judge(subject, options.tolerance)
+    search = Search(world, judge, options.examples, options.seed)
+    finding = search.run()
+    if finding is not None:
+        return _failed(subject, world, judge, finding, options)
+    if not judge.compared:
+        raise UseError(
+            "nothing was compared: the expression has no finite value on any input that was tried\n"
+            "  see that it has values for plain random numbers: ea.evaluate(expr, …)"
+        )
+    extent = counted(search.tried, "example")
+    if world.has_shapes:
+        extent += f" of {counted(len(search.shapes), 'shape')}"
+    elif is_proved(subject, world.pool[0]):
+        return _Outcome(Verdict(subject.name, PROVED, f"as torch traces it, and {extent}"))
+    return _Outcome(Verdict(subject.name, TESTED, extent))
+
+
+def _failed(
+    subject: Subject, world: World, judge: Judge, finding: Finding, options: _Options
+) -> _Outcome:
+    number = finding.example
+    if finding.fault.kind not in UNSTEADY:
+        finding = smallest(finding, world, judge)
+    of_all = (
+        f"mend {subject.name}, or the expression; the same call finds this again",
+        f"(example {number} of {options.examples}, seed={options.seed})",
+    )
+    return _Outcome(Verdict(subject.name, FAILED), Report(subject, finding, of_all))
+
+
+def _of_expression(program: Program, expected: Any, options: _Options) -> _Outcome:
+    """Return the outcome of two expressions: proved where possible."""
+    names = tuple(program.inputs)
+    other = expected
+    if callable(expected) and not isinstance(expected, (Scope, Program)):
+        other = expected(*(tensor.shape for tensor in program.inputs.values()))
+    world = fixed_world(other, names)
+    order = world.problem.order
+    if len(order) == len(names) and set(order) != set(names):
+        program = named_like(program, dict(zip(names, order)))
+    proof = prove(program, world.problem.program)
+    if proof.verdict != DIFFERENT:
+        return _Outcome(Verdict(_EXPRESSION, proof.verdict, proof.method))
+    subject = Subject(_Executed(program, order), NUMPY)
+    return _different(subject, world, proof, options)
+
+
+_EXPRESSION = "the first expression"
+
+
+@dataclass(frozen=True)
+class _Executed:
+    """An expression as a function of arrays."""
+
+    program: Program
+    order: tuple[str, ...]
+    __name__ = _EXPRESSION
+
+    def __call__(self, *arrays: Any) -> dict[str, Any]:
+        named = dict(zip(self.order, arrays))
+        results = execute(self.program, {name: named[name] for name in self.program.inputs})
+        return dict(zip(self.program.outputs, results.values()))
+
+
+def _different(subject: Subject, world: World, proof: Proof, options: _Options) -> _Outcome:
+    """Return the outcome of expressions that are proved to differ, with inputs that show it."""
+    _require_hypothesis()
+    outcome = _tested(subject, world, options)
+    if outcome.report is not None:
+        return outcome
+    raise UnequalError(f"{_EXPRESSION} differs from the expected one\n{proof}")

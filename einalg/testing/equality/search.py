@@ -1,0 +1,141 @@
+"""The search for a case at fault: values at which code tends to fail first, then what hypothesis
+draws.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from time import perf_counter
+from typing import Any
+
+from einalg.testing.draws import Draws
+from einalg.testing.equality.case import Case, Fault, Judge
+from einalg.testing.equality.problem import Problem
+from einalg.testing.equality.world import World
+from einalg.testing.input_values import FLOATS, LAYOUTS, PLAIN, kinds, values
+
+STEADINESS_EXAMPLES = 2  # that are called again
+SHRINK_SECONDS = 1.5  # of hypothesis; what is smaller is looked for afterwards
+MAX_SEED = 2**16
+
+
+@dataclass(frozen=True)
+class Finding:
+    """A case with its fault, and the number of the example that showed it."""
+
+    case: Case
+    fault: Fault
+    example: int
+
+
+class _Found(Exception):
+    """An example is at fault: hypothesis looks for simpler ones."""
+
+
+@dataclass
+class Search:
+    """A search over the cases of a world."""
+
+    world: World
+    judge: Judge
+    examples: int
+    seed: int
+    tried: int = 0
+    shapes: set[Any] = field(default_factory=set)
+    finding: Finding | None = None
+    _deadline: float | None = None
+
+    def run(self) -> Finding | None:
+        """Return the first case at fault; None where no example shows one."""
+        pool = self.world.pool
+        for case in _edges(pool, self.seed):
+            if self.tried == self.examples:
+                return None
+            self._try(case)
+            if self.finding is not None:
+                return self.finding
+        if self.tried < self.examples:
+            self._draw(pool, self.examples - self.tried)
+        return self.finding
+
+    def _try(self, case: Case) -> None:
+        self.tried += 1
+        self.shapes.add(tuple(array.shape for array in case.arrays))
+        fault = self.judge.fault(case)
+        if self.tried <= STEADINESS_EXAMPLES or fault is not None:
+            fault = self.judge.unsteadiness(case) or fault
+        if fault is not None:
+            self.finding = Finding(case, fault, self.tried)
+
+    def _simplified(self, case: Case) -> bool:
+        """Tell whether a case that hypothesis takes for simpler shows the same fault."""
+        assert self.finding is not None
+        fault = self.judge.fault(case)
+        if fault is None or not self.finding.fault.is_like(fault):
+            return False
+        self.finding = Finding(case, fault, self.finding.example)
+        return True
+
+    def _draw(self, pool: Sequence[Problem], examples: int) -> None:
+        from hypothesis import HealthCheck, Phase, Verbosity, given, settings
+        from hypothesis import seed as hypothesis_seed
+        from hypothesis import strategies as st
+
+        @hypothesis_seed(self.seed)
+        @settings(
+            max_examples=examples,
+            deadline=None,
+            database=None,
+            derandomize=False,
+            suppress_health_check=[
+                check for check in HealthCheck if isinstance(check, HealthCheck)
+            ],
+            phases=(Phase.generate, Phase.shrink),
+            report_multiple_bugs=False,
+            verbosity=Verbosity.quiet,
+            print_blob=False,
+        )
+        @given(st.data())
+        def run(data: Any) -> None:
+            case = draw_case(Draws(data.draw, st), pool)
+            if self.finding is None:
+                self._try(case)
+                if self.finding is not None:
+                    self._deadline = perf_counter() + SHRINK_SECONDS
+                    raise _Found
+            elif perf_counter() < (self._deadline or 0.0) and self._simplified(case):
+                raise _Found
+
+        try:
+            run()
+        except Exception:
+            if self.finding is None:
+                raise
+
+
+def _edges(pool: Sequence[Problem], seed: int) -> list[Case]:
+    """Return a case for each kind of values, with shapes from all over a pool."""
+    cases: list[Case] = []
+    for number, kind in enumerate(FLOATS):
+        problem = pool[(number * 7 + len(pool) // 2) % len(pool)]
+        arrays = []
+        for place, tensor in enumerate(problem.tensors):
+            own = kinds(tensor.dtype)
+            name = kind if kind in own else own[number % len(own)]
+            arrays.append(values(tensor, name, seed + number + place))
+        cases.append(Case(problem, tuple(arrays), (PLAIN,) * len(arrays)))
+    return cases
+
+
+def draw_case(draws: Draws, pool: Sequence[Problem]) -> Case:
+    """Return a case of a pool: half of them with plain random numbers in every input."""
+    problem = draws.one_of(pool)
+    is_plain = not draws.chance(2)
+    arrays, layouts = [], []
+    for tensor in problem.tensors:
+        own = kinds(tensor.dtype)
+        kind = draws.one_of(own[: 1 + is_plain] if is_plain else own)
+        arrays.append(values(tensor, kind, draws.integer(0, MAX_SEED)))
+        layouts.append(draws.one_of(tuple(LAYOUTS)) if draws.chance(4) else PLAIN)
+    return Case(problem, tuple(arrays), tuple(layouts))
