@@ -9,6 +9,8 @@ from dataclasses import replace
 from derive.programs.layers import Layer, SearchedLayer, known_layer, search_layer
 from derive.programs.task import Task
 from einalg.errors import EinalgError
+from einalg.runtime.clock import SEARCHING
+from einalg.text.wording import milliseconds
 
 log = logging.getLogger("einalg")
 
@@ -30,41 +32,54 @@ def search_layers(layers: Sequence[Layer], task: Task) -> list[SearchedLayer]:
 def _search_in_order(layers: Sequence[Layer], task: Task) -> list[SearchedLayer]:
     results: dict[str, SearchedLayer] = {}  # by identity
     searched: list[SearchedLayer] = []
-    interrupted = False
-    try:
+    with task.clock.bounding():
         for number, layer in enumerate(layers):
             if layer.identity not in results:
                 if task.left <= 0:
-                    log.warning(
-                        "einalg: the time is spent after %d of %d searches; "
-                        "other layers stay as they are",
-                        number,
-                        len(layers),
-                    )
                     break
                 if task.progress:
                     task.progress(layer, number, len(layers))
-                results[layer.identity] = _search_one(layer, task)
+                results[layer.identity] = _search_one(layer, f"{number + 1} of {len(layers)}", task)
             result = results[layer.identity]
             searched.append(replace(result, names=layer.names, weights=layer.weights))
-    except KeyboardInterrupt:
-        log.warning("einalg: interrupted; layers that were not searched stay as they are")
-        interrupted = True
     for layer in layers[len(searched) :]:
         searched.append(SearchedLayer.of(layer, timed_out_after=task.seconds))
-    if interrupted:
+    if task.clock.course.is_stopped:
+        log.warning("einalg: interrupted; layers that were not searched stay as they are")
         return [_to_be_continued(layer) for layer in searched]
+    if len(results) < len({layer.identity for layer in layers}):
+        log.warning(
+            "einalg: the time is spent after %d of %d searches; other layers stay as they are",
+            len(searched),
+            len(layers),
+        )
     return searched
 
 
-def _search_one(layer: Layer, task: Task) -> SearchedLayer:
+def _search_one(layer: Layer, number: str, task: Task) -> SearchedLayer:
+    """Search a layer within its share of the time, and say what came of it."""
     seconds = max(MIN_LAYER_SECONDS, MAX_LAYER_SHARE * task.left)
-    budget = replace(task.budget, seconds=min(task.budget.seconds, seconds))
+    clock = task.clock.within(min(task.budget.seconds, seconds))
     try:
-        return search_layer(layer, budget, task.seconds, task.backend, task.rules)
+        with clock.phase(SEARCHING, f"layer {number}"):
+            result = search_layer(
+                layer, task.budget, task.seconds, task.backend, task.rules, clock=clock
+            )
     except EinalgError as error:
         log.warning("einalg: a layer stays as it is: %s", error)
-        return SearchedLayer.of(layer)
+        result = SearchedLayer.of(layer)
+    task.clock.course.tell_result(f"layer {number}: {_outcome(result)}")
+    return result
+
+
+def _outcome(layer: SearchedLayer) -> str:
+    """Return what came of a search: `1.240 ms → 0.620 ms (2.0x, proved)  O[i:8] = …`."""
+    text = layer.text.splitlines()[-1]
+    candidate, original = layer.candidate, layer.original
+    if candidate is None or original is None or not candidate.moves:
+        return f"stays as it is  {text}"
+    times = f"{milliseconds(original)} → {milliseconds(candidate.cost)}"
+    return f"{times} ({original / candidate.cost:.1f}x, {candidate.verdict})  {text}"
 
 
 def _to_be_continued(layer: SearchedLayer) -> SearchedLayer:

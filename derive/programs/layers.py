@@ -31,6 +31,7 @@ from einalg.language.ir.scope import Scope
 from einalg.language.ir.tensor import Tensor
 from einalg.language.ir.traversal import reductions
 from einalg.language.notation.program_json import program_record
+from einalg.runtime.clock import Clock
 from einalg.storage.disk_cache import DiskCache
 from einalg.storage.fingerprint import SEARCH_CODE, Fingerprint
 
@@ -187,6 +188,7 @@ def search_layer(
     backend: Backend,
     rules: Rules = None,
     cache: DiskCache | None = LAYERS,
+    clock: Clock | None = None,
 ) -> SearchedLayer:
     """Search a layer, and keep the result on disk; `seconds` are those that there were for it.
 
@@ -196,14 +198,16 @@ def search_layer(
     if searched_rules is None:
         searched_rules = list(OF_MODELS.values())
     most = SELECTION.promising
-    result = find_derivation(layer.program, budget, searched_rules, backend, most=most)
-    timed_out = result.stats.seconds >= budget.seconds or result.stats.unmeasured > 0
+    result = find_derivation(layer.program, budget, searched_rules, backend, most=most, clock=clock)
+    timed_out_after = seconds if result.stats.is_cut else None
+    if clock is not None and clock.course.is_stopped:
+        timed_out_after = 0.0  # any other run continues
     searched = SearchedLayer.of(
         layer,
         candidate=result.best,
         original=result.original.cost,
         states=result.stats.states,
-        timed_out_after=seconds if timed_out else None,
+        timed_out_after=timed_out_after,
         alternatives=_alternatives(result),
     )
     if cache is not None and result.best.measured:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cache
@@ -25,6 +24,7 @@ from einalg.frontends.graph import Graph, ProgramNode
 from einalg.language.analysis.batching import Slices
 from einalg.language.interpreters.numpy import execute
 from einalg.language.ir.program import Program, in_double
+from einalg.runtime.clock import CHECKING, Clock
 from einalg.storage.fingerprint import text_digest
 
 MAX_MEMORY_SHARE = 0.125  # of a machine's memory, for the results of one program
@@ -39,30 +39,34 @@ def optimized(
     budget: Budget | None = None,
     progress: Progress | None = None,
     accuracy: float | None = None,
-    began: float | None = None,
+    clock: Clock | None = None,
     nonfinite: str = "spread",
     is_compared: bool = False,
 ) -> OptimizedNetwork:
     """Optimize every program of a graph on the arrays of a call.
 
-    An interrupt keeps what was found until then. The seconds count from `began` on, of
-    `perf_counter`: now, if it is not given. With `nonfinite="exact"` no form is taken that makes
+    An interrupt keeps what was found until then. The seconds are those of the `clock`, if there is
+    one. With `nonfinite="exact"` no form is taken that makes
     elements NaN which are not. Where the network `is_compared` with its framework later, code that
     deviates is no error.
     """
-    start = time.perf_counter() if began is None else began
     task = Task(
         backend,
         seconds,
+        clock or Clock.of(seconds),
         budget or Budget(),
         progress,
         accuracy,
-        start,
-        nonfinite=nonfinite,
-        is_compared=is_compared,
+        nonfinite,
+        is_compared,
     )
     graph = _fitting_memory(fold_constants(graph).merged())
-    values = cache(lambda: _values(graph, arrays))
+
+    @cache
+    def values() -> dict[str, Array]:
+        with task.clock.phase(CHECKING, "the reference"):
+            return task.clock.insist(lambda: _values(graph, arrays))
+
     parts, keys = {}, []
     is_known = not graph.opaque  # of whose calls nothing is known but their names
     for position, node in enumerate(graph.nodes):
@@ -81,7 +85,7 @@ def optimized(
         keys.append(key)
         parts[position] = part
     key = text_digest(*keys)
-    return OptimizedNetwork(graph, parts, task.spent, key, is_known, backend)
+    return OptimizedNetwork(graph, parts, task.clock.spent, key, is_known, backend)
 
 
 def _fitting_memory(graph: Graph) -> Graph:

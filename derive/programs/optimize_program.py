@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -22,9 +21,12 @@ from derive.rules.inter.lifting_nesting import lifted
 from einalg.errors import CodegenError
 from einalg.language.interpreters.numpy import execute
 from einalg.language.ir.program import Program
+from einalg.runtime.clock import CHECKING, COMPILING, MEASURING, SEARCHING
+from einalg.text.wording import counted
 
 log = logging.getLogger("einalg")
 
+SECONDS_TO_MEASURE = 0.15  # of one form
 MAX_ROUNDING = 16.0  # times NumPy's error in the same types; compiled code sums in another order
 UNSOUND = (
     "code for a program has other values than the reference (by %.1e of the largest), and no other "
@@ -108,43 +110,141 @@ class Trial:
 def optimize_program(
     program: Program, weights: Mapping[str, Array], values: Mapping[str, Array], task: Task
 ) -> OptimizedProgram:
-    """Make a program faster; `values` are those of its inputs and outputs in a call."""
+    """Make a program faster; `values` are those of its inputs and outputs in a call.
+
+    Where time ends that, or an interrupt, the program is the best that was measured until then.
+    """
+    clock = task.clock
     example = _example(program, weights, values)
-    began = time.perf_counter()
-    original_run = compiled(program, task.backend, weights)
-    compile_seconds = time.perf_counter() - began
-    variants = variants_of(
-        folded(shaped(program)[0]),
-        task.backend.has_slices,
-        task.reserving(compile_seconds).is_spent,
-    )
-    first = [variant for variant in variants if variant.slices == variants[0].slices]
-    searched = search_variants(variants, task.reserving(len(first) * compile_seconds))
-    max_error = tolerance(program) if task.accuracy is None else task.accuracy
-    trial = Trial(example, task, max_error)
-    original = _original(program, original_run, searched[-1], example)
-    is_right = original.error <= max_error or original.error <= example.rounding()
+    began = clock.now()
+    with clock.phase(COMPILING, "the program as it is"):
+        original_run = clock.insist(lambda: compiled(program, task.backend, weights))
+    compile_seconds = clock.now() - began
+    with clock.phase(CHECKING, "the program as it is"):
+        original = clock.insist(lambda: _original(program, original_run, example))
+        max_error = tolerance(program) if task.accuracy is None else task.accuracy
+        is_right = original.error <= max_error or original.error <= example.rounding()
     if not is_right:
         log.warning(
             "einalg: a program as it is deviates by %.1e when it is compiled, and is not taken",
             original.error,
         )
-    alternatives, trial_seconds = _compiled_alternatives(searched, trial)
-    if not is_right and not alternatives and not task.is_compared:
+    forms = Forms(Trial(example, task, max_error), original, is_right)
+    with clock.bounding():
+        forms.search(program, compile_seconds)
+    with clock.finishing().bounding():
+        forms.compile()
+    if not is_right and not forms.alternatives and not task.is_compared:
         raise CodegenError(f"{UNSOUND % original.error}\n  please report it with the model")
-    candidates = [original, *alternatives]
-    times = trial.seconds(candidates)
-    position = _fastest(times, is_right or not alternatives)
-    best, seconds = candidates[position], times[position]
-    if best is not original:
-        best, seconds = _refined(best, seconds, trial, trial_seconds)
-    elif alternatives:
-        log.warning(
-            "einalg: a program is not faster than it was (%.3f ms), and stays as it is",
-            times[0] * 1e3,
-        )
-    made = _optimized_program(program, best, (times[0], seconds))
-    return replace(made, is_right=best is not original or is_right)
+    with clock.finishing().bounding():
+        forms.measure()
+    with clock.bounding():
+        forms.refine()
+    return forms.best_program()
+
+
+class Forms:
+    """The forms of a program, as far as they are searched, compiled and measured.
+
+    The best is the program as it is until another one was measured to be faster; where that is not
+    right, another one at once.
+    """
+
+    def __init__(self, trial: Trial, original: CompiledVariant, is_right: bool):
+        self.trial, self.original, self.is_right = trial, original, is_right
+        self.searched: list[SearchedVariant] = []
+        self.alternatives: list[CompiledVariant] = []
+        self._best = original
+        self._seconds = (0.0, 0.0)  # of a call, of the original and of the best
+        self._trial_seconds = 0.0  # of the longest trial
+
+    def search(self, program: Program, compile_seconds: float) -> None:
+        """Search the layers of all forms; time to compile as many as there are is left."""
+        task = self.trial.task
+        with task.clock.phase(SEARCHING, "forms of the program"):
+            variants = variants_of(
+                folded(shaped(program)[0]),
+                task.backend.has_slices,
+                task.reserving(compile_seconds).is_spent,
+            )
+            first = [variant for variant in variants if variant.slices == variants[0].slices]
+            reserved = (len(first) + 1) * (compile_seconds + SECONDS_TO_MEASURE)
+            self.searched = search_variants(variants, task.reserving(reserved))
+        layers = [replace(layer, candidate=None) for layer in self.searched[-1].layers]
+        unchanged = replace(self.original.variant, layers=layers)
+        self.original = replace(self.original, variant=unchanged)
+        self._best = self.original
+
+    def compile(self) -> None:
+        """Compile the forms that are searched, and keep those that are right.
+
+        One is tried at least; no other one where that would end too late.
+        """
+        clock = self.trial.task.clock.finishing()
+        some = [variant for variant in self.searched if variant.is_searched]
+        if not some and not (self.is_right and clock.course.is_stopped):
+            some = self.searched[-1:]
+        for number, variant in enumerate(some, 1):
+            began = clock.now()
+            with clock.phase(COMPILING, f"form {number} of {len(some)}"):
+                alternative = self.trial.compiled(variant)
+            if alternative is not None:
+                self.alternatives.append(alternative)
+            self._trial_seconds = max(self._trial_seconds, clock.now() - began)
+            if self.alternatives and clock.left < self._trial_seconds:
+                break
+        if self.alternatives and not self.is_right:
+            self._best = self.alternatives[0]
+
+    def measure(self) -> None:
+        """Measure all forms, and choose the fastest."""
+        candidates = [self.original, *self.alternatives]
+        words = counted(len(candidates), "form")
+        with self.trial.task.clock.phase(MEASURING, words):
+            times = self.trial.seconds(candidates)
+        position = _fastest(times, self.is_right or not self.alternatives)
+        self._best, self._seconds = candidates[position], (times[0], times[position])
+        if self._best is self.original and self.alternatives:
+            log.warning(
+                "einalg: a program is not faster than it was (%.3f ms), and stays as it is",
+                times[0] * 1e3,
+            )
+
+    def refine(self) -> None:
+        """Try other candidates of the layers of the best form in their places.
+
+        What is best for a layer alone need not be best where its results are read: what follows may
+        be computed where they are stored. A trial takes as long as those before; there is none
+        where the time is not enough.
+        """
+        clock = self.trial.task.clock
+        if self._best is self.original:
+            return
+        for number, candidate in _alternatives(self._best.variant.layers):
+            if clock.left <= self._trial_seconds:
+                break
+            began = clock.now()
+            layers = list(self._best.variant.layers)
+            layers[number] = replace(layers[number], candidate=candidate)
+            with clock.phase(COMPILING, "another candidate of a layer"):
+                other = self.trial.compiled(replace(self._best.variant, layers=layers))
+            if other is not None:
+                self._compare(other)
+            self._trial_seconds = max(self._trial_seconds, clock.now() - began)
+
+    def _compare(self, other: CompiledVariant) -> None:
+        """Measure a form beside the best, and take it if it is clearly faster."""
+        with self.trial.task.clock.phase(MEASURING, "2 forms"):
+            before, after = self.trial.seconds([self._best, other])
+        self._seconds = self._seconds[0], before
+        if after * (1 + SELECTION.noise) < before:
+            self._best, self._seconds = other, (self._seconds[0], after)
+
+    def best_program(self) -> OptimizedProgram:
+        """Return the best form as an optimized program."""
+        before = self.original.program
+        made = _optimized_program(before, self._best, self._seconds)
+        return replace(made, is_right=self._best is not self.original or self.is_right)
 
 
 def _example(
@@ -155,34 +255,9 @@ def _example(
     return Example(program, weights, inputs, expected)
 
 
-def _original(
-    program: Program, run: Runnable, variant: SearchedVariant, example: Example
-) -> CompiledVariant:
-    """Return the program as it is, with layers that stay as they are."""
-    layers = [replace(layer, candidate=None) for layer in variant.layers]
-    unchanged = SearchedVariant(program, layers)
-    return CompiledVariant(unchanged, program, run, example.error(run))
-
-
-def _compiled_alternatives(
-    variants: Sequence[SearchedVariant], trial: Trial
-) -> tuple[list[CompiledVariant], float]:
-    """Return the forms that are right, and the seconds of the longest trial of one.
-
-    One is tried at least; no other one where that would end too late.
-    """
-    searched = [variant for variant in variants if variant.is_searched]
-    alternatives: list[CompiledVariant] = []
-    longest = 0.0
-    for variant in searched or variants[-1:]:
-        began = time.perf_counter()
-        alternative = trial.compiled(variant)
-        if alternative is not None:
-            alternatives.append(alternative)
-        longest = max(longest, time.perf_counter() - began)
-        if alternatives and trial.task.spent + longest > trial.task.seconds:
-            break
-    return alternatives, longest
+def _original(program: Program, run: Runnable, example: Example) -> CompiledVariant:
+    """Return the program as it is; its layers are not known yet."""
+    return CompiledVariant(SearchedVariant(program, []), program, run, example.error(run))
 
 
 def _fastest(times: Sequence[float], may_stay: bool) -> int:
@@ -193,34 +268,6 @@ def _fastest(times: Sequence[float], may_stay: bool) -> int:
     positions = range(len(times)) if may_stay else range(1, len(times))
     handicapped = [times[0] * (1 + SELECTION.noise), *times[1:]]
     return min(positions, key=lambda position: handicapped[position])
-
-
-def _refined(
-    best: CompiledVariant, seconds: float, trial: Trial, trial_seconds: float
-) -> tuple[CompiledVariant, float]:
-    """Return the best form and its seconds with other candidates of its layers, if that is faster.
-
-    What is best for a layer alone need not be best where its results are read: what follows may be
-    computed where they are stored. A trial takes as long as those before; there is none where the
-    time is not enough.
-    """
-    try:
-        for number, candidate in _alternatives(best.variant.layers):
-            if trial.task.left <= trial_seconds:
-                break
-            began = time.perf_counter()
-            layers = list(best.variant.layers)
-            layers[number] = replace(layers[number], candidate=candidate)
-            other = trial.compiled(replace(best.variant, layers=layers))
-            if other is not None:
-                before, after = trial.seconds([best, other])
-                seconds = before
-                if after * (1 + SELECTION.noise) < before:
-                    best, seconds = other, after
-            trial_seconds = max(trial_seconds, time.perf_counter() - began)
-    except KeyboardInterrupt:
-        log.warning("einalg: interrupted; the best program until now is taken")
-    return best, seconds
 
 
 def _alternatives(layers: Sequence[SearchedLayer]) -> list[tuple[int, Candidate]]:

@@ -48,6 +48,7 @@ class OptimizedNetwork:
         self.backend = backend
         self.notes: tuple[str, ...] = ()
         self.graph, self.parts, self.seconds = graph, dict(parts), seconds
+        self.phases: dict[str, float] = {}  # the seconds of each phase
         self.key, self.is_known = key, is_known
         self.times: tuple[float, float] | None = None
         self._runs: dict[int, _Run] = {}  # by the identity of a program
@@ -83,7 +84,14 @@ class OptimizedNetwork:
     @property
     def report(self) -> Report:
         """The report, layer by layer: `print` it, or look at it in Jupyter."""
-        return Report(list(self.parts.values()), self.opaque, self.seconds, self.times, self.notes)
+        return Report(
+            list(self.parts.values()),
+            self.opaque,
+            self.seconds,
+            self.times,
+            self.notes,
+            self.phases,
+        )
 
     @property
     def opaque(self) -> list[OpaqueNode]:

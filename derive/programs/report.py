@@ -4,7 +4,7 @@ as text (design §11).
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -15,6 +15,7 @@ from derive.results.candidates import format_kernels
 from derive.results.costs import Bar
 from derive.rules.inter.lifting_nesting import lifted
 from einalg.frontends.graph import OpaqueNode
+from einalg.runtime.clock import phases_in_words
 from einalg.text.terminal import COLUMNS, wrapped
 from einalg.text.wording import counted, in_bytes
 
@@ -108,16 +109,20 @@ class Report:
         seconds: float,
         times: tuple[float, float] | None,
         notes: Sequence[str] = (),
+        phases: Mapping[str, float] | None = None,
     ):
-        self.opaque, self._notes = opaque, tuple(notes)
+        self.opaque, self._notes, self._phases = opaque, tuple(notes), dict(phases or {})
         self._parts, self._seconds, self._times = parts, seconds, times
 
     @property
     def head(self) -> str:
-        """How many programs and opaque calls there are, and how long the optimization took."""
+        """How many programs and opaque calls there are, and how long the phases took."""
         programs = counted(len(self._parts), "program")
         calls = counted(len(self.opaque), "opaque call")
-        return f"{programs}, {calls}; optimized in {self._seconds:.1f} s"
+        head = f"{programs}, {calls}; optimized in {self._seconds:.1f} s"
+        if not self._phases:
+            return head
+        return f"{head}: {phases_in_words(self._phases)}"
 
     @property
     def calls(self) -> list[Bar]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
@@ -12,6 +11,7 @@ from derive.programs.optimized_program import SPREADING
 from derive.rewriting.moves import Rule
 from derive.rules import OF_MODELS
 from derive.search.best_first import Budget
+from einalg.runtime.clock import Clock
 
 Progress = Callable[[Layer, int, int], None]  # called with a layer, its number, and how many
 MAX_RESERVED_SHARE = 0.5  # of all seconds, that may be left for compiling the whole
@@ -21,19 +21,18 @@ MAX_RESERVED_SHARE = 0.5  # of all seconds, that may be left for compiling the w
 class Task:
     """How to optimize: on what, for how many seconds, with which budget for a layer.
 
-    Results may deviate by `accuracy`. The search leaves `reserved` seconds for what comes after it.
-    The seconds count from `began` on, of `perf_counter`. Where NaNs and infinities shall be exact,
-    no layer is searched with the rules that spread them. Where the network `is_compared` with a
-    framework later, code that deviates is no error here.
+    Results may deviate by `accuracy`. The `clock` is that of the seconds, but for those that are
+    reserved for what comes after. Where NaNs and infinities shall be exact, no layer is searched
+    with the rules that spread them. Where the network `is_compared` with a framework later, code
+    that deviates is no error here.
     """
 
     backend: Backend
     seconds: float
+    clock: Clock
     budget: Budget = field(default_factory=Budget)
     progress: Progress | None = None
     accuracy: float | None = None
-    began: float = field(default_factory=time.perf_counter)
-    reserved: float = 0.0
     nonfinite: str = "spread"
     is_compared: bool = False
 
@@ -45,19 +44,15 @@ class Task:
         return [rule for name, rule in OF_MODELS.items() if name not in SPREADING]
 
     @property
-    def spent(self) -> float:
-        """The seconds since it began."""
-        return time.perf_counter() - self.began
-
-    @property
     def left(self) -> float:
         """The seconds that are left, but for those that are reserved."""
-        return max(0.0, self.seconds - self.reserved - self.spent)
+        return self.clock.left
 
     def is_spent(self) -> bool:
         """Tell whether nothing is left."""
-        return self.left <= 0
+        return self.clock.is_over
 
     def reserving(self, seconds: float) -> Task:
         """Return the task with seconds reserved, but no more than a share of all."""
-        return replace(self, reserved=min(seconds, MAX_RESERVED_SHARE * self.seconds))
+        reserved = min(seconds, MAX_RESERVED_SHARE * self.seconds)
+        return replace(self, clock=self.clock.within(self.clock.left - reserved))

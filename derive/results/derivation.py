@@ -34,6 +34,7 @@ from einalg.options import (
     text,
     whole,
 )
+from einalg.runtime.clock import phases_in_words
 from einalg.storage import record
 from einalg.text.wording import counted, milliseconds
 
@@ -95,8 +96,8 @@ class SearchResult:
         if len(self.candidates) <= stats.candidates:
             candidates += f" of {stats.candidates + 1} that were found"
         states, duplicates = counted(stats.states, "state"), counted(stats.duplicates, "duplicate")
-        spent = f"in {stats.seconds:.2f} s; stopped: {stats.stopped}"
-        yield f"{states}, {candidates}, {duplicates} {spent}"
+        yield f"{states}, {candidates}, {duplicates}; stopped: {stats.stopped}"
+        yield _time(stats)
 
     def _candidate(self, candidate: Candidate | int | None) -> Candidate:
         """Return a candidate, that of a number, or the best one."""
@@ -134,6 +135,7 @@ class SearchResult:
             yield indented(candidate.program)
         yield from format_kernels(candidate.kernels)
         yield f"verdict: {candidate.verdict}"
+        yield _time(self.stats)
 
     def plot(self) -> SearchTree:
         """Return the tree of states that the search kept: in Jupyter a picture.
@@ -211,7 +213,11 @@ class SearchResult:
         content = {
             "expression": program_record(self.expression),
             "candidates": [_candidate_record(candidate) for candidate in self.candidates],
-            "stats": {**stats, "rejected": dict(self.stats.rejected)},
+            "stats": {
+                **stats,
+                "rejected": dict(self.stats.rejected),
+                "phases": dict(self.stats.phases),
+            },
             "explored": [row.as_record() for row in self.explored],
         }
         record.write(path, KIND, content)
@@ -240,6 +246,14 @@ class SearchResult:
         return cls(expression, candidates, stats, backend, explored, rules)
 
 
+def _time(stats: Stats) -> str:
+    """Return how long the whole took, and its phases: `2.0 s: searching 1.5 s, proving 0.5 s`."""
+    whole = f"{stats.seconds:.2f} s"
+    if not stats.phases:
+        return whole
+    return f"{whole}: {phases_in_words(stats.phases)}"
+
+
 def _cost(candidate: Candidate) -> str:
     if candidate.measured:
         return milliseconds(candidate.cost)
@@ -257,6 +271,8 @@ def _stats_from_record(row: Any) -> Stats:
     for name, kind in STATISTICS.items():
         if row.get(name) is not None:
             setattr(stats, name, kind(row[name]))
+    for phase, seconds in row.get("phases", {}).items():  # older records have none
+        stats.phases[str(phase)] = float(seconds)
     for reason, times in row.get("rejected", {}).items():
         stats.rejected[str(reason)] += int(times)
     return stats

@@ -1,9 +1,16 @@
-"""From an expression to its `SearchResult`: search, prove, check, measure (design §8, §9)."""
+"""From an expression to its `SearchResult`: search, prove, check, measure (design §8, §9, §20).
+
+An answer is there at any time: the candidates that are proven until then, and the expression as it
+is. One clock bounds all phases.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from time import perf_counter
+import logging
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from derive.cost.accuracy import tolerance
@@ -11,13 +18,45 @@ from derive.cost.backend import Backend
 from derive.cost.model import MeasuredCostModel, Roofline, calibrated
 from derive.results.candidates import Candidate
 from derive.results.derivation import SearchResult
-from derive.results.selection import SELECTION, promising, ranked, varied
-from derive.results.verification import checked, proven
+from derive.results.progress import format_stats
+from derive.results.selection import (
+    SELECTION,
+    KernelCosts,
+    SelectionPolicy,
+    most_promising,
+    ranked,
+    varied,
+)
+from derive.results.verification import Proofs, ShortlistCheck
 from derive.rewriting.moves import Rule
 from derive.rules import ALL
-from derive.search.best_first import Budget, Progress, rules_by_name, search
+from derive.search.best_first import Budget, Progress, Search, rules_by_name, templates_by_name
 from derive.search.candidates import EstimatedCandidate, Stats
-from einalg.language.ir.program import Program, as_program
+from derive.search.expansion import StateExpander
+from einalg.language.ir.program import as_program
+from einalg.runtime.clock import MEASURING, PROVING, SEARCHING, Clock, Course, OutOfTime, check_time
+from einalg.text.wording import milliseconds
+
+log = logging.getLogger("einalg")
+
+
+@dataclass(frozen=True)
+class TimePolicy:
+    """How the seconds of a derivation are divided.
+
+    A share is of the seconds that are left when a phase begins; what one does not need is there
+    for the next. The best candidate so far is proven while the search goes on.
+    """
+
+    searching: float = 0.5
+    searching_alone: float = 0.75  # where nothing is measured
+    proving: float = 0.4
+    proving_others: float = 0.5  # once the shortlist is measured
+    proving_early: float = 0.1  # of the seconds so far, that proofs take during the search
+    after_interrupt: float = 1.0  # seconds for proofs, so that there is an answer
+
+
+TIMES = TimePolicy()
 
 
 def find_derivation(  # noqa: PLR0913, PLR0917 - every option of a search
@@ -32,52 +71,256 @@ def find_derivation(  # noqa: PLR0913, PLR0917 - every option of a search
     executor: Any = None,
     ops: Sequence[str] | None = None,
     most: int | None = None,
+    clock: Clock | None = None,
 ) -> SearchResult:
     """Search, prove the candidates, those that promise most first, then check and measure these.
 
-    With `most`, derived candidates that promise less than so many others are neither proven nor
-    kept; nor are those that the time is not enough for.
+    The seconds of the budget bound all of it; they are those of the `clock`, if there is one.
+    `progress` is called with the statistics after every state and at every phase. An interrupt, or
+    `StopIteration` raised by `progress`, ends it: the result is the best so far. With `most`,
+    derived candidates that promise less than so many others are neither proven nor kept; nor are
+    those that the time is not enough for.
     """
     start = as_program(expression)
     searched = rules_by_name(rules)
-    model = calibrated(backend) if backend is not None and measure else Roofline()
-    estimated, stats, explored = search(
-        start, budget, searched.values(), model, progress, ops=ops, executor=executor, seed=seed
-    )
-    if most is not None:
-        estimated = _limited(estimated, most)
-    began = perf_counter()
-    until = began + SELECTION.proving_time * budget.seconds
-    candidates = proven(start, estimated, backend, stats, executor, until)
+    expand = StateExpander(searched, templates_by_name(ops))
+    search = Search(start, budget, expand, Roofline())
+    proofs = Proofs(start, backend, search.stats, executor)
+    derivation = _Derivation(search, proofs, clock or Clock.of(budget.seconds), progress, most)
     if backend is not None and measure:
-        until = began + SELECTION.measuring_time * budget.seconds
-        model = MeasuredCostModel(model, backend)
         allowed = tolerance(start) if accuracy is None else accuracy
-        candidates = _measured(start, candidates, model, backend, stats, until, seed, allowed)
-    ordered = ranked(candidates)
-    return SearchResult(start, ordered, stats, backend, explored, {**ALL, **searched})
+        check = ShortlistCheck(start, backend, search.stats, allowed, seed)
+        derivation.run_measuring(backend, check, executor)
+    else:
+        derivation.run_estimating(executor)
+    ordered = ranked(derivation.candidates())
+    rules_used = {**ALL, **searched}
+    return SearchResult(start, ordered, derivation.stats, backend, derivation.explored, rules_used)
 
 
-def _limited(estimated: Sequence[EstimatedCandidate], most: int) -> list[EstimatedCandidate]:
-    """Return the derived candidates that promise most, and the expression as it is."""
-    derived = varied([candidate for candidate in estimated if candidate.moves])
-    originals = [candidate for candidate in estimated if not candidate.moves]
-    return [*derived[:most], *originals]
+def in_words(candidate: Candidate, original: Candidate) -> str:
+    """Return a candidate in a few words: `1.240 ms, 2.3x (estimated, proved)`."""
+    text = milliseconds(candidate.cost)
+    if candidate is not original and candidate.measured == original.measured:
+        text += f", {original.cost / candidate.cost:.1f}x"
+    if candidate.measured:
+        return f"{text} ({candidate.verdict})"
+    return f"{text} (estimated, {candidate.verdict})"
 
 
-def _measured(
-    start: Program,
-    candidates: list[Candidate],
-    model: MeasuredCostModel,
-    backend: Backend,
-    stats: Stats,
-    until: float,
-    seed: int,
-    accuracy: float,
-) -> list[Candidate]:
-    """Return the shortlist, checked and measured, then the other candidates as they are."""
-    shortlist, unmeasured = promising(candidates, model, until)
-    stats.unmeasured += unmeasured
-    taken = {id(candidate) for candidate in shortlist}
-    others = [candidate for candidate in candidates if id(candidate) not in taken]
-    return [*checked(start, shortlist, backend, stats, seed, accuracy), *others]
+class _Derivation:
+    """A derivation under way: what is known of its candidates so far.
+
+    Every step begins where the last one was ended, by itself, the clock or an interrupt.
+    """
+
+    def __init__(
+        self,
+        search: Search,
+        proofs: Proofs,
+        clock: Clock,
+        progress: Progress | None,
+        most: int | None,
+        policy: SelectionPolicy = SELECTION,
+    ):
+        self.stats, self.explored = search.stats, search.explored
+        self._search, self._proofs, self._clock = search, proofs, clock
+        self._progress, self._most, self._policy = progress, most, policy
+        self._began, self._before = clock.now(), dict(clock.course.seconds)
+        self._wrong: list[Candidate] = []
+
+    def run_measuring(self, backend: Backend, check: ShortlistCheck, executor: Any) -> None:
+        """Search, prove what promises most, measure that, and prove the others."""
+        self._run(
+            partial(self._calibrate, backend),
+            partial(self._explore, executor, TIMES.searching),
+            self._prove_promising,
+            partial(self._measure, backend, check),
+            self._prove_others,
+        )
+
+    def run_estimating(self, executor: Any) -> None:
+        """Search, and prove the candidates, the best by estimate first."""
+        self._run(partial(self._explore, executor, TIMES.searching_alone), self._prove_all)
+
+    def candidates(self) -> list[Candidate]:
+        """Return the candidates that are proven, and the expression as it is."""
+        candidates = []
+        wrong = set(map(id, self._wrong))
+        for estimated in self._estimated():
+            candidate = self._proofs.candidate(estimated)
+            if candidate is not None and id(candidate) not in wrong:
+                candidates.append(candidate)
+        return candidates
+
+    def _run(self, *steps: Callable[[], None]) -> None:
+        course = self._clock.course
+        with course.heard_by(self._listen):
+            for step in steps:
+                if not self.stats.is_interrupted:
+                    self._take(step)
+        self._search.keep_as_it_is()
+        if self.stats.is_interrupted:
+            log.warning("einalg: interrupted; the best that was derived until then is returned")
+            self._prove_at_last()
+        self._finish()
+
+    def _take(self, step: Callable[[], None]) -> None:
+        """Take a step, as far as time allows; a second interrupt is raised."""
+        try:
+            step()
+        except OutOfTime:
+            self.stats.is_cut = True
+        except KeyboardInterrupt:
+            if self.stats.is_interrupted:
+                raise
+            self._stop("interrupted")
+
+    def _stop(self, reason: str) -> None:
+        self.stats.is_cut = self.stats.is_interrupted = True
+        self.stats.stopped = self.stats.stopped or reason
+        self._clock.stop()
+
+    def _listen(self, course: Course) -> None:
+        """Report the phase and the statistics; the one who watches may end it."""
+        self.stats.phase, self.stats.phases = course.phase, self._phases()
+        if self._progress is None or self.stats.is_interrupted:
+            return
+        try:
+            self._progress(self.stats)
+        except StopIteration:
+            self._stop("by the one who watched")
+            raise OutOfTime from None
+
+    def _phases(self) -> dict[str, float]:
+        """Return the seconds of each phase so far."""
+        phases = {}
+        for name, seconds in self._clock.course.seconds.items():
+            spent = seconds - self._before.get(name, 0.0)
+            if spent > 0:
+                phases[name] = spent
+        return phases
+
+    def _finish(self) -> None:
+        stats = self.stats
+        late = sum(map(self._proofs.is_open, self._estimated()))
+        if late:
+            stats.rejected["not proven in time"] += late
+            stats.unmeasured += late
+            stats.is_cut = True
+        stats.stopped = stats.stopped or "interrupted"
+        stats.phase, stats.phases = "", self._phases()
+        stats.seconds = self._clock.now() - self._began
+        self._proofs.warn_of_rules()
+
+    def _calibrate(self, backend: Backend) -> None:
+        with self._clock.phase(MEASURING, "this machine"), self._clock.limiting():
+            self._search.candidates.model = calibrated(backend)
+
+    def _explore(self, executor: Any, share: float) -> None:
+        clock = self._clock.within(share * self._clock.left)
+        with clock.phase(SEARCHING):
+            self._search.explore(clock, self._look, executor)
+
+    def _look(self, stats: Stats) -> None:
+        """Prove the best candidate so far where that takes little, and report how far it is."""
+        self._prove_early()
+        self._clock.course.tell(format_stats(stats))
+
+    def _prove_early(self) -> None:
+        """Prove the best candidate so far where that takes little, and show it."""
+        best = self._search.candidates.best
+        if best is None:
+            return
+        if self._proofs.is_open(best):
+            spent = self._clock.now() - self._began
+            if self._phases().get(PROVING, 0.0) > TIMES.proving_early * spent:
+                return
+            clock = self._clock.within(TIMES.proving_early * self._clock.left)
+            with self._clock.phase(PROVING):
+                self._proofs.prove([best], clock)
+        candidate = self._proofs.candidate(best)
+        if candidate is not None:
+            self._show(candidate)
+
+    def _show_best(self) -> None:
+        self._show(ranked(self.candidates())[0])
+
+    def _show(self, candidate: Candidate) -> None:
+        """Tell the best candidate so far."""
+        self.stats.best = candidate
+        self._clock.course.tell_best(in_words(candidate, self._original()))
+
+    def _original(self) -> Candidate:
+        """Return the expression as it is."""
+        for estimated in self._search.candidates.collected:
+            if not estimated.moves:
+                candidate = self._proofs.candidate(estimated)
+                assert candidate is not None  # equal to itself
+                return candidate
+        raise AssertionError("the expression as it is was not collected")
+
+    def _estimated(self) -> list[EstimatedCandidate]:
+        """Return the candidates that are followed up: of the derived ones `most`, if given."""
+        estimated = self._search.ordered()
+        if self._most is None:
+            return estimated
+        derived = varied([candidate for candidate in estimated if candidate.moves])
+        originals = [candidate for candidate in estimated if not candidate.moves]
+        return [*derived[: self._most], *originals]
+
+    def _promising(self) -> list[EstimatedCandidate]:
+        """Return the candidates that promise most, of those that are not known to be wrong."""
+        estimated = self._estimated()
+        right = [candidate for candidate in estimated if not self._proofs.is_wrong(candidate)]
+        return most_promising(right)[: self._policy.promising]
+
+    def _prove_promising(self) -> None:
+        """Prove the candidates that promise most; those in the place of wrong ones too."""
+        with self._proving(TIMES.proving) as clock:
+            while todo := [c for c in self._promising() if self._proofs.is_open(c)]:
+                check_time()
+                self._proofs.prove(todo, clock)
+            self._show_best()
+
+    def _prove_all(self) -> None:
+        with self._proving(1.0) as clock:
+            derived = [candidate for candidate in self._estimated() if candidate.moves]
+            self._proofs.prove(varied(derived), clock)
+            self._show_best()
+
+    def _prove_others(self) -> None:
+        with self._proving(TIMES.proving_others) as clock:
+            derived = [candidate for candidate in self._estimated() if candidate.moves]
+            self._proofs.prove(varied(derived), clock)
+
+    @contextmanager
+    def _proving(self, share: float) -> Iterator[Clock]:
+        """Give a share of the time that is left to proofs."""
+        clock = self._clock.within(share * self._clock.left)
+        with clock.phase(PROVING), clock.limiting():
+            yield clock
+
+    def _prove_at_last(self) -> None:
+        """Prove what promises most though it was interrupted, so that there is an answer."""
+        clock = Clock.of(TIMES.after_interrupt, now=self._clock.now)
+        derived = [candidate for candidate in self._promising() if candidate.moves]
+        self._proofs.prove(derived, clock)
+
+    def _measure(self, backend: Backend, check: ShortlistCheck) -> None:
+        """Measure the kernels of what promises most, then the best of these as wholes."""
+        proven = [self._proofs.candidate(estimated) for estimated in self._promising()]
+        promising = [candidate for candidate in proven if candidate is not None]
+        model = self._search.candidates.model
+        assert isinstance(model, Roofline)
+        costs = KernelCosts(promising, MeasuredCostModel(model, backend), self._policy)
+        try:
+            costs.run(self._clock.within(self._policy.max_kernel_share * self._clock.left))
+        except OutOfTime:
+            self.stats.is_cut = True
+        self.stats.unmeasured += len(promising) - len(costs.measured)
+        shortlist = [*costs.shortlist[:1], self._original(), *costs.shortlist[1:]]
+        check.wrong = self._wrong
+        check.run(shortlist, self._clock)
+        if any(candidate.measured for candidate in shortlist):
+            self._show_best()

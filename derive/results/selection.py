@@ -6,30 +6,27 @@ import math
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from time import perf_counter
 from typing import Any, TypeVar
 
 from derive.cost.model import MeasuredCostModel, kernels_of_each_run, total
 from derive.results.candidates import Candidate, Candidates
 from derive.search.candidates import EstimatedCandidate
+from einalg.runtime.clock import COMPILING, MEASURING, Clock, check_time
 
 Some = TypeVar("Some", Candidate, EstimatedCandidate)
 
 
 @dataclass(frozen=True)
 class SelectionPolicy:
-    """How many candidates are proven and measured, and for how long.
-
-    The times that count in seconds of the search are those after which no other candidate is taken
-    up.
-    """
+    """How many candidates are proven and measured, and for how long."""
 
     promising: int = 12  # candidates by estimate, whose kernels are measured one by one
     max_estimate_ratio: float = 2.5  # to the lowest estimate: a higher one promises nothing
     compiled_together: int = 4  # candidates whose kernels are compiled at once
     shortlist: int = 4  # of the promising, that are compiled, checked and measured whole
-    proving_time: float = 1.0  # in seconds of the search
-    measuring_time: float = 2.0  # in seconds of the search
+    max_proof_share: float = 0.5  # of the time for proofs, that one may take
+    max_kernel_share: float = 0.6  # of the time for measuring, that kernels by themselves may take
+    seconds_to_measure: float = 0.15  # that measuring a candidate of the shortlist takes
     proofs_at_once: int = 32  # programs that an executor proves before the time is looked at
     noise: float = 0.03  # relative difference of two measured costs that says nothing
     max_run_seconds: float = 2.0  # a candidate that is estimated to run longer is not timed
@@ -38,45 +35,61 @@ class SelectionPolicy:
 SELECTION = SelectionPolicy()
 
 
-def promising(
-    candidates: Sequence[Candidate],
-    model: MeasuredCostModel,
-    until: float = math.inf,
-    policy: SelectionPolicy = SELECTION,
-) -> tuple[list[Candidate], int]:
-    """Return the shortlist by `model`, with the expression as it is, and how many it left out.
+class KernelCosts:
+    """The costs of derived candidates, kernel by kernel by a model that measures.
 
-    The shortlist is of the derived candidates that are cheapest by estimate. Their costs become
-    those of the model. A candidate that already costs more than the whole shortlist is not followed
-    up: what is known of it is its cost. From the time `until` on (of `perf_counter`) the model is
-    asked for no other one; the second value counts these.
+    They become the costs of the candidates. One that already costs more than the whole shortlist is
+    not followed up: what is known of it is its cost. `measured` are those that were looked at until
+    the time was over.
     """
-    originals = [candidate for candidate in candidates if not candidate.moves]
-    derived = _most_promising(candidates, policy)
-    measured: list[Candidate] = []
-    costs = [math.inf] * policy.shortlist
-    for number, candidate in enumerate(derived):
-        if measured and perf_counter() > until:
-            break
-        if number % policy.compiled_together == 0:
-            _make_ready(model, derived[number : number + policy.compiled_together])
-        candidate.cost = total(model, candidate.kernels, costs[policy.shortlist - 1])
-        costs = sorted([*costs, candidate.cost])
-        measured.append(candidate)
-    shortlist = sorted(measured, key=_cost)[: policy.shortlist]
-    return [*shortlist, *originals], len(derived) - len(measured)
+
+    def __init__(
+        self,
+        candidates: Sequence[Candidate],
+        model: MeasuredCostModel,
+        policy: SelectionPolicy = SELECTION,
+    ):
+        self.candidates, self.model, self.policy = candidates, model, policy
+        self.measured: list[Candidate] = []
+
+    @property
+    def shortlist(self) -> list[Candidate]:
+        """The cheapest of those that were measured; of all of them where none was."""
+        some = self.measured or self.candidates
+        return sorted(some, key=_cost)[: self.policy.shortlist]
+
+    def run(self, clock: Clock) -> None:
+        """Measure the candidates in order, those that are compiled together after each other."""
+        policy = self.policy
+        costs = [math.inf] * policy.shortlist
+        with clock.limiting():
+            for number, candidate in enumerate(self.candidates):
+                check_time()
+                words = f"{number + 1} of {len(self.candidates)}"
+                if number % policy.compiled_together == 0:
+                    with clock.phase(COMPILING, words):
+                        group = self.candidates[number : number + policy.compiled_together]
+                        _make_ready(self.model, group)
+                with clock.phase(MEASURING, words):
+                    limit = costs[policy.shortlist - 1]
+                    candidate.cost = total(self.model, candidate.kernels, limit)
+                costs = sorted([*costs, candidate.cost])
+                self.measured.append(candidate)
 
 
 def _cost(candidate: Candidate) -> float:
     return candidate.cost
 
 
-def _most_promising(candidates: Sequence[Candidate], policy: SelectionPolicy) -> list[Candidate]:
-    derived = sorted((c for c in candidates if c.moves), key=_cost)
+def most_promising(
+    estimated: Sequence[EstimatedCandidate], policy: SelectionPolicy = SELECTION
+) -> list[EstimatedCandidate]:
+    """Return the derived candidates whose estimates are near the lowest, varied."""
+    derived = sorted((c for c in estimated if c.moves), key=lambda c: c.estimate)
     if not derived:
         return []
-    limit = policy.max_estimate_ratio * derived[0].cost
-    return varied([c for c in derived if c.cost <= limit])[: policy.promising]
+    limit = policy.max_estimate_ratio * derived[0].estimate
+    return varied([c for c in derived if c.estimate <= limit])
 
 
 def _make_ready(model: MeasuredCostModel, candidates: Sequence[Candidate]) -> None:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import logging
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import partial
-from time import perf_counter
 from typing import Any
 
 from derive.cost.accuracy import relative_error
@@ -14,55 +14,114 @@ from derive.cost.backend import Backend, Runnable
 from derive.cost.memory import comparison_fits_in_memory
 from derive.matching import with_operator_names
 from derive.proof import prove
+from derive.proof.outcome.verdict import DIFFERENT, PROVED
 from derive.results.candidates import Candidate
 from derive.results.sample_inputs import by_role, sample_inputs
-from derive.results.selection import SELECTION, SelectionPolicy, varied
+from derive.results.selection import SELECTION, SelectionPolicy
 from derive.rules import ALL
 from derive.search.candidates import EstimatedCandidate, Stats
 from derive.search.executor import ordered_map
 from einalg.errors import CodegenError
 from einalg.language.ir.dtypes import is_float
 from einalg.language.ir.program import Program
+from einalg.runtime.clock import COMPILING, MEASURING, Clock, OutOfTime, check_time
+from einalg.text.wording import counted
 
 log = logging.getLogger("einalg")
 
+UNKNOWN = "unknown"  # the verdict of a proof that was given up
 
-def proven(
-    start: Program,
-    estimated: Sequence[EstimatedCandidate],
-    backend: Backend | None,
-    stats: Stats,
-    executor: Any,
-    until: float,
-) -> list[Candidate]:
-    """Return the candidates that are equal to the expression, each with its verdict.
 
-    Those that are not, or come after the time `until`, are counted in `stats`.
+class Proofs:
+    """The verdicts on candidates of a search, each proven once, and the candidates that are equal.
+
+    Those that are not equal are counted in `stats`.
     """
-    derived = varied([candidate for candidate in estimated if candidate.moves])
-    programs = [candidate.program for candidate in derived]
-    verdicts = _verdicts(start, programs, executor, until)
-    if late := len(derived) - len(verdicts):
-        stats.rejected["not proven in time"] += late
-        stats.unmeasured += late
-    known = {id(candidate): verdict for candidate, verdict in zip(derived, verdicts)}
-    candidates: list[Candidate] = []
-    wrong: Counter[str] = Counter()  # how often a user's rule had part in a wrong program
-    for candidate in estimated:
-        verdict = known.get(id(candidate)) if candidate.moves else "proved"
-        if verdict == "different":
-            stats.rejected["not equal to the original"] += 1
-            wrong.update(move.rule for move in candidate.moves if move.rule not in ALL)
-        elif verdict is not None:
-            candidates.append(_with_verdict(candidate, verdict, backend))
-    for name, times in wrong.items():
-        log.warning(
-            "einalg: %d programs that the rule %r helped to make are not equal to the original; "
-            "ea.check_rule tests it",
-            times,
-            name,
-        )
-    return candidates
+
+    def __init__(self, start: Program, backend: Backend | None, stats: Stats, executor: Any = None):
+        self.start, self.backend, self.stats, self.executor = start, backend, stats, executor
+        self._verdicts: dict[int, str] = {}  # by the identity of a candidate
+        self._candidates: dict[int, Candidate] = {}
+        self._wrong: Counter[str] = Counter()  # how often a user's rule had part in a wrong program
+
+    def is_open(self, candidate: EstimatedCandidate) -> bool:
+        """Tell whether nothing is known of a candidate."""
+        return bool(candidate.moves) and id(candidate) not in self._verdicts
+
+    def is_wrong(self, candidate: EstimatedCandidate) -> bool:
+        """Tell whether a candidate is not equal to the expression."""
+        return self._verdicts.get(id(candidate)) == DIFFERENT
+
+    def candidate(self, estimated: EstimatedCandidate) -> Candidate | None:
+        """Return a candidate with its verdict; None where it is not equal, or not known to be."""
+        name = id(estimated)
+        if name in self._candidates:
+            return self._candidates[name]
+        verdict = self._verdicts.get(name) if estimated.moves else PROVED
+        if verdict in (None, DIFFERENT, UNKNOWN):
+            return None
+        self._candidates[name] = _with_verdict(estimated, verdict, self.backend)
+        return self._candidates[name]
+
+    def prove(
+        self,
+        candidates: Sequence[EstimatedCandidate],
+        clock: Clock,
+        policy: SelectionPolicy = SELECTION,
+    ) -> None:
+        """Prove candidates in order, until the time is over.
+
+        A proof that takes more than a share of the time that is left is given up.
+        """
+        todo = [candidate for candidate in candidates if self.is_open(candidate)]
+        if self.executor is not None:
+            self._prove_elsewhere(todo, clock, policy)
+            return
+        for candidate in todo:
+            part = clock.within(policy.max_proof_share * clock.left)
+            try:
+                with part.limiting():
+                    check_time()
+                    verdict = verdict_of(self.start, candidate.program)
+            except OutOfTime:
+                if clock.is_over:
+                    return
+                self._verdicts[id(candidate)] = UNKNOWN
+                self.stats.rejected["not proven in time"] += 1
+                self.stats.unmeasured += 1
+                self.stats.is_cut = True
+            else:
+                self._note(candidate, verdict)
+
+    def _prove_elsewhere(
+        self, candidates: Sequence[EstimatedCandidate], clock: Clock, policy: SelectionPolicy
+    ) -> None:
+        """Prove by the executor, so many at once before the time is looked at."""
+        size = policy.proofs_at_once
+        for first in range(0, len(candidates), size):
+            if clock.is_over:
+                return
+            some = candidates[first : first + size]
+            programs = [candidate.program for candidate in some]
+            verdicts = ordered_map(self.executor, partial(verdict_of, self.start), programs)
+            for candidate, verdict in zip(some, verdicts, strict=True):
+                self._note(candidate, verdict)
+
+    def _note(self, candidate: EstimatedCandidate, verdict: str) -> None:
+        self._verdicts[id(candidate)] = verdict
+        if verdict == DIFFERENT:
+            self.stats.rejected["not equal to the original"] += 1
+            self._wrong.update(move.rule for move in candidate.moves if move.rule not in ALL)
+
+    def warn_of_rules(self) -> None:
+        """Warn of rules of a user that had part in programs that are not equal."""
+        for name, times in self._wrong.items():
+            log.warning(
+                "einalg: %d programs that the rule %r helped to make are not equal to the "
+                "original; ea.check_rule tests it",
+                times,
+                name,
+            )
 
 
 def _with_verdict(
@@ -78,68 +137,89 @@ def _with_verdict(
     )
 
 
-def _verdicts(
-    start: Program,
-    programs: Sequence[Program],
-    executor: Any,
-    until: float,
-    policy: SelectionPolicy = SELECTION,
-) -> list[str]:
-    """Return the verdicts of the first programs: of one at least, and of none from `until` on."""
-    verdicts: list[str] = []
-    size = 1 if executor is None else policy.proofs_at_once
-    while len(verdicts) < len(programs) and (not verdicts or perf_counter() < until):
-        next_programs = programs[len(verdicts) : len(verdicts) + size]
-        verdicts += ordered_map(executor, partial(verdict_of, start), next_programs)
-    return verdicts
-
-
 def verdict_of(start: Program, program: Program) -> str:
     """Return "proved", "tested" or "different"."""
     return prove(start, program).verdict
 
 
-def checked(
-    start: Program,
-    candidates: list[Candidate],
-    backend: Backend,
-    stats: Stats,
-    seed: int,
-    accuracy: float,
-    policy: SelectionPolicy = SELECTION,
-) -> list[Candidate]:
-    """Return the candidates whose compiled kernels give what the reference gives, measured.
+@dataclass
+class ShortlistCheck:
+    """Checks of candidates: whether their kernels give what the reference gives, measured.
 
-    Those for which memory lacks, or that would take too long, keep their estimate.
+    Those that do not are `wrong`. Those for which memory or time lacks, or that would take too
+    long, keep their estimate.
     """
-    is_slow = min(c.cost for c in candidates) > policy.max_run_seconds
-    if is_slow or not comparison_fits_in_memory(start, start):
-        return candidates
-    arrays = sample_inputs(start, seed)
-    expected = backend.reference(start, arrays)
-    weights, inputs = by_role(start, arrays)
-    sound: list[Candidate] = []
-    timed: list[tuple[Candidate, Runnable]] = []
-    for candidate in candidates:
-        is_slow = candidate.cost > policy.max_run_seconds
-        if is_slow or not comparison_fits_in_memory(start, candidate.program):
-            sound.append(candidate)
-            continue
-        runnable = _compiled(candidate, weights, stats)
-        if runnable is None:
-            continue
-        candidate.error = relative_error(expected, runnable(**inputs), start, arrays)
-        if not candidate.error <= accuracy:
-            stats.rejected[f"numerical error above {accuracy:.1e}"] += 1
-            continue
-        timed.append((candidate, runnable))
-        sound.append(candidate)
-    runnables = [runnable for _, runnable in timed]
-    for (candidate, _), seconds in zip(timed, backend.seconds(runnables, inputs)):
-        candidate.cost, candidate.measured = seconds, True
-    if not sound:
-        raise CodegenError(_nothing_is_right(start))
-    return sound
+
+    start: Program
+    backend: Backend
+    stats: Stats
+    accuracy: float
+    seed: int = 0
+    policy: SelectionPolicy = SELECTION
+    wrong: list[Candidate] = field(default_factory=list)
+
+    def run(self, candidates: Sequence[Candidate], clock: Clock) -> None:
+        """Compile and check candidates in order, then measure them together."""
+        is_slow = min(c.cost for c in candidates) > self.policy.max_run_seconds
+        if is_slow or not comparison_fits_in_memory(self.start, self.start):
+            return
+        with clock.phase(MEASURING, "the reference"):
+            arrays = sample_inputs(self.start, self.seed)
+            expected = self.backend.reference(self.start, arrays)
+        timed = self._right(candidates, arrays, expected, clock)
+        if not timed and len(self.wrong) == len(candidates):
+            raise CodegenError(_nothing_is_right(self.start))
+        _, inputs = by_role(self.start, arrays)
+        runnables = [runnable for _, runnable in timed]
+        with clock.phase(MEASURING, counted(len(timed), "candidate")), clock.limiting():
+            seconds = self.backend.seconds(runnables, inputs)
+        for (candidate, _), cost in zip(timed, seconds):
+            candidate.cost, candidate.measured = cost, True
+
+    def _right(
+        self,
+        candidates: Sequence[Candidate],
+        arrays: Mapping[str, Any],
+        expected: Mapping[str, Any],
+        clock: Clock,
+    ) -> list[tuple[Candidate, Runnable]]:
+        """Return the candidates that give what is expected, compiled.
+
+        Time to measure them is left.
+        """
+        weights, inputs = by_role(self.start, arrays)
+        timed: list[tuple[Candidate, Runnable]] = []
+        for number, candidate in enumerate(candidates, 1):
+            if self._is_too_large(candidate):
+                continue
+            reserved = self.policy.seconds_to_measure * (len(timed) + 1)
+            part = clock.within(clock.left - reserved)
+            try:
+                words = f"{number} of {len(candidates)}"
+                with part.limiting(), clock.phase(COMPILING, words):
+                    check_time()
+                    runnable = _compiled(candidate, weights, self.stats)
+                if runnable is None:
+                    self.wrong.append(candidate)
+                    continue
+                with part.limiting(), clock.phase(MEASURING, words):
+                    result = runnable(**inputs)
+            except OutOfTime:
+                self.stats.is_cut = True
+                break
+            candidate.error = relative_error(expected, result, self.start, arrays)
+            if candidate.error <= self.accuracy:
+                timed.append((candidate, runnable))
+            else:
+                self.wrong.append(candidate)
+                self.stats.rejected[f"numerical error above {self.accuracy:.1e}"] += 1
+        return timed
+
+    def _is_too_large(self, candidate: Candidate) -> bool:
+        """Tell whether a run of a candidate takes too long, or does not fit in memory."""
+        if candidate.cost > self.policy.max_run_seconds:
+            return True
+        return not comparison_fits_in_memory(self.start, candidate.program)
 
 
 def _nothing_is_right(start: Program) -> str:

@@ -35,6 +35,7 @@ from einalg.options import (
     shown,
     text,
 )
+from einalg.runtime.clock import check_time
 
 Args = dict[str, Any]
 
@@ -275,6 +276,7 @@ def apply(program: Program, move: Move, rules: Mapping[str, Rule]) -> Program:
 
     Raises `RuleError` where the place does not exist or the precondition does not hold.
     """
+    check_time()
     rule = rules.get(move.rule)
     if rule is None:
         remedy = f"for a rule of your own give it too: rules=[{move.rule.replace(' ', '_')}]"

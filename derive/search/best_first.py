@@ -9,8 +9,9 @@ import gc
 import heapq
 import logging
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from math import inf
 from typing import Any
 
 from derive.cost.model import CostModel, Roofline
@@ -39,6 +40,7 @@ from einalg.language.analysis.canonical import key
 from einalg.language.ir.program import Program, as_program
 from einalg.language.ops.templates import TEMPLATES, Template
 from einalg.options import Kind, shown
+from einalg.runtime.clock import Clock, OutOfTime
 from einalg.text.wording import counted
 
 log = logging.getLogger("einalg")
@@ -85,26 +87,26 @@ def search(
     executor: Any = None,
     seed: int = 0,
     weights: SearchWeights = DEFAULT_WEIGHTS,
+    clock: Clock | None = None,
 ) -> tuple[list[EstimatedCandidate], Stats, list[SearchNode]]:
     """Return the candidates, cheapest first by the model, the statistics, and every state kept.
 
     "Leave it as it is" is always among the candidates. `rules` replaces the rules that are searched
     (see `rules_by_name`), `ops` names the operators to look for (all by default); `executor`
     expands states elsewhere and gives what a search without it gives. The search draws nothing at
-    random: `seed` changes nothing.
+    random: `seed` changes nothing. The seconds of the budget are those of the `clock`, if there is
+    one.
     """
-    run = _Search(
+    budget = budget or Budget()
+    run = Search(
         as_program(expression),
-        budget or Budget(),
+        budget,
         StateExpander(rules_by_name(rules), templates_by_name(ops)),
         model or Roofline(),
-        progress,
         weights,
     )
-    with _without_garbage_collection():
-        run.explore(executor)
-    candidates = sorted(run.candidates.collected, key=lambda candidate: candidate.estimate)
-    return candidates, run.stats, run.explored
+    run.explore(clock or Clock.of(budget.seconds), progress, executor)
+    return run.ordered(), run.stats, run.explored
 
 
 def rules_by_name(rules: Iterable[Rule | str] | Rule | str | None) -> dict[str, Rule]:
@@ -182,8 +184,12 @@ def _without_garbage_collection() -> Iterator[None]:
             gc.enable()
 
 
-class _Search:
-    """A best-first search from one program: a queue of states, and the log of those explored."""
+class Search:
+    """A best-first search from one program: a queue of states, and the log of those explored.
+
+    Whenever it ends, what it has found is there: `stats`, the candidates that are `ordered` by
+    their estimates, and the `explored` states.
+    """
 
     def __init__(
         self,
@@ -191,11 +197,11 @@ class _Search:
         budget: Budget,
         expand: StateExpander,
         model: CostModel,
-        progress: Progress | None,
-        weights: SearchWeights,
+        weights: SearchWeights = DEFAULT_WEIGHTS,
     ):
         self.start, self.budget, self.expand = start, budget, expand
-        self.progress, self.weights = progress, weights
+        self.clock, self.weights = Clock.of(inf), weights
+        self.progress: Progress | None = None
         self.stats = Stats()
         self.candidates = CandidateCollection(start, expand.templates, model, self.stats)
         self.explored: list[SearchNode] = []
@@ -203,7 +209,23 @@ class _Search:
         self.seen: set[Any] = {key(start)}
         self.start_seconds = max(ideal_seconds(start), 1e-12)
 
-    def explore(self, executor: Any = None) -> None:
+    def ordered(self) -> list[EstimatedCandidate]:
+        """Return the candidates, cheapest first by the model."""
+        return sorted(self.candidates.collected, key=lambda candidate: candidate.estimate)
+
+    def explore(self, clock: Clock, progress: Progress | None = None, executor: Any = None) -> None:
+        """Explore states until a budget is spent; `progress` is called after each of them."""
+        self.clock, self.progress = clock, progress
+        self.candidates.begin(clock)
+        with suppress(OutOfTime), self.clock.limiting(), _without_garbage_collection():
+            self._explore(executor)
+        if self.clock.is_over and not self.stats.stopped:
+            self.stats.stopped = self._out_of_time()
+        self.stats.stopped = self.stats.stopped or "every state within the depth was explored"
+        self.stats.seconds = self.candidates.elapsed
+
+    def _explore(self, executor: Any) -> None:
+        self.keep_as_it_is()
         queue = self._start_states()
         with SpeculativeExpander(executor, self.expand) as expander:
             while queue and not self._is_exhausted():
@@ -213,14 +235,12 @@ class _Search:
                     break
                 expander.look(queue)
                 self._push_successors(queue, state, expander.successors(state))
-        self.stats.stopped = self.stats.stopped or "every state within the depth was explored"
-        self.stats.seconds = self.candidates.elapsed
 
     def _push_successors(
         self, queue: list[_State], state: _State, successors: Iterable[Successor]
     ) -> None:
         for program, steps, distance_left in successors:
-            if self.candidates.elapsed >= self.budget.seconds:
+            if self.clock.is_over:
                 return  # a state may have so many that they alone take seconds
             self.stats.generated += 1
             successor = self._new_state(state, program, steps, distance_left)
@@ -236,9 +256,16 @@ class _Search:
             self.stats.stopped = "by the one who watched"
         return not self.stats.stopped
 
+    def keep_as_it_is(self) -> None:
+        """Keep the expression as it is, whatever time there is; nothing where that was done."""
+        if self.candidates.collected:
+            return
+        self.candidates.kernel_lists.clear()  # of an attempt that was interrupted
+        with Clock.of(inf).limiting():
+            self._keep(self.start, (), self._distance(self.start), None, as_it_is=True)
+
     def _start_states(self) -> list[_State]:
-        """Keep the expression as it is, and return the states that the search starts from."""
-        self._keep(self.start, (), self._distance(self.start), None, as_it_is=True)
+        """Return the states that the search starts from."""
         queue = list[_State]()
         for program, steps in self._start_programs():
             if key(program) not in self.seen:
@@ -311,15 +338,15 @@ class _Search:
 
     def _is_exhausted(self) -> bool:
         """Tell whether a budget is spent, and note the first that is."""
-        self.stats.stopped = self._spent_budget()
+        self.stats.stopped = self.stats.stopped or self._spent_budget()
         return bool(self.stats.stopped)
 
     def _spent_budget(self) -> str:
         budget, stats = self.budget, self.stats
         if stats.states >= budget.states:
             return f"the limit of {counted(budget.states, 'state')} was reached"
-        if self.candidates.elapsed >= budget.seconds:
-            return f"{budget.seconds:g} seconds were spent"
+        if self.clock.is_over:
+            return self._out_of_time()
         if stats.candidates >= budget.candidates:
             return f"the limit of {counted(budget.candidates, 'candidate')} was reached"
         if stats.states - self.candidates.improved_at >= budget.patience:
@@ -327,6 +354,12 @@ class _Search:
         if len(self.seen) * self.weights.bytes_per_state >= budget.bytes:
             return f"{budget.bytes} bytes are taken by states"
         return ""
+
+    def _out_of_time(self) -> str:
+        self.stats.is_cut = True
+        if self.clock.course.is_stopped:
+            return "interrupted"
+        return f"{self.budget.seconds:g} seconds were spent"
 
     def _keep(
         self,

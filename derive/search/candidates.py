@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -19,6 +18,7 @@ from einalg.language.ir.kernel import EOP, Kernel
 from einalg.language.ir.program import Program
 from einalg.language.ir.tensor import Access
 from einalg.language.ops.templates import Template
+from einalg.runtime.clock import Clock
 
 
 @dataclass
@@ -26,7 +26,10 @@ class Stats:
     """The course of a search: `states` expanded, programs `generated`, `candidates` collected.
 
     `duplicates` counts programs and kernel lists that were met again, `rejected` those that were
-    dropped, by reason, `unmeasured` the candidates that the time was not enough for.
+    dropped, by reason, `unmeasured` the candidates that the time was not enough for. `seconds` are
+    those of the whole, and `phases` those of each phase, such as "proving"; `phase` is the one
+    under way, and `best` the best candidate so far. It `is_cut` where time or an interrupt ended
+    it, and `is_interrupted` where an interrupt or the one who watched did.
     """
 
     states: int = 0
@@ -38,6 +41,11 @@ class Stats:
     stopped: str = ""
     first_hit: float | None = None
     unmeasured: int = 0
+    phases: dict[str, float] = field(default_factory=dict)
+    phase: str = ""
+    best: Any = None
+    is_cut: bool = False
+    is_interrupted: bool = False
 
 
 @dataclass(frozen=True)
@@ -62,15 +70,19 @@ class CandidateCollection:
         self, start: Program, templates: Sequence[Template], model: CostModel, stats: Stats
     ):
         self.start, self.templates, self.model, self.stats = start, templates, model, stats
-        self.began = time.perf_counter()
+        self.begin(Clock.of(inf))
         self.collected: list[EstimatedCandidate] = []
         self.kernel_lists: set[Any] = set()
-        self.lowest_estimate = inf
-        self.improved_at = 0  # states expanded when the lowest estimate was last improved
+        self.best: EstimatedCandidate | None = None  # of the lowest estimate
+        self.improved_at = 0  # states expanded when that was last improved
+
+    def begin(self, clock: Clock) -> None:
+        """Count the time of the search from now on."""
+        self.clock, self.began = clock, clock.now()
 
     @property
     def elapsed(self) -> float:
-        return time.perf_counter() - self.began
+        return self.clock.now() - self.began
 
     def collect(
         self, program: Program, derivation: tuple[Move, ...], as_it_is: bool
@@ -114,8 +126,8 @@ class CandidateCollection:
         return True
 
     def _add(self, candidate: EstimatedCandidate) -> None:
-        if candidate.estimate < self.lowest_estimate:
-            self.lowest_estimate = candidate.estimate
+        if self.best is None or candidate.estimate < self.best.estimate:
+            self.best = candidate
             self.improved_at = self.stats.states
         self.collected.append(candidate)
 

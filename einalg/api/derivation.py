@@ -12,7 +12,7 @@ from derive.cost.backend import BACKEND
 from derive.results.derivation import SearchResult
 from derive.results.history import History
 from derive.results.pipeline import find_derivation
-from derive.results.progress import search_progress
+from derive.results.progress import shown_progress
 from derive.results.sample_inputs import by_role, sample_inputs
 from derive.results.timings import Timing, Timings
 from derive.rewriting.moves import Rule
@@ -33,6 +33,7 @@ from einalg.options import (
     optional,
     whole,
 )
+from einalg.runtime.clock import Clock
 from einalg.text.wording import counted
 
 
@@ -198,7 +199,8 @@ def derive(  # noqa: PLR0913, PLR0917 - every option of a search
     budget = Budget(depth=depth, states=states, seconds=seconds)
     if measure:
         require_device(target)
-    with search_progress(progress, budget) as on_state:
+    clock = Clock.of(seconds)
+    with shown_progress(progress, clock, "derive") as on_state:
         result = find_derivation(
             expr,
             budget,
@@ -210,6 +212,7 @@ def derive(  # noqa: PLR0913, PLR0917 - every option of a search
             accuracy,
             executor,
             ops,
+            clock=clock,
         )
     return Derivation._of(result)
 

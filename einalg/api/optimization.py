@@ -5,12 +5,11 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Sequence
 from functools import partial
-from time import perf_counter
 from typing import Any
 
 from codegen.targets.onnx import onnx_model
 from derive.programs import OptimizedNetwork, optimized
-from derive.results.progress import layer_progress
+from derive.results.progress import shown_progress
 from einalg.api.backend import TARGET, LocalBackend, require_device
 from einalg.api.models import EXAMPLES, network, plain
 from einalg.api.verification.verification import Wishes, verified
@@ -29,6 +28,7 @@ from einalg.options import (
     optional,
     text,
 )
+from einalg.runtime.clock import CHECKING, MEASURING, READING, Clock
 from einalg.runtime.timing import is_slower
 from einalg.storage.atomic_file import write_whole
 
@@ -230,30 +230,39 @@ def optimize(
     array([8., 8., 8.], dtype=float32)
     """
     require_device(target)
-    began = perf_counter()
-    source = network(model, example_inputs)
+    clock = Clock.of(seconds)
     backend = LocalBackend(target, accuracy)
     wishes = Wishes(accuracy, nonfinite, seconds)
-    with layer_progress(progress) as on_layer:
+    with shown_progress(progress, clock, "optimize") as on_layer:
+        with clock.phase(READING, "the model"):
+            source = network(model, example_inputs)
 
         def compiler(model: Network) -> OptimizedNetwork:
-            return optimized(
-                model.graph,
-                model.arrays,
-                backend,
-                seconds,
-                progress=on_layer,
-                accuracy=accuracy,
-                began=began,
-                nonfinite=nonfinite,
-                is_compared=model.original is not None,
+            return clock.insist(
+                lambda: optimized(
+                    model.graph,
+                    model.arrays,
+                    backend,
+                    seconds,
+                    progress=on_layer,
+                    accuracy=accuracy,
+                    clock=clock,
+                    nonfinite=nonfinite,
+                    is_compared=model.original is not None,
+                )
             )
 
-        result = verified(source, compiler, wishes)
-    made = result.run
-    assert isinstance(made, OptimizedNetwork)
-    made.notes, made.seconds = result.notes, perf_counter() - began
-    return Optimized(made, result.network, target, prefer, result.is_right)
+        with clock.phase(CHECKING, "the model beside its framework"):
+            result = verified(source, compiler, wishes)
+        made = result.run
+        assert isinstance(made, OptimizedNetwork)
+        made.notes = result.notes
+        with clock.phase(MEASURING, "the model beside its framework"):
+            chosen = clock.insist(
+                lambda: Optimized(made, result.network, target, prefer, result.is_right)
+            )
+    chosen.seconds, chosen.phases = clock.spent, dict(clock.course.seconds)
+    return chosen
 
 
 @checked(target=TARGET, seconds=SECONDS, accuracy=ACCURACY, progress=PROGRESS, nonfinite=NONFINITE)
@@ -274,7 +283,8 @@ def compile_graph(
     Values that deviate from the reference are no error: they are compared with torch's.
     """
     require_device(target)
-    with layer_progress(progress) as on_layer:
+    clock = Clock.of(seconds)
+    with shown_progress(progress, clock, "compile") as on_layer:
         return optimized(
             graph,
             arrays,
@@ -282,6 +292,7 @@ def compile_graph(
             seconds,
             progress=on_layer,
             accuracy=accuracy,
+            clock=clock,
             nonfinite=nonfinite,
             is_compared=True,
         )

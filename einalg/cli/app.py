@@ -268,7 +268,7 @@ def derive(
     if save is not None and not save.parent.is_dir():
         raise click.BadParameter(f"there is no folder {save.parent}", ctx, param_hint="--save")
     search["measure"] = not search.pop("no_measure")
-    _work("derive").run(
+    whole = _work("derive").run(
         text,
         tensors,
         weights,
@@ -278,6 +278,7 @@ def derive(
         save,
         **{**search, "ops": search["ops"] or None},
     )
+    ctx.exit(0 if whole else INTERRUPTED)
 
 
 @cli.command(context_settings=WORDS, epilog=SHAPES)

@@ -9,17 +9,16 @@ import os
 import platform
 import shlex
 import shutil
-import signal
 import subprocess
 import tempfile
 from collections.abc import Sequence
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cache, lru_cache
 from pathlib import Path
 
 from codegen.hardware.cpu import cpu
 from einalg.errors import CodegenError
+from einalg.runtime.processes import run_command
 from einalg.storage.disk_cache import DiskCache
 from einalg.storage.fingerprint import text_digest
 
@@ -256,26 +255,3 @@ def timeout_error(compiler: str, timeout: float) -> CodegenError:
         f"{compiler} did not finish within {timeout:g} seconds\n"
         "  split the program into smaller statements, or allow more time"
     )
-
-
-def run_command(command: Sequence[str], timeout: float) -> tuple[int, str]:
-    """Return the exit status and messages of a command.
-
-    At the timeout it is killed, with the processes that it started.
-    """
-    with subprocess.Popen(
-        command,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.PIPE,
-        text=True,
-        errors="replace",
-        start_new_session=True,
-    ) as process:
-        try:
-            said = process.communicate(timeout=timeout)[1]
-        except BaseException:
-            with suppress(ProcessLookupError):
-                os.killpg(process.pid, signal.SIGKILL)
-            raise
-        return process.returncode, said

@@ -9,12 +9,12 @@ from __future__ import annotations
 import ctypes
 import json
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
 
 from codegen.ir.nodes import Function
 from codegen.targets.c.compiler import KERNEL_CACHE, Compiler, load_library
 from codegen.targets.c.source_file import c_source
 from codegen.targets.c.thread_pool import REGIONS, attached
+from einalg.runtime.processes import in_parallel
 from einalg.runtime.processors import core_count
 from einalg.storage.disk_cache import DiskCache
 from einalg.storage.fingerprint import text_digest
@@ -86,9 +86,7 @@ def _balanced(sizes: dict[str, int], count: int) -> list[list[str]]:
 
 
 def _compile_at_once(compiler: Compiler, files: Sequence[str], timeout: float) -> None:
-    with ThreadPoolExecutor(max(1, len(files))) as pool:
-        for _ in pool.map(lambda file: compiler.compile(file, timeout), files):
-            pass
+    in_parallel(lambda file: compiler.compile(file, timeout), files)
 
 
 def _read(key: str) -> list[Place]:

@@ -12,11 +12,10 @@ import click
 
 import einalg as ea
 from einalg.cli.commands.derivation_text import NOTHING_FASTER, nothing_to_explain, numbered, tell
-from einalg.cli.output import finite, note, print_json, say, working
+from einalg.cli.output import finite, note, print_json, say
 from einalg.cli.shape_options import Shape
 from einalg.cli.sources import programs
 from einalg.language.ir.program import Program
-from einalg.text.wording import counted
 
 SCHEMA = 1
 
@@ -35,19 +34,14 @@ def run(
     as_json: bool,
     save: Path | None,
     **search: Any,
-) -> None:
-    """Search and print its result, with the derivation of candidate `number` (the best by
-    default); `search` goes to `einalg.derive`.
+) -> bool:
+    """Search and print its result, with the derivation of candidate `number` (the best by default).
+
+    `search` goes to `einalg.derive`. Returns False where it was interrupted: the result is the best
+    until then.
     """
     (program,) = programs([text], shapes, weights)
-    with working("searching and measuring") as progress:
-        derivation = ea.derive(
-            program,
-            progress=lambda s: progress(
-                f"{counted(s.states, 'state')}, {counted(s.candidates, 'candidate')}"
-            ),
-            **search,
-        )
+    derivation = ea.derive(program, **search)
     if save is not None:
         derivation.save(save)
         note(f"saved in {save}")
@@ -57,7 +51,7 @@ def run(
             {"explanation": derivation.explain(numbered(derivation, number or 0))} if wanted else {}
         )
         print_json({**record(derivation), **explanation})
-        return
+        return not derivation.stats.is_interrupted
     tell(derivation)
     if wanted:
         say(derivation.explain(numbered(derivation, number or 0)))
@@ -68,6 +62,7 @@ def run(
             if save
             else "  add --save FILE, then einalg show FILE --candidate 1"
         )
+    return not derivation.stats.is_interrupted
 
 
 def record(derivation: Any) -> dict[str, Any]:

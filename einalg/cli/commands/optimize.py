@@ -12,7 +12,7 @@ import click
 import numpy as np
 
 import einalg as ea
-from einalg.cli.output import finite, note, print_json, say, working
+from einalg.cli.output import finite, note, print_json, say
 from einalg.cli.shape_options import ONNX, Shape
 from einalg.errors import first_line
 from einalg.frontends.onnx.nodes.model_file import read_model
@@ -36,14 +36,8 @@ def run(
     """Optimize, print the report, and save it if asked to; False where that was interrupted."""
     model = read_model(path)
     arrays = examples(model, files, shapes, np.random.default_rng(seed))
-    with working("optimizing") as tell, _noticed() as interrupts:
-        made = ea.optimize(
-            model,
-            arrays,
-            target,
-            seconds,
-            progress=lambda layer, number, of: tell(f"layer {number + 1} of {of}"),
-        )
+    with _noticed() as interrupts:
+        made = ea.optimize(model, arrays, target, seconds)
     if as_json:
         print_json(record(made))
     else:

@@ -98,7 +98,7 @@ def test_a_layer_of_both_forms_is_searched_once(monkeypatch, tmp_path):
     monkeypatch.setattr(
         layer_search,
         "search_layer",
-        lambda layer, *_: searched.append(layer.identity) or SearchedLayer.of(layer),
+        lambda layer, *_, **__: searched.append(layer.identity) or SearchedLayer.of(layer),
     )
     read = ea.tensor("A", (1, 8, 9, 9))
     rows = [("T0", ops.conv2d(read, weight("K", 8, 8, 3, 3), padding=1))]

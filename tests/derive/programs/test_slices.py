@@ -179,7 +179,9 @@ def test_what_is_too_small_or_has_much_to_read_ahead_runs_at_once():
 
 def test_a_network_of_many_samples(small, monkeypatch, tmp_path):
     monkeypatch.setattr(
-        layer_search, "search_layer", lambda layer, *rest: SearchedLayer.of(layer, original=1.0)
+        layer_search,
+        "search_layer",
+        lambda layer, *_, **__: SearchedLayer.of(layer, original=1.0),
     )
     monkeypatch.setattr(
         LocalBackend,

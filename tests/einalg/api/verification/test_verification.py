@@ -17,6 +17,7 @@ from einalg.api.backend import LocalBackend
 from einalg.api.verification import localisation
 from einalg.frontends.onnx.nodes.registry import DEFINITIONS
 from einalg.language import ops
+from einalg.runtime.clock import Clock
 
 torch = pytest.importorskip("torch")
 from einalg.frontends.torch.nodes.registry import ATEN  # noqa: E402
@@ -288,8 +289,8 @@ def test_rounding_is_no_fault() -> None:
 
 
 def test_forms_that_spread_nans_are_not_searched_where_these_shall_be_exact() -> None:
-    assert Task(LocalBackend(), 1.0).rules is None
-    rules = Task(LocalBackend(), 1.0, nonfinite="exact").rules
+    assert Task(LocalBackend(), 1.0, Clock.of(1.0)).rules is None
+    rules = Task(LocalBackend(), 1.0, Clock.of(1.0), nonfinite="exact").rules
     assert rules and SPREADING.isdisjoint(rule.name for rule in rules)
 
 

@@ -1,0 +1,268 @@
+"""A derivation has an answer at any time: when time is over, and when it is interrupted."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from pkgutil import resolve_name
+from typing import Any
+
+import numpy as np
+import pytest
+
+import einalg as ea
+from codegen.targets.c.compiler import _find
+from derive.cost.backend import Backend
+from derive.results.derivation import SearchResult
+from derive.results.pipeline import find_derivation
+from derive.search.best_first import Budget
+from einalg.api.backend import LocalBackend
+from einalg.runtime.clock import COMPILING, MEASURING, PROVING, SEARCHING, Clock
+from tests.helpers.compiler_script import script
+from tests.helpers.kernels import compiler
+
+CONV = ea.parse("O[f,h] += A.pad(0,1)[c,h+r-1]*K[f,c,r]", A=(16, 61), K=(24, 16, 3))
+FEW = Budget(states=3)
+LAYERED = ea.parse(
+    "S[i,j] += A[i,k]*B[k,j]\nO[i,j] += S[i,k]*C[k,j]", A=(40, 64), B=(64, 16), C=(16, 32)
+)
+PLACES = {  # what runs when an interrupt comes, by what is done
+    "calibrating": "einalg.api.backend:LocalBackend.rates",
+    "searching": "derive.search.expansion:StateExpander.__call__",
+    "proving": "derive.results.verification:verdict_of",
+    "generating code": "einalg.api.backend:LocalBackend.kernel_timers",
+    "compiling": "codegen.targets.c.compiler:run_compiler",
+    "measuring kernels": "codegen.measure.calibration:sample",
+    "computing the reference": "einalg.api.backend:LocalBackend.reference",
+    "measuring": "einalg.api.backend:LocalBackend.seconds",
+}
+AT_FIRST = ("calibrating", "compiling", "measuring kernels")  # these come before the search too
+
+
+@pytest.fixture(scope="module")
+def warm_cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("cache")
+
+
+@pytest.fixture(autouse=True)
+def own_cache(warm_cache: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """What one test measured is known in the next."""
+    monkeypatch.setenv("EINALG_CACHE", str(warm_cache))
+    _find.cache_clear()
+    yield
+    _find.cache_clear()
+
+
+def nothing_known(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("EINALG_CACHE", str(folder / "empty"))
+
+
+@pytest.fixture(autouse=True)
+def no_leftovers() -> Iterator[None]:
+    """No thread and no child is left."""
+    compiler()
+    threads = set(threading.enumerate())
+    yield
+    assert set(threading.enumerate()) <= threads
+    assert not children()
+
+
+def children() -> list[int]:
+    """Return the processes that this one started and that run."""
+    numbers: list[int] = []
+    for path in Path("/proc/self/task").glob("*/children"):
+        numbers += map(int, path.read_text().split())
+    return numbers
+
+
+def before(monkeypatch: pytest.MonkeyPatch, place: str, action: Callable[[], None]) -> None:
+    """Do something before each call of a function."""
+    owner, _, name = place.replace(":", ".").rpartition(".")
+    real = resolve_name(place)
+
+    def wrapped(*arguments: Any, **options: Any) -> Any:
+        action()
+        return real(*arguments, **options)
+
+    monkeypatch.setattr(f"{owner}.{name}", wrapped)
+
+
+def interrupting(times: int) -> Callable[[], None]:
+    """Return what interrupts this process so often, as Ctrl-C does."""
+    left = [times]
+
+    def interrupt() -> None:
+        if left[0] > 0:
+            left[0] -= 1
+            signal.raise_signal(signal.SIGINT)
+
+    return interrupt
+
+
+def derived(backend: Backend | None = None, **options: Any) -> SearchResult:
+    return find_derivation(CONV, FEW, None, backend or LocalBackend(), **options)
+
+
+@pytest.mark.parametrize("place", PLACES)
+def test_an_interrupt_leaves_the_best_so_far(
+    place: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if place in AT_FIRST:
+        nothing_known(tmp_path, monkeypatch)
+    before(monkeypatch, PLACES[place], interrupting(1))
+    d = derived()
+    assert d.original.verdict == "proved" and d.stats.is_interrupted
+    assert all(candidate.verdict == "proved" for candidate in d.candidates)
+    if place not in (*AT_FIRST, "searching"):
+        assert any(candidate.moves for candidate in d.candidates)
+    assert str(d) and d.explain()
+
+
+@pytest.mark.parametrize("place", ["searching", "proving"])
+def test_a_second_interrupt_is_raised(place: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    before(monkeypatch, PLACES["proving"], interrupting(10))
+    if place == "searching":
+        before(monkeypatch, PLACES["searching"], interrupting(1))
+    with pytest.raises(KeyboardInterrupt):
+        derived()
+
+
+def hanging(folder: Path) -> Path:
+    """Return the system's compiler, which hangs once the file `armed` is there."""
+    real = compiler().command[0]
+    text = f'if [ -e {folder}/armed ]; then touch {folder}/hangs; sleep 600; fi\nexec {real} "$@"'
+    return script(folder / "hanging", text)
+
+
+@pytest.fixture
+def hangs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The file that is there once a compiler hangs; it does from the proofs on."""
+    monkeypatch.setenv("CC", str(hanging(tmp_path)))
+    _find.cache_clear()
+    nothing_known(tmp_path, monkeypatch)
+    before(monkeypatch, PLACES["generating code"], (tmp_path / "armed").touch)
+    return tmp_path / "hangs"
+
+
+def interrupt_once(there: Path) -> threading.Thread:
+    """Interrupt this process once a file is there."""
+
+    def wait() -> None:
+        while not there.exists():
+            pause.wait(0.01)
+        os.kill(os.getpid(), signal.SIGINT)
+
+    pause = threading.Event()
+    thread = threading.Thread(target=wait)
+    thread.start()
+    return thread
+
+
+def test_an_interrupt_ends_compilers(hangs: Path) -> None:
+    thread = interrupt_once(hangs)
+    d = derived()
+    thread.join()
+    assert d.stats.is_interrupted and not d.best.measured and any(c.moves for c in d.candidates)
+
+
+def test_time_ends_compilers(hangs: Path) -> None:
+    d = derived(clock=Clock.of(4.0))
+    assert hangs.exists() and d.stats.is_cut and not d.stats.is_interrupted
+    assert d.stats.unmeasured and not d.best.measured
+
+
+class Hands:
+    """A clock that a test turns on; it counts how often it was asked."""
+
+    def __init__(self) -> None:
+        self.now, self.asked = 0.0, 0
+
+    def __call__(self) -> float:
+        self.asked += 1
+        return self.now
+
+    def turn(self, seconds: float) -> Callable[[], None]:
+        """Return what makes some seconds pass."""
+
+        def pass_on() -> None:
+            self.now += seconds
+
+        return pass_on
+
+
+SLOW = {  # what takes 4 of 10 seconds, and the phase whose time that is
+    "calibrating": MEASURING,
+    "searching": SEARCHING,
+    "proving": PROVING,
+    "generating code": COMPILING,
+    "computing the reference": MEASURING,
+}
+
+
+@pytest.mark.parametrize("place", SLOW)
+def test_every_phase_asks_the_clock(
+    place: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where one step takes long, the whole ends after it, and its phase is named."""
+    hands = Hands()
+    if place in AT_FIRST:
+        nothing_known(tmp_path, monkeypatch)
+    before(monkeypatch, PLACES[place], hands.turn(4.0))
+    d = derived(clock=Clock.of(10.0, now=hands))
+    assert d.stats.seconds <= 12.0, "no more than one step too late"
+    assert d.stats.phases[SLOW[place]] >= 4.0
+    assert sum(d.stats.phases.values()) == pytest.approx(d.stats.seconds)
+
+
+def test_without_time_the_expression_is_as_it_is() -> None:
+    d = derived(clock=Clock.of(0.0))
+    assert [candidate.moves for candidate in d.candidates] == [()] and d.stats.is_cut
+    assert not d.best.measured and d.best.verdict == "proved"
+
+
+def test_the_first_answer_comes_while_it_searches() -> None:
+    first = []
+
+    def watch(stats: Any) -> None:
+        if stats.best is not None and not first:
+            first.append((stats.phase, stats.best.verdict, stats.best.measured))
+
+    d = derived(progress=watch)
+    assert first == [(SEARCHING, "proved", False)] and d.best.measured
+
+
+def test_the_order_of_events(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What promises most is proven before it is compiled, and the rest once that is measured."""
+    phases: list[str] = []
+    d = derived(progress=lambda stats: phases.append(stats.phase))
+    order = [phase for phase, other in zip(phases, [*phases[1:], ""]) if phase != other]
+    assert order[0] == MEASURING and order[1] == SEARCHING
+    assert order.index(PROVING) < order.index(COMPILING) < len(order) - 1
+    assert order[-1] == PROVING
+    assert all(candidate.verdict == "proved" for candidate in d.candidates)
+
+
+def test_the_one_who_watches_ends_it() -> None:
+    def stop(stats: Any) -> None:
+        if stats.phase == COMPILING:
+            raise StopIteration
+
+    d = derived(progress=stop)
+    assert d.stats.is_interrupted and not d.best.measured and len(d.candidates) > 1
+
+
+@pytest.mark.parametrize("place", ["searching", "proving", "compiling", "measuring"])
+def test_an_interrupted_optimization_is_a_model(
+    place: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    nothing_known(tmp_path, monkeypatch)
+    rng = np.random.default_rng(0)
+    arrays = {name: rng.standard_normal(t.shape) for name, t in LAYERED.inputs.items()}
+    before(monkeypatch, PLACES[place], interrupting(1))
+    o = ea.optimize(LAYERED, arrays)
+    expected = ea.evaluate(LAYERED, **arrays)
+    np.testing.assert_allclose(o(*arrays.values()), expected, rtol=1e-4, atol=1e-4)
+    assert str(o.report)
