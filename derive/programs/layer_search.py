@@ -16,6 +16,7 @@ log = logging.getLogger("einalg")
 
 MAX_LAYER_SHARE = 0.25  # of the seconds that are left, that one layer may take
 MIN_LAYER_SECONDS = 1.0  # that it may take at least
+MIN_SECONDS = 1e-12  # of a layer, in a ratio
 
 
 def search_layers(layers: Sequence[Layer], task: Task) -> list[SearchedLayer]:
@@ -42,15 +43,16 @@ def _search_in_order(layers: Sequence[Layer], task: Task) -> list[SearchedLayer]
                 results[layer.identity] = _search_one(layer, f"{number + 1} of {len(layers)}", task)
             result = results[layer.identity]
             searched.append(replace(result, names=layer.names, weights=layer.weights))
-    for layer in layers[len(searched) :]:
+    count = len(searched)
+    for layer in layers[count:]:
         searched.append(SearchedLayer.of(layer, timed_out_after=task.seconds))
     if task.clock.course.is_stopped:
         log.warning("einalg: interrupted; layers that were not searched stay as they are")
         return [_to_be_continued(layer) for layer in searched]
-    if len(results) < len({layer.identity for layer in layers}):
+    if count < len(layers):
         log.warning(
             "einalg: the time is spent after %d of %d searches; other layers stay as they are",
-            len(searched),
+            count,
             len(layers),
         )
     return searched
@@ -79,7 +81,9 @@ def _outcome(layer: SearchedLayer) -> str:
     if candidate is None or original is None or not candidate.moves:
         return f"stays as it is  {text}"
     times = f"{milliseconds(original)} → {milliseconds(candidate.cost)}"
-    return f"{times} ({original / candidate.cost:.1f}x, {candidate.verdict})  {text}"
+    return (
+        f"{times} ({original / max(candidate.cost, MIN_SECONDS):.1f}x, {candidate.verdict})  {text}"
+    )
 
 
 def _to_be_continued(layer: SearchedLayer) -> SearchedLayer:

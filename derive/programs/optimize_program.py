@@ -27,6 +27,7 @@ from einalg.text.wording import counted
 log = logging.getLogger("einalg")
 
 SECONDS_TO_MEASURE = 0.15  # of one form
+QUICK_COMPILATION = 1.0  # seconds: where it takes less, a form is tried even if time is over
 MAX_ROUNDING = 16.0  # times NumPy's error in the same types; compiled code sums in another order
 UNSOUND = (
     "code for a program has other values than the reference (by %.1e of the largest), and no other "
@@ -112,7 +113,9 @@ def optimize_program(
 ) -> OptimizedProgram:
     """Make a program faster; `values` are those of its inputs and outputs in a call.
 
-    Where time ends that, or an interrupt, the program is the best that was measured until then.
+    Where time ends that, or an interrupt, the program is the best that was measured until then. A
+    form that needs no search is tried in any case where that is quick, or nothing is to be
+    searched.
     """
     clock = task.clock
     example = _example(program, weights, values)
@@ -130,13 +133,16 @@ def optimize_program(
             original.error,
         )
     forms = Forms(Trial(example, task, max_error), original, is_right)
-    with clock.bounding():
+    at_least = clock.finishing()
+    if not task.seconds or compile_seconds < QUICK_COMPILATION:
+        at_least = at_least.unlimited()
+    with at_least.bounding():
         forms.search(program, compile_seconds)
-    with clock.finishing().bounding():
+    with at_least.bounding():
         forms.compile()
     if not is_right and not forms.alternatives and not task.is_compared:
         raise CodegenError(f"{UNSOUND % original.error}\n  please report it with the model")
-    with clock.finishing().bounding():
+    with at_least.bounding():
         forms.measure()
     with clock.bounding():
         forms.refine()

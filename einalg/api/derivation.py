@@ -169,14 +169,16 @@ def derive(  # noqa: PLR0913, PLR0917 - every option of a search
     """Search for equal programs that run faster, prove, check and measure them (EinNet §4–§5).
 
     `expr` is a scope or a program, or text, which is read with the shapes that are given by name,
-    as by `einalg.parse`: `derive(text, A=(8, 16))`. The budgets are moves in a row
-    (`depth`), expanded `states` and `seconds`; within as many seconds again candidates are proven,
-    and within as many again measured, those that promise most first. `seed` decides the inputs of
-    the check. `rules` replaces the rules that are searched: rules of your own (see `einalg.rule`)
-    and names of known ones, so that `[*einalg.rules, mine]` adds one. `ops` names the operators to
-    look for (all by default). `progress=True` shows a bar (log lines where tqdm is not installed);
-    a function is called with the statistics after every state. `executor` computes elsewhere:
-    anything with the `submit` of `concurrent.futures.Executor`.
+    as by `einalg.parse`: `derive(text, A=(8, 16))`. The budgets are moves in a row (`depth`),
+    expanded `states`, and `seconds` for the whole: search, proofs, compilation and measuring, those
+    candidates that promise most first. An interrupt returns the best so far; a second one is
+    raised. `seed` decides the inputs of the check. `rules` replaces the rules that are searched:
+    rules of your own (see `einalg.rule`) and names of known ones, so that `[*einalg.rules, mine]`
+    adds one. `ops` names the operators to look for (all by default). In terminals and notebooks a
+    line shows what is being done and the best so far; `progress=True` logs such lines elsewhere,
+    and False shows nothing. A function is called with the statistics after every state and at every
+    phase; `StopIteration` that it raises ends the derivation as an interrupt does. `executor`
+    computes elsewhere: anything with the `submit` of `concurrent.futures.Executor`.
 
     The values of a candidate may differ from the reference by `accuracy`, relative to the largest
     element that is computed (the fill of a mask is not): by default 1e-4 for f32, 1e-10 for f64,

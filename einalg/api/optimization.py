@@ -207,16 +207,18 @@ def optimize(
     model, or a program; shapes and dtypes are those of `example_inputs`: the arguments of a call in
     order, or by name in a dict, by default drawn at random where the model states all shapes (ONNX
     files that leave none open, programs without weights). What the language cannot say stays a call
-    of the framework. `seconds` bounds the optimization: the search over all layers leaves as much
-    of it as compiling the whole takes, up to half; what has begun then is finished. Equal layers
-    are searched once and kept on disk. An interrupt keeps what was found until then.
-    `progress=True` shows a bar over the layers that are searched (log lines where tqdm is not
-    installed); a function is called as `progress(layer, number, of)` before each of them. The
-    result deviates from the reference by `accuracy` at most (default: as in `derive`), and is the
-    model as it was, with a warning, where it is not faster: its own program, or the framework that
-    it comes from. With `prefer="einalg"` einalg computes whatever the times say, so that its values
-    can be looked at. A form that transforms tiles of its input (Winograd's) makes all of a tile NaN
-    where one element is; the report names such layers, and `nonfinite="exact"` excludes them.
+    of the framework. `seconds` bounds the whole: the search over all layers leaves as much of it as
+    compiling the network takes, up to half. Without reading the model, compiling it as it is and
+    checking it there is no answer: these are done whatever time they take. Equal layers are
+    searched once and kept on disk. An interrupt keeps what was found until then; a second one is
+    raised. In terminals and notebooks a line shows what is being done, and one stays for each layer
+    that is searched; `progress=True` logs these lines elsewhere, False shows nothing, and a
+    function is called as `progress(layer, number, of)` before each layer. The result deviates from
+    the reference by `accuracy` at most (default: as in `derive`), and is the model as it was, with
+    a warning, where it is not faster: its own program, or the framework that it comes from. With
+    `prefer="einalg"` einalg computes whatever the times say, so that its values can be looked at. A
+    form that transforms tiles of its input (Winograd's) makes all of a tile NaN where one element
+    is; the report names such layers, and `nonfinite="exact"` excludes them.
 
     Raises `NotationError` for what is no model, `ShapeError` for examples that do not fit,
     `UseError` for an option that is not of its kind, `DeviceError` for an unknown target.

@@ -138,6 +138,10 @@ class Clock:
         """Return the clock of what makes an answer of the work done, also after an interrupt."""
         return replace(self, is_finishing=True)
 
+    def unlimited(self) -> Clock:
+        """Return the clock of work that an answer needs: it is over only when it is stopped."""
+        return replace(self, end=inf)
+
     def stop(self) -> None:
         """End the time of all clocks of this course, as an interrupt does."""
         self.course.is_stopped = True

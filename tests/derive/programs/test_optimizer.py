@@ -258,8 +258,8 @@ def test_the_search_leaves_time_for_compiling_the_whole(own_cache, monkeypatch):
     search = variants.search_layers
 
     def searched_at(layers, task):
-        left.append((task.left, task.spent))
-        return search(layers, replace(task, seconds=0.0))
+        left.append((task.left, task.clock.spent))
+        return search(layers, replace(task, clock=task.clock.within(0.0)))
 
     monkeypatch.setattr(variants, "search_layers", searched_at)
     compile_one = optimize_program.compiled
