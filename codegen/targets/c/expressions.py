@@ -9,10 +9,11 @@ from typing import Any, NamedTuple
 
 from codegen.ir.nodes import Apply, Function, IndexNumber, Number, Predicate, Ref, Value
 from codegen.ir.scalar import ROUND, WEAK, WEAK_FLOAT, common, computed
-from codegen.targets.c.helpers import C_TYPES, MATH, helper, index_function, index_helper
+from codegen.targets.c.functions.elementary import NAMES
+from codegen.targets.c.functions.names import C_TYPES, MATH
+from codegen.targets.c.helpers import helper, index_function, index_helper
 from codegen.targets.c.literals import literal
 from codegen.targets.c.names import Names
-from codegen.targets.c.vector_math import NAMES
 from einalg.language.index.affine import Affine, FloorDiv, Index
 from einalg.language.index.constraint import Constraint
 
@@ -295,14 +296,23 @@ class ExpressionPrinter:
 
         A number that comes first bounds the one after it: that is NaN where the latter is.
         """
-        text = self.operand(arguments[0], dtype)
-        name = op
-        if isinstance(arguments[0], Number):
-            name = BOUNDS[op]
-        for other in arguments[1:]:
-            text = f"{self.call(name, dtype)}({text}, {self.operand(other, dtype)})"
-            name = op
-        return text
+        first, *others = arguments
+        text = self.operand(first, dtype)
+        if isinstance(first, Number) and others:
+            text = f"{self.call(BOUNDS[op], dtype)}({text}, {self.operand(others.pop(0), dtype)})"
+        return self.largest(op, [text, *(self.operand(a, dtype) for a in others)], dtype)
+
+    def largest(self, op: str, texts: Sequence[str], dtype: str) -> str:
+        """Return the maximum or minimum of values in C."""
+        if len(texts) == 1:
+            return texts[0]
+        return f"{self.extreme_of(op, len(texts), dtype)}({', '.join(texts)})"
+
+    def extreme_of(self, op: str, count: int, dtype: str) -> str:
+        """Return the name of the function for the maximum or minimum of so many values."""
+        if count == 2:
+            return self.call(op, dtype)
+        return self.call(f"{op}{count}", dtype)
 
     def rounded(self, text: str, dtype: str) -> str:
         """Return a number in single precision, rounded to a type of 16 bits."""

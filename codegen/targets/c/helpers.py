@@ -2,29 +2,9 @@
 
 from __future__ import annotations
 
-C_TYPES = {
-    "bool": "bool",
-    "i8": "int8_t",
-    "i16": "int16_t",
-    "i32": "int32_t",
-    "i64": "int64_t",
-    "u8": "uint8_t",
-    "u16": "uint16_t",
-    "u32": "uint32_t",
-    "u64": "uint64_t",
-    "f16": "half",
-    "bf16": "float",
-    "f32": "float",
-    "f64": "double",
-}
-# The functions that glibc has for whole vectors, by the generation of its library they came with.
-FIRST_VECTOR_MATH = ("exp", "log", "pow", "sin", "cos")
-SECOND_VECTOR_MATH = (
-    *("acos", "acosh", "asin", "asinh", "atan", "atan2", "atanh", "cosh", "erf", "erfc", "expm1"),
-    *("log1p", "sinh", "tan", "tanh"),
-)
-VECTOR_MATH = {**dict.fromkeys(FIRST_VECTOR_MATH, 1), **dict.fromkeys(SECOND_VECTOR_MATH, 2)}
-MATH = (*VECTOR_MATH, "tgamma", "lgamma", "floor", "ceil", "sqrt", "fmod", "fabs")
+from codegen.targets.c.functions.names import C_TYPES, MATH, math_suffix
+from einalg.language.ir.dtypes import is_float
+
 KEYWORDS = frozenset(
     """
 auto break case char const continue default do double else enum extern float for goto if inline int
@@ -33,9 +13,11 @@ volatile while bool true false half main NAN INFINITY int8_t int16_t int32_t int
 uint16_t uint32_t uint64_t buffers floor_div floor_mod index_max index_min floor_div64 floor_mod64
 index_max64 index_min64 arena load_half store_half store_bfloat shuffled places
 CALLED FILLED HIDDEN ONE TWO VECTOR longest_f32 longest_f64
-signgam y0 y1 yn j0 j1 jn gamma asm typeof
+isunordered signgam y0 y1 yn j0 j1 jn gamma asm typeof
 """.split()  # noqa: SIM905
 )
+LETTERS = "abcdefghijkl"  # without m, which is the extreme of the letters before
+MOST_LETTERS = len(LETTERS)
 RESERVED = KEYWORDS.union(MATH, (f"{name}f" for name in MATH))
 
 HALF = """\
@@ -88,18 +70,12 @@ static inline float store_bfloat(float x) { /* the nearest number with the upper
 }"""
 
 
-def math_suffix(dtype: str) -> str:
-    """Return what ends the names of the library's functions of a type."""
-    if dtype == "f32":
-        return "f"
-    return ""
-
-
 def helper(name: str, dtype: str) -> str:
     """Return the text of the function `name_dtype`.
 
-    `max` and `min` of floats are NaN where one of the two is; `at_least` and `at_most` have a
-    number for their first argument, and need one comparison.
+    `max` and `min` of floats are NaN where one of the two is, and so are `max3`, `min3`, `max4`, …
+    of more; `at_least` and `at_most` pass over a NaN that is their first argument, and need one
+    comparison.
 
     >>> helper("at_least", "f32")
     'static inline float at_least_f32(float a, float b) { return a > b ? a : b; }'
@@ -107,6 +83,8 @@ def helper(name: str, dtype: str) -> str:
     c, suffix = C_TYPES[dtype], math_suffix(dtype)
     if name.startswith("ipow"):
         return _power(int(name.removeprefix("ipow")), c, f"{name}_{dtype}")
+    if name.startswith(("max", "min")) and name not in ("max", "min"):
+        return _extreme(name[:3], int(name[3:]), dtype)
     absolute = "return a < 0 ? -a : a;"
     larger, smaller = "return a > b ? a : b;", "return a < b ? a : b;"
     largest, smallest = larger, smaller
@@ -138,22 +116,42 @@ def helper(name: str, dtype: str) -> str:
     return f"static inline {c} {name}_{dtype}({arguments}) {{ {body} }}"
 
 
-def declared_reduction(op: str, dtype: str) -> str:
-    """Return the declaration of a maximum or minimum of floats as a reduction of OpenMP.
+def _extreme(op: str, count: int, dtype: str) -> str:
+    """Return the function of a maximum or minimum of more than two numbers.
 
-    OpenMP's own passes over NaN where the parts of a vector are joined.
+    A comparison keeps what it had where either is NaN: the first number. The others are tested in
+    pairs, each as soon as it was compared, while it is in a register.
 
-    >>> declared_reduction("max", "f32").split("initializer")[1]
-    '(omp_priv = -INFINITY)'
+    >>> for part in _extreme("max", 4, "f32").split("; "):
+    ...     print(part)
+    static inline float max4_f32(float a, float b, float c, float d) { float m = a
+    m = b > m ? b : m
+    m = c > m ? c : m
+    int u = isunordered(b, c)
+    m = d > m ? d : m
+    u |= isunordered(d, d)
+    return u ? NAN : m
+    }
     """
-    relation, identity = ">", "-INFINITY"
-    if op == "min":
-        relation, identity = "<", "INFINITY"
-    joined = f"omp_in {relation} omp_out || omp_in != omp_in ? omp_in : omp_out"
-    return (
-        f"#pragma omp declare reduction({op}_nan_{dtype} : {C_TYPES[dtype]} : "
-        f"omp_out = {joined}) initializer(omp_priv = {identity})"
-    )
+    c, relation = C_TYPES[dtype], {"max": ">", "min": "<"}[op]
+    first, *others = names = _argument_names(count)
+    steps, declared, result = [f"{c} m = {first};"], "int u =", "m"
+    for one, two in zip(others[::2], [*others[1::2], others[-1]]):
+        for name in dict.fromkeys((one, two)):
+            steps.append(f"m = {name} {relation} m ? {name} : m;")
+        if is_float(dtype):
+            steps.append(f"{declared} isunordered({one}, {two});")
+            declared, result = "u |=", "u ? NAN : m"
+    arguments = ", ".join(f"{c} {name}" for name in names)
+    steps.append(f"return {result};")
+    return f"static inline {c} {op}{count}_{dtype}({arguments}) {{ {' '.join(steps)} }}"
+
+
+def _argument_names(count: int) -> list[str]:
+    """Return names for the arguments of a function: letters, or letters with numbers."""
+    if count <= MOST_LETTERS:
+        return list(LETTERS[:count])
+    return [f"a{position}" for position in range(count)]
 
 
 def _power(exponent: int, c: str, name: str) -> str:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from codegen.targets.c.helpers import C_TYPES, RESERVED
+from codegen.targets.c.functions.names import C_TYPES
+from codegen.targets.c.helpers import RESERVED
 from codegen.targets.c.vectors import VECTOR_NAME
 
 

@@ -8,6 +8,7 @@ from dataclasses import replace
 from math import prod
 from typing import Any
 
+from codegen.ir.extremes import Extreme, is_register, with_extremes
 from codegen.ir.nodes import (
     Alloc,
     Apply,
@@ -21,21 +22,22 @@ from codegen.ir.nodes import (
     Store,
     Sync,
     Transpose,
-    Value,
     walk,
 )
 from codegen.ir.scalar import computed
 from codegen.targets.c.expressions import ExpressionPrinter
-from codegen.targets.c.helpers import C_TYPES, declared_reduction
+from codegen.targets.c.extreme_loops import ExtremeLoops, float_extremes
+from codegen.targets.c.functions.names import C_TYPES
 from codegen.targets.c.names import Names
 from codegen.targets.c.vectors import Vectors, is_tile, unrolled_bodies, unrolled_nest
 from einalg.language.index.affine import Affine, Index
 from einalg.language.index.constraint import Constraint
-from einalg.language.ir.dtypes import is_float, numpy_dtype
+from einalg.language.ir.dtypes import numpy_dtype
 
 REDUCTION_CLAUSES = {"+=": "+", "*=": "*", "max": "max", "min": "min"}  # of OpenMP
 ARENA_ALIGNMENT_BYTES = 64
 MIN_ARENA_ELEMENTS = 2048  # from which on a local buffer of one axis is not on the stack
+MAX_LINE = 100  # columns, from which on the terms of an extreme are on lines of their own
 DEFAULT_UNROLLING = 8  # steps of a loop whose extent is not known
 MAX_INT_OFFSET = 2**30  # products of sizes and coefficients below it are offsets of type int
 
@@ -88,6 +90,7 @@ class Printer(ExpressionPrinter):
         self.arena_bytes = 0
         self.arena_offsets: dict[Buf, int] = {}
         self.vectors = Vectors(self)
+        self.extremes = ExtremeLoops(self)
 
     def function(self, position: str) -> str:
         """Return the kernel and its entry, with its position in a file."""
@@ -129,22 +132,34 @@ class Printer(ExpressionPrinter):
 
     def statements(self, body: Sequence[Statement]) -> None:
         """Print statements; a declaration and the assignment after it are one line."""
-        pairs = iter(zip(body, [*body[1:], None]))
+        joined = self.joined(body)
+        pairs = iter(zip(joined, [*joined[1:], None]))
         for statement, following in pairs:
-            initialised = _initialised(statement, following)
-            if initialised is None:
+            initialiser = _initialiser(statement, following)
+            if initialiser is None:
                 self.statement(statement)
                 continue
-            buf, value = initialised
-            name, text = self.names("buf", buf.name), self.operand(value, computed(buf.dtype))
-            self.line(f"{self.types[buf.dtype]} {name} = {text};")
             next(pairs)
+            buf = initialiser.ref.buf
+            declared = f"{self.types[buf.dtype]} {self.names('buf', buf.name)}"
+            if isinstance(initialiser, Extreme):
+                self.extreme(declared, initialiser)
+            else:
+                self.line(f"{declared} = {self.operand(initialiser.value, computed(buf.dtype))};")
 
-    def statement(self, statement: Statement) -> None:
+    def joined(self, body: Sequence[Statement]) -> Sequence[Statement | Extreme]:
+        """Return statements, those as one that are one in C."""
+        return with_extremes(body)
+
+    def statement(self, statement: Statement | Extreme) -> None:
         if isinstance(statement, For):
             self.loop(statement)
         elif isinstance(statement, If):
             self.branch(statement, "if")
+        elif isinstance(statement, Extreme):
+            self.extreme(self.ref(statement.ref), statement)
+        elif isinstance(statement, Store) and statement.ref.buf in self.extremes.parts:
+            self.extremes.put(statement)
         elif isinstance(statement, Store):
             self.line(self.put(statement))
         elif isinstance(statement, Transpose):
@@ -210,6 +225,10 @@ class Printer(ExpressionPrinter):
         if loop.kind == "lanes":
             with self.index_range(loop):
                 return self.vectors.loop(loop)
+        if loop.kind == "vec":
+            extremes = float_extremes(_shared_registers(loop))
+            if extremes:
+                return self.extremes.loop(loop, extremes)
         nest = None
         if loop.kind == "unroll":
             nest = unrolled_nest(loop)
@@ -226,9 +245,7 @@ class Printer(ExpressionPrinter):
 
     def counting_loop(self, loop: For) -> None:
         """Print a loop as `for`."""
-        low, high = self.bound(loop.low), self.bound(loop.high)
-        name = self.names("index", loop.index.name)
-        self.line(f"for ({self.index} {name} = {low}; {name} < {high}; ++{name}) {{")
+        self.line(f"{self.loop_head(loop)}{{")
         with self.index_range(loop):
             nested = _collapsed_loop(loop)
             if nested is None:
@@ -237,6 +254,21 @@ class Printer(ExpressionPrinter):
                 self.depth += 1
                 self.loop(nested, inside=True)
                 self.depth -= 1
+        self.line("}")
+
+    def loop_head(self, loop: For) -> str:
+        """Return what stands before the braces of a loop."""
+        low, high = self.bound(loop.low), self.bound(loop.high)
+        name = self.names("index", loop.index.name)
+        return f"for ({self.index} {name} = {low}; {name} < {high}; ++{name}) "
+
+    @contextmanager
+    def braces(self, head: str = "") -> Iterator[None]:
+        """Stand around statements, which are printed one level deeper."""
+        self.line(f"{head}{{")
+        self.depth += 1
+        yield
+        self.depth -= 1
         self.line("}")
 
     @contextmanager
@@ -262,34 +294,30 @@ class Printer(ExpressionPrinter):
 
     def vector_pragma(self, loop: For) -> str:
         """Return the pragma of a loop of steps that share nothing but sums in registers."""
-        nodes = [n for statement in loop.body for n in walk(statement)]
-        private = {n.buf for n in nodes if isinstance(n, Alloc)}
         pragma = "#pragma omp simd"
-        sums: dict[Buf, str] = {}
-        for node in nodes:
-            if (
-                isinstance(node, Store)
-                and _is_register(node.ref.buf)
-                and node.ref.buf not in private
-            ):
-                sums[node.ref.buf] = node.op
-        for buf, op in sums.items():
+        for buf, op in _shared_registers(loop).items():
             if op not in REDUCTION_CLAUSES:
                 return ""
-            clause = self.reduction_clause(op, computed(buf.dtype))
-            pragma += f" reduction({clause}:{self.names('buf', buf.name)})"
+            if buf in self.extremes.parts:
+                pragma += f" {self.extremes.parts[buf].clauses()}"
+            else:
+                pragma += f" reduction({REDUCTION_CLAUSES[op]}:{self.names('buf', buf.name)})"
         return pragma
 
-    def reduction_clause(self, op: str, dtype: str) -> str:
-        """Return the name of a reduction in OpenMP; the file declares what OpenMP does not have."""
-        if op not in ("max", "min") or not is_float(dtype):
-            return REDUCTION_CLAUSES[op]
-        self.need(declared_reduction(op, dtype))
-        return f"{op}_nan_{dtype}"
+    # Maxima and minima.
 
-
-def _is_register(buf: Buf) -> bool:
-    return not buf.shape and buf.space == "reg"
+    def extreme(self, target: str, extreme: Extreme) -> None:
+        """Print an assignment of a maximum or minimum, each term on a line where they are long."""
+        dtype = computed(extreme.ref.dtype)
+        terms = [self.operand(term, dtype) for term in extreme.terms]
+        text = f"{target} = {self.largest(extreme.op, terms, dtype)};"
+        if len(text) + 2 * self.depth <= MAX_LINE:
+            return self.line(text)
+        *terms, last = terms
+        self.line(f"{target} = {self.extreme_of(extreme.op, len(extreme.terms), dtype)}(")
+        for term in terms:
+            self.line(f"  {term},")
+        self.line(f"  {last});")
 
 
 def _flat_buffers(nodes: Sequence[Any], shapes: dict[str, tuple[int, ...]]) -> set[str]:
@@ -304,13 +332,28 @@ def _flat_buffers(nodes: Sequence[Any], shapes: dict[str, tuple[int, ...]]) -> s
     return flat - shaped
 
 
-def _initialised(statement: Statement, following: Statement | None) -> tuple[Buf, Value] | None:
-    """Return a variable that is declared, and its value, where the statement after sets it."""
-    if not isinstance(statement, Alloc) or not isinstance(following, Store):
+def _initialiser(
+    statement: Statement | Extreme, following: Statement | Extreme | None
+) -> Store | Extreme | None:
+    """Return the statement after a declaration, where it sets the variable."""
+    if not isinstance(statement, Alloc) or not isinstance(following, (Store, Extreme)):
         return None
-    if following.ref.buf != statement.buf or following.op != "=":
+    if following.ref.buf != statement.buf:
         return None
-    return statement.buf, following.value
+    if isinstance(following, Store) and following.op != "=":
+        return None
+    return following
+
+
+def _shared_registers(loop: For) -> dict[Buf, str]:
+    """Return the registers that the steps of a loop share, and how they add to each."""
+    nodes = [n for statement in loop.body for n in walk(statement)]
+    private = {n.buf for n in nodes if isinstance(n, Alloc)}
+    registers: dict[Buf, str] = {}
+    for node in nodes:
+        if isinstance(node, Store) and is_register(node.ref.buf) and node.ref.buf not in private:
+            registers[node.ref.buf] = node.op
+    return registers
 
 
 def _collapsed_loop(loop: For) -> For | None:

@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from codegen.ir.nodes import Function
+from codegen.targets.c.functions.elementary import elementary
+from codegen.targets.c.functions.library import vector_declarations
 from codegen.targets.c.helpers import BFLOAT, HALF
 from codegen.targets.c.printer import ARENA_ALIGNMENT_BYTES, Printer
-from codegen.targets.c.vector_library import vector_declarations
-from codegen.targets.c.vector_math import elementary
 
 SEQUENCE = "kernels"  # the exported function that makes several calls in one
 _SEQUENCE = f"""

@@ -10,13 +10,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import product
 from typing import Any, Protocol
 
 from codegen.ir.nodes import Apply, Buf, For, Number, Ref, Statement, Store, Transpose, Value
 from codegen.ir.scalar import computed
-from codegen.targets.c.helpers import C_TYPES
+from codegen.ir.substitute import substituted
+from codegen.targets.c.functions.names import C_TYPES
 from einalg.language.index.affine import Affine, Index
 from einalg.language.index.convert import affine
 from einalg.language.ir.dtypes import numpy_dtype
@@ -111,24 +112,6 @@ def unrolled_bodies(
     for place in product(*ranges):
         values = {loop.index: affine(value) for loop, value in zip(nest, place)}
         yield tuple(substituted(statement, values) for statement in body)
-
-
-def substituted(node: Any, values: Mapping[Index, Affine]) -> Any:
-    """Return a statement or value with numbers for some indices."""
-    if isinstance(node, Ref):
-        return Ref(node.buf, tuple(s.substitute(values) for s in node.subscripts))
-    if isinstance(node, Apply):
-        return Apply(node.op, tuple(substituted(a, values) for a in node.arguments), node.dtype)
-    if isinstance(node, Store):
-        return Store(substituted(node.ref, values), node.op, substituted(node.value, values))
-    if isinstance(node, For):
-        assert isinstance(node.low, Affine) and isinstance(node.high, Affine)
-        inner = tuple(substituted(s, values) for s in node.body)
-        return replace(
-            node, low=node.low.substitute(values), high=node.high.substitute(values), body=inner
-        )
-    assert isinstance(node, Number)
-    return node
 
 
 def references(nodes: Sequence[Any]) -> Iterator[Ref]:

@@ -6,8 +6,7 @@ these are fewer, the others pass by. Threads wait for each other where they must
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
 
@@ -23,7 +22,8 @@ from codegen.ir.nodes import (
     walk,
 )
 from codegen.ir.scalar import ROUND
-from codegen.targets.c.helpers import C_TYPES, RESERVED
+from codegen.targets.c.functions.names import C_TYPES
+from codegen.targets.c.helpers import RESERVED
 from codegen.targets.c.names import Names
 from codegen.targets.c.printer import Printer
 from codegen.targets.cuda.launch import MAX_GRID, VECTOR_BYTES, WARP_THREADS, Grid
@@ -192,6 +192,17 @@ class CudaPrinter(Printer):
 
     def argument(self, buf: Buf, is_read: bool) -> str:
         return super().argument(buf, is_read).replace("*restrict ", "*__restrict__ ")
+
+    def largest(self, op: str, texts: Sequence[str], dtype: str) -> str:
+        """Return the maximum or minimum of values in CUDA: of two at a time."""
+        text, *others = texts
+        for other in others:
+            text = f"{self.call(op, dtype)}({text}, {other})"
+        return text
+
+    def joined(self, body: Sequence[Statement]) -> Sequence[Statement]:
+        """Return statements as they are: an extreme stays one store for each term."""
+        return body
 
     # Statements.
 
@@ -367,15 +378,6 @@ class CudaPrinter(Printer):
             if row.written:
                 first = super().ref(row.first)
                 self.line(f"*({row.word} *)&{first} = *({row.word} *){name};")
-
-    @contextmanager
-    def braces(self, head: str = "") -> Iterator[None]:
-        """Print what is inside in braces."""
-        self.line(f"{head}{{")
-        self.depth += 1
-        yield
-        self.depth -= 1
-        self.line("}")
 
     def put(self, put: Store) -> str:
         """Return an assignment; a copy of what has two bytes needs no arithmetic."""

@@ -16,9 +16,9 @@ from hypothesis import strategies as st
 
 import einalg as ea
 from codegen.targets.c.compiler import Compiler, find_compiler
-from codegen.targets.c.helpers import C_TYPES, VECTOR_MATH, math_suffix
-from codegen.targets.c.vector_library import BINARY_VECTOR_MATH, vector_declarations
-from codegen.targets.c.vector_math import NAMES, elementary
+from codegen.targets.c.functions.elementary import NAMES, elementary
+from codegen.targets.c.functions.library import BINARY_VECTOR_MATH, vector_declarations
+from codegen.targets.c.functions.names import C_TYPES, VECTOR_MATH, math_suffix
 from tests.helpers.kernels import functions, run_functions, run_programs
 
 DTYPES = {"f32": np.float32, "f64": np.float64}

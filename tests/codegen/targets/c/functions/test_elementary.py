@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 import einalg as ea
 from codegen.targets.c.compiler import Compiler, find_compiler
-from codegen.targets.c.vector_math import NAMES, elementary
+from codegen.targets.c.functions.elementary import NAMES, elementary
 
 ULPS = 4.0  # of the functions for vectors of glibc; those made here stay below 3
 SINGLE = "f"

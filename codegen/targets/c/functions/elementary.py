@@ -19,7 +19,7 @@ from typing import Any
 import mpmath
 import numpy as np
 
-from codegen.targets.c.vector_library import available, vector_declarations
+from codegen.targets.c.functions.library import available, vector_declarations
 
 Real = Any  # a number of mpmath
 NAMES = ("exp", "tanh", "erf")
