@@ -96,6 +96,8 @@ class SearchResult:
         if len(self.candidates) <= stats.candidates:
             candidates += f" of {stats.candidates + 1} that were found"
         states, duplicates = counted(stats.states, "state"), counted(stats.duplicates, "duplicate")
+        if stats.is_known:
+            states += " (searched before)"
         yield f"{states}, {candidates}, {duplicates}; stopped: {stats.stopped}"
         yield _time(stats)
 

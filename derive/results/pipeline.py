@@ -27,6 +27,7 @@ from derive.results.selection import (
     ranked,
     varied,
 )
+from derive.results.stored_search import MIN_SECONDS, SearchOutcome, StoredSearch
 from derive.results.verification import Proofs, ShortlistCheck
 from derive.rewriting.moves import Rule
 from derive.rules import ALL
@@ -128,6 +129,8 @@ class _Derivation:
         self._progress, self._most, self._policy = progress, most, policy
         self._began, self._before = clock.now(), dict(clock.course.seconds)
         self._wrong: list[Candidate] = []
+        self._stored: StoredSearch | None = None
+        self._outcome: SearchOutcome | None = None  # of a search that was done now, and whole
 
     def run_measuring(self, backend: Backend, check: ShortlistCheck, executor: Any) -> None:
         """Search, prove what promises most, measure that, and prove the others."""
@@ -212,15 +215,32 @@ class _Derivation:
         stats.phase, stats.phases = "", self._phases()
         stats.seconds = self._clock.now() - self._began
         self._proofs.warn_of_rules()
+        self._keep()
+
+    def _keep(self) -> None:
+        """Keep a search that took some time on disk, with what was proven."""
+        spent = self._phases().get(SEARCHING, 0.0)
+        if self._stored is None or self._outcome is None or spent < MIN_SECONDS:
+            return
+        self._stored.keep(self._outcome, self._proofs.verdict)
 
     def _calibrate(self, backend: Backend) -> None:
         with self._clock.phase(MEASURING, "this machine"), self._clock.limiting():
             self._search.candidates.model = calibrated(backend)
+        self._stored = StoredSearch(self._search, self._search.candidates.model)
 
     def _explore(self, executor: Any, share: float) -> None:
+        """Search, or take what the same search has found before."""
         clock = self._clock.within(share * self._clock.left)
         with clock.phase(SEARCHING):
+            if self._stored is not None:
+                verdicts = self._stored.restore()
+                if verdicts is not None:
+                    self._proofs.restore(verdicts, self._search.candidates.collected)
+                    return
             self._search.explore(clock, self._look, executor)
+        if not self.stats.is_cut:
+            self._outcome = SearchOutcome.of(self.stats)
 
     def _look(self, stats: Stats) -> None:
         """Prove the best candidate so far where that takes little, and report how far it is."""

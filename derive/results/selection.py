@@ -6,14 +6,12 @@ import math
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any
 
 from derive.cost.model import MeasuredCostModel, kernels_of_each_run, total
 from derive.results.candidates import Candidate, Candidates
 from derive.search.candidates import EstimatedCandidate
 from einalg.runtime.clock import COMPILING, MEASURING, Clock, check_time
-
-Some = TypeVar("Some", Candidate, EstimatedCandidate)
 
 
 @dataclass(frozen=True)
@@ -100,29 +98,19 @@ def _make_ready(model: MeasuredCostModel, candidates: Sequence[Candidate]) -> No
     model.make_ready(kernels)
 
 
-def varied(ordered: Sequence[Some]) -> list[Some]:
+def varied(ordered: Sequence[EstimatedCandidate]) -> list[EstimatedCandidate]:
     """Order candidates anew: the first of every set of operators, then the second of every one.
 
-    An estimate that is wrong is wrong for a whole set. An operator on tensors as they are given is
-    told from one on tensors that were made for it.
+    An estimate that is wrong is wrong for a whole set.
     """
     counts: Counter[Any] = Counter()
     turns = []
     for position, candidate in enumerate(ordered):
-        operators = _operators(candidate)
+        operators = candidate.operators
         turns.append((counts[operators], position, candidate))
         counts[operators] += 1
     turns.sort(key=lambda turn: turn[:2])
     return [candidate for _, _, candidate in turns]
-
-
-def _operators(candidate: Candidate | EstimatedCandidate) -> frozenset[tuple[str, bool]]:
-    """Return the operators of a candidate, each with whether it reads none of its results."""
-    results = {kernel.output for kernel in candidate.kernels}
-    operators = set()
-    for kernel in candidate.kernels:
-        operators.add((kernel.op, kernel.is_eop or results.isdisjoint(kernel.inputs)))
-    return frozenset(operators)
 
 
 def ranked(candidates: Sequence[Candidate], policy: SelectionPolicy = SELECTION) -> Candidates:

@@ -18,6 +18,7 @@ from derive.proof.outcome.verdict import DIFFERENT, PROVED
 from derive.results.candidates import Candidate
 from derive.results.sample_inputs import by_role, sample_inputs
 from derive.results.selection import SELECTION, SelectionPolicy
+from derive.results.stored_search import LazyEstimate
 from derive.rules import ALL
 from derive.search.candidates import EstimatedCandidate, Stats
 from derive.search.executor import ordered_map
@@ -43,6 +44,19 @@ class Proofs:
         self._verdicts: dict[int, str] = {}  # by the identity of a candidate
         self._candidates: dict[int, Candidate] = {}
         self._wrong: Counter[str] = Counter()  # how often a user's rule had part in a wrong program
+
+    def restore(
+        self, verdicts: Mapping[int, str], candidates: Sequence[EstimatedCandidate]
+    ) -> None:
+        """Take verdicts, by the identity of a candidate, that were reached before."""
+        for candidate in candidates:
+            if candidate.moves and id(candidate) in verdicts:
+                self._note(candidate, verdicts[id(candidate)])
+
+    def verdict(self, candidate: EstimatedCandidate) -> str | None:
+        """Return the verdict on a candidate, if there is one."""
+        verdict = self._verdicts.get(id(candidate))
+        return None if verdict == UNKNOWN else verdict
 
     def is_open(self, candidate: EstimatedCandidate) -> bool:
         """Tell whether nothing is known of a candidate."""
@@ -127,6 +141,8 @@ class Proofs:
 def _with_verdict(
     candidate: EstimatedCandidate, verdict: str, backend: Backend | None
 ) -> Candidate:
+    if isinstance(candidate, LazyEstimate):
+        return candidate.candidate(verdict, backend)
     return Candidate(
         candidate.program,
         with_operator_names(candidate.kernels),

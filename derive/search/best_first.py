@@ -209,6 +209,13 @@ class Search:
         self.seen: set[Any] = {key(start)}
         self.start_seconds = max(ideal_seconds(start), 1e-12)
 
+    def restore(
+        self, candidates: Sequence[EstimatedCandidate], explored: Sequence[SearchNode]
+    ) -> None:
+        """Take what the same search has found before as its outcome."""
+        self.candidates.restore(candidates)
+        self.explored.extend(explored)
+
     def ordered(self) -> list[EstimatedCandidate]:
         """Return the candidates, cheapest first by the model."""
         return sorted(self.candidates.collected, key=lambda candidate: candidate.estimate)

@@ -28,7 +28,8 @@ class Stats:
     `duplicates` counts programs and kernel lists that were met again, `rejected` those that were
     dropped, by reason, `unmeasured` the candidates that the time was not enough for. `seconds` are
     those of the whole, and `phases` those of each phase, such as "proving"; `phase` is the one
-    under way, and `best` the best candidate so far. It `is_cut` where time or an interrupt ended
+    under way, and `best` the best candidate so far. It `is_known` where the
+    search was read from disk, `is_cut` where time or an interrupt ended
     it, and `is_interrupted` where an interrupt or the one who watched did.
     """
 
@@ -44,6 +45,7 @@ class Stats:
     phases: dict[str, float] = field(default_factory=dict)
     phase: str = ""
     best: Any = None
+    is_known: bool = False
     is_cut: bool = False
     is_interrupted: bool = False
 
@@ -62,6 +64,18 @@ class EstimatedCandidate:
     states: int = 0
     after: float = 0.0
 
+    @property
+    def operators(self) -> frozenset[tuple[str, bool]]:
+        """The operators of its kernels, each with whether it reads none of the program's results.
+
+        An operator on tensors as they are given is told from one on tensors that were made for it.
+        """
+        results = {kernel.output for kernel in self.kernels}
+        operators = set()
+        for kernel in self.kernels:
+            operators.add((kernel.op, kernel.is_eop or results.isdisjoint(kernel.inputs)))
+        return frozenset(operators)
+
 
 class CandidateCollection:
     """The programs that run on library operators, one for each list of kernels."""
@@ -79,6 +93,11 @@ class CandidateCollection:
     def begin(self, clock: Clock) -> None:
         """Count the time of the search from now on."""
         self.clock, self.began = clock, clock.now()
+
+    def restore(self, candidates: Sequence[EstimatedCandidate]) -> None:
+        """Take candidates as those that were collected."""
+        self.collected.extend(candidates)
+        self.best = min(candidates, key=lambda candidate: candidate.estimate)
 
     @property
     def elapsed(self) -> float:

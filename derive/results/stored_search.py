@@ -1,0 +1,211 @@
+"""Searches that are kept on disk, with the verdicts of their proofs (design §8, §20).
+
+A search draws nothing at random, and a proof neither: under the fingerprint of einalg's own code
+another process would find the same candidates and prove the same of them. Their programs are made
+again, by the moves that lead to them, when they are looked at.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+from derive.cost.backend import Backend
+from derive.cost.model import CostModel
+from derive.matching import kernels_of, with_operator_names
+from derive.results.candidates import Candidate
+from derive.rewriting.moves import Move, apply
+from derive.rules import ALL
+from derive.rules.inter.lifting_nesting import lifted
+from derive.search.best_first import Search
+from derive.search.candidates import EstimatedCandidate, Stats
+from derive.search.search_tree import SearchNode
+from einalg.errors import EinalgError
+from einalg.language.ir.kernel import Kernel
+from einalg.language.ir.program import Program
+from einalg.language.notation.program_json import program_record
+from einalg.storage.disk_cache import DiskCache
+from einalg.storage.fingerprint import SEARCH_CODE, Fingerprint
+
+log = logging.getLogger("einalg")
+
+SEARCHES = DiskCache("searches", ".json", "searches")
+VERSION = 1  # of what is kept
+MIN_SECONDS = 0.3  # a search that takes less is not worth keeping
+COUNTS = ("states", "generated", "candidates", "duplicates")
+UNREADABLE = (ValueError, KeyError, TypeError, AttributeError, IndexError, EinalgError)
+
+
+class LazyEstimate(EstimatedCandidate):
+    """A candidate of a stored search."""
+
+    def __init__(self, row: Mapping[str, Any], moves: tuple[Move, ...], programs: Programs):
+        fields = {
+            "moves": moves,
+            "estimate": float(row["estimate"]),
+            "states": int(row["states"]),
+            "after": float(row["after"]),
+            "_programs": programs,
+            "_operators": frozenset((str(op), bool(first)) for op, first in row["operators"]),
+        }
+        for name, value in fields.items():
+            object.__setattr__(self, name, value)
+
+    @property
+    def operators(self) -> frozenset[tuple[str, bool]]:
+        return self._operators  # type: ignore[attr-defined]
+
+    @cached_property
+    def program(self) -> Program:  # type: ignore[override]
+        return lifted(self._programs.after(self.moves))  # type: ignore[attr-defined]
+
+    @cached_property
+    def kernels(self) -> tuple[Kernel, ...]:  # type: ignore[override]
+        return kernels_of(self.program, self._programs.templates)  # type: ignore[attr-defined]
+
+    def candidate(self, verdict: str, backend: Backend | None) -> Candidate:
+        return LazyCandidate(self, verdict, backend)
+
+
+class LazyCandidate(Candidate):
+    """An equal program that a stored search found."""
+
+    def __init__(self, estimated: EstimatedCandidate, verdict: str, backend: Backend | None):
+        self._estimated = estimated
+        self.moves, self.cost, self.verdict = estimated.moves, estimated.estimate, verdict
+        self.measured, self.error, self.backend = False, None, backend
+
+    @property
+    def program(self) -> Program:  # type: ignore[override]
+        return self._estimated.program
+
+    @cached_property
+    def kernels(self) -> tuple[Kernel, ...]:  # type: ignore[override]
+        return with_operator_names(self._estimated.kernels)
+
+
+@dataclass
+class Programs:
+    """The programs after some moves from a start, each made once."""
+
+    start: Program
+    templates: Any
+    known: dict[tuple[Move, ...], Program] = field(default_factory=dict)
+
+    def after(self, moves: tuple[Move, ...]) -> Program:
+        """Return the program after all moves."""
+        if not moves:
+            return self.start
+        if moves not in self.known:
+            self.known[moves] = apply(self.after(moves[:-1]), moves[-1], ALL)
+        return self.known[moves]
+
+
+class StoredSearch:
+    """The place of a search on disk; there is none where rules are a user's own."""
+
+    def __init__(self, search: Search, model: CostModel, cache: DiskCache = SEARCHES):
+        self._search, self._cache = search, cache
+        self._key = _key(search, model)
+
+    def restore(self) -> dict[int, str] | None:
+        """Give a search the outcome that is stored, and return the verdicts that are known.
+
+        They are by the identity of a candidate. None where nothing is stored.
+        """
+        content = self._cache.read(self._key) if self._key is not None else None
+        if content is None:
+            return None
+        try:
+            return self._restored(json.loads(content))
+        except UNREADABLE as error:
+            log.warning("einalg: a search in the cache is damaged (%s); it is done again", error)
+            return None
+
+    def _restored(self, row: Any) -> dict[int, str]:
+        search = self._search
+        moves = [Move.from_record(move) for move in row["moves"]]
+        programs = Programs(search.start, search.expand.templates)
+        explored = [SearchNode.from_record(node) for node in row["explored"]]
+        candidates: list[LazyEstimate] = []
+        verdicts: dict[int, str] = {}
+        for one in row["candidates"]:
+            steps = tuple(moves[number] for number in one["moves"])
+            candidates.append(LazyEstimate(one, steps, programs))
+            if one["verdict"] is not None:
+                verdicts[id(candidates[-1])] = str(one["verdict"])
+        if all(candidate.moves for candidate in candidates):
+            raise ValueError("the expression as it is is missing")
+        counts = {name: int(row["stats"][name]) for name in COUNTS}
+        rejected = {str(reason): int(times) for reason, times in row["rejected"].items()}
+        stopped, first_hit = str(row["stopped"]), row["first_hit"]
+        search.restore(candidates, explored)
+        for name, count in counts.items():
+            setattr(search.stats, name, count)
+        search.stats.rejected.update(rejected)
+        search.stats.stopped, search.stats.is_known = stopped, True
+        search.stats.first_hit = None if first_hit is None else float(first_hit)
+        return verdicts
+
+    def keep(self, outcome: SearchOutcome, verdict: Callable[[EstimatedCandidate], Any]) -> None:
+        """Store the outcome of a search, with what is known of its candidates."""
+        if self._key is None:
+            return
+        numbers: dict[Move, int] = {}
+        candidates = []
+        for candidate in self._search.candidates.collected:
+            candidates.append(
+                {
+                    "moves": [numbers.setdefault(move, len(numbers)) for move in candidate.moves],
+                    "estimate": candidate.estimate,
+                    "states": candidate.states,
+                    "after": candidate.after,
+                    "operators": sorted(candidate.operators),
+                    "verdict": verdict(candidate),
+                }
+            )
+        row = {
+            "moves": [move.as_record() for move in numbers],
+            "candidates": candidates,
+            "explored": [node.as_record() for node in self._search.explored],
+            "stats": {name: getattr(self._search.stats, name) for name in COUNTS},
+            "rejected": dict(outcome.rejected),
+            "stopped": self._search.stats.stopped,
+            "first_hit": self._search.stats.first_hit,
+        }
+        self._cache.replace(self._key, json.dumps(row).encode())
+
+
+@dataclass(frozen=True)
+class SearchOutcome:
+    """The candidates that a search dropped, by reason, before any proof."""
+
+    rejected: Mapping[str, int]
+
+    @classmethod
+    def of(cls, stats: Stats) -> SearchOutcome:
+        return cls(dict(stats.rejected))
+
+
+def _key(search: Search, model: CostModel) -> str | None:
+    """Return what the outcome of a search depends on; None where a rule is a user's own."""
+    for name, rule in search.expand.rules.items():
+        if ALL.get(name) is not rule:
+            return None
+    budget = search.budget
+    limits = budget.depth, budget.states, budget.candidates, budget.patience, budget.bytes
+    templates: Sequence[Any] = [template.identity for template in search.expand.templates]
+    return Fingerprint(SEARCH_CODE).key(
+        "search",
+        str(VERSION),
+        json.dumps(program_record(search.start)),
+        repr(limits),
+        repr(list(search.expand.rules)),
+        repr(templates),
+        repr(search.weights),
+        repr(model),
+    )

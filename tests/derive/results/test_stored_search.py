@@ -1,0 +1,129 @@
+"""A search is kept on disk with its proofs: another run finds the same without searching."""
+
+from __future__ import annotations
+
+import logging
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import einalg as ea
+from derive.results import pipeline
+from derive.results.derivation import SearchResult
+from derive.results.pipeline import find_derivation
+from derive.results.stored_search import SEARCHES
+from derive.search.best_first import Budget
+from einalg.api.backend import LocalBackend
+from einalg.runtime.clock import Clock
+from einalg.storage.disk_cache import cache_folder
+
+CONV = ea.parse("O[f,h] += A.pad(0,1)[c,h+r-1]*K[f,c,r]", A=(16, 61), K=(24, 16, 3))
+FEW = Budget(states=3)
+RATES = {"library": 1e11, "generated": 4e9, "bandwidth": 1e10, "call": 2e-6}
+
+
+@pytest.fixture(autouse=True)
+def own_cache(tmp_path_factory: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("EINALG_CACHE", str(tmp_path_factory.mktemp("cache")))
+    monkeypatch.setattr(pipeline, "MIN_SECONDS", 0.0)
+    monkeypatch.setattr(LocalBackend, "rates", lambda _: RATES)
+
+
+class Estimating(LocalBackend):
+    """A backend that measures nothing, so that a test is quick."""
+
+    def kernel_timers(self, kernels: Any) -> list[Any]:
+        return [lambda: 1e-3 for _ in kernels]
+
+    def seconds(self, runnables: Any, arrays: Any) -> list[float]:
+        return [1e-3 for _ in runnables]
+
+
+def derived(**options: Any) -> SearchResult:
+    return find_derivation(CONV, FEW, options.pop("rules", None), Estimating(), **options)
+
+
+def rows(result: SearchResult) -> list[tuple[Any, ...]]:
+    """Return what a search found, whatever was measured."""
+    found = []
+    for c in result.candidates:
+        found.append((str(c.program), tuple(map(str, c.kernels)), c.moves, c.verdict))
+    return sorted(found, key=repr)
+
+
+def no_work(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No state is expanded from now on, and nothing is proven."""
+
+    def refuse(*_: Any) -> Any:
+        raise AssertionError("this is known")
+
+    monkeypatch.setattr("derive.search.expansion.StateExpander.__call__", refuse)
+    monkeypatch.setattr("derive.results.verification.verdict_of", refuse)
+
+
+def test_the_same_is_found_without_a_search(monkeypatch: pytest.MonkeyPatch) -> None:
+    first = derived()
+    no_work(monkeypatch)
+    again = derived()
+    assert rows(again) == rows(first)
+    assert again.explored == first.explored and again.plot().dot == first.plot().dot
+    assert again.stats.is_known and not first.stats.is_known
+    assert "(searched before)" in str(again) and again.explain(0)
+    for name in ("states", "candidates", "duplicates", "rejected", "stopped", "first_hit"):
+        assert getattr(again.stats, name) == getattr(first.stats, name)
+    assert [again.replay(number) for number in range(len(again.candidates))]
+
+
+def test_what_was_not_proven_is_proven_later(monkeypatch: pytest.MonkeyPatch) -> None:
+    with monkeypatch.context() as patch:
+        patch.setattr(pipeline._Derivation, "_prove_others", lambda _: None)
+        first = derived()
+    again = derived()
+    assert again.stats.is_known and len(again.candidates) >= len(first.candidates)
+    assert all(candidate.verdict == "proved" for candidate in again.candidates)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"ops": ["matmul"]},
+        {"rules": [rule for name, rule in ea.rules.items() if name != "staging"]},
+    ],
+    ids=["operators", "rules"],
+)
+def test_other_searches_are_not_this_one(change: dict[str, Any]) -> None:
+    derived()
+    assert not derived(**change).stats.is_known
+
+
+def test_a_rule_of_a_user_is_searched_each_time() -> None:
+    @ea.rule("mine", before="L[x] a", after="L[x] a", requires="nothing")
+    def mine(scope: Any) -> Any:
+        return []
+
+    rules = [*ea.rules.values(), mine]
+    derived(rules=rules)
+    assert not derived(rules=rules).stats.is_known
+
+
+def test_a_search_that_time_ended_is_not_kept() -> None:
+    assert derived(clock=Clock.of(0.0)).stats.is_cut
+    assert not derived().stats.is_known
+
+
+def test_a_damaged_entry_is_searched_again(caplog: pytest.LogCaptureFixture) -> None:
+    first = derived()
+    (path,) = _entries()
+    key = path.name.partition("-")[0]
+    for content in (b"{}", b"[]", b"no JSON", path.read_bytes().replace(b'"rule"', b'"ruler"')):
+        SEARCHES.replace(key, content)
+        with caplog.at_level(logging.WARNING, "einalg"):
+            again = derived()
+        assert "damaged" in caplog.text and rows(again) == rows(first)
+        assert not again.stats.is_known
+        caplog.clear()
+
+
+def _entries() -> list[Path]:
+    return list((cache_folder() / SEARCHES.name).glob(f"*/*{SEARCHES.suffix}"))
