@@ -89,18 +89,21 @@ class Family:
             yield self.example
             return
         for sizes in BASES:
-            found = False
-            for shapes in islice(self._uniform(sizes), MAX_TRIALS):
-                if shapes is not None:
-                    found = True
-                    yield shapes
-            if found:
-                return
+            for count in self._counts():
+                found = False
+                for shapes in islice(self._uniform(sizes, count), MAX_TRIALS):
+                    if shapes is not None:
+                        found = True
+                        yield shapes
+                if found:
+                    return
         raise self._no_shapes("any of the shapes that were tried")
 
-    def _uniform(self, sizes: Sequence[int]) -> Iterator[Shapes | None]:
-        """Yield shapes that fit with the first size along all axes that does; None elsewhere."""
-        for ranks in self._ranks():
+    def _uniform(self, sizes: Sequence[int], count: int) -> Iterator[Shapes | None]:
+        """Yield shapes of so many inputs that fit, with the first size along all axes that does;
+        None where none does.
+        """
+        for ranks in _ranks(count):
             fitting = None
             for size in sizes:
                 shapes = tuple([(size,) * rank for rank in ranks])
@@ -109,17 +112,13 @@ class Family:
                     break
             yield fitting
 
-    def _ranks(self) -> Iterator[Shape]:
-        """Yield numbers of axes, with few axes first, and scalars last."""
-        is_open = any(
-            p.kind is Parameter.VAR_POSITIONAL
-            for p in signature(self._expected).parameters.values()
-        )
+    def _counts(self) -> Sequence[int]:
+        """Return how many shapes the function may take."""
         count = len(self._parameters)
-        counts = range(max(count, 1), MAX_INPUTS + 1) if is_open else [count]
-        for inputs in counts:
-            ranks = product(range(MAX_RANK + 1), repeat=inputs)
-            yield from sorted(ranks, key=lambda one: (0 in one, sum(one), max(one, default=0)))
+        for parameter in signature(self._expected).parameters.values():
+            if parameter.kind is Parameter.VAR_POSITIONAL:
+                return range(max(count, 1), MAX_INPUTS + 1)
+        return [count]
 
     def _no_shapes(self, what: str) -> UseError:
         example = ", ".join(f"{name}=(2, 3)" for name in self.names) or "a=(2, 3)"
@@ -129,6 +128,12 @@ class Family:
             f"  {type(self.refusal).__name__}: {reason}\n"
             f"  give shapes that fit as defaults: lambda {example}: …"
         )
+
+
+def _ranks(count: int) -> list[Shape]:
+    """Return numbers of axes for so many inputs, few axes first, and scalars last."""
+    ranks = product(range(MAX_RANK + 1), repeat=count)
+    return sorted(ranks, key=lambda one: (0 in one, sum(one), max(one, default=0)))
 
 
 def _is_shape(value: Any) -> bool:

@@ -101,7 +101,7 @@ class Judge:
     def _fault_of(self, case: Case, name: str, expected: Array, result: Array) -> Fault | None:
         if expected.shape != result.shape:
             return Fault(SHAPE, name, expected, result)
-        if not _is_of_kind(case.problem.dtype(name), result):
+        if not _is_of_kind(case.problem.dtype(name), expected, result):
             return Fault(TYPE, name, expected, result)
         wrong, allowed = self._compared(case, name, expected, result)
         if wrong.any():
@@ -113,7 +113,7 @@ class Judge:
     ) -> tuple[Array, float]:
         """Return which elements are wrong, and by how much the first of them may differ."""
         problem = case.problem
-        if result.dtype.kind != "f":
+        if not is_float(problem.dtype(name)):
             counted = problem.is_representable(name, expected)
             self.compared += int(counted.sum())
             return np.not_equal(expected, result) & counted, 0.0
@@ -191,8 +191,11 @@ def _same(one: Array, other: Array) -> bool:
         return bool(np.allclose(one, other, rtol=SAME, atol=near, equal_nan=True))
 
 
-def _is_of_kind(dtype: str, result: Array) -> bool:
-    """Tell whether a result is of the kind of an element type: floats, or integers and truths."""
+def _is_of_kind(dtype: str, expected: Array, result: Array) -> bool:
+    """Tell whether a result is of the kind of an element type: floats, or integers and truths.
+
+    The extreme of no integer is an infinity, which only a float is.
+    """
     if is_float(dtype):
         return result.dtype.kind == "f"
-    return result.dtype.kind in "biu"
+    return result.dtype.kind in "biu" or expected.dtype.kind == result.dtype.kind == "f"

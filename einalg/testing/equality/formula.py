@@ -96,6 +96,11 @@ def reads(program: Program, output: str, point: Sequence[int]) -> Reads:
     return found
 
 
+def array_index(tensor: Tensor, place: Point) -> Point:
+    """Return where an element of a tensor is in an array, whose axes begin at 0."""
+    return tuple([coordinate - low for coordinate, (low, _) in zip(place, tensor.box)])
+
+
 class _Walk:
     """A walk over all that a body reads, which looks at each element of a statement once."""
 

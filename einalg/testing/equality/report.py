@@ -15,7 +15,7 @@ from einalg.language.ir.dtypes import is_float
 from einalg.testing.equality import case as kinds
 from einalg.testing.equality.case import Case, Fault
 from einalg.testing.equality.code_text import assignment, number
-from einalg.testing.equality.formula import formula, reads
+from einalg.testing.equality.formula import array_index, formula, reads
 from einalg.testing.equality.problem import Problem
 from einalg.testing.equality.search import Finding
 from einalg.testing.input_values import PLAIN
@@ -147,8 +147,7 @@ class Report:
         elements = [(name, place) for name, place in found.elements if name in arrays]
         elements.sort(key=lambda element: self.problem.order.index(element[0]))
         for name, place in elements:
-            lows = [low for low, _ in self.problem.program.inputs[name].box]
-            value = arrays[name][tuple([p - low for p, low in zip(place, lows)])]
+            value = arrays[name][array_index(self.problem.program.inputs[name], place)]
             is_left_out = value == 0 and len(elements) > MAX_READS
             if len(parts) < MAX_READS and not is_left_out:
                 parts.append(f"{name}[{', '.join(map(str, place))}] = {number(value)}")
@@ -180,7 +179,8 @@ class Report:
     def _all_hints(self) -> Iterator[str]:
         fault = self.fault
         if fault.kind in (kinds.VALUES, kinds.SHAPE):
-            yield from _transposition(fault.expected, fault.result)
+            first = self.finding.first
+            yield from _transposition(first.expected, first.result)
         if fault.kind == kinds.VALUES:
             yield from self._hints_of_values()
         if fault.kind == kinds.RAISES:

@@ -5,7 +5,7 @@ draws.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from time import perf_counter
 from typing import Any
 
@@ -22,11 +22,16 @@ MAX_SEED = 2**16
 
 @dataclass(frozen=True)
 class Finding:
-    """A case with its fault, and the number of the example that showed it."""
+    """A case with its fault; the number and the fault of the example that showed it first."""
 
     case: Case
     fault: Fault
     example: int
+    first: Fault
+
+    def simpler(self, case: Case, fault: Fault) -> Finding:
+        """Return the same finding on a simpler case."""
+        return replace(self, case=case, fault=fault)
 
 
 class _Found(Exception):
@@ -66,7 +71,7 @@ class Search:
         if self.tried <= STEADINESS_EXAMPLES or fault is not None:
             fault = self.judge.unsteadiness(case) or fault
         if fault is not None:
-            self.finding = Finding(case, fault, self.tried)
+            self.finding = Finding(case, fault, self.tried, fault)
 
     def _simplified(self, case: Case) -> bool:
         """Tell whether a case that hypothesis takes for simpler shows the same fault."""
@@ -74,7 +79,7 @@ class Search:
         fault = self.judge.fault(case)
         if fault is None or not self.finding.fault.is_like(fault):
             return False
-        self.finding = Finding(case, fault, self.finding.example)
+        self.finding = self.finding.simpler(case, fault)
         return True
 
     def _draw(self, pool: Sequence[Problem], examples: int) -> None:

@@ -12,7 +12,8 @@ from typing import Any
 import numpy as np
 
 from einalg.language.ir.dtypes import is_float
-from einalg.testing.equality.case import Case, Fault, Judge
+from einalg.testing.equality.case import VALUES, Case, Fault, Judge
+from einalg.testing.equality.formula import array_index, reads
 from einalg.testing.equality.problem import Problem
 from einalg.testing.equality.search import Finding
 from einalg.testing.equality.world import World
@@ -75,8 +76,25 @@ class Shrinking:
                 arrays.append(values(tensor, kind, TRIES * place + seed))
             yield tuple(arrays)
 
+    def _clear_unread(self) -> None:
+        """Make 0 what the formula of a wrong element does not read."""
+        if self.fault.kind != VALUES or not self.fault.wrong.ndim:
+            return
+        point = np.argwhere(self.fault.wrong)[0].tolist()
+        found = reads(self.case.problem.program, self.fault.output, point)
+        arrays = [np.zeros_like(array) for array in self.case.arrays]
+        order = self.case.problem.order
+        for name, place in found.elements:
+            if name in order:
+                number = order.index(name)
+                index = array_index(self.case.problem.program.inputs[name], place)
+                arrays[number][index] = self.case.arrays[number][index]
+        if found.is_whole and not self._is_over:
+            self._take(self.case.with_arrays(arrays))
+
     def _shrink_values(self) -> None:
         places = range(len(self.case.arrays))
+        self._clear_unread()
         for place in places:
             self._clear(place)
         for simpler in (np.ones_like, np.sign, np.trunc):
@@ -104,11 +122,12 @@ class Shrinking:
         array = self.case.arrays[place]
         if self._try_array(place, np.zeros_like(array)):
             return
-        block = max(1, array.size // 2)
+        positions = np.flatnonzero(array)
+        block = max(1, len(positions) // 2)
         while not self._is_over:
-            for start in range(0, array.size, block):
+            for start in range(0, len(positions), block):
                 changed = self.case.arrays[place].copy()
-                changed.reshape(-1)[start : start + block] = 0
+                changed.reshape(-1)[positions[start : start + block]] = 0
                 self._try_array(place, changed)
             if block == 1:
                 return
@@ -176,4 +195,4 @@ def smallest(finding: Finding, world: World, judge: Judge) -> Finding:
     """Return the smallest case of a fault that can be found in some seconds."""
     shrinking = Shrinking(world, judge, finding.case, finding.fault)
     shrinking.run()
-    return Finding(shrinking.case, shrinking.fault, finding.example)
+    return finding.simpler(shrinking.case, shrinking.fault)

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import logging
 import sys
+import warnings
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from derive.proof import PROVED, prove
-from einalg.errors import EinalgError
 from einalg.frontends.graph import Graph, ProgramNode
 from einalg.language.ir.program import Program, substitute_tensors
 from einalg.language.ir.tensor import Tensor
@@ -32,13 +32,15 @@ def is_proved(subject: Subject, problem: Problem) -> bool:
     """
     if subject.library != TORCH or sum(_sizes(problem)) > MAX_ELEMENTS:
         return False
+    names = {name: f"argument_{place}" for place, name in enumerate(problem.order)}
     try:
-        traced = _traced(subject.function, problem)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            traced = _traced(subject.function, problem)
         if traced is None:
             return False
-        names = {name: f"argument_{place}" for place, name in enumerate(problem.order)}
         return prove(traced, named_like(problem.program, names)).verdict == PROVED
-    except EinalgError as error:
+    except Exception as error:  # of torch, or of the function, which is called with no values
         LOG.debug("einalg: %s has no expression: %s", subject.name, error)
         return False
 
