@@ -236,6 +236,25 @@ def build(problem: BuildProblem) -> BuiltProgram:
     return BuiltProgram(decision, select_kernels(decision))
 
 
+def build_generated(problem: BuildProblem) -> BuiltProgram:
+    """Build all kernels of generated code, whatever library is faster; nothing is measured."""
+    verdicts: dict[str, FusionVerdict] = {}
+
+    def has_code(pair: Fused) -> bool:
+        key = problem.key(pair.signature)
+        if key not in verdicts:
+            function = problem.fused_function(pair)
+            verdicts[key] = FusionVerdict(function is not None, function=function)
+        return verdicts[key].is_fused
+
+    program = fused_program(problem.program, problem.kernels, problem.fusible, has_code)
+    decision = FusionDecision(problem, program, verdicts)
+    sources: dict[str, KernelSource] = {}
+    for key, position in decision.positions.items():
+        sources[key] = decision.source(position)
+    return BuiltProgram(decision, KernelSelection(decision.compile(sources), True))
+
+
 def compile_together(problems: Sequence[BuildProblem]) -> None:
     """Compile what no record is of, for programs that are built with the same compiler later.
 

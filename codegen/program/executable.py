@@ -183,6 +183,21 @@ class Executable:
         """
         return self._plan.bytes
 
+    @property
+    def running(self) -> tuple[KernelCall, ...]:
+        """The calls that a run makes, in order."""
+        return tuple(self._running)
+
+    @property
+    def known(self) -> Buffers:
+        """What is known before a run: constants, bound inputs, and what depends on these alone."""
+        return MappingProxyType(self._ready)
+
+    @property
+    def memory_plan(self) -> MemoryPlan:
+        """Where what is between the kernels lies in the memory of a run."""
+        return self._plan
+
     @public
     def bind(self, **arrays: Any) -> Executable:
         """Return the program with some of its inputs bound, as weights are.

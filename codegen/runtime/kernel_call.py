@@ -24,10 +24,14 @@ NOTHING: Mapping[str, Any] = MappingProxyType({})
 
 @dataclass(frozen=True)
 class PackedOperand:
-    """A function that fills a packed input of a kernel."""
+    """A function that fills a packed input of a kernel.
+
+    `source` is the function with the names that its body has.
+    """
 
     function: Function
     call: ForeignCall
+    source: Function
 
     def filled(self, buffers: Buffers, array: Array) -> Array:
         self.call({**buffers, self.function.output.name: array})
@@ -39,7 +43,8 @@ class GeneratedKernel:
 
     Inputs are packed in each run, or once where they are known before it (`prepared`).
 
-    `sequence` is the function of its file that makes several calls in one.
+    `sequence` is the function of its file that makes several calls in one, and `source` the
+    function that was compiled.
     """
 
     def __init__(
@@ -48,10 +53,11 @@ class GeneratedKernel:
         packs: Sequence[PackedOperand],
         sequence: Any,
         ready: Mapping[str, Array],
+        source: Function,
         packed_inputs: frozenset[str] = frozenset(),
     ):
         self.kernel, self.sequence, self.ready = kernel, sequence, dict(ready)
-        self.packed_inputs = packed_inputs
+        self.source, self.packed_inputs = source, packed_inputs
         self.packs = [pack for pack in packs if pack.function.output.name not in ready]
         self._memory = threading.local()
 
@@ -75,7 +81,9 @@ class GeneratedKernel:
                     packed[key] = pack.filled(known, aligned(target.shape, target.dtype))
                 ready[target.name] = packed[key]
                 inputs.update(names)
-        return GeneratedKernel(self.kernel, self.packs, self.sequence, ready, frozenset(inputs))
+        return GeneratedKernel(
+            self.kernel, self.packs, self.sequence, ready, self.source, frozenset(inputs)
+        )
 
     def _memory_of(self, pack: PackedOperand) -> Array:
         """Return the memory of this thread for a packed input."""
@@ -98,16 +106,16 @@ def generated_kernel(
     It has other `names` for some buffers, of which some begin at `offsets`.
     """
     packs: list[PackedOperand] = []
-    for number, pack in enumerate(function.packs):
-        pack = renamed(pack, names)
+    for number, source in enumerate(function.packs):
+        pack = renamed(source, names)
         compiled = getattr(library, entry_name(position, number))
-        packs.append(PackedOperand(pack, ForeignCall(compiled, _names(pack))))
+        packs.append(PackedOperand(pack, ForeignCall(compiled, _names(pack)), source))
     sequence = getattr(library, SEQUENCE)
     sequence.argtypes, sequence.restype = [ctypes.c_long, ctypes.c_void_p, ctypes.c_void_p], None
     buffers = _names(renamed(function, names))
     compiled = getattr(library, entry_name(position))
     call = ForeignCall(compiled, buffers, tuple(offsets.get(name, 0) for name in buffers))
-    return GeneratedKernel(call, packs, sequence, {})
+    return GeneratedKernel(call, packs, sequence, {}, function)
 
 
 def _names(function: Function) -> tuple[str, ...]:

@@ -74,13 +74,26 @@ def largest_deviation(wanted: Array, result: Any, fills: Array) -> float:
     """
     if all(_same(*chunk).all() for chunk in _chunks(wanted, result)):
         return 0.0
+    scale = _scale(wanted, fills)
+    return max(_difference(a, b, fills, scale) for a, b in _chunks(wanted, result))
+
+
+def scales(
+    expected: Mapping[str, Any], program: Program, given: Mapping[str, Any] | None = None
+) -> dict[str, float]:
+    """Return the number that deviations of each output are relative to, as in `relative_error`."""
+    fills = np.unique([*_numbers(program), *mask_numbers(given or {})])
+    return {name: _scale(np.asarray(values), fills) for name, values in expected.items()}
+
+
+def _scale(wanted: Array, fills: Array) -> float:
+    """Return the largest element that is computed, in words of `relative_error`."""
     largest = largest_computed = 0.0
-    for expected, _ in _chunks(wanted, result):
+    for (expected,) in _chunks(wanted):
         of_all, of_computed = _largest(expected, fills)
         largest = max(largest, of_all)
         largest_computed = max(largest_computed, of_computed)
-    scale = largest_computed or min(largest, 1.0) or 1.0
-    return max(_difference(a, b, fills, scale) for a, b in _chunks(wanted, result))
+    return largest_computed or min(largest, 1.0) or 1.0
 
 
 def _chunks(*arrays: Any) -> Iterator[tuple[Array, ...]]:

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import Any, Protocol
 
 from einalg.language.analysis.batching import Slices
@@ -81,6 +82,17 @@ class Backend(Protocol):
 
     def in_slices(self, runnable: Any, slices: Slices) -> Runnable:
         """Return a compiled program of one slice as one of all of them."""
+        ...
+
+    def export_c(
+        self,
+        program: Program,
+        kernels: Sequence[Kernel],
+        folder: Any,
+        name: str | None,
+        weights: Mapping[str, Any] | None,
+    ) -> Path:
+        """Write a flat program as a C project into a folder, with these weights inside."""
         ...
 
     def seconds(self, runnables: Sequence[Runnable], arrays: Mapping[str, Any]) -> list[float]:

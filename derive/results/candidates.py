@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby, islice
+from pathlib import Path
+from typing import Any
 
 from derive.cost.backend import Backend, Runnable
 from derive.cost.model import constant_outputs
@@ -13,11 +15,12 @@ from einalg.boundary import public
 from einalg.errors import CodegenError, DeviceError
 from einalg.language.ir.kernel import Kernel
 from einalg.language.ir.program import Program
-from einalg.options import checked, optional, text
+from einalg.options import PATH, checked, instance_of, optional, text
 from einalg.text.tables import Listing, aligned
 from einalg.text.wording import counted, milliseconds
 
 HEADS = ("", "ms", "how", "verdict", "moves", "kernels")
+ARRAYS_BY_NAME = instance_of(Mapping, "arrays by the names of inputs", "e.g. {name}={{'K': array}}")
 MOST_ROWS = 12  # that a text or a table shows
 
 
@@ -52,11 +55,37 @@ class Candidate:
 
         Raises `CodegenError` or `DeviceError` where there is none.
         """
+        return self._require_backend().compile(self.program, self.kernels, target)
+
+    def _require_backend(self) -> Backend:
         if self.backend is None:
             raise CodegenError(
                 "this candidate has no backend to compile it\n  load it with einalg.Derivation.load"
             )
-        return self.backend.compile(self.program, self.kernels, target)
+        return self.backend
+
+    @checked(folder=PATH, weights=optional(ARRAYS_BY_NAME))
+    def export_c(
+        self, folder: Any, name: str | None = None, weights: Mapping[str, Any] | None = None
+    ) -> Path:
+        """Write the program as a C project into a folder, and return the folder.
+
+        It holds a C file and a header with one function, a `main.c` that checks it on stored
+        arrays and times it, a `Makefile` and a `CMakeLists.txt`; the header says how buffers lie.
+        `name` is that of the function, by default that of the folder. Inputs and outputs are its
+        arguments in the program's order. Inputs in `weights` are not: their values are inside, with
+        what depends on them alone. All kernels are generated code, whatever library is faster here.
+
+        Raises `UseError` for a name that C does not allow, `RecordError` where the folder holds
+        anything that no export has written, `ShapeError` for weights that do not fit, and
+        `CodegenError` where there is no C compiler.
+
+        >>> import einalg as ea
+        >>> d = ea.derive(ea.parse("O[i] += A[i,j]", A=(2, 3)), measure=False)
+        >>> folder = d.best.export_c("row_sums")  # doctest: +SKIP
+        """
+        backend = self._require_backend()
+        return backend.export_c(self.program, self.kernels, folder, name, weights)
 
     @checked(language=text("c", CodegenError))
     def source(self, language: str = "c") -> str:

@@ -7,6 +7,7 @@ import logging
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 from time import perf_counter
 from typing import Any
 
@@ -14,6 +15,7 @@ from codegen.measure import calibration
 from codegen.program.batched_executable import BatchedExecutable
 from codegen.program.compile import compile_program, known_program
 from codegen.targets.cuda.device.find import find_driver
+from einalg.api.export import export_program
 from einalg.errors import DeviceError
 from einalg.language.analysis.batching import Slices
 from einalg.language.interpreters.numpy import execute
@@ -85,6 +87,17 @@ class LocalBackend:
     def in_slices(self, runnable: Any, slices: Slices) -> Any:
         """Return a compiled program of one slice as one of all of them."""
         return BatchedExecutable(runnable, slices)
+
+    def export_c(
+        self,
+        program: Program,
+        kernels: Sequence[Kernel],
+        folder: Any,
+        name: str | None,
+        weights: Mapping[str, Any] | None,
+    ) -> Path:
+        """Write a flat program as a C project into a folder, with these weights inside."""
+        return export_program(program, kernels, self.accuracy, folder, name, weights)
 
     def kernel_timers(self, kernels: Sequence[Kernel]) -> list[Callable[[], float]]:
         """Return functions that time each kernel by itself; what they need is compiled now."""

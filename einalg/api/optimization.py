@@ -5,18 +5,21 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Sequence
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 from codegen.targets.onnx import onnx_model
 from derive.programs import OptimizedNetwork, optimized
 from derive.results.progress import shown_progress
 from einalg.api.backend import TARGET, LocalBackend, require_device
+from einalg.api.export import export_network
 from einalg.api.models import EXAMPLES, network, plain
 from einalg.api.verification.verification import Wishes, verified
 from einalg.boundary import hide_inside, public, public_by_hand
-from einalg.errors import EinalgError, RecordError
+from einalg.errors import CodegenError, EinalgError, RecordError
 from einalg.frontends.graph import Graph
 from einalg.frontends.network import Network, bound, signature_of
+from einalg.frontends.random_inputs import random_arrays
 from einalg.options import (
     ACCURACY,
     NEW_FILE,
@@ -67,8 +70,10 @@ class Optimized(OptimizedNetwork):
         prefer: str = "fastest",
         is_right: bool = True,
     ):
-        super().__init__(made.graph, made.parts, made.seconds)
+        super().__init__(made.graph, made.parts, made.seconds, backend=made.backend)
         self.hold_weights()
+        self._is_right = is_right
+        self._arrays = model.arrays if model else None
         self.notes = made.notes
         self.is_original, self.target, self._prefer = False, target, prefer
         around = model.around if model else plain
@@ -153,6 +158,36 @@ class Optimized(OptimizedNetwork):
             write_whole(path, model.SerializeToString())
         except (OSError, ValueError) as error:  # protobuf has no messages of more than 2 GB
             raise RecordError(f"{path} cannot be written: {error}") from None
+
+    @checked(folder=PATH)
+    def export_c(self, folder: Any, name: str | None = None) -> Path:
+        """Write the network as a C project into a folder, and return the folder.
+
+        It holds a C file and a header with one function of the model's inputs and outputs, weights
+        inside, a `main.c` that checks it on the example inputs and times it, a `Makefile` and a
+        `CMakeLists.txt`; the header says how buffers lie. `name` is that of the function, by
+        default that of the folder. All kernels are generated code, whatever library is faster here.
+
+        Raises `CodegenError` where something stays a call of the framework, where the values
+        deviate from the framework's, or where there is no C compiler, `UseError` for a name that C
+        does not allow, and `RecordError` where the folder holds anything that no export has
+        written. Then nothing is written.
+
+        >>> o.export_c("network")  # doctest: +SKIP
+        """
+        if not self._is_right:
+            raise CodegenError(
+                "the network deviates from its framework, so that no code of it is written\n"
+                "  print(o.report) says where"
+            )
+        accuracy = getattr(self.backend, "accuracy", None)
+        return export_network(self, self._examples(), accuracy, folder, name)
+
+    def _examples(self) -> list[Any]:
+        """Return arrays of the inputs: those that it was optimized on, else random ones."""
+        if self._arrays is not None:
+            return self._arrays
+        return list(random_arrays(self.graph.inputs).values())
 
     @classmethod
     @checked(path=PATH, target=TARGET)

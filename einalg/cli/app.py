@@ -134,6 +134,16 @@ def _texts(*metavars: str) -> Callable[[Any], Any]:
     return add
 
 
+def _export_c(function: Any) -> Any:
+    """The option that writes a result as C."""
+    return click.option(
+        "--export-c",
+        type=click.Path(file_okay=False, path_type=Path),
+        metavar="FOLDER",
+        help="Write the result as a C project into a folder.",
+    )(function)
+
+
 def _search(function: Any) -> Any:
     """The options of a search."""
     options = [
@@ -243,6 +253,7 @@ def cli() -> None:
     type=click.Path(dir_okay=False, writable=True, path_type=Path),
     help="Keep the derivation in a file, for einalg show.",
 )
+@_export_c
 @_search
 @click.option("--no-measure", is_flag=True, help="Compile and measure nothing: rank by estimates.")
 @click.pass_context
@@ -255,6 +266,7 @@ def derive(
     number: int | None,
     as_json: bool,
     save: Path | None,
+    export_c: Path | None,
     **search: Any,
 ) -> None:
     """Search for equal programs that run faster.
@@ -276,6 +288,7 @@ def derive(
         number,
         as_json,
         save,
+        export_c,
         **{**search, "ops": search["ops"] or None},
     )
     ctx.exit(0 if whole else INTERRUPTED)
@@ -418,6 +431,7 @@ def show(
     metavar="PATH",
     help="Save the model: as FILE.onnx, or in a folder for ea.Optimized.load.",
 )
+@_export_c
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @click.pass_context
 def optimize(
@@ -429,6 +443,7 @@ def optimize(
     target: str,
     seed: int,
     output: Any,
+    export_c: Path | None,
     as_json: bool,
 ) -> None:
     """Derive, measure and prove every layer of an ONNX model.
@@ -439,7 +454,9 @@ def optimize(
     if (wrong := output and _unusable(output)) is not None:
         raise click.BadParameter(wrong, ctx, param_hint="--output")
     files, known = named_values(inputs, "--input"), parsed_shapes(named_values(shapes, "--shape"))
-    whole = _work("optimize").run(model, files, known, seconds, target, seed, output, as_json)
+    whole = _work("optimize").run(
+        model, files, known, seconds, target, seed, output, export_c, as_json
+    )
     ctx.exit(0 if whole else INTERRUPTED)
 
 

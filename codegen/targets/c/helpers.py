@@ -27,7 +27,7 @@ HALF = """\
 #define EINALG_SOFTWARE_HALF /* this compiler converts numbers one by one, never in vectors */
 #endif
 #if defined(__FLT16_MAX__) && !defined(EINALG_SOFTWARE_HALF)
-typedef _Float16 half;
+typedef _Float16 half __attribute__((may_alias)); /* of memory that holds its bits */
 #define load_half(x) ((float)(x))
 #define store_half(x) ((half)(x))
 #else /* the compiler has no half precision: convert the bits */

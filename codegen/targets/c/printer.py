@@ -94,32 +94,53 @@ class Printer(ExpressionPrinter):
 
     def function(self, position: str) -> str:
         """Return the kernel and its entry, with its position in a file."""
+        self.arguments()  # these have their names first
+        name = f"{self.names('buf', self.source.output.name)}_{position}"
+        passed = ", ".join(f"buffers[{k}]" for k in range(len(self.source.inputs) + 1))
+        entry = f"void kernel_{position}(void *const *buffers) {{\n  {name}({passed});\n}}\n"
+        return self.definition(name) + entry
+
+    def definition(self, name: str) -> str:
+        """Return the kernel as a static function."""
         function = self.source
-        buffers = (*function.inputs, function.output)
-        arguments = ", ".join(self.argument(b, b is not function.output) for b in buffers)
+        arguments = self.arguments()
         if not self.lines:
             self.statements(function.body)
-        name = f"{self.names('buf', function.output.name)}_{position}"
-        passed = ", ".join(f"buffers[{k}]" for k in range(len(buffers)))
+        arguments += self.more_arguments()
         comment = ""
         if function.comment:
             comment = f"/* {function.output.name} = {function.comment} */\n"
             comment = comment.replace("*/ */", "*/")
         body = "".join(f"{line}\n" for line in self.lines)
-        entry = f"void kernel_{position}(void *const *buffers) {{\n  {name}({passed});\n}}\n"
-        return f"{comment}static void {name}({arguments}) {{\n{body}}}\n{entry}"
+        return f"{comment}static void {name}({', '.join(arguments)}) {{\n{body}}}\n"
+
+    def arguments(self) -> list[str]:
+        """Return the declarations of what a kernel takes: its inputs, then the output."""
+        function = self.source
+        return [
+            *(self.argument(buf, True) for buf in function.inputs),
+            self.argument(function.output, False),
+        ]
+
+    def more_arguments(self) -> list[str]:
+        """Return the declarations of what the printed body takes beside its buffers."""
+        return []
 
     def argument(self, buf: Buf, is_read: bool) -> str:
         """Return the declaration of a buffer that a kernel is given."""
-        inner = ""
-        if buf.name not in self.flat:
-            inner = "".join(f"[{max(1, n)}]" for n in buf.shape[1:])
+        inner = self.inner_axes(buf)
         declared = f"*restrict {self.names('buf', buf.name)}"
         if inner:
             declared = f"({declared}){inner}"
         if is_read:
             return f"const {self.types[buf.dtype]} {declared}"
         return f"{self.types[buf.dtype]} {declared}"
+
+    def inner_axes(self, buf: Buf) -> str:
+        """Return the axes but the first in a declaration; none of a buffer that is flat."""
+        if buf.name in self.flat:
+            return ""
+        return "".join(f"[{max(1, n)}]" for n in buf.shape[1:])
 
     def line(self, text: str) -> None:
         self.lines.append("  " * self.depth + text)
@@ -187,8 +208,12 @@ class Printer(ExpressionPrinter):
             self.arena_offsets[buf] = self.arena_bytes
             size = buf.shape[0] * numpy_dtype(computed(buf.dtype)).itemsize
             self.arena_bytes += -(-size // ARENA_ALIGNMENT_BYTES) * ARENA_ALIGNMENT_BYTES
-        address = f"({c} *)(arena + {self.arena_offsets[buf]})"
+        address = f"({c} *)({self.arena()} + {self.arena_offsets[buf]})"
         self.line(f"{c} *const restrict {name} = {address};")
+
+    def arena(self) -> str:
+        """Return the memory that the thread keeps for local buffers."""
+        return "arena"
 
     def put(self, put: Store) -> str:
         """Return an assignment."""

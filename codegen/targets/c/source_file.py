@@ -66,7 +66,11 @@ def _file(functions: Sequence[Function]) -> str:
             packs.append(_Entry(Printer(pack), f"{position}_{number}"))
     entries = [*packs, *kernels]
     texts = [entry.printer.function(entry.position) for entry in entries]
-    head = _head([entry.printer for entry in entries], texts)
+    head = file_head([entry.printer for entry in entries], texts)
+    arena_bytes = max((entry.printer.arena_bytes for entry in entries), default=0)
+    if arena_bytes:
+        aligned = f"__attribute__((aligned({ARENA_ALIGNMENT_BYTES})))"
+        head.append(f"static _Thread_local char arena[{arena_bytes}] {aligned};")
     return "\n".join(head) + "\n\n" + "\n".join(texts)
 
 
@@ -80,23 +84,25 @@ def _conversions(texts: Sequence[str]) -> list[str]:
     return conversions
 
 
-def _head(printers: Sequence[Printer], texts: Sequence[str]) -> list[str]:
-    """Return what stands before printed kernels: headers, declarations and helper functions."""
+def file_head(
+    printers: Sequence[Printer], texts: Sequence[str], has_vector_library: bool = True
+) -> list[str]:
+    """Return what stands before printed kernels: headers, declarations and helper functions.
+
+    Without the library of vector functions, only those of one number are called.
+    """
     head = ["#include <math.h>", "#include <stdbool.h>", "#include <stdint.h>"]
     called: set[tuple[str, str]] = set()
     helpers: dict[str, None] = {}  # a set that keeps its order
-    arena_bytes = 0
     for printer in printers:
         called |= printer.called
         helpers |= dict.fromkeys(sorted(printer.helpers))
-        arena_bytes = max(arena_bytes, printer.arena_bytes)
-    head += vector_declarations(called - Printer.generated_functions)
-    head += elementary({name for name, _ in called & Printer.generated_functions})
+    if has_vector_library:
+        head += vector_declarations(called - Printer.generated_functions)
+    generated = {name for name, _ in called & Printer.generated_functions}
+    head += elementary(generated, has_vector_library)
     head += _conversions(texts)
     head += helpers
-    if arena_bytes:
-        aligned = f"__attribute__((aligned({ARENA_ALIGNMENT_BYTES})))"
-        head.append(f"static _Thread_local char arena[{arena_bytes}] {aligned};")
     return list(dict.fromkeys(head))
 
 

@@ -178,7 +178,7 @@ def transpose_function(dtype: str, width: int) -> str:
     rows = ", ".join(f"v{k} = {{0}}" for k in range(width))
     lines = [
         f"static inline {attributes} void turn_{kind}({arguments}) {{",
-        f"  {mask} __attribute__((vector_size(sizeof({kind}))));",
+        f"  {mask} __attribute__((vector_size(sizeof({kind})), unused));",
         f"  {kind} {rows};",
     ]
     for k in range(width):

@@ -33,6 +33,7 @@ def run(
     number: int | None,
     as_json: bool,
     save: Path | None,
+    export_c: Path | None,
     **search: Any,
 ) -> bool:
     """Search and print its result, with the derivation of candidate `number` (the best by default).
@@ -45,6 +46,9 @@ def run(
     if save is not None:
         derivation.save(save)
         note(f"saved in {save}")
+    if export_c is not None:
+        derivation.best.export_c(export_c)
+        note(f"written as C into {export_c}")
     wanted = explain or number is not None
     if as_json:
         explanation = (

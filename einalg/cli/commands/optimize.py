@@ -31,6 +31,7 @@ def run(
     target: str,
     seed: int,
     output: Path | None,
+    export_c: Path | None,
     as_json: bool,
 ) -> bool:
     """Optimize, print the report, and save it if asked to; False where that was interrupted."""
@@ -46,6 +47,9 @@ def run(
         save = made.to_onnx if output.suffix == ONNX else made.save
         save(output)
         note(f"saved in {output}")
+    if export_c is not None:
+        made.export_c(export_c)
+        note(f"written as C into {export_c}")
     return not interrupts
 
 

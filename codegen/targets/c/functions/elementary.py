@@ -64,8 +64,10 @@ both x and that are normal */
 }"""
 
 
-def elementary(names: Collection[str]) -> list[str]:
+def elementary(names: Collection[str], has_library: bool = True) -> list[str]:
     """Return what the head of a C file needs for the functions `name_f32` of some names.
+
+    Without the library of vector functions, each is computed here.
 
     >>> elementary({"tanh", "log"})[1].splitlines()[0], elementary({"log"})
     ('static inline float tanh_f32(float x) {', [])
@@ -73,19 +75,21 @@ def elementary(names: Collection[str]) -> list[str]:
     needed = set(names)
     if "erf" in needed:
         needed.add("exp")
-    functions = [text for name, text in _functions().items() if name in needed]
-    if not functions:
+    texts = {name: text for name, text in _functions().items() if name in needed}
+    if not texts:
         return []
+    if not has_library:
+        return [HELPERS, *texts.values()]
+    for name in OF_LIBRARY & texts.keys():
+        texts[name] = _of_library(name, texts[name])
     of_library = vector_declarations((name, "f32") for name in needed & OF_LIBRARY)
-    return [*of_library, HELPERS, *functions]
+    return [*of_library, HELPERS, *texts.values()]
 
 
 @cache
 def _functions() -> dict[str, str]:
     """Return the C text of each function."""
-    return dict(
-        zip(NAMES, (_of_library("exp", _exp()), _tanh(), _of_library("erf", _erf())), strict=True)
-    )
+    return dict(zip(NAMES, (_exp(), _tanh(), _erf()), strict=True))
 
 
 def _of_library(name: str, text: str) -> str:
