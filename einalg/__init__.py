@@ -26,7 +26,7 @@ _HOME = {
     "einalg.language.notation.einsum": "einsum",
     "einalg.language.notation.parser": "parse",
     "einalg.errors": "CodegenError DeviceError EinalgError MatchError NotationError "
-    "RangeError RecordError RuleError ShapeError UseError",
+    "RangeError RecordError RepeatedTermWarning RuleError ShapeError UseError",
     "einalg.language.ir.program": "Program",
     "einalg.language.ir.body": "Reduce",
     "einalg.language.ir.scope": "Scope",
@@ -50,10 +50,15 @@ def __getattr__(name: str) -> Any:
     elif name in _MODULES:
         value = import_module(_MODULES[name])
     else:
-        raise AttributeError(f"module 'einalg' has no attribute {name!r}")
+        boundary = import_module("einalg.boundary")
+        try:
+            raise boundary.missing_attribute("ea", name, __all__)
+        except AttributeError as error:
+            boundary.hide_inside(error)
+            raise
     globals()[name] = value
     return value
 
 
 def __dir__() -> list[str]:
-    return sorted([*globals(), *__all__])
+    return sorted(__all__)

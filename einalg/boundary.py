@@ -11,11 +11,12 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Mapping
+import warnings
+from collections.abc import Callable, Iterable, Mapping
 from difflib import get_close_matches
 from functools import cached_property, wraps
 from inspect import Parameter, signature
-from types import FunctionType, TracebackType
+from types import FrameType, FunctionType, TracebackType
 from typing import Any, TypeVar
 
 from einalg.errors import EinalgError, UseError
@@ -144,12 +145,24 @@ def hide_inside(error: BaseException) -> None:
         error.__suppress_context__ = True
 
 
+def warn(message: str, category: type[Warning]) -> None:
+    """Warn at the line of the caller of einalg."""
+    level = 2  # the caller of this function
+    frame = sys._getframe(1)
+    while frame.f_back is not None and _package(frame) in INSIDE:
+        frame, level = frame.f_back, level + 1
+    warnings.warn(message, category, stacklevel=level)
+
+
+def _package(frame: FrameType) -> str:
+    return frame.f_globals.get("__name__", "").partition(".")[0]
+
+
 def _without_inside(traceback: TracebackType | None) -> TracebackType | None:
     """Return a traceback with the frames of others alone, such as those of a user's rule."""
     outside = []
     while traceback is not None:
-        package = traceback.tb_frame.f_globals.get("__name__", "").partition(".")[0]
-        if package not in INSIDE:
+        if _package(traceback.tb_frame) not in INSIDE:
             outside.append(traceback)
         traceback = traceback.tb_next
     rest = None
@@ -246,3 +259,42 @@ def unknown_option(name: str, option: str, value: Any, known: list[str]) -> UseE
         written = repr(value) if isinstance(value, (int, float, str, tuple)) else "..."
         remedy = f"write {meant[0]}={written}"
     return UseError(f"{name} has no option {option}\n  {remedy}")
+
+
+def similar(name: str, known: Iterable[str]) -> list[str]:
+    """Return the known names that a wrong one may stand for, the likeliest first: the same without
+    case and underscores, then those of which it is a part, then those that are spelt alike.
+
+    >>> similar("Maxpool_2d", ["max_pool1d", "max_pool2d"]), similar("conv", ["conv1d", "conv2d"])
+    (['max_pool2d', 'max_pool1d'], ['conv2d', 'conv1d'])
+    """
+    by_letters: dict[str, list[str]] = {}
+    for other in known:
+        by_letters.setdefault(_letters(other), []).append(other)
+    wanted = _letters(name)
+    likely = [letters for letters in by_letters if letters == wanted]
+    if len(wanted) > 2:
+        starting = [letters for letters in by_letters if letters.startswith(wanted)]
+        likely += sorted(starting, key=lambda letters: (letters != f"{wanted}2d", len(letters)))
+    likely += get_close_matches(wanted, by_letters, 3, 0.75)
+    names: list[str] = []
+    for letters in dict.fromkeys(likely):
+        names += by_letters[letters]
+    return names
+
+
+def _letters(name: str) -> str:
+    return name.replace("_", "").lower()
+
+
+class MissingName(UseError, AttributeError):
+    """A name that a module of einalg does not have."""
+
+
+def missing_attribute(module: str, name: str, known: Iterable[str]) -> MissingName:
+    """Return the error of a name that a module does not have, with the one that was meant."""
+    meant = similar(name, known)
+    remedy = f"see dir({module}) for what there is"
+    if meant and not name.startswith("_"):
+        remedy = f"write {module}.{meant[0]}"
+    return MissingName(f"{module} has no attribute {name!r}\n  {remedy}")

@@ -101,7 +101,7 @@ class NotationError(EinalgError, ValueError):
     einalg.errors.NotationError: O[i] = A[i] if i > 2 else 0
            ^^^^^^^^^^^^^^^^^^^^
     `if` is not part of the notation
-      write Piecewise((a, condition), (b, True))
+      write Piecewise((A[i], i > 2), (0, True))
     """
 
     remedy = "see help(einalg.parse) for the notation"
@@ -218,6 +218,24 @@ class RecordError(EinalgError):
     """
 
     remedy = "give another path, or save it again with this version"
+
+
+class RepeatedTermWarning(UserWarning):
+    """A term of `+=` that lacks a summed index: it is added once for every value of that.
+
+    Silence it with `warnings.simplefilter("ignore", ea.RepeatedTermWarning)`, or write the sum with
+    its indices, which says what is meant.
+
+    >>> import einalg as ea
+    >>> text = "O[i] += A[i,k]*x[k] + b[i]"
+    >>> ea.parse(text, A=(4, 9), x=(9,), b=(4,))  # doctest: +SKIP
+    RepeatedTermWarning:
+    O[i] += A[i,k]*x[k] + b[i]
+                          ^^^^
+    b[i] is added 9 times, once for each k
+      write O[i] = Sum[k](A[i,k]*x[k]) + b[i]
+      or, if that is meant, O[i] = Sum[k](A[i,k]*x[k] + b[i])
+    """
 
 
 LONGEST, AROUND = (

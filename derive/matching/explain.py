@@ -2,14 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from typing import Any
+
+from sympy import Expr
+
 from derive.matching.distance import Distance, distance_to
 from derive.matching.multi_statement import candidate_scopes, growing_groups
 from derive.rules.inter.lifting_nesting import lifted
 from einalg.language.index.identifiers import with_article
+from einalg.language.ir.body import Reduce
 from einalg.language.ir.program import Program
+from einalg.language.ir.scope import Scope
+from einalg.language.ir.tensor import Access
 from einalg.language.ops.templates import TEMPLATES
 from einalg.text.tables import Listing
 from einalg.text.terminal import width, wrapped
+
+KINDS = {"Sum": "sum", "Max": "maximum", "Min": "minimum", "Prod": "product"}
 
 
 class Distances(Listing[Distance]):
@@ -72,4 +82,39 @@ def why_not(program: Program, operator: str) -> str:
         else:
             lines.append(f"{name} is {with_article(operator)}")
         lines += nearest.lines
+        if nearest.reasons:
+            lines += _inside(flat[name], operator)
     return "\n".join(lines)
+
+
+def _inside(scope: Scope, operator: str) -> list[str]:
+    """Return the line about a part of a body that is the operator, such as the sum of a convolution
+    with a bias; nothing where there is none.
+    """
+    for part in _parts(scope.body):
+        inner = Scope(scope.iterators, scope.where, part)
+        if distance_to(inner, operator) == 0:
+            return [f"  the {_kind(part)} is one: {inner}"]
+    return []
+
+
+def _parts(body: Any) -> Iterator[Any]:
+    """Yield the parts of a body that compute something, the largest first; those of a reduction
+    have indices of its own.
+    """
+    level = [body]
+    while level:
+        below = []
+        for node in level:
+            if isinstance(node, (Reduce, Access)):
+                continue
+            below += [argument for argument in node.args if isinstance(argument, Expr)]
+        yield from (node for node in below if not node.is_Atom and not isinstance(node, Access))
+        level = below
+
+
+def _kind(part: Any) -> str:
+    """Return what a part is called: a sum, a maximum, …; else an inner part."""
+    if isinstance(part, Reduce):
+        return f"inner {KINDS[part.op]}"
+    return "inner part"

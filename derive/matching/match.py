@@ -19,6 +19,7 @@ from derive.matching.patterns.pattern import Pattern, pattern_of
 from derive.matching.patterns.reason import DISTANCE_WEIGHTS, Reason, body_mismatch
 from derive.matching.patterns.scalar_parameters import as_python, numbers, parameter_values
 from derive.matching.patterns.unify import Assignment, assignments
+from einalg.boundary import similar
 from einalg.errors import EinalgError, MatchError
 from einalg.language.analysis.canonical import key
 from einalg.language.index.affine import IndexArithmetic
@@ -33,6 +34,16 @@ OTHER_SIZES = "its strides, offsets or sizes are not those of such an operator"
 OTHER_NUMBERS = "its numbers, strides, offsets or sizes are not those of such an operator"
 ANY_NUMBER = sympy.Integer(7)  # in the place of every number, where only the rest is compared
 MAX_TEMPLATE_LISTS = 64
+OTHER_NAMES = {  # that frameworks and libraries have for an operator
+    **dict.fromkeys(("gemm", "mm", "bmm", "dot", "dense", "linear", "fc", "einsum"), "matmul"),
+    **dict.fromkeys(("convolution", "conv2"), "conv2d"),
+    **dict.fromkeys(("deconv", "deconvolution", "deconv2d"), "conv_transpose2d"),
+    **dict.fromkeys(("sum", "mean", "max", "min", "prod", "reduction"), "reduce"),
+    **dict.fromkeys(("permute", "swapaxes", "movedim"), "transpose"),
+    **dict.fromkeys(("view", "flatten", "squeeze", "unsqueeze"), "reshape"),
+    **dict.fromkeys(("cat", "concatenate", "stack"), "concat"),
+    **dict.fromkeys(("divide", "truediv"), "div"),
+}
 Item = TypeVar("Item")
 Candidate = tuple[Pattern, Assignment]
 
@@ -54,9 +65,25 @@ def templates(name: str | None = None) -> tuple[AnyTemplate, ...]:
     """Return all templates, or those of one operator; `MatchError` for a name that none has."""
     named = tuple(template for template in EVERY if name in (None, template.name))
     if not named:
-        known = ", ".join(dict.fromkeys(template.name for template in EVERY))
-        raise MatchError(f"there is no template {name!r}\n  known: {known}")
+        raise no_template(str(name))
     return named
+
+
+def no_template(name: str) -> MatchError:
+    """Return the error of an operator that nothing is matched with, with those that may be meant.
+
+    >>> print(no_template("conv").message)
+    there is no template 'conv'
+      write 'conv2d'; similar: conv1d, conv3d, conv_transpose1d
+    """
+    known = list(dict.fromkeys(template.name for template in EVERY))
+    meant = [OTHER_NAMES[name.lower()]] if name.lower() in OTHER_NAMES else similar(name, known)
+    remedy = f"known: {', '.join(known)}"
+    if meant:
+        remedy = f"write {meant[0]!r}"
+        if len(meant) > 1:
+            remedy += f"; similar: {', '.join(meant[1:4])}"
+    return MatchError(f"there is no template {name!r}\n  {remedy}")
 
 
 def matches(scope: Scope, output: str, among: Sequence[AnyTemplate] = EVERY) -> Iterator[Kernel]:

@@ -23,7 +23,7 @@ SECTIONS = {
     "Rules": "rules rule Rule check_rule RuleReport",
     "Whole models and machines": "optimize Optimized doctor",
     "Errors": "EinalgError NotationError UseError RangeError ShapeError RuleError "
-    "MatchError CodegenError DeviceError RecordError",
+    "MatchError CodegenError DeviceError RecordError RepeatedTermWarning",
 }
 VALUES = {
     "rules": "Every [rule](rules.md) by name, as a read-only mapping. `rules=[*ea.rules, "

@@ -45,6 +45,8 @@ def page() -> str:
     for kind in kinds:
         parts += [f"## {kind.__name__}", with_examples_as_blocks(inspect.getdoc(kind) or "")]
         parts += [_shown(message) for message in shown if message.kind == kind.__name__]
+    for warning in (errors.RepeatedTermWarning,):
+        parts += [f"## {warning.__name__}", with_examples_as_blocks(inspect.getdoc(warning) or "")]
     return "\n\n".join(parts)
 
 

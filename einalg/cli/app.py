@@ -9,10 +9,12 @@ from __future__ import annotations
 import errno
 import re
 import sys
+import warnings
 from collections.abc import Callable
 from importlib import import_module
 from pathlib import Path
 from typing import Any
+from warnings import catch_warnings
 
 import click
 
@@ -78,7 +80,9 @@ class _Commands(click.Group):
 
     def invoke(self, ctx: click.Context) -> Any:
         try:
-            return super().invoke(ctx)
+            with catch_warnings():
+                warnings.showwarning = _shown_on_one_side
+                return super().invoke(ctx)
         except EinalgError as error:
             kind = _Failure if _is_of_the_machine(error) else _Misuse
             raise kind(_as_option(str(error))) from None
@@ -93,6 +97,12 @@ class _Commands(click.Group):
         except (KeyboardInterrupt, click.Abort):
             click.echo("interrupted", err=True)
             ctx.exit(INTERRUPTED)
+
+
+def _shown_on_one_side(message: Any, category: type[Warning], *place: Any, **named: Any) -> None:
+    """Print a warning beside the result, without a line of code that nobody typed."""
+    between = "" if str(message).startswith("\n") else " "
+    click.echo(f"warning:{between}{message}", err=True)
 
 
 def _work(command: str) -> Any:

@@ -19,9 +19,12 @@ from __future__ import annotations
 from importlib import import_module
 from typing import Any
 
+from einalg.boundary import missing_attribute, public
+
 __all__ = ["assert_equal", "check_rule", "strategies"]  # pyright: ignore
 
 
+@public
 def __getattr__(name: str) -> Any:
     if name == "strategies":
         return import_module("einalg.testing.strategies")
@@ -29,8 +32,8 @@ def __getattr__(name: str) -> Any:
         return import_module("einalg.api.rules").check_rule
     if name == "assert_equal":
         return import_module("einalg.testing.equality.assertion").assert_equal
-    raise AttributeError(f"module 'einalg.testing' has no attribute {name!r}")
+    raise missing_attribute("ea.testing", name, __all__)
 
 
 def __dir__() -> list[str]:
-    return sorted([*globals(), *__all__])
+    return sorted(__all__)

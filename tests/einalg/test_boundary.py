@@ -47,6 +47,9 @@ MISTAKES: dict[str, Callable[[], Any]] = {
     "record": lambda: ea.Move.from_json("[]"),
     "folder": lambda: ea.Derivation.load("no folder"),
     "rule": lambda: ea.check_rule(3),
+    "name": lambda: ea.Tensor,
+    "name of an operator": lambda: ea.ops.softmx,
+    "name of a tool": lambda: ea.testing.checkrule,
     "distance": lambda: ea.distance(ea.L[i, j](A[i, j]), "conv9d"),
 }
 
@@ -138,7 +141,9 @@ MADE_BY_EINALG = {"Proof", "RuleReport"}  # frozen values without a method that 
 def test_every_public_class_is_a_boundary() -> None:
     for name in ea.__all__:
         value = getattr(ea, name)
-        if not isclass(value) or issubclass(value, EinalgError) or name in MADE_BY_EINALG:
+        if not isclass(value) or issubclass(value, (EinalgError, Warning)):
+            continue
+        if name in MADE_BY_EINALG:
             continue
         methods = [m for key, m in vars(value).items() if isfunction(m) and not key.startswith("_")]
         constructors = [vars(value).get("__init__"), vars(value).get("__new__")]
@@ -168,6 +173,22 @@ def test_a_call_that_does_not_fit_says_what_to_write(
         mistake()
     assert str(caught.value) == message
     assert isinstance(caught.value, TypeError)
+
+
+@pytest.mark.parametrize(
+    "module, name, meant",
+    [
+        (ea, "Tensor", "ea.tensor"),
+        (ea, "optimise", "ea.optimize"),
+        (ea.ops, "MaxPool2d", "ea.ops.max_pool2d"),
+        (ea.ops, "LayerNorm", "ea.ops.layer_norm"),
+        (ea.testing, "checkrule", "ea.testing.check_rule"),
+    ],
+)
+def test_a_name_that_is_not_there(module: Any, name: str, meant: str) -> None:
+    assert not hasattr(module, name)
+    with pytest.raises(AttributeError, match=f"\n  write {meant}$"):
+        getattr(module, name)
 
 
 def test_an_array_in_a_remedy_is_not_spelt_out() -> None:

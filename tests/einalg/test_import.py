@@ -116,3 +116,11 @@ def test_from_imports() -> None:
 def test_unknown_name() -> None:
     with pytest.raises(AttributeError, match="no attribute 'convolve'"):
         _ = einalg.convolve
+
+
+@pytest.mark.parametrize("module", [einalg, einalg.ops, einalg.testing])
+def test_dir_lists_public_names_only(module: object) -> None:
+    names = dir(module)
+    assert names == sorted(module.__all__)  # type: ignore[attr-defined]
+    assert not [name for name in names if name.startswith("_")]
+    assert all(hasattr(module, name) for name in names)

@@ -195,7 +195,7 @@ def subjects() -> Mapping[str, Subject]:
             not isclass(value)
             and callable(value)
             or isclass(value)
-            and not issubclass(value, EinalgError)
+            and not issubclass(value, (EinalgError, Warning))
         ):
             calls[name] = value
     for owner, value in values().items():

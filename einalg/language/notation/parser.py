@@ -5,12 +5,13 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any
+from math import prod
+from typing import Any, NamedTuple
 
 from sympy import Expr
 
-from einalg.boundary import public
-from einalg.errors import NotationError
+from einalg.boundary import public, warn
+from einalg.errors import NotationError, RepeatedTermWarning
 from einalg.language.analysis.validate import check_scope
 from einalg.language.index.affine import Index
 from einalg.language.ir.body import Reduce
@@ -271,7 +272,8 @@ class _StatementParser:
         iterators = reader.iterators(target.slice)
         body = reader.body(node.value)
         loose = _unbound([body, *reader.written.here], {it.index for it in iterators})
-        if loose and isinstance(node, ast.AugAssign):
+        is_summed = bool(loose) and isinstance(node, ast.AugAssign)
+        if is_summed:
             body = reader.guard(node, Reduce, "Sum", [(index,) for index in loose], None, body)
             reader.written.leave([], body)
         elif loose:
@@ -281,7 +283,82 @@ class _StatementParser:
                 f"  use += to sum over it, or add it to the left: [{ranges}]"
             )
             raise self.source.error(reader.place(loose[0]), message)
-        return reader.guard(node, build_scope, iterators, body, None, reader.written)
+        scope = reader.guard(node, build_scope, iterators, body, None, reader.written)
+        if is_summed and isinstance(scope.body, Reduce):
+            self.warn_of_repeated_terms(node, target, scope.body)
+        return scope
+
+    def warn_of_repeated_terms(
+        self, node: ast.AugAssign, target: ast.Subscript, total: Reduce
+    ) -> None:
+        """Warn of terms that read a tensor, but at the same place for every value of an index that
+        is summed over, as a bias beside a product does.
+        """
+        terms = _terms(node.value, tensors=self.tensors, summed=_names_of(total))
+        extents = {it.index.name: it.extent for it in total.iterators}
+        for term in terms:
+            repeats = prod(extents[name] for name in extents.keys() - term.summed)
+            if term.sign == "-" or not term.reads or repeats < 2:
+                continue
+            text = self.source.segment(term.node)
+            each = " and ".join(name for name in extents if name not in term.summed)
+            whole = self.source.segment(node.value)
+            left = self.source.segment(target)
+            message = (
+                f"{text} is added {repeats} times, once for each {each}\n"
+                f"  write {left} = {_summed_apart(terms, self.source)}\n"
+                f"  or, if that is meant, {left} = Sum[{', '.join(extents)}]({whole})"
+            )
+            place = self.source.placed(NotationError(message), term.node)
+            warn(str(place), RepeatedTermWarning)
+
+
+class _Term(NamedTuple):
+    """A term of a sum in a text: its sign, the names of the indices that it is summed over, and
+    whether it reads a tensor.
+    """
+
+    sign: str
+    node: ast.expr
+    summed: frozenset[str]
+    reads: bool
+
+
+def _terms(
+    node: ast.expr, tensors: Mapping[str, Any], summed: frozenset[str], sign: str = "+"
+) -> list[_Term]:
+    """Return the terms of a sum; one for anything else."""
+    if isinstance(node, ast.BinOp) and isinstance(node.op, (ast.Add, ast.Sub)):
+        right_sign = sign
+        if isinstance(node.op, ast.Sub):
+            right_sign = "-" if sign == "+" else "+"
+        left = _terms(node.left, tensors, summed, sign)
+        return left + _terms(node.right, tensors, summed, right_sign)
+    names = {part.id for part in ast.walk(node) if isinstance(part, ast.Name)}
+    return [_Term(sign, node, summed & names, not names.isdisjoint(tensors))]
+
+
+def _names_of(total: Reduce) -> frozenset[str]:
+    return frozenset(it.index.name for it in total.iterators)
+
+
+def _summed_apart(terms: list[_Term], source: SourceText) -> str:
+    """Return a sum in which every term is summed over its own indices alone."""
+    groups: dict[frozenset[str], str] = {}
+    for term in terms:
+        before = groups.get(term.summed, "")
+        sign = f" {term.sign} " if before else term.sign.replace("+", "")
+        groups[term.summed] = f"{before}{sign}{source.segment(term.node)}"
+    text = ""
+    for names, group in groups.items():
+        part = group
+        if names:
+            part = f"Sum[{', '.join(sorted(names))}]({group})"
+        if text and part.startswith("-"):
+            text += f" - {part[1:]}"
+        else:
+            text += f" + {part}" if text else part
+    return text
 
 
 def _names(node: ast.stmt) -> list[str] | None:

@@ -56,6 +56,10 @@ class SourceText:
             end = self._column(node.lineno, node.end_col_offset)
         return error.below(underline(self.text, start, end - start, node.lineno))
 
+    def segment(self, node: Any) -> str:
+        """Return the text of a part of the grammar tree, on one line."""
+        return " ".join((ast.get_source_segment(self.text, node) or "").split())
+
     def _column(self, line: int, offset: int) -> int:
         """Python counts columns in bytes of UTF-8."""
         return len(self.lines[line - 1].encode()[:offset].decode(errors="ignore"))

@@ -15,6 +15,7 @@ from einalg.errors import EinalgError
 from einalg.language.interpreters import reference
 from einalg.language.ir.program import Program
 from einalg.language.ir.scope import Scope
+from einalg.language.ir.tensor import Tensor
 from einalg.language.notation.parser import parse
 
 Parameters = ParamSpec("Parameters")
@@ -64,7 +65,10 @@ def reads_text(
             read = {place: _parsed(name, text, known) for place, text in texts.items()}
             positional = [read.get(key, value) for key, value in zip(in_order, arguments)]
             positional += arguments[len(positional) :]
-            rest = {key: value for key, value in named.items() if key not in tensors}
+            rest = {}
+            for key, value in named.items():
+                if key in options and key not in tensors:
+                    rest[key] = value
             for place in rest.keys() & read.keys():
                 rest[place] = read[place]
             return function(*positional, **rest)  # pyright: ignore
@@ -78,11 +82,20 @@ def _is_text(value: Any) -> bool:
     return isinstance(value, str)
 
 
+def _is_shape(value: Any) -> bool:
+    if isinstance(value, (tuple, list)):
+        return all(isinstance(size, int) for size in value)
+    return isinstance(value, Tensor)
+
+
 def _tensors(
     name: str, texts: Mapping[str, str], named: Mapping[str, Any], options: set[str]
 ) -> dict[str, Any]:
     """Return the named arguments that are tensors of a text; `UseError` for one that is neither
     this nor an option.
+
+    A shape of a tensor that the text does not name is left aside, so that several texts can share
+    shapes.
     """
     text = "\n".join(texts.values())
     words, read = set(WORD.findall(text)), set(READ_WORD.findall(text))
@@ -90,7 +103,7 @@ def _tensors(
     for option, value in named.items():
         if option in read or (option in words and option not in options):
             tensors[option] = value
-        elif option not in options:
+        elif option not in options and not (texts and _is_shape(value)):
             raise unknown_option(name, option, value, sorted(options - {"self"}))
     return tensors
 

@@ -9,6 +9,9 @@ L[i:4, j:6](Max(0, (L[m:4, n:6](Sum[k:5](A[m, k]*B[k, n])))[i, j]))
 # ruff: noqa: F401 - every operator is exported, as the registry lists it
 from __future__ import annotations
 
+from typing import Any
+
+from einalg.boundary import missing_attribute, public
 from einalg.language.ops.definition.registry import OPERATORS, operator
 from einalg.language.ops.layers.adaptive_pooling import adaptive_avg_pool, adaptive_max_pool
 from einalg.language.ops.layers.attention import attention, banded_attention
@@ -139,3 +142,12 @@ from einalg.language.ops.shape.space_to_depth import (
 
 __all__ = ["OPERATORS", "operator"]
 __all__.extend(OPERATORS)  # pyright: ignore[reportUnsupportedDunderAll]
+
+
+@public
+def __getattr__(name: str) -> Any:
+    raise missing_attribute("ea.ops", name, OPERATORS)
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

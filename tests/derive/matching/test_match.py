@@ -468,3 +468,34 @@ def test_padding_of_a_fixed_place_is_no_part_of_an_operand():
     program = as_program(ea.parse(text, A=(2, 3, 4)))
     run = compile_program(program, kernels_of(program))
     np.testing.assert_allclose(run(A=np.ones((2, 3, 4))), np.full((3, 4), 0.25))
+
+
+@pytest.mark.parametrize(
+    ("name", "meant"),
+    [("conv", "conv2d"), ("Conv3d", "conv3d"), ("gemm", "matmul"), ("maxpool", "max_pool2d")],
+)
+def test_an_unknown_operator_is_told_with_the_one_that_is_meant(name: str, meant: str):
+    with pytest.raises(ea.MatchError, match=f"there is no template '{name}'\n  write '{meant}'"):
+        ea.distance("O[i] = A[i]", name, A=(3,))
+
+
+@pytest.mark.parametrize(
+    ("text", "operator", "what"),
+    [
+        ("O[i,j] = Sum[k](A[i,k]*B[k,j]) + b[j]", "matmul", "sum"),
+        ("O[i,j] = Max(0, 2*Sum[k](A[i,k]*B[k,j]) + b[j])", "matmul", "sum"),
+        ("O[i] = Max[k](A[i,k])/2 + 1", "reduce", "maximum"),
+        ("O[i,j] = Max(A[i,j], 0) + 3", "relu", "part"),
+    ],
+)
+def test_why_not_knows_an_operator_inside_a_body(text: str, operator: str, what: str):
+    s = ea.Session(text, A=(4, 5), B=(5, 6), b=(6,))
+    *_, last = s.why_not(operator).splitlines()
+    assert last.startswith(f"  the inner {what} is one: L[")
+    inner = ea.parse(last.partition(": ")[2], **s.expr.inputs)
+    assert ea.distance(inner, operator) == 0
+
+
+def test_why_not_names_nothing_inside_where_there_is_nothing():
+    s = ea.Session("O[i,j] = Sum[k](A[i,k]*B[k,j]) + b[j]", A=(4, 5), B=(5, 6), b=(6,))
+    assert "is one" not in s.why_not("gbmm")

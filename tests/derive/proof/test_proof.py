@@ -239,7 +239,7 @@ def test_coefficients() -> None:
         A=(2, 5, 5),
     )
     same(
-        "O[i,j] += A[i,k]*B[k,j] + c[j]/7",
+        "O[i,j] = Sum[k](A[i,k]*B[k,j] + c[j]/7)",
         "T[i,j] += A[i,k]*B[k,j]\nO[i,j] = T[i,j] + c[j]",
         A=(3, 7),
         B=(7, 5),

@@ -307,7 +307,7 @@ def test_a_wrong_rule_is_caught_by_proof(function, expression):
 
 def test_what_is_added_to_a_window_of_another_rank() -> None:
     """Found by a user: a bias under `+=`, which has fewer axes than what else is read."""
-    text = "O[c,h,w] += A.pad(0,1,1)[c,h+r-1,w+s-1]*K[c,r,s] + b[c]"
+    text = "O[c,h,w] = Sum[r,s](A.pad(0,1,1)[c,h+r-1,w+s-1]*K[c,r,s] + b[c])"
     assert (
         ea.derive(
             ea.parse(text, A=(5, 9, 9), K=(5, 3, 3), b=(5,)), measure=False, states=3

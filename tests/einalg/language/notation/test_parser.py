@@ -45,7 +45,9 @@ def test_an_accumulating_statement_sums_what_is_on_the_right_only() -> None:
     assert ea.parse("O[i,k] += A[i,j]*B[j,k]", A=A, B=B) == ea.L[i, k](ea.Sum[j](A[i, j] * B[j, k]))
     assert ea.parse("O[i,j] += A[i,j]", A=A) == ea.L[i, j](A[i, j])
     assert ea.parse("O[i] += Max[j](A[i,j])", A=A) == ea.L[i](ea.Max[j](A[i, j]))
-    assert ea.parse("O[i] += A[i,j] + B[0,0]", A=A, B=B) == ea.L[i](ea.Sum[j](A[i, j] + B[0, 0]))
+    with pytest.warns(ea.RepeatedTermWarning):
+        repeated = ea.parse("O[i] += A[i,j] + B[0,0]", A=A, B=B)
+    assert repeated == ea.L[i](ea.Sum[j](A[i, j] + B[0, 0]))
     assert ea.parse("O[k] += A[i,j]*B[j,k]", A=A, B=B) == ea.L[k](ea.Sum[i, j](A[i, j] * B[j, k]))
     assert ea.parse("O[i] += A[i,j]*k*B[0,k]", A=A, B=B) == ea.L[i](
         ea.Sum[j, k](A[i, j] * k * B[0, k])
