@@ -4,6 +4,7 @@ type.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping
 from typing import Any
 
@@ -15,6 +16,8 @@ from einalg.language.ir.tensor import Constant, Tensor
 from einalg.language.notation.constant import array_of
 from einalg.runtime.direct_call import fits
 
+LOG = logging.getLogger(__name__)
+SAID: set[tuple[str, str]] = set()  # types of arrays, and those that they were converted to
 Array = np.ndarray[Any, Any]
 
 
@@ -86,8 +89,22 @@ def load(tensor: Tensor, value: Any) -> Array:
             "  pass another, or reshape it"
         )
     _check_type(tensor, array, dtype)
+    if hasattr(value, "dtype") and not np.can_cast(array.dtype, dtype):
+        _say_once(tensor, array.dtype.name, dtype.name)
     array = np.asarray(array, dtype, order="C")
     return array if array.flags.aligned else array.copy()
+
+
+def _say_once(tensor: Tensor, given: str, wanted: str) -> None:
+    """Say that arrays of another type are converted at every call, once for each pair of types."""
+    if (given, wanted) in SAID:
+        return
+    SAID.add((given, wanted))
+    LOG.warning(
+        "einalg: %s is %s and its array is %s, which every call converts\n"
+        "  convert it ahead: %s.astype(%r)",
+        *(tensor.name, tensor.dtype, given, tensor.name, wanted),
+    )
 
 
 def _check_type(tensor: Tensor, array: Array, dtype: np.dtype[Any]) -> None:
