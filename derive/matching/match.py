@@ -74,7 +74,7 @@ def no_template(name: str) -> MatchError:
 
     >>> print(no_template("conv").message)
     there is no template 'conv'
-      write 'conv2d'; similar: conv1d, conv3d, conv_transpose1d
+      write 'conv2d'; similar: conv1d, conv3d
     """
     known = list(dict.fromkeys(template.name for template in EVERY))
     meant = [OTHER_NAMES[name.lower()]] if name.lower() in OTHER_NAMES else similar(name, known)
@@ -82,7 +82,7 @@ def no_template(name: str) -> MatchError:
     if meant:
         remedy = f"write {meant[0]!r}"
         if len(meant) > 1:
-            remedy += f"; similar: {', '.join(meant[1:4])}"
+            remedy += f"; similar: {', '.join(meant[1:3])}"
     return MatchError(f"there is no template {name!r}\n  {remedy}")
 
 
