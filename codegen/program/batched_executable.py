@@ -110,6 +110,10 @@ class BatchedExecutable:
         """As of `Executable`, for one slice."""
         return self.one.record()
 
+    def identity(self) -> str | None:
+        """As of `Executable`, for one slice."""
+        return self.one.identity()
+
     def source(self, language: str = "c") -> str:
         """The text of the generated kernels of one slice."""
         return self.one.source(language)

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import json
 import logging
 import threading
 import weakref
@@ -32,6 +33,7 @@ from einalg.language.ir.program import Program, require_names, statement_tensor
 from einalg.options import checked, text, whole
 from einalg.runtime.buffer_pool import BufferPool
 from einalg.runtime.direct_call import ObjectInterface
+from einalg.storage.fingerprint import text_digest
 
 LOG = logging.getLogger("einalg")
 NOTHING: Buffers = MappingProxyType({})
@@ -164,6 +166,15 @@ class Executable:
         None where nothing is recorded, or another run may choose other implementations.
         """
         return self._of.record()
+
+    def identity(self) -> str | None:
+        """Return a digest of what runs: the library of each kernel, and the generated code.
+
+        None where that is not known before a call.
+        """
+        record = self.record()
+        code = self._of.text() if record is None else json.dumps(record)
+        return text_digest(code, *(f"{step.output} {step.library}" for step in self._steps))
 
     @property
     def is_generated(self) -> bool:

@@ -47,6 +47,10 @@ class Runnable(Protocol):
 
     def source(self, language: str = "c") -> str: ...
 
+    def identity(self) -> str | None:
+        """Return a digest of what runs, kernel by kernel; None where that is not known."""
+        ...
+
     def record(self) -> Any:
         """Return what `Backend.known` restores it from, as JSON values; None where nothing is
         stored.

@@ -80,7 +80,7 @@ def optimized(
         if part is None:
             part = optimize_program(program, weights, values(), task)
             if part.is_right:
-                keep_part(key, part)
+                part = keep_part(key, part)
             is_known = False
         keys.append(key)
         parts[position] = part

@@ -20,6 +20,7 @@ from einalg.language.analysis.batching import Slices
 from einalg.language.ir.kernel import Kernel
 from einalg.language.ir.program import Program, statement_tensor
 from einalg.runtime.direct_call import DirectCall
+from einalg.storage.fingerprint import array_digest, text_digest
 
 Array = np.ndarray[Any, Any]
 _Run = tuple[Runnable | None, list[str]]  # what runs, and its inputs that are no weights
@@ -97,6 +98,24 @@ class OptimizedNetwork:
     def opaque(self) -> list[OpaqueNode]:
         """The nodes that stay calls of the framework."""
         return self.graph.opaque
+
+    def identity(self) -> str | None:
+        """Return a digest of all that its results depend on: programs and weights, the kernels that
+        run, and the calls of the framework. None where something of it is not known.
+        """
+        graph = self.graph
+        rows = [self.key, array_digest(self._calls.weights.items())]
+        rows += map(str, (graph.outputs, [(t.name, t.shape, t.dtype) for t in graph.inputs]))
+        for position, node in enumerate(graph.nodes):
+            content: str | None = None
+            if isinstance(node, OpaqueNode):
+                content = node.identity()
+            elif position in self.parts:
+                content = self.parts[position].identity
+            if content is None:
+                return None
+            rows.append(f"{node.operator} {node.inputs} {node.outputs} {content}")
+        return text_digest(*rows)
 
     def copied_weights(self) -> frozenset[str]:
         """Return the weights of the graph whose later changes programs do not see."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import logging
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -32,7 +32,7 @@ from einalg.language.notation.program_json import (
     program_record_with_heads,
 )
 from einalg.storage.disk_cache import DiskCache
-from einalg.storage.fingerprint import SEARCH_CODE, Fingerprint, array_digest
+from einalg.storage.fingerprint import SEARCH_CODE, Fingerprint, array_digest, text_digest
 
 log = logging.getLogger("einalg")
 
@@ -49,7 +49,8 @@ class OptimizedProgram:
     is the weakest one of its layers: "proved" where every change is. `changes` says in words what
     was changed in the whole, beside its layers; `read_layers` gives these. Where there are
     `slices`, the program as it is now computes one of them. It `is_right` where it was checked
-    against the reference.
+    against the reference. `identity` is a digest of what runs, kernel by kernel; None where that is
+    not known.
     """
 
     before: Program
@@ -62,6 +63,7 @@ class OptimizedProgram:
     changes: tuple[str, ...] = ()
     slices: Slices | None = None
     is_right: bool = True
+    identity: str | None = None
 
     @cached_property
     def layers(self) -> list[SearchedLayer]:
@@ -233,8 +235,8 @@ def _is_alike(
     return (whole.shape, whole.dtype) == (known.shape, known.dtype)
 
 
-def keep_part(key: str, part: OptimizedProgram) -> None:
-    """Keep a part on disk, with what finds its kernels again.
+def keep_part(key: str, part: OptimizedProgram) -> OptimizedProgram:
+    """Keep a part on disk, with what finds its kernels again; return it with its identity.
 
     Where time ended the search of a layer, the seconds that there were are kept too.
     """
@@ -245,6 +247,15 @@ def keep_part(key: str, part: OptimizedProgram) -> None:
     row["run"] = part.run.record()
     row["cut"] = min(limits, default=None)
     _keep(key, row)
+    return replace(part, identity=_identity(row, part.run))
+
+
+def _identity(row: Mapping[str, Any], run: Runnable) -> str | None:
+    """Return a digest of a part's program and kernels; None where these are not known."""
+    kernels = run.identity()
+    if kernels is None:
+        return None
+    return text_digest(json.dumps([row["program"], row["slices"]]), kernels)
 
 
 def _keep(key: str, row: Mapping[str, Any]) -> None:
@@ -272,7 +283,8 @@ def known_part(
         )
         return None
     _keep_new_run(key, row, part)
-    return part
+    assert part.run is not None
+    return replace(part, identity=_identity(row, part.run))
 
 
 def _keep_new_run(key: str, row: Mapping[str, Any], part: OptimizedProgram) -> None:

@@ -181,7 +181,7 @@ def _of_onnx_graph(model: Any, named: Mapping[str, Array], graph: Graph) -> Netw
 
     arrays = tuple(named.values())
     session = _by_onnxruntime(model, named, graph)
-    version = _version_of("onnxruntime")
+    version = version_of("onnxruntime")
     original = None
     if session is not None:
 
@@ -261,7 +261,7 @@ def _by_onnxruntime(
     return call
 
 
-def _version_of(name: str) -> str:
+def version_of(name: str) -> str:
     """Return a framework with its version; nothing where it is not loaded."""
     if name not in sys.modules:
         return ""
@@ -290,7 +290,7 @@ def _of_module(module: Any, inputs: Any) -> Network:
 
     kind = type(module)
     name = f"{kind.__module__}.{kind.__qualname__}"
-    framework = f"{_version_of('torch')} {torch.get_num_threads()} {name}"
+    framework = f"{version_of('torch')} {torch.get_num_threads()} {name}"
     return torch_network(model, call, (arguments, keywords), forward, framework)
 
 

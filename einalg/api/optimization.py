@@ -14,7 +14,8 @@ from derive.results.progress import shown_progress
 from einalg.api.backend import TARGET, LocalBackend, require_device
 from einalg.api.export import export_network
 from einalg.api.models import EXAMPLES, network, plain
-from einalg.api.verification.verification import Wishes, verified
+from einalg.api.verification.comparison import Wishes
+from einalg.api.verification.verification import verified
 from einalg.boundary import hide_inside, public, public_by_hand
 from einalg.errors import CodegenError, EinalgError, RecordError
 from einalg.frontends.graph import Graph
@@ -236,7 +237,8 @@ def optimize(
     and with the framework that it comes from: on the given inputs, and where they are floats also
     on zeros, a constant, 1000 and 0.001 times them, one NaN, one infinity, and other random
     numbers. Where einalg deviates, the operator at fault stays the framework's, and the report says
-    so.
+    so. What was compared once, with the same code, weights, kernels and version of the framework,
+    is kept on disk, and only other inputs are compared again.
 
     `model` is a `torch.nn.Module` in evaluation mode, the path, bytes or `ModelProto` of an ONNX
     model, or a program; shapes and dtypes are those of `example_inputs`: the arguments of a call in

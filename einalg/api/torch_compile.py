@@ -17,9 +17,10 @@ import numpy as np
 
 from codegen.runtime.memory_digest import MemoryDigest
 from derive.programs import OptimizedNetwork
-from einalg.api.models import torch_network
+from einalg.api.models import torch_network, version_of
 from einalg.api.optimization import PREFERENCE, compile_graph
-from einalg.api.verification.verification import Wishes, direct_of, verified
+from einalg.api.verification.comparison import Run, Wishes, direct_of
+from einalg.api.verification.verification import verified
 from einalg.errors import NotationError, ShapeError, first_line
 from einalg.frontends.network import Network
 from einalg.frontends.random_inputs import random_array
@@ -33,7 +34,6 @@ from einalg.runtime.timing import is_slower, median_seconds
 if TYPE_CHECKING:
     from torch import fx
 
-Run = Callable[..., Sequence[Any]]
 DEFAULT_WISHES = Wishes(seconds=120.0)
 MAX_VERSIONS = 64  # of one graph, by the shapes of its inputs
 RECURRENT = "allow_rnn"  # the name of Dynamo's setting
@@ -334,7 +334,7 @@ def _read(
             return traced(*values)
 
     examples = tuple(values[position] for position in positions)
-    source = torch_network(model, call, (examples, {}))
+    source = torch_network(model, call, (examples, {}), framework=version_of("torch"))
     result = verified(source, compiler, wishes)
     for position in positions:
         values[position] = None  # which nothing else need hold

@@ -67,6 +67,11 @@ class OpaqueNode(GraphNode):
     why: str
     is_repeatable: bool = False
 
+    def identity(self) -> str | None:
+        """Return a digest of what is called, with its constants; None where it is not known."""
+        function = getattr(self.call, "identity", None)
+        return function and function()
+
 
 @dataclass(frozen=True)
 class Graph:

@@ -26,6 +26,8 @@ KERNEL_CODE = ("codegen", "einalg/language")  # what a generated kernel depends 
 COST_CODE = (*KERNEL_CODE, "einalg/runtime")  # what measured seconds depend on
 SEARCH_CODE = (*COST_CODE, "derive")  # what the best candidate of a search depends on
 IMPORT_CODE = ("einalg/frontends", "einalg/language")  # what an imported graph depends on
+# what the results of an optimized model depend on
+VERIFICATION_CODE = (*SEARCH_CODE, "einalg/frontends", "einalg/api")
 SOURCE_ROOT = Path(__file__).parents[2]
 CODE_DIGESTS = DiskCache("code", ".json", "digests of einalg's own code")
 

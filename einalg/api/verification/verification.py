@@ -5,64 +5,111 @@ stays the framework's.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 
-from einalg.api.verification.deviation import Deviation, deviation, tolerance_of
-from einalg.api.verification.examples import Example, examples_of
-from einalg.api.verification.localisation import Faults, Localisation
-from einalg.errors import EinalgError
+from einalg.api.verification.comparison import Comparison, Run, Wishes
+from einalg.api.verification.verdicts import (
+    Verdict,
+    identity_of,
+    inputs_digest,
+    keep_verdict,
+    kept_verdict,
+    verdict_key,
+)
 from einalg.frontends.network import Network
 from einalg.frontends.reading import Reading
-from einalg.runtime.direct_call import DirectCall
 
 LOG = logging.getLogger("einalg")
 MAX_ROUNDS = 6  # of finding an operator at fault and compiling what is left
 INTERRUPTED = "not compared with its framework: that was interrupted"
-Run = Callable[..., Sequence[Any]]
 Compiler = Callable[[Network], Run]
-
-
-@dataclass(frozen=True)
-class Wishes:
-    """How far results may deviate, where NaNs may be, and how many seconds there are."""
-
-    accuracy: float | None = None
-    nonfinite: str = "spread"
-    seconds: float = 300.0
 
 
 @dataclass(frozen=True)
 class Verified:
     """A model compiled: `run` computes it as its framework does, where it `is_right`.
 
-    `notes` say in words on what it was compared, and what was found.
+    `notes` say in words on what it was compared, and what was found; it `is_compared` unless that
+    was interrupted.
     """
 
     network: Network
     run: Run
     notes: tuple[str, ...] = ()
     is_right: bool = True
+    is_compared: bool = True
 
 
 def verified(network: Network, compiler: Compiler, wishes: Wishes) -> Verified:
     """Return a model compiled and compared with its framework, as it is where there is none.
 
     Operators for which it deviates stay calls of the framework, and forms of programs that deviate
-    are not taken. It is not right where neither helps.
+    are not taken. It is not right where neither helps. What was compared before, with all that
+    results depend on as it is now, is right: on other given inputs, these alone are compared.
     """
     run = compiler(network)
     if network.original is None or network.itself is None:
         return Verified(network, run)
-    comparison = _Comparison(network, wishes)
-    excluded: dict[str, str] = {}
+    key = verdict_key(network, run, wishes.accuracy, wishes.nonfinite)
+    verdict = kept_verdict(key, wishes.seconds)
+    if verdict is not None:
+        known = _known(network, run, compiler, wishes, verdict)
+        if known is not None:
+            return known
+    comparison = Comparison(network, wishes)
+    result = _compared(comparison, network, run, compiler)
+    if result.is_right and result.is_compared:
+        _keep(key, network, result, comparison)
+    return result
+
+
+def _keep(key: str | None, network: Network, result: Verified, comparison: Comparison) -> None:
+    """Keep a verdict where it is known what it depends on."""
+    identity = identity_of(result.run)
+    if key is None or identity is None:
+        return
+    verdict = Verdict(
+        identity,
+        inputs_digest(network),
+        result.notes,
+        comparison.excluded,
+        comparison.ended_after,
+    )
+    keep_verdict(key, verdict)
+
+
+def _known(
+    network: Network, run: Run, compiler: Compiler, wishes: Wishes, verdict: Verdict
+) -> Verified | None:
+    """Return a model for which there is a verdict; None where that is not for what is compiled, or
+    the given inputs tell another one.
+    """
+    assert network.original is not None
+    reading = None
+    if verdict.excluded:
+        network, reading = network.original.again(verdict.excluded)
+        run = compiler(network)
+    if identity_of(run) != verdict.identity:
+        return None
+    if reading is not None:
+        _warn(reading, verdict.excluded)
+    if inputs_digest(network) == verdict.inputs:
+        return Verified(network, run, verdict.notes)
+    comparison = Comparison(network, wishes, is_brief=True)
+    if comparison.faults(network, run, verdict.excluded) is not None:
+        return None
+    return Verified(network, run, (*comparison.notes({}), *verdict.notes))
+
+
+def _compared(comparison: Comparison, network: Network, run: Run, compiler: Compiler) -> Verified:
+    excluded = comparison.excluded
     for _ in range(MAX_ROUNDS):
         try:
             faults = comparison.faults(network, run, excluded)
         except KeyboardInterrupt:
             LOG.warning("einalg: interrupted; the model is not compared with its framework")
-            return Verified(network, run, (INTERRUPTED,))
+            return Verified(network, run, (INTERRUPTED,), is_compared=False)
         if faults is None:
             return Verified(network, run, comparison.notes(excluded))
         if faults.replaced is not None:
@@ -70,8 +117,8 @@ def verified(network: Network, compiler: Compiler, wishes: Wishes) -> Verified:
         elif faults.nodes:
             _warn(comparison.reading(excluded), faults.nodes)
             excluded.update(faults.nodes)
-            network = network.original.again(excluded)[0]
             assert network.original is not None
+            network = network.original.again(excluded)[0]
             run = compiler(network)
         else:
             break
@@ -81,140 +128,3 @@ def verified(network: Network, compiler: Compiler, wishes: Wishes) -> Verified:
 def _warn(reading: Reading, nodes: Mapping[str, str]) -> None:
     for origin, fault in nodes.items():
         LOG.warning("einalg: %s stays a call: %s", reading.operator(origin), fault)
-
-
-def direct_of(run: Run) -> DirectCall | None:
-    """Return what runs on addresses; None for what has no such function."""
-    direct = getattr(run, "direct", None)
-    return direct and direct()
-
-
-class _Comparison:
-    """The examples on which a model is compared, and what was found on them."""
-
-    def __init__(self, network: Network, wishes: Wishes):
-        self._wishes = wishes
-        self._pending = examples_of(network, wishes.seconds)
-        self._known: list[Example] = []
-        self._readings: dict[frozenset[str], Reading] = {}
-        self._network = network
-        self._outcome = _Outcome()
-
-    def reading(self, excluded: Mapping[str, str]) -> Reading:
-        """Return the model read operator by operator, some of which are calls."""
-        key = frozenset(excluded)
-        if key not in self._readings:
-            assert self._network.original is not None
-            self._readings[key] = self._network.original.again(excluded)[1]
-        return self._readings[key]
-
-    def faults(self, network: Network, run: Run, excluded: Mapping[str, str]) -> Faults | None:
-        """Return what is at fault on the first example that tells; None where all are right."""
-        self._outcome = _Outcome()
-        call = network.around(run, direct_of(run))
-        for example in self._examples():
-            if example.expected is None:
-                continue
-            self._outcome.compared.append(example.name)
-            deviations = self._deviations(example, call)
-            if deviations is None:
-                return self._located(example, run, excluded, is_finite=False)
-            if self._are_right(example, deviations):
-                continue
-            if not example.is_repeatable:
-                self._outcome.remarks.append("results are drawn at random, and not compared")
-                return None
-            if self._are_noise(example, deviations):
-                continue
-            faults = self._located(example, run, excluded, all(one.is_finite for one in deviations))
-            if faults is not None:
-                return faults
-        return None
-
-    def _examples(self) -> Any:
-        yield from list(self._known)
-        for example in self._pending:
-            self._known.append(example)
-            yield example
-
-    def _deviations(self, example: Example, call: Callable[..., Any]) -> list[Deviation] | None:
-        """Return how each result deviates; None where there is no result."""
-        arguments, named = example.arguments
-        try:
-            results = example.original.results(call(*arguments, **named))
-        except EinalgError as error:
-            self._outcome.remarks.append(f"no result on {example.name}: {error}")
-            return None
-        assert example.expected is not None
-        pairs = zip(example.expected, results, strict=True)
-        return [deviation(expected, result) for (expected, _), (result, _) in pairs]
-
-    def _are_right(self, example: Example, deviations: Sequence[Deviation]) -> bool:
-        """Tell whether deviations are no more than is allowed; remember the largest."""
-        assert example.expected is not None
-        types = [kind for _, kind in example.expected]
-        accuracy = self._wishes.accuracy
-        pairs = zip(deviations, types)
-        if not all(one.is_within(tolerance_of(kind, accuracy)) for one, kind in pairs):
-            return False
-        self._outcome.largest = max([self._outcome.largest, *(one.relative for one in deviations)])
-        return True
-
-    def _are_noise(self, example: Example, deviations: Sequence[Deviation]) -> bool:
-        """Tell whether deviations are no more than other rounding of the inputs makes."""
-        expected, rough = example.expected, example.rough
-        if expected is None or rough is None:
-            return False
-        for one, (array, _), (other, _) in zip(deviations, expected, rough):
-            if not one.is_noise(deviation(array, other)):
-                return False
-        self._outcome.inexact.append(example.name)
-        return True
-
-    def _located(
-        self, example: Example, run: Run, excluded: Mapping[str, str], is_finite: bool
-    ) -> Faults | None:
-        """Return what is at fault; None where a deviation adds up of rounding, or is allowed."""
-        may_spread = self._wishes.nonfinite == "spread"
-        localisation = Localisation(
-            self.reading(excluded), example, run, self._wishes.accuracy, may_spread
-        )
-        faults = localisation.faults()
-        if faults.nodes or faults.replaced is not None:
-            return faults
-        if localisation.is_spread:
-            return None
-        if is_finite and localisation.is_model:
-            self._outcome.inexact.append(example.name)
-            return None
-        self._outcome.remarks.append(
-            f"einalg deviates on {example.name}, and no operator was found that does alone"
-        )
-        return faults
-
-    def notes(self, excluded: Mapping[str, str]) -> tuple[str, ...]:
-        """Return what was found, in words."""
-        assert self._network.original is not None
-        outcome, framework = self._outcome, self._network.original.name
-        lines: list[str] = []
-        if outcome.compared:
-            inputs = ", ".join(outcome.compared)
-            largest = f"largest deviation {outcome.largest:.1e}"
-            lines.append(f"compared with {framework} on {inputs}: {largest}")
-        if outcome.inexact:
-            lines.append(
-                f"on {', '.join(dict.fromkeys(outcome.inexact))}, results depend on rounding"
-            )
-        for origin, fault in excluded.items():
-            lines.append(f"{self.reading({}).operator(origin)} stays {framework}'s: {fault}")
-        return (*lines, *dict.fromkeys(outcome.remarks))
-
-
-@dataclass
-class _Outcome:
-    """What was found in one round: names of examples, the largest deviation, remarks."""
-
-    compared: list[str] = field(default_factory=list)
-    inexact: list[str] = field(default_factory=list)
-    largest: float = 0.0
-    remarks: list[str] = field(default_factory=list)

@@ -12,6 +12,7 @@ from einalg.errors import EinalgError
 from einalg.frontends.graph import unique_name
 from einalg.frontends.onnx.nodes.model_file import onnx_package, onnxruntime_package
 from einalg.frontends.onnx.nodes.values import Value, element_of
+from einalg.storage.fingerprint import array_digest, text_digest
 
 logger = logging.getLogger(__name__)
 MIN_IR_VERSION = 8  # from which on initializers need not be inputs
@@ -53,6 +54,12 @@ class OnnxCall:
     def may_end_process(self) -> bool:
         """Whether onnxruntime may end the process for some arrays."""
         return self._operator in ENDING_PROCESS and not self._has_elements
+
+    def identity(self) -> str:
+        """Return a digest of the node, what it reads, and its constants."""
+        rows = [*self._functions, self._node, *(kind or b"" for _, kind in self._reads)]
+        names = [self._opsets, [name for name, _ in self._reads]]
+        return text_digest(str(names), *map(bytes.hex, rows), array_digest(self._constants))
 
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "_run": None}

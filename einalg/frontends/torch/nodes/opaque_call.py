@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from einalg.frontends.torch.nodes.tensors import Array, array_of, tensor_of
+from einalg.storage.fingerprint import text_digest
 
 if TYPE_CHECKING:
     from torch import fx
@@ -52,6 +53,15 @@ class TorchCall:
         self._target, self._args, self._kwargs = node.target, node.args, node.kwargs
         self._inputs = [(node, node.meta.get("val")) for node in inputs]
         self._wanted, self._constants = tuple(wanted), constants
+
+    def identity(self) -> str | None:
+        """Return a digest of the operator and its arguments; None where a module is among them."""
+        if any(value is not None for value in self._constants.values()):
+            return None
+        numbers = {node: f"%{number}" for number, (node, _) in enumerate(self._inputs)}
+        arguments = map_nodes((self._args, self._kwargs), lambda node: numbers.get(node, "None"))
+        kinds = [str(getattr(example, "dtype", None)) for _, example in self._inputs]
+        return text_digest(str(self._target), repr(arguments), str(kinds), str(self._wanted))
 
     def __call__(self, *arrays: Any) -> list[Array]:
         import torch

@@ -1,0 +1,177 @@
+"""The comparison of a compiled model with its framework, example by example."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import islice
+from typing import Any
+
+from einalg.api.verification.deviation import Deviation, deviation, tolerance_of
+from einalg.api.verification.examples import Example, examples_of
+from einalg.api.verification.localisation import Faults, Localisation
+from einalg.errors import EinalgError
+from einalg.frontends.network import Network
+from einalg.frontends.reading import Reading
+from einalg.frontends.special_inputs import SPECIAL
+from einalg.runtime.direct_call import DirectCall
+
+Run = Callable[..., Sequence[Any]]
+
+
+@dataclass(frozen=True)
+class Wishes:
+    """How far results may deviate, where NaNs may be, and how many seconds there are."""
+
+    accuracy: float | None = None
+    nonfinite: str = "spread"
+    seconds: float = 300.0
+
+
+def direct_of(run: Run) -> DirectCall | None:
+    """Return what runs on addresses; None for what has no such function."""
+    direct = getattr(run, "direct", None)
+    return direct and direct()
+
+
+class Comparison:
+    """The examples on which a model is compared, and what was found on them.
+
+    `excluded` are the operators that were found to deviate, each with what is wrong. Where it
+    `is_brief`, the given inputs are the only example.
+    """
+
+    def __init__(self, network: Network, wishes: Wishes, is_brief: bool = False):
+        self._wishes = wishes
+        self.excluded: dict[str, str] = {}
+        self._pending = examples_of(network, wishes.seconds)
+        if is_brief:
+            self._pending = islice(self._pending, 1)
+        self._known: list[Example] = []
+        self._readings: dict[frozenset[str], Reading] = {}
+        self._network = network
+        self._outcome = _Outcome()
+
+    def reading(self, excluded: Mapping[str, str]) -> Reading:
+        """Return the model read operator by operator, some of which are calls."""
+        key = frozenset(excluded)
+        if key not in self._readings:
+            assert self._network.original is not None
+            self._readings[key] = self._network.original.again(excluded)[1]
+        return self._readings[key]
+
+    def faults(self, network: Network, run: Run, excluded: Mapping[str, str]) -> Faults | None:
+        """Return what is at fault on the first example that tells; None where all are right."""
+        self._outcome = _Outcome()
+        call = network.around(run, direct_of(run))
+        for example in self._examples():
+            if example.expected is None:
+                continue
+            self._outcome.compared.append(example.name)
+            deviations = self._deviations(example, call)
+            if deviations is None:
+                return self._located(example, run, excluded, is_finite=False)
+            if self._are_right(example, deviations):
+                continue
+            if not example.is_repeatable:
+                self._outcome.remarks.append("results are drawn at random, and not compared")
+                return None
+            if self._are_noise(example, deviations):
+                continue
+            faults = self._located(example, run, excluded, all(one.is_finite for one in deviations))
+            if faults is not None:
+                return faults
+        return None
+
+    @property
+    def ended_after(self) -> float | None:
+        """The seconds that there were, where they did not suffice for all special examples."""
+        return None if len(self._known) > len(SPECIAL) else self._wishes.seconds
+
+    def _examples(self) -> Any:
+        yield from list(self._known)
+        for example in self._pending:
+            self._known.append(example)
+            yield example
+
+    def _deviations(self, example: Example, call: Callable[..., Any]) -> list[Deviation] | None:
+        """Return how each result deviates; None where there is no result."""
+        arguments, named = example.arguments
+        try:
+            results = example.original.results(call(*arguments, **named))
+        except EinalgError as error:
+            self._outcome.remarks.append(f"no result on {example.name}: {error}")
+            return None
+        assert example.expected is not None
+        pairs = zip(example.expected, results, strict=True)
+        return [deviation(expected, result) for (expected, _), (result, _) in pairs]
+
+    def _are_right(self, example: Example, deviations: Sequence[Deviation]) -> bool:
+        """Tell whether deviations are no more than is allowed; remember the largest."""
+        assert example.expected is not None
+        types = [kind for _, kind in example.expected]
+        accuracy = self._wishes.accuracy
+        pairs = zip(deviations, types)
+        if not all(one.is_within(tolerance_of(kind, accuracy)) for one, kind in pairs):
+            return False
+        self._outcome.largest = max([self._outcome.largest, *(one.relative for one in deviations)])
+        return True
+
+    def _are_noise(self, example: Example, deviations: Sequence[Deviation]) -> bool:
+        """Tell whether deviations are no more than other rounding of the inputs makes."""
+        expected, rough = example.expected, example.rough
+        if expected is None or rough is None:
+            return False
+        for one, (array, _), (other, _) in zip(deviations, expected, rough):
+            if not one.is_noise(deviation(array, other)):
+                return False
+        self._outcome.inexact.append(example.name)
+        return True
+
+    def _located(
+        self, example: Example, run: Run, excluded: Mapping[str, str], is_finite: bool
+    ) -> Faults | None:
+        """Return what is at fault; None where a deviation adds up of rounding, or is allowed."""
+        may_spread = self._wishes.nonfinite == "spread"
+        localisation = Localisation(
+            self.reading(excluded), example, run, self._wishes.accuracy, may_spread
+        )
+        faults = localisation.faults()
+        if faults.nodes or faults.replaced is not None:
+            return faults
+        if localisation.is_spread:
+            return None
+        if is_finite and localisation.is_model:
+            self._outcome.inexact.append(example.name)
+            return None
+        self._outcome.remarks.append(
+            f"einalg deviates on {example.name}, and no operator was found that does alone"
+        )
+        return faults
+
+    def notes(self, excluded: Mapping[str, str]) -> tuple[str, ...]:
+        """Return what was found, in words."""
+        assert self._network.original is not None
+        outcome, framework = self._outcome, self._network.original.name
+        lines: list[str] = []
+        if outcome.compared:
+            inputs = ", ".join(outcome.compared)
+            largest = f"largest deviation {outcome.largest:.1e}"
+            lines.append(f"compared with {framework} on {inputs}: {largest}")
+        if outcome.inexact:
+            lines.append(
+                f"on {', '.join(dict.fromkeys(outcome.inexact))}, results depend on rounding"
+            )
+        for origin, fault in excluded.items():
+            lines.append(f"{self.reading({}).operator(origin)} stays {framework}'s: {fault}")
+        return (*lines, *dict.fromkeys(outcome.remarks))
+
+
+@dataclass
+class _Outcome:
+    """What was found in one round: names of examples, the largest deviation, remarks."""
+
+    compared: list[str] = field(default_factory=list)
+    inexact: list[str] = field(default_factory=list)
+    largest: float = 0.0
+    remarks: list[str] = field(default_factory=list)
