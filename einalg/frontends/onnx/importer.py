@@ -145,7 +145,7 @@ class OnnxImporter:
         if node.input and self._fold(node, body, kinds, MAX_FOLDED_ELEMENTS):
             return
         why = self._express(node, body, kinds)
-        if not why or self._expand(node, body):
+        if not why or self._expand(node, body, kinds):
             return
         if not self._fold(node, body, kinds, MAX_STORED_ELEMENTS):
             self._call(node, body, kinds, why)
@@ -312,12 +312,15 @@ class OnnxImporter:
             kind = tensor_type(ELEMENTS[tensor.dtype], tensor.shape)
         return Value(name, kind, None, place, tensor)
 
-    def _expand(self, node: Any, body: _GraphBody) -> bool:
-        """Add a node as the operators by which ONNX defines it, if the language has them all."""
-        kinds: list[Any] = []
+    def _expand(self, node: Any, body: _GraphBody, kinds: Sequence[Any]) -> bool:
+        """Add a node as the operators by which ONNX defines it, if the language has them all.
+
+        Their results are of the types that ONNX has for the node.
+        """
+        read: list[Any] = []
         for value in body.optional_values(node.input):
-            kinds.append(value.type if value is not None else None)
-        function = function_of(node, kinds, body.opsets)
+            read.append(value.type if value is not None else None)
+        function = function_of(node, read, body.opsets)
         if function is None:
             return False
         before, inner = self.builder, dict(body.environment)
@@ -327,11 +330,14 @@ class OnnxImporter:
             is_expressed = len(self.builder.opaque) == len(before.opaque)
         except EinalgError:
             is_expressed = False
-        names = [name for name in node.output if name]
-        if not is_expressed or not all(name in inner for name in names):
+        results: Environment = {}
+        for name, kind in zip(node.output, kinds):
+            if name and name in inner and _is_of_type(inner[name], kind):
+                results[name] = inner[name]
+        if not is_expressed or len(results) < sum(map(bool, node.output)):
             self.builder = before
             return False
-        body.environment.update((name, inner[name]) for name in names)
+        body.environment.update(results)
         return True
 
     # Names and tensors of the graph under construction.
@@ -428,6 +434,12 @@ def _opsets(model: Any) -> dict[str, int]:
             domain = ""
         opsets[domain] = entry.version
     return opsets
+
+
+def _is_of_type(value: Value, kind: Any) -> bool:
+    """Say whether a value has the element type of another one, as far as that is known."""
+    dtype = dtype_of(kind)
+    return dtype is None or value.tensor is None or value.tensor.dtype == dtype
 
 
 def _place(node: Any) -> str:

@@ -194,6 +194,21 @@ def test_another_condition_stays_a_call_that_reads_what_its_branches_read() -> N
     assert graph.opaque[0].inputs == ("c", "x")
 
 
+@pytest.mark.parametrize(
+    ("operator", "numbers", "expected"),
+    [("ReduceLogSum", [3, 5, 7, 1, 2], 2), ("ReduceLogSumExp", [3, 3], 3), ("ReduceL2", [3, 5], 5)],
+)
+def test_functions_of_integers_give_integers(
+    operator: str, numbers: list[int], expected: int
+) -> None:
+    """Also where what ONNX defines the operator by, read as it stands, would give floats."""
+    kind = onnx.TensorProto.INT32
+    nodes = [node(operator, "x", "y", keepdims=0)]
+    x = np.array(numbers, np.int32)
+    (result,) = load(model(nodes, {"x": (kind, x.shape)}, {"y": (kind, ())}), {"x": x})(x)
+    assert result.dtype == np.int32 and result == expected
+
+
 def test_functions_of_the_model_are_written_out() -> None:
     body = [
         node("Exp", "a", "e"),
