@@ -30,6 +30,7 @@ from derive.proof.exact.relations import Piece, difference, opaque_name, pieces_
 from einalg.language.index.affine import Index
 from einalg.language.index.convert import affine
 from einalg.language.index.isl import Space
+from einalg.runtime.clock import check_time
 
 MAX_ARGUMENT_ORDERS = 24  # of a commutative function
 Pieces = list[Piece]
@@ -91,6 +92,7 @@ class Classes:
         """Return the terms of a polynomial that are not empty, as relations over the points of
         `point`.
         """
+        check_time()
         pieces = []
         for term in polynomial:
             for part in evaluated(term, self.ranges):

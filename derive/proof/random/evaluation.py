@@ -52,6 +52,7 @@ from einalg.language.interpreters.prime_field.primes import LOWEST, random_prime
 from einalg.language.interpreters.prime_field.quadratic import QuadraticField
 from einalg.language.interpreters.reference import evaluate
 from einalg.language.ir.scope import Scope
+from einalg.runtime.clock import check_time
 
 MAX_STEPS = 5_000_000  # bodies evaluated at once by the executor
 MAX_EXACT_STEPS = 10_000  # and by the reference evaluator
@@ -134,6 +135,7 @@ class _Tests:
         """
         findings = _Findings()
         for number in range(first, first + rounds):
+            check_time()
             rng = np.random.default_rng([self.seed, number])
             for place in places.of_round(number, rng):
                 findings.add(place, differs(self.block(places, place), rng, number))

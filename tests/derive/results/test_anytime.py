@@ -20,7 +20,7 @@ from derive.results.derivation import SearchResult
 from derive.results.pipeline import find_derivation
 from derive.search.best_first import Budget
 from einalg.api.backend import LocalBackend
-from einalg.runtime.clock import COMPILING, MEASURING, PROVING, SEARCHING, Clock
+from einalg.runtime.clock import COMPILING, MEASURING, PROVING, SEARCHING, Clock, OutOfTime
 from tests.helpers.compiler_script import script
 from tests.helpers.kernels import compiler
 
@@ -266,3 +266,20 @@ def test_an_interrupted_optimization_is_a_model(
     expected = ea.evaluate(LAYERED, **arrays)
     np.testing.assert_allclose(o(*arrays.values()), expected, rtol=1e-4, atol=1e-4)
     assert str(o.report)
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("O[i] = exp(A[i])/Sum[j:8](exp(A[j]))", "O[i] = exp(A[i]-A[0])/Sum[j:8](exp(A[j]-A[0]))"),
+        ("O[i] = Sum[j:8](A[i]*A[j])", "O[i] = A[i]*Sum[j:8](A[j])"),
+        ("O[i] = Max[j:8](A[i]*A[j])", "O[i] = Max[j:8](A[j]*A[i]*A[i]*A[0])"),
+    ],
+    ids=["by laws", "exactly", "by evaluation"],
+)
+def test_a_proof_asks_the_clock(one: str, other: str) -> None:
+    """However it proves; each question takes a second here."""
+    hands = Hands()
+    clock = Clock.of(2.0, now=lambda: hands.turn(1.0)() or hands())
+    with pytest.raises(OutOfTime), clock.limiting():
+        ea.prove(ea.parse(one, A=(8,)), ea.parse(other, A=(8,)))

@@ -15,6 +15,8 @@ from hashlib import blake2b
 from typing import Any
 from weakref import WeakValueDictionary
 
+from einalg.runtime.clock import check_time
+
 Number = int | Fraction
 MAX_TERMS = 4000  # of one polynomial
 
@@ -48,7 +50,8 @@ def effort(products: int) -> Iterator[list[int]]:
 
 
 def spend(products: int) -> None:
-    """Count products of monomials."""
+    """Count products of monomials; they end with the time for the proof."""
+    check_time()
     left = _effort.get(None)
     if left is None:
         return
