@@ -133,7 +133,7 @@ class Family:
 def _ranks(count: int) -> list[Shape]:
     """Return numbers of axes for so many inputs, few axes first, and scalars last."""
     ranks = product(range(MAX_RANK + 1), repeat=count)
-    return sorted(ranks, key=lambda one: (0 in one, sum(one), max(one, default=0)))
+    return sorted(ranks, key=lambda one: (0 in one, max(one, default=0), sum(one)))
 
 
 def _is_shape(value: Any) -> bool:

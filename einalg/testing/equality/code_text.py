@@ -21,12 +21,16 @@ def assignment(name: str, array: Array, layout: str, library: str) -> list[str]:
     """Return the lines that make an array.
 
     >>> assignment("x", np.array([[1, 0.5]], np.float32), PLAIN, "numpy")
-    ['x = np.array([[1, 0.5]], np.float32)']
+    ['x = np.array([[1, 0.5]], np.float32)   # shape (1, 2)']
     >>> assignment("x", np.eye(40, dtype=np.int8)[:2], PLAIN, "torch")
     ['x = torch.zeros((2, 40), dtype=torch.int8)', 'x[0, 0] = 1', 'x[1, 1] = 1']
     """
     places = np.argwhere(array != 0)
-    lines = [f"{name} = {_whole(array, library)}"]
+    line = f"{name} = {_whole(array, library)}"
+    shape = f"   # shape {array.shape}"
+    if array.ndim > 1 and "(" not in line.partition("(")[2] and len(line + shape) <= WIDTH:
+        line += shape
+    lines = [line]
     if array.size > MAX_ELEMENTS and len(places) > MAX_NUMBERS:
         return [f"{name} = error.arrays[{name!r}]  # too large to print, shape {array.shape}"]
     is_sparse = array.size > FEW_ELEMENTS and len(places) * SPARSE <= array.size

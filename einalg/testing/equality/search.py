@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from time import perf_counter
+from time import perf_counter, process_time
 from typing import Any
 
 from einalg.testing.draws import Draws
@@ -17,6 +17,7 @@ from einalg.testing.input_values import FLOATS, LAYOUTS, PLAIN, kinds, values
 
 STEADINESS_EXAMPLES = 2  # that are called again
 SHRINK_SECONDS = 1.5  # of hypothesis; what is smaller is looked for afterwards
+WAITING = 4  # times the seconds of a deadline pass by the clock at most
 MAX_SEED = 2**16
 
 
@@ -34,6 +35,22 @@ class Finding:
         return replace(self, case=case, fault=fault)
 
 
+@dataclass
+class Deadline:
+    """A moment by the time of this process, which a busy machine does not bring nearer; for what
+    waits for others there is a later one by the clock.
+    """
+
+    seconds: float
+    _began: tuple[float, float] = field(default_factory=lambda: (process_time(), perf_counter()))
+
+    @property
+    def is_over(self) -> bool:
+        """Whether it has passed."""
+        own, all_ = process_time() - self._began[0], perf_counter() - self._began[1]
+        return own > self.seconds or all_ > WAITING * self.seconds
+
+
 class _Found(Exception):
     """An example is at fault: hypothesis looks for simpler ones."""
 
@@ -49,7 +66,7 @@ class Search:
     tried: int = 0
     shapes: set[Any] = field(default_factory=set)
     finding: Finding | None = None
-    _deadline: float | None = None
+    _deadline: Deadline | None = None
 
     def run(self) -> Finding | None:
         """Return the first case at fault; None where no example shows one."""
@@ -107,9 +124,9 @@ class Search:
             if self.finding is None:
                 self._try(case)
                 if self.finding is not None:
-                    self._deadline = perf_counter() + SHRINK_SECONDS
+                    self._deadline = Deadline(SHRINK_SECONDS)
                     raise _Found
-            elif perf_counter() < (self._deadline or 0.0) and self._simplified(case):
+            elif self._deadline and not self._deadline.is_over and self._simplified(case):
                 raise _Found
 
         try:

@@ -6,7 +6,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from time import perf_counter
 from typing import Any
 
 import numpy as np
@@ -15,7 +14,7 @@ from einalg.language.ir.dtypes import is_float
 from einalg.testing.equality.case import VALUES, Case, Fault, Judge
 from einalg.testing.equality.formula import array_index, reads
 from einalg.testing.equality.problem import Problem
-from einalg.testing.equality.search import Finding
+from einalg.testing.equality.search import Deadline, Finding
 from einalg.testing.equality.world import World
 from einalg.testing.input_values import kinds, values
 
@@ -32,11 +31,11 @@ class Shrinking:
     judge: Judge
     case: Case
     fault: Fault
-    _deadline: float = field(default_factory=lambda: perf_counter() + SECONDS)
+    _deadline: Deadline = field(default_factory=lambda: Deadline(SECONDS))
 
     @property
     def _is_over(self) -> bool:
-        return perf_counter() > self._deadline
+        return self._deadline.is_over
 
     def run(self) -> None:
         """Make the case smaller."""

@@ -151,7 +151,7 @@ def _bases(family: Family, parameters: Sequence[str], takes: Takes) -> list[Shap
     first: Shapes | None = None
     chosen: list[Shapes] = []
     most = 0
-    for base in sorted(islice(family.bases(), MAX_BASES), key=_most_axes):
+    for base in islice(family.bases(), MAX_BASES):
         most_axes = _most_axes(base)
         if chosen and (most_axes > max(most, MATRIX) or len(chosen) == MAX_SPACES):
             break
