@@ -338,7 +338,7 @@ class _Derivation:
             costs.run(self._clock.within(self._policy.max_kernel_share * self._clock.left))
         except OutOfTime:
             self.stats.is_cut = True
-        self.stats.unmeasured += len(promising) - len(costs.measured)
+            self.stats.unmeasured += len(promising) - len(costs.measured)
         shortlist = [*costs.shortlist[:1], self._original(), *costs.shortlist[1:]]
         check.wrong = self._wrong
         check.run(shortlist, self._clock)

@@ -21,6 +21,7 @@ class SelectionPolicy:
     promising: int = 12  # candidates by estimate, whose kernels are measured one by one
     max_estimate_ratio: float = 2.5  # to the lowest estimate: a higher one promises nothing
     compiled_together: int = 4  # candidates whose kernels are compiled at once
+    far_above: float = 1.5  # times the cost of the last of the shortlist
     shortlist: int = 4  # of the promising, that are compiled, checked and measured whole
     max_proof_share: float = 0.5  # of the time for proofs, that one may take
     max_kernel_share: float = 0.6  # of the time for measuring, that kernels by themselves may take
@@ -31,6 +32,7 @@ class SelectionPolicy:
 
 
 SELECTION = SelectionPolicy()
+MIN_SECONDS = 1e-12  # of an estimate, in a ratio
 
 
 class KernelCosts:
@@ -49,6 +51,7 @@ class KernelCosts:
     ):
         self.candidates, self.model, self.policy = candidates, model, policy
         self.measured: list[Candidate] = []
+        self._ratio = math.inf  # the lowest of a measured cost to an estimate
 
     @property
     def shortlist(self) -> list[Candidate]:
@@ -57,22 +60,40 @@ class KernelCosts:
         return sorted(some, key=_cost)[: self.policy.shortlist]
 
     def run(self, clock: Clock) -> None:
-        """Measure the candidates in order, those that are compiled together after each other."""
-        policy = self.policy
-        costs = [math.inf] * policy.shortlist
+        """Measure the candidates in order, those that are compiled together after each other.
+
+        One is left out where its estimate, at the lowest ratio of a measured cost to an estimate so
+        far, is far above the whole shortlist.
+        """
+        size = self.policy.compiled_together
         with clock.limiting():
-            for number, candidate in enumerate(self.candidates):
-                check_time()
-                words = f"{number + 1} of {len(self.candidates)}"
-                if number % policy.compiled_together == 0:
-                    with clock.phase(COMPILING, words):
-                        group = self.candidates[number : number + policy.compiled_together]
-                        _make_ready(self.model, group)
-                with clock.phase(MEASURING, words):
-                    limit = costs[policy.shortlist - 1]
-                    candidate.cost = total(self.model, candidate.kernels, limit)
-                costs = sorted([*costs, candidate.cost])
-                self.measured.append(candidate)
+            for first in range(0, len(self.candidates), size):
+                group = self.candidates[first : first + size]
+                self._measure([c for c in group if self._is_promising(c)], first, clock)
+
+    def _measure(self, group: Sequence[Candidate], first: int, clock: Clock) -> None:
+        check_time()
+        with clock.phase(COMPILING, f"{first + 1} of {len(self.candidates)}"):
+            _make_ready(self.model, group)
+        for number, candidate in enumerate(group, first + 1):
+            check_time()
+            estimate = candidate.cost
+            with clock.phase(MEASURING, f"{number} of {len(self.candidates)}"):
+                candidate.cost = total(self.model, candidate.kernels, self._limit)
+            if candidate.cost <= self._limit:
+                self._ratio = min(self._ratio, candidate.cost / max(estimate, MIN_SECONDS))
+            self.measured.append(candidate)
+
+    @property
+    def _limit(self) -> float:
+        """The cost of the last one of the shortlist; infinity while that has places."""
+        costs = sorted(map(_cost, self.measured))
+        return costs[self.policy.shortlist - 1] if len(costs) >= self.policy.shortlist else math.inf
+
+    def _is_promising(self, candidate: Candidate) -> bool:
+        if math.isinf(self._ratio):
+            return True
+        return candidate.cost * self._ratio <= self.policy.far_above * self._limit
 
 
 def _cost(candidate: Candidate) -> float:
