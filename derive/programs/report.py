@@ -147,6 +147,11 @@ class Report:
         """Every program in the order in which they run."""
         return [_program(number, part) for number, part in enumerate(self._parts, 1)]
 
+    @property
+    def text(self) -> str:
+        """The report as text whose lines are as long as they are: for a pipe or a file."""
+        return "\n".join(self._lines())
+
     def __str__(self) -> str:
         return "\n".join(wrapped(line, COLUMNS) for line in self._lines())
 

@@ -34,8 +34,13 @@ Exit codes:
   130  interrupted
 
 \b
-Completions, e.g. in ~/.bashrc (zsh and fish: zsh_source, fish_source):
+Completions of commands, options and, after --op, names of operators, e.g. in
+~/.bashrc (zsh and fish: zsh_source, fish_source):
   eval "$(_EINALG_COMPLETE=bash_source einalg)"
+
+\b
+In a pipe nothing is wrapped or coloured, and every row of a table is one line:
+  einalg cache info | sort -k 2 -n
 """
 
 
@@ -154,6 +159,12 @@ def _export_c(function: Any) -> Any:
     )(function)
 
 
+def _operators(ctx: click.Context, parameter: Any, begun: str) -> list[str]:
+    """Return the names of operators that begin so, for the completion of a shell."""
+    templates = import_module("einalg.language.ops.templates").EVERY
+    return sorted({t.name for t in templates if t.name.startswith(begun)})
+
+
 def _search(function: Any) -> Any:
     """The options of a search."""
     options = [
@@ -193,6 +204,7 @@ def _search(function: Any) -> Any:
             "ops",
             multiple=True,
             metavar="NAME",
+            shell_complete=_operators,
             help="An operator to look for; all where none is named.",
         ),
     ]

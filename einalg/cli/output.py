@@ -1,4 +1,8 @@
-"""Text within the width of the terminal, tables, and JSON."""
+"""Text within the width of the terminal, tables, and JSON.
+
+Where the standard output is no terminal, nothing is wrapped or coloured, and every row of a table
+is one line.
+"""
 
 from __future__ import annotations
 
@@ -14,9 +18,16 @@ import click
 from einalg.text.terminal import width, wrapped
 
 
+def is_terminal() -> bool:
+    """Return whether results go to a terminal; else they go to a file or to another program."""
+    return sys.stdout.isatty()
+
+
 def say(text: str) -> None:
-    """Print a text within the width of the terminal."""
-    click.echo(wrapped(text, width()))
+    """Print a text, within the width of the terminal where there is one."""
+    if is_terminal():
+        text = wrapped(text, width())
+    click.echo(text)
 
 
 def note(text: str) -> None:
@@ -26,6 +37,9 @@ def note(text: str) -> None:
 
 def table(heads: Sequence[str], rows: Iterable[Sequence[str]], numbers: Sequence[str] = ()) -> None:
     """Print a table; the columns named in `numbers` are aligned to the right."""
+    if not is_terminal():
+        click.echo(_plain_table(heads, list(rows), numbers))
+        return
     from rich.box import SIMPLE_HEAD
     from rich.console import Console
     from rich.table import Table
@@ -42,6 +56,26 @@ def table(heads: Sequence[str], rows: Iterable[Sequence[str]], numbers: Sequence
     for row in rows:
         shown.add_row(*(Text(cell) for cell in row))
     Console(highlight=False).print(shown)
+
+
+def _plain_table(
+    heads: Sequence[str], rows: Sequence[Sequence[str]], numbers: Sequence[str]
+) -> str:
+    """Return a table with a line for each row.
+
+    >>> rows = [("0", "1.5", "matmul"), ("1", "10.5", "eop")]
+    >>> print(_plain_table(("#", "ms", "kernels"), rows, ("ms",)))
+    #    ms  kernels
+    0   1.5  matmul
+    1  10.5  eop
+    """
+    cells = [tuple(heads), *map(tuple, rows)]
+    columns = []
+    for head, column in zip(heads, zip(*cells)):
+        longest = max(map(len, column))
+        put = str.rjust if head in numbers else str.ljust
+        columns.append([put(cell, longest) for cell in column])
+    return "\n".join("  ".join(row).rstrip() for row in zip(*columns))
 
 
 def print_json(record: Any) -> None:

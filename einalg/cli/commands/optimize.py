@@ -42,7 +42,7 @@ def run(
     if as_json:
         print_json(record(made))
     else:
-        say(str(made.report))
+        say(made.report.text)
     if output is not None:  # last: what cannot be saved is reported all the same
         save = made.to_onnx if output.suffix == ONNX else made.save
         save(output)

@@ -15,7 +15,7 @@ from jsonschema import Draft202012Validator
 
 import einalg as ea
 from codegen.measure.diagnostics import facts
-from einalg.cli import app
+from einalg.cli import app, output
 from einalg.storage.disk_cache import DiskCache, cache_folder
 from einalg.storage.fingerprint import text_digest
 from einalg.text.terminal import wrapped
@@ -36,11 +36,41 @@ def schema() -> dict[str, Any]:
     return json.loads(printed("derive", "--schema"))
 
 
-def test_derive_explains_within_80_columns() -> None:
+def test_derive_explains_within_80_columns(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(output, "is_terminal", lambda: True)
     text = printed("derive", CONV, *CONV_SHAPES, "--explain", *QUICK)
     assert max(map(len, text.splitlines())) <= 80
     assert "conv2d(A, K)" in text and "given\n" in text and "verdict: proved" in text
     assert "h + r - 1" in " ".join(text.splitlines())
+
+
+def test_a_pipe_gets_whole_lines() -> None:
+    """Nothing is wrapped, coloured or drawn: a row of a table is a line with its cells."""
+    text = printed("derive", CONV, *CONV_SHAPES, "--explain", *QUICK)
+    assert ea.parse(CONV, A=(1, 64, 56, 56), K=(64, 64, 3, 3)) in [
+        ea.parse(line, A=(1, 64, 56, 56), K=(64, 64, 3, 3))
+        for line in text.splitlines()
+        if line.startswith("    O[")
+    ]
+    assert "\x1b" not in text
+    head = next(line for line in text.splitlines() if line.startswith("#"))
+    rows = text.partition(f"{head}\n")[2].splitlines()
+    assert head.split() == ["#", "ms", "how", "verdict", "moves", "kernels"]
+    assert [row.split()[0] for row in rows[:3]] == ["0", "1", "2"]
+    assert all(row.split()[3] == "proved" for row in rows[:3])
+
+
+@pytest.mark.parametrize("command", ["derive", "bench"])
+def test_a_shell_completes_the_names_of_operators(
+    command: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COMP_WORDS", f"einalg {command} --op conv")
+    monkeypatch.setenv("COMP_CWORD", "3")
+    monkeypatch.setenv("_EINALG_COMPLETE", "bash_complete")
+    result = CliRunner().invoke(app.cli, prog_name="einalg", complete_var="_EINALG_COMPLETE")
+    names = [line.removeprefix("plain,") for line in result.stdout.splitlines()]
+    assert {"conv1d", "conv2d", "conv3d"} <= set(names)
+    assert all(name.startswith("conv") for name in names) and names == sorted(set(names))
 
 
 def test_derive_explains_the_candidate_that_is_asked_for() -> None:
