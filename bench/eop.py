@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from statistics import median
 from time import perf_counter
 from typing import Any
 
@@ -25,6 +24,7 @@ from codegen.targets.c.compiler import find_compiler
 from codegen.targets.c.source_file import c_source
 from einalg.language.ir.program import as_program
 from einalg.language.ir.scope import Scope
+from einalg.runtime.timing import MeasuringPolicy, measure
 
 n, h, w, f, c, r, s, i, j, k = ea.indices("n h w f c r s i j k")
 Array = np.ndarray[Any, Any]
@@ -188,7 +188,7 @@ def cases() -> Iterator[Case]:
     yield convolution(56, 64)
 
 
-def measure(case: Case, rounds: int) -> bench.Row:
+def measured_case(case: Case, rounds: int) -> bench.Row:
     program = as_program(case.scope)
     begun = perf_counter()
     source = c_source([lower("O", case.scope)])
@@ -206,18 +206,13 @@ def measure(case: Case, rounds: int) -> bench.Row:
     moved = sum(a.nbytes for a in arrays.values()) + result.nbytes
     source_bytes = rng.random(moved // 8, np.float32)
     copy = np.empty_like(source_bytes)
-    spent: dict[str, list[float]] = {"generated": [], "copy": [], "numpy": []}
-    for _ in range(rounds):
-        spent["generated"].append(run.time(1, **arrays)["O"])
-        for name, action in (
-            ("copy", lambda: np.copyto(copy, source_bytes)),
-            ("numpy", lambda: case.numpy(**arrays)),
-        ):
-            action()
-            begun = perf_counter()
-            action()
-            spent[name].append(perf_counter() - begun)
-    middle = {name: median(seconds) for name, seconds in spent.items()}
+    calls = {
+        "generated": run.repeated(**arrays),
+        "copy": lambda: np.copyto(copy, source_bytes),
+        "numpy": lambda: case.numpy(**arrays),
+    }
+    policy = MeasuringPolicy(min_turns=rounds, max_turns=rounds, sharp_spread=0.0)
+    middle = {name: figures.median for name, figures in measure(calls, policy).items()}
     rates = {f"{name}, GB/s": moved / seconds / 1e9 for name, seconds in middle.items()}
     return {
         "case": case.name,
@@ -243,7 +238,7 @@ def main() -> None:
     bench.report(
         {
             "eOperators": (
-                measure(case, chosen.rounds) for case in cases() if chosen.only in case.name
+                measured_case(case, chosen.rounds) for case in cases() if chosen.only in case.name
             )
         },
         chosen.json,

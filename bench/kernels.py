@@ -24,10 +24,10 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from math import ceil
 from pathlib import Path
-from statistics import median
-from time import perf_counter, process_time
+from time import perf_counter
 from typing import Any
 
 import numpy as np
@@ -53,13 +53,16 @@ from derive.rules.inter.lifting_nesting import lifted
 from einalg.errors import EinalgError
 from einalg.language.interpreters.numpy import execute
 from einalg.language.ir.program import Program, as_program, in_double
-from einalg.runtime.timing import wait_for_idle_threads
+from einalg.runtime.measurement import Measurement
+from einalg.runtime.timing import MeasuringPolicy, measure
 
 Call = Callable[[], Any]
 RESULTS = Path(__file__).parent / "results" / "kernels.json"
 THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
-SECONDS, LEAST_ROUNDS, MOST_ROUNDS = 2.0, 5, 50  # of a case
-LEAST_SECONDS, MOST_REPEATS = 1e-3, 200  # of one measured time, and calls in it
+SECONDS = 2.0  # of a case
+POLICY = MeasuringPolicy(
+    min_turns=5, max_turns=50, sharp_spread=0.0, turn_seconds=1e-3, max_runs=200
+)
 STEPS, ACCUMULATORS = 1 << 20, 12
 COPIED = 1 << 26  # bytes, which no cache holds
 WRONG = 1e-2  # error from which on a way has other values, and does not count
@@ -215,7 +218,7 @@ def inputs_of(case: Case, program: Program) -> Arrays:
     return {name: (array - 0.75) * 4 * case.scale.get(name, 1.0) for name, array in scaled.items()}
 
 
-def measure(
+def measured_case(
     case: Case, threads: int, limits: Mapping[str, Call], search: float, without: Sequence[str] = ()
 ) -> bench.Row:
     program = lifted(as_program(case.expression))
@@ -241,61 +244,24 @@ def measure(
         name: float(np.abs(np.asarray(result()) - expected).max()) / largest
         for name, result in results.items()
     }
-    spent = {
-        **turns(limits, threads, 0.0),
-        **turns(found, threads),
-    }  # apart: a copy leaves nothing in the caches
-    told = {**told, "shortest ms": {name: min(times) * 1e3 for name, times in spent.items()}}
-    return row(
-        case, program, threads, {name: median(times) for name, times in spent.items()}, errors, told
-    )
+    # The limits are measured first, by themselves: a copy leaves nothing in the caches.
+    measured = {**in_turns(limits, 0.0), **in_turns(found)}
+    shortest = {name: figures.minimum * 1e3 for name, figures in measured.items()}
+    times = {name: figures.median for name, figures in measured.items()}
+    busy = [name for name, figures in measured.items() if figures.busy]
+    told = {**told, "shortest ms": shortest, "busy": busy}
+    return row(case, program, threads, times, errors, told)
 
 
-def alternately(
-    calls: Mapping[str, Call], threads: int, seconds: float = SECONDS
-) -> dict[str, float]:
-    """Medians of the seconds of calls in turns."""
-    return {name: median(spent) for name, spent in turns(calls, threads, seconds).items()}
+def alternately(calls: Mapping[str, Call], seconds: float = SECONDS) -> dict[str, float]:
+    """Return the medians of the seconds of calls in turns."""
+    return {name: figures.median for name, figures in in_turns(calls, seconds).items()}
 
 
-def turns(
-    calls: Mapping[str, Call], threads: int, seconds: float = SECONDS
-) -> dict[str, list[float]]:
-    """Return seconds of interleaved calls.
-
-    Another one begins each round, and short ones are called several times in a row. Every turn
-    begins with as many calls that do not count: what runs again and again finds its own data in the
-    caches, not those of others, and its threads awake.
-    """
-    times: dict[str, list[float]] = {name: [] for name in calls}
-    repeats = {
-        name: max(1, min(MOST_REPEATS, int(LEAST_SECONDS / max(_spent(call, 1, threads), 1e-9))))
-        for name, call in calls.items()
-    }
-    names, began = list(calls), perf_counter()
-    for number in range(MOST_ROUNDS):
-        if number >= LEAST_ROUNDS and perf_counter() - began > seconds:
-            break
-        for name in (*names[number % len(names) :], *names[: number % len(names)]):
-            if threads > 1:  # not in the wake of another one, whose threads wait for more work
-                wait_for_idle_threads()
-            _spent(calls[name], repeats[name], threads)
-            times[name].append(_spent(calls[name], repeats[name], threads))
-    return times
-
-
-def _spent(call: Call, repeats: int, threads: int) -> float:
-    """Return seconds of a call: of the processor for one thread, else of the clock.
-
-    They are no more than the clock's, for some libraries have threads that wait.
-    """
-    start, began = perf_counter(), process_time()
-    for _ in range(repeats):
-        call()
-    worked, passed = process_time() - began, perf_counter() - start
-    if threads == 1:
-        return min(worked, passed) / repeats
-    return passed / repeats
+def in_turns(calls: Mapping[str, Call], seconds: float = SECONDS) -> dict[str, Measurement]:
+    """Measure calls in turns, for so many seconds in all, however sharp they are before."""
+    share = seconds / max(1, len(calls))
+    return measure(calls, replace(POLICY, seconds_per_alternative=share))
 
 
 def row(
@@ -337,6 +303,7 @@ def row(
     rest = {
         "derivation": told.get("derivation", ""),
         **{name: told[name] for name in told if name.endswith(" ms")},
+        "busy": told.get("busy", []),
     }
     every = {name: seconds * 1e3 for name, seconds in times.items()}
     return judged(
@@ -350,7 +317,7 @@ def rows(threads: int, only: str, search: float, without: Sequence[str]) -> Iter
     compiler = find_compiler()
     assert compiler is not None, "this benchmark needs a C compiler"
     limits = {"peak": peak(compiler), "copy": copy()}
-    return measured(CASES, only, lambda case: measure(case, threads, limits, search, without))
+    return measured(CASES, only, lambda case: measured_case(case, threads, limits, search, without))
 
 
 def in_own_process(

@@ -20,7 +20,6 @@ import subprocess
 import sys
 import zipfile
 from collections.abc import Callable, Iterator, Mapping
-from statistics import median
 from time import perf_counter
 from typing import Any, NamedTuple
 
@@ -32,11 +31,11 @@ from bench.demo import photograph
 from bench.models.measuring import relative
 from bench.rivals import Made, arrays_of, asked, running, session
 from einalg.runtime.processors import thread_count
-from einalg.runtime.timing import MeasuringPolicy, run_times
+from einalg.runtime.timing import MeasuringPolicy, measure
 from einalg.storage.disk_cache import cache_folder
 
 Array = np.ndarray[Any, Any]
-POLICY = MeasuringPolicy(seconds_per_alternative=1.0, min_runs=5, max_runs=200)
+POLICY = MeasuringPolicy(seconds_per_alternative=1.0, max_turns=200, sharp_spread=0.0)
 LINES = (
     "Tensor programs are mathematics",
     "proven equal, step by step",
@@ -136,7 +135,7 @@ def row(name: str, seconds: float) -> bench.Row:
         "einalg": lambda: optimized(*inputs.values()),
         **{rival: call for rival, (call, _) in others.items()},
     }
-    times = {rival: median(seconds) * 1e3 for rival, seconds in run_times(calls, POLICY).items()}
+    times = {rival: figures.median * 1e3 for rival, figures in measure(calls, POLICY).items()}
     return _told(name, times, error, spent, len(optimized.opaque), optimized.is_original)
 
 
@@ -202,12 +201,12 @@ def reading(seconds: float) -> bench.Row:
     print("ocr reads:", *(f"  {text}" for text, _ in ours), sep="\n", file=sys.stderr)
     error = max(abs(one - other) for (_, one), (_, other) in zip(ours, theirs))
     calls = {"einalg": lambda: read(call), "onnxruntime": lambda: read(original)}
-    times = run_times(calls, POLICY)
+    times = measure(calls, POLICY)
     opaque = sum(len(network.opaque) for network in made.values())
     original_too = any(network.is_original for network in made.values())
     return _told(
         "ocr",
-        {name: median(seconds) * 1e3 for name, seconds in times.items()},
+        {rival: figures.median * 1e3 for rival, figures in times.items()},
         error,
         spent,
         opaque,

@@ -84,7 +84,7 @@ def measured(
     time_limit = SECONDS
     if small:
         time_limit = SMALL_SECONDS
-    times = alternately({engine: calls[engine] for engine in errors}, threads, time_limit)
+    times = alternately({engine: calls[engine] for engine in errors}, time_limit)
     if told.get("work"):
         told["work"] |= machine_limits(told["work"]["statements"], threads)
     return row((name, batch, threads), times, errors, told, left_out)
@@ -97,7 +97,7 @@ def machine_limits(statements: Sequence[bench.Row], threads: int) -> dict[str, f
         return {}
     largest = max((kind["weights MB"] for kind in statements), default=0.0)
     read, size = reading(compiler, int(1e6 * largest))
-    limits = alternately({"peak": peak(compiler), "copy": copy(), "read": read}, threads, 0.0)
+    limits = alternately({"peak": peak(compiler), "copy": copy(), "read": read}, 0.0)
     highest, copied = rates(limits, threads)
     return {
         "GFLOP/s": highest / 1e9,
@@ -207,7 +207,7 @@ def reoptimized(name: str, batch: int, seconds: float) -> dict[str, float]:
 
     with (
         patch.object(optimization, "network", counted(optimization.network, "read s")),
-        patch.object(LocalBackend, "seconds", counted(LocalBackend.seconds, "timed s")),
+        patch.object(LocalBackend, "measure", counted(LocalBackend.measure, "timed s")),
     ):
         counted(ea.optimize, "again s")(module, inputs, seconds=seconds)
     return told

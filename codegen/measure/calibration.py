@@ -24,10 +24,19 @@ from einalg.language.ir.program import Program, as_program, substitute_tensors
 from einalg.language.ir.scope import Scope
 from einalg.language.ir.tensor import Tensor
 from einalg.language.notation.parser import parse
+from einalg.runtime.measurement import Measurement
+from einalg.runtime.timing import (
+    MeasuringPolicy,
+    Stopwatch,
+    device_watch,
+    measure,
+    processor_watch,
+)
 from einalg.storage.fingerprint import COST_CODE
 
 SECONDS = 0.02  # that one kernel is repeated for
-LEAST_REPEATS, MOST_REPEATS = 6, 50
+LEAST_REPEATS = 6
+KERNEL_POLICY = MeasuringPolicy(SECONDS, min_turns=3, max_turns=50)
 MOST_ROUNDS, SAME = 5, 0.2
 SIZE = 384  # of the matrices whose product is timed
 STREAM = 1 << 22  # elements that do not fit into a core's caches
@@ -52,9 +61,9 @@ def identity(target: str, accuracy: float | None = None) -> str:
 
 def kernel_timers(
     kernels: Sequence[Kernel], target: str = "cpu", accuracy: float | None = None
-) -> list[Callable[[], float]]:
-    """Functions that measure kernels: the median time of one statement, compiled by itself and run
-    on random inputs, weights given ahead.
+) -> list[Callable[[], Measurement]]:
+    """Return functions that measure kernels: one statement, compiled by itself and run on random
+    inputs, weights given ahead.
 
     What they need is compiled now, at once. They raise `CodegenError` where that fails. Values may
     differ by `accuracy`, as those of
@@ -63,11 +72,11 @@ def kernel_timers(
     >>> import einalg as ea
     >>> scope = ea.parse("O[i] += A[i,j]", A=(2, 3))
     >>> (timer,) = kernel_timers([Kernel("eop", {}, ("A",), "O", scope=scope)])
-    >>> 0 < timer() < 1
+    >>> 0 < timer().seconds < 1
     True
     """
     return [
-        partial(_seconds, make)
+        partial(_measured, make, target)
         for make in compile_separately(
             [(_alone(kernel), [kernel]) for kernel in kernels], target, accuracy
         )
@@ -83,14 +92,18 @@ def _alone(kernel: Kernel) -> Program:
     return Program([(kernel.output, substitute_tensors(kernel.scope, inputs))])
 
 
-def _seconds(make: Callable[[], Executable]) -> float:
+def _measured(make: Callable[[], Executable], target: str) -> Measurement:
     run = make()
     arrays = sample(run.program.inputs)
     weights = [name for name, tensor in run.program.inputs.items() if is_weight(tensor)]
     run = run.bind(**{name: arrays.pop(name) for name in weights})
-    first = sum(run.time(1, **arrays).values())
-    repeats = min(MOST_REPEATS, int(SECONDS / max(first, 1e-9)))
-    return sum(run.time(repeats, **arrays).values()) if repeats > 1 else first
+    calls = {"kernel": run.repeated(**arrays)}
+    return measure(calls, KERNEL_POLICY, watch=stopwatch(target))["kernel"]
+
+
+def stopwatch(target: str) -> Stopwatch:
+    """Return the stopwatch for `Executable.repeated` on a target."""
+    return device_watch if target == "cuda" else processor_watch
 
 
 def rates(target: str = "cpu", accuracy: float | None = None) -> dict[str, float]:

@@ -279,6 +279,20 @@ class Executable:
             )
         return self._of.text()
 
+    def repeated(self, **arrays: Any) -> Callable[[], Any]:
+        """Return a function that runs all kernels on these arrays, which are placed once.
+
+        This is what a measurement repeats. Without arrays, the inputs are random.
+        """
+        frame = self.frame()
+        frame.place({**self._load(arrays or sample(self.missing)), **self._results()})
+
+        def run() -> None:
+            for call in frame.calls:
+                call()
+
+        return run
+
     @checked(repeats=whole(1))
     def time(self, repeats: int = 5, **arrays: Any) -> dict[str, float]:
         """Return the seconds that each kernel takes, by its output.

@@ -17,6 +17,7 @@ from codegen.tuning.kernel_choice import (
 )
 from einalg.errors import DeviceError
 from einalg.language.ir.scope import Scope
+from einalg.runtime.measurement import Turn
 from einalg.storage.fingerprint import Fingerprint
 
 LOG = logging.getLogger("einalg")
@@ -52,7 +53,7 @@ def measured(
     def attempt(call: Callable[[], None]) -> tuple[Figures, Array]:
         call()
         values = read()
-        return figures_of([driver.elapsed(call) for _ in range(REPEATS)]), values
+        return figures_of([Turn(driver.elapsed(call)) for _ in range(REPEATS)]), values
 
     return Selection(
         consistent_runs(

@@ -7,11 +7,10 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from math import prod
-from statistics import median, quantiles
 from time import perf_counter
 from typing import Any, TypeVar
 
@@ -36,14 +35,16 @@ from einalg.language.ir.scope import Scope
 from einalg.language.ir.tensor import Constant, Tensor
 from einalg.language.ir.traversal import reductions
 from einalg.language.notation.constant import array_of
+from einalg.runtime.measurement import Turn, measurement
 from einalg.runtime.processors import thread_count
-from einalg.runtime.timing import MeasuringPolicy, run_times
+from einalg.runtime.timing import MeasuringPolicy, take_turns
 from einalg.storage.disk_cache import DiskCache
 from einalg.storage.fingerprint import Fingerprint
 
 LOG = logging.getLogger("einalg")
 CHOICES = DiskCache("choices", ".json", "measured choices")
-MEASURING = MeasuringPolicy(0.03, 3, 30)  # of one implementation
+# Of one implementation, in one visit: only the best one of them matters.
+MEASURING = MeasuringPolicy(0.03, 3, 30, hopeless_ratio=3.0, visits=1)
 
 
 @dataclass(frozen=True)
@@ -75,10 +76,13 @@ _repeat_seconds: list[float] = []  # that this process has measured again
 
 @dataclass(frozen=True)
 class Figures:
-    """The median of some runs in seconds, and the spread of their middle half, as a part of it."""
+    """The seconds of a run, the spread of its turns as a part of them, and whether the machine was
+    busy.
+    """
 
     seconds: float
     spread: float
+    busy: bool = False
 
 
 @dataclass(frozen=True)
@@ -98,10 +102,12 @@ class Selection:
     def is_conclusive(self) -> bool:
         """Say whether another measurement would hardly choose another one.
 
-        The best is well ahead, and its figures are sharp.
+        The best is well ahead, and its figures are sharp and of a quiet machine.
         """
         if self.measurements >= POLICY.max_measurements:
             return True
+        if any(figures.busy for figures in self.figures.values()):
+            return False
         first, *others = sorted(self.figures.values(), key=lambda figures: figures.seconds)
         if first.spread > POLICY.margin:
             return False
@@ -112,18 +118,21 @@ class Selection:
         return second.seconds >= first.seconds * (1 + lead)
 
     def merged(self, other: Selection) -> Selection:
-        """Return each implementation's lower figures: what is disturbed is slower, never faster."""
+        """Return each implementation's better figures.
+
+        Those are of a quiet machine, then the lower ones: a disturbance only makes slower.
+        """
         lowest = dict(other.figures)
         for name, figures in self.figures.items():
             rival = lowest.get(name, figures)
-            lowest[name] = min(figures, rival, key=lambda f: (f.seconds, f.spread))
+            lowest[name] = min(figures, rival, key=lambda f: (f.busy, f.seconds, f.spread))
         return Selection(lowest, self.measurements + other.measurements)
 
     def text(self) -> bytes:
         """Return the selection as JSON."""
         ways: dict[str, list[float]] = {}
         for name, figures in self.figures.items():
-            ways[name] = [figures.seconds, figures.spread]
+            ways[name] = [figures.seconds, figures.spread, figures.busy]
         return json.dumps({"measurements": self.measurements, "ways": ways}).encode()
 
 
@@ -136,8 +145,8 @@ def selection_from_text(content: bytes | None) -> Selection | None:
     try:
         entry = json.loads(content or b"")
         figures: dict[str, Figures] = {}
-        for name, (seconds, spread) in entry["ways"].items():
-            figures[str(name)] = Figures(float(seconds), float(spread))
+        for name, (seconds, spread, busy) in entry["ways"].items():
+            figures[str(name)] = Figures(float(seconds), float(spread), bool(busy))
         measurements = int(entry["measurements"])
     except (ValueError, TypeError, KeyError, AttributeError):
         return None
@@ -297,10 +306,11 @@ def measure(
     runs = consistent_runs({name: partial(attempt, name) for name in calls}, scope)
     best = min(first[name] for name in runs)
     latest = max(POLICY.late_seconds, POLICY.late_factor * best)
-    times = timed({name: run for name, run in runs.items() if first[name] <= latest}, buffers)
+    quick = {name: run for name, run in runs.items() if first[name] <= latest}
+    turns = timed(quick, buffers)
     figures: dict[str, Figures] = {}
     for name in runs:
-        figures[name] = figures_of(times.get(name, [first[name]]))
+        figures[name] = figures_of(turns.get(name, [Turn(first[name], 0.0)]))
     return Selection(figures)
 
 
@@ -331,8 +341,8 @@ def consistent_runs(
     return runs
 
 
-def timed(runs: Mapping[str, KernelFunction], buffers: Buffers) -> dict[str, list[float]]:
-    """Return the seconds of runs, each after a first one; what is hopeless has few.
+def timed(runs: Mapping[str, KernelFunction], buffers: Buffers) -> dict[str, list[Turn]]:
+    """Return the turns of runs, each after a first one; what is hopeless has few.
 
     With several threads each run is followed by one of the first implementation, as it is in a
     program by kernels that are generated: what a library's threads cost these, while they wait for
@@ -342,20 +352,17 @@ def timed(runs: Mapping[str, KernelFunction], buffers: Buffers) -> dict[str, lis
     teardown = None
     if thread_count() > 1 and len(calls) > 1:
         teardown = next(iter(calls.values()))
-    return run_times(calls, MEASURING, teardown)
+    return take_turns(calls, MEASURING, teardown)
 
 
-def figures_of(times: list[float]) -> Figures:
-    """Return the figures of some runs.
+def figures_of(turns: Sequence[Turn]) -> Figures:
+    """Return the figures of some turns.
 
-    >>> figures_of([1.0, 2.0, 3.0])
-    Figures(seconds=2.0, spread=0.5)
+    >>> figures_of([Turn(1.0), Turn(1.5), Turn(3.0)])
+    Figures(seconds=1.0, spread=0.25, busy=False)
     """
-    middle = max(median(times), 1e-9)
-    if len(times) == 1:
-        return Figures(middle, 0.0)
-    low, _, high = quantiles(times, n=4, method="inclusive")
-    return Figures(middle, (high - low) / middle)
+    recorded = measurement(turns)
+    return Figures(recorded.minimum, recorded.spread, recorded.busy)
 
 
 def inputs_for(scope: Scope) -> dict[str, Array]:

@@ -31,7 +31,7 @@ from einalg.errors import RecordError
 from einalg.language.ir.dtypes import numpy_dtype
 from einalg.language.ir.scope import Scope
 from einalg.runtime.processors import core_count
-from einalg.runtime.timing import interleaved
+from einalg.runtime.timing import measure
 from einalg.storage.disk_cache import DiskCache, cache_folder
 from einalg.storage.fingerprint import text_digest
 
@@ -258,13 +258,8 @@ class _Bench:
             else:
                 LOG.warning("einalg: a tiling has other values and is left out: %s", tiling)
         policy = replace(MEASURING, seconds_per_alternative=SECONDS / COUNT)
-        times = interleaved(calls, policy)
-        return {int(name): least(runs) for name, runs in times.items()}
-
-
-def least(times: Sequence[float]) -> float:
-    """Return the shortest time: what disturbs only adds, and a winner stays."""
-    return min(times)
+        measured = measure(calls, policy, same_thread_pool=True)
+        return {int(name): figures.minimum for name, figures in measured.items()}
 
 
 def exported() -> str:

@@ -14,6 +14,7 @@ from einalg.language.ir.program import Program
 from einalg.language.ir.scope import Scope
 from einalg.options import Kind, accepting
 from einalg.runtime.direct_call import AddressFunction
+from einalg.runtime.measurement import Measurement
 
 KernelOf = Callable[[str, Scope], Kernel]
 
@@ -99,13 +100,17 @@ class Backend(Protocol):
         """Write a flat program as a C project into a folder, with these weights inside."""
         ...
 
-    def seconds(self, runnables: Sequence[Runnable], arrays: Mapping[str, Any]) -> list[float]:
-        """Return what a run of each takes, interleaved so that a busy moment of the machine meets
-        all of them.
+    def measure(
+        self, runnables: Sequence[Runnable], arrays: Mapping[str, Any]
+    ) -> list[Measurement]:
+        """Measure a run of each, in turns, so that a busy moment of the machine meets all of them.
+
+        The turns go on until the times are sharp, a share of time for each is spent, or the time
+        for the work under way is over.
         """
         ...
 
-    def kernel_timers(self, kernels: Sequence[Kernel]) -> list[Callable[[], float]]:
+    def kernel_timers(self, kernels: Sequence[Kernel]) -> list[Callable[[], Measurement]]:
         """Return functions that measure each kernel by itself, on random inputs; `CodegenError`
         where it does not compile.
 

@@ -29,6 +29,7 @@ from einalg.language.ir.program import Program, substitute_tensors
 from einalg.language.ir.scope import Scope
 from einalg.language.ir.tensor import Access, Constant, Tensor, unpadded
 from einalg.language.ir.traversal import accesses, reductions
+from einalg.runtime.measurement import Measurement
 from einalg.storage.disk_cache import DiskCache
 from einalg.storage.fingerprint import text_digest
 from einalg.text.wording import in_bytes
@@ -38,7 +39,7 @@ log = logging.getLogger("einalg")
 COSTS = DiskCache("costs", ".json", "measured costs")
 MAX_ESTIMATED_SECONDS = 1.0  # a kernel that is estimated to run longer is not measured
 MAX_MEMORY_FRACTION = 0.25  # of a machine: a kernel that takes more of it is not measured either
-MAX_SAMPLES = 3  # processes that measure a kernel; the lowest figure counts: disturbance only adds
+MAX_SAMPLES = 3  # processes that measure a kernel whose times differ though the machine is quiet
 RETRY_SECONDS = 0.5  # that a process spends on kernels that others have measured
 
 
@@ -182,8 +183,10 @@ class MeasuredCostModel:
     measuring fails, the estimate of `model`.
 
     A kernel is its operator, the canonical key of its scope, its data types, and which operands are
-    weights: names do not matter. A figure may come from a busy moment, so the next processes
-    measure again, for `retry_seconds` in all, and store the lowest; after `MAX_SAMPLES` it stays.
+    weights: names do not matter. A figure of a busy moment is marked on disk. The next processes
+    measure it again, for `retry_seconds` in all, until it comes from a quiet one; a process that
+    finds the machine busy leaves it to the next. One whose turns differ on a quiet machine stays
+    after `MAX_SAMPLES`.
     Kernels that are estimated to run longer than `max_seconds` are not measured. `estimated` holds
     the keys of those that could not be measured, with the reason; `timers` measure those that are
     ready.
@@ -196,7 +199,7 @@ class MeasuredCostModel:
     retry_seconds: float = RETRY_SECONDS
     known: dict[str, float] = field(default_factory=dict, repr=False)
     estimated: dict[str, str] = field(default_factory=dict, repr=False)
-    timers: dict[str, Callable[[], float]] = field(default_factory=dict, repr=False)
+    timers: dict[str, Callable[[], Measurement]] = field(default_factory=dict, repr=False)
 
     def make_ready(self, kernels: Sequence[Kernel]) -> None:
         """Compile at once, for the measurements to come, those kernels that are not known."""
@@ -213,8 +216,7 @@ class MeasuredCostModel:
         """Return whether nothing needs to be compiled to know the seconds of a kernel."""
         if name in self.known or name in self.timers:
             return True
-        stored, _ = self._stored(name)
-        return stored is not None
+        return self._stored(name)[0] is not None
 
     def seconds(self, kernel: Kernel) -> float:
         name = self.identity(kernel)
@@ -222,10 +224,10 @@ class MeasuredCostModel:
             stored, samples = self._stored(name)
             if stored is None:
                 self.known[name] = self._measured(name, kernel)
-            elif samples < MAX_SAMPLES and self.retry_seconds > 0:
+            elif self.retry_seconds > 0 and _leaves_doubt(stored, samples):
                 self.known[name] = self._measured_again(name, kernel, stored, samples)
             else:
-                self.known[name] = stored
+                self.known[name] = stored.seconds
         return self.known[name]
 
     def identity(self, kernel: Kernel) -> str:
@@ -240,10 +242,11 @@ class MeasuredCostModel:
             self.backend.identity(), kernel.op, repr(key(scope)), scope.dtype, *dtypes
         )
 
-    def _stored(self, name: str) -> tuple[float | None, int]:
-        """Return the seconds on disk, and how often they were measured."""
+    def _stored(self, name: str) -> tuple[Measurement | None, int]:
+        """Return the measurement on disk, and how often it was taken."""
         entry = _read(self.cache, name) or {}
-        return _number(entry.get("seconds")), int(_number(entry.get("looks")) or 1)
+        stored = Measurement.from_record(entry.get("measurement"))
+        return stored, int(_number(entry.get("looks")) or 1)
 
     def _measured(self, name: str, kernel: Kernel) -> float:
         estimate = self.model.seconds(kernel)
@@ -253,39 +256,48 @@ class MeasuredCostModel:
         if (size := traffic(kernel.scope)) > memory_bytes() * MAX_MEMORY_FRACTION:
             return self._estimated(name, estimate, f"it reads and writes {in_bytes(size)}")
         try:
-            seconds = self._timed(name, kernel)
+            measured = self._timed(name, kernel)
         except EinalgError as error:
             return self._estimated(name, estimate, without_remedy(error))
-        self._store(name, kernel, seconds, 1)
-        return seconds
+        self._store(name, kernel, measured, 1)
+        return measured.seconds
 
-    def _timed(self, name: str, kernel: Kernel) -> float:
+    def _timed(self, name: str, kernel: Kernel) -> Measurement:
         timer = self.timers.pop(name, None)
         return timer() if timer else self.backend.kernel_timers([kernel])[0]()
 
-    def _measured_again(self, name: str, kernel: Kernel, stored: float, samples: int) -> float:
-        """Return the lower of a stored figure and a new one."""
+    def _measured_again(
+        self, name: str, kernel: Kernel, stored: Measurement, samples: int
+    ) -> float:
+        """Return the better one of a stored figure and a new one."""
         began = perf_counter()
         try:
-            lowest = min(stored, self._timed(name, kernel))
+            measured = self._timed(name, kernel)
         except EinalgError as error:
             log.info("einalg: a kernel is not measured again: %s", error)
-            return stored
+            return stored.seconds
         finally:
             self.retry_seconds -= perf_counter() - began
-        self._store(name, kernel, lowest, samples + 1)
-        return lowest
+        if measured.busy:
+            self.retry_seconds = 0.0  # a later process may meet a quiet machine
+        better = stored.merged(measured)
+        self._store(name, kernel, better, samples + 1)
+        return better.seconds
 
-    def _store(self, name: str, kernel: Kernel, seconds: float, samples: int) -> None:
+    def _store(self, name: str, kernel: Kernel, measured: Measurement, samples: int) -> None:
         if self.cache is not None:
-            self.cache.replace(
-                name, json.dumps({"op": kernel.op, "seconds": seconds, "looks": samples}).encode()
-            )
+            entry = {"op": kernel.op, "measurement": measured.as_record(), "looks": samples}
+            self.cache.replace(name, json.dumps(entry).encode())
 
     def _estimated(self, name: str, estimate: float, reason: str) -> float:
         log.info("einalg: a kernel is not measured: %s", reason)
         self.estimated[name] = reason
         return estimate
+
+
+def _leaves_doubt(stored: Measurement, samples: int) -> bool:
+    """Say whether a figure is worth another measurement, after so many."""
+    return stored.busy or (not stored.is_sharp and samples < MAX_SAMPLES)
 
 
 def _anonymous(scope: Scope) -> Scope:

@@ -22,10 +22,12 @@ from einalg.errors import CodegenError
 from einalg.language.interpreters.numpy import execute
 from einalg.language.ir.program import Program
 from einalg.runtime.clock import CHECKING, COMPILING, MEASURING, SEARCHING
+from einalg.runtime.measurement import Measurement
 from einalg.text.wording import counted
 
 log = logging.getLogger("einalg")
 
+Times = tuple[Measurement, Measurement]  # before and after
 SECONDS_TO_MEASURE = 0.15  # of one form
 QUICK_COMPILATION = 1.0  # seconds: where it takes less, a form is tried even if time is over
 MAX_ROUNDING = 16.0  # times NumPy's error in the same types; compiled code sums in another order
@@ -102,10 +104,10 @@ class Trial:
         log.warning("einalg: an optimized program deviates by %.1e, and is not taken", error)
         return None
 
-    def seconds(self, variants: Sequence[CompiledVariant]) -> list[float]:
-        """Return the time of a call of each, on the example."""
+    def measure(self, variants: Sequence[CompiledVariant]) -> list[Measurement]:
+        """Measure a call of each on the example, in turns."""
         runs = [variant.run for variant in variants]
-        return self.task.backend.seconds(runs, self.example.inputs)
+        return self.task.backend.measure(runs, self.example.inputs)
 
 
 def optimize_program(
@@ -161,7 +163,7 @@ class Forms:
         self.searched: list[SearchedVariant] = []
         self.alternatives: list[CompiledVariant] = []
         self._best = original
-        self._seconds = (0.0, 0.0)  # of a call, of the original and of the best
+        self._times: Times | None = None  # of a call, of the original and of the best
         self._trial_seconds = 0.0  # of the longest trial
 
     def search(self, program: Program, compile_seconds: float) -> None:
@@ -207,13 +209,13 @@ class Forms:
         candidates = [self.original, *self.alternatives]
         words = counted(len(candidates), "form")
         with self.trial.task.clock.phase(MEASURING, words):
-            times = self.trial.seconds(candidates)
+            times = self.trial.measure(candidates)
         position = _fastest(times, self.is_right or not self.alternatives)
-        self._best, self._seconds = candidates[position], (times[0], times[position])
+        self._best, self._times = candidates[position], (times[0], times[position])
         if self._best is self.original and self.alternatives:
             log.warning(
                 "einalg: a program is not faster than it was (%.3f ms), and stays as it is",
-                times[0] * 1e3,
+                times[0].seconds * 1e3,
             )
 
     def refine(self) -> None:
@@ -240,16 +242,16 @@ class Forms:
 
     def _compare(self, other: CompiledVariant) -> None:
         """Measure a form beside the best, and take it if it is clearly faster."""
-        with self.trial.task.clock.phase(MEASURING, "2 forms"):
-            before, after = self.trial.seconds([self._best, other])
-        self._seconds = self._seconds[0], before
-        if after * (1 + SELECTION.noise) < before:
-            self._best, self._seconds = other, (self._seconds[0], after)
+        with self.trial.task.clock.phase(MEASURING, "3 forms"):
+            first, before, after = self.trial.measure([self.original, self._best, other])
+        self._times = first, before
+        if after.seconds * (1 + SELECTION.noise) < before.seconds:
+            self._best, self._times = other, (first, after)
 
     def best_program(self) -> OptimizedProgram:
         """Return the best form as an optimized program."""
         before = self.original.program
-        made = _optimized_program(before, self._best, self._seconds)
+        made = _optimized_program(before, self._best, self._times)
         return replace(made, is_right=self._best is not self.original or self.is_right)
 
 
@@ -266,14 +268,15 @@ def _original(program: Program, run: Runnable, example: Example) -> CompiledVari
     return CompiledVariant(SearchedVariant(program, []), program, run, example.error(run))
 
 
-def _fastest(times: Sequence[float], may_stay: bool) -> int:
+def _fastest(times: Sequence[Measurement], may_stay: bool) -> int:
     """Return the position of the fastest form.
 
     The first is the program as it is: it counts where it `may_stay`, and must be clearly faster.
     """
     positions = range(len(times)) if may_stay else range(1, len(times))
-    handicapped = [times[0] * (1 + SELECTION.noise), *times[1:]]
-    return min(positions, key=lambda position: handicapped[position])
+    seconds = [measured.seconds for measured in times]
+    seconds[0] *= 1 + SELECTION.noise
+    return min(positions, key=lambda position: seconds[position])
 
 
 def _alternatives(layers: Sequence[SearchedLayer]) -> list[tuple[int, Candidate]]:
@@ -294,7 +297,7 @@ def _seconds(layer: SearchedLayer) -> float:
 
 
 def _optimized_program(
-    program: Program, best: CompiledVariant, seconds: tuple[float, float]
+    program: Program, best: CompiledVariant, times: Times | None
 ) -> OptimizedProgram:
     variant = best.variant
     layers = list(variant.layers)
@@ -302,7 +305,7 @@ def _optimized_program(
         program,
         lifted(best.program),
         lambda: layers,
-        seconds,
+        times,
         best.error,
         verdict(layers),
         best.run,

@@ -20,6 +20,7 @@ from einalg.language.analysis.batching import Slices
 from einalg.language.ir.kernel import Kernel
 from einalg.language.ir.program import Program, statement_tensor
 from einalg.runtime.direct_call import DirectCall
+from einalg.runtime.measurement import Measurement
 from einalg.storage.fingerprint import array_digest, text_digest
 
 Array = np.ndarray[Any, Any]
@@ -31,10 +32,10 @@ class OptimizedNetwork:
 
     `parts` and `opaque` say what was done.
 
-    `times` are the seconds of a call of the model as its framework runs it and as it is now, None
-    where no framework does. `key` is what these depend on, and `is_known` says that this is all:
-    nothing is a call of the framework, and no part was optimized anew. `backend` compiled it;
-    `notes` are more lines of the report.
+    `times` are those of a call of the model as its framework runs it and as it is now, None where
+    no framework does. `key` is what these depend on, and `is_known` says that this is all: nothing
+    is a call of the framework, and no part was optimized anew. `backend` compiled it; `notes` are
+    more lines of the report.
     """
 
     def __init__(
@@ -51,7 +52,7 @@ class OptimizedNetwork:
         self.graph, self.parts, self.seconds = graph, dict(parts), seconds
         self.phases: dict[str, float] = {}  # the seconds of each phase
         self.key, self.is_known = key, is_known
-        self.times: tuple[float, float] | None = None
+        self.times: tuple[Measurement, Measurement] | None = None
         self._runs: dict[int, _Run] = {}  # by the identity of a program
         for position, node in enumerate(graph.nodes):
             if isinstance(node, ProgramNode):

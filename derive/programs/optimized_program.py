@@ -31,6 +31,7 @@ from einalg.language.notation.program_json import (
     program_record,
     program_record_with_heads,
 )
+from einalg.runtime.measurement import Comparison, Measurement
 from einalg.storage.disk_cache import DiskCache
 from einalg.storage.fingerprint import SEARCH_CODE, Fingerprint, array_digest, text_digest
 
@@ -45,18 +46,17 @@ Weights = Mapping[str, Any]
 class OptimizedProgram:
     """One program of the graph, as it was `before` and as it is now, flat.
 
-    `seconds` are those of a call before and after, `error` is the largest relative one. `verdict`
-    is the weakest one of its layers: "proved" where every change is. `changes` says in words what
-    was changed in the whole, beside its layers; `read_layers` gives these. Where there are
-    `slices`, the program as it is now computes one of them. It `is_right` where it was checked
-    against the reference. `identity` is a digest of what runs, kernel by kernel; None where that is
-    not known.
+    `times` are those of a call before and after, `error` is the largest relative one. `verdict` is
+    the weakest one of its layers: "proved" where every change is. `changes` says in words what was
+    changed in the whole, beside its layers; `read_layers` gives these. Where there are `slices`,
+    the program as it is now computes one of them. It `is_right` where it was checked against the
+    reference. `identity` is a digest of what runs, kernel by kernel; None where that is not known.
     """
 
     before: Program
     after: Program
     read_layers: Callable[[], list[SearchedLayer]] = field(default=list, repr=False)
-    seconds: tuple[float, float] = (0.0, 0.0)
+    times: tuple[Measurement, Measurement] | None = None
     error: float = 0.0
     verdict: str = "proved"
     run: Runnable | None = field(default=None, repr=False)
@@ -69,6 +69,22 @@ class OptimizedProgram:
     def layers(self) -> list[SearchedLayer]:
         """The layers that were searched, with the results."""
         return self.read_layers()
+
+    @property
+    def seconds(self) -> tuple[float, float]:
+        """The shortest times of a call before and after; zero where nothing was measured."""
+        if self.times is None:
+            return 0.0, 0.0
+        before, after = self.times
+        return before.seconds, after.seconds
+
+    @property
+    def comparison(self) -> Comparison | None:
+        """How many times as fast a call is as before; None where nothing was measured."""
+        if self.times is None:
+            return None
+        before, after = self.times
+        return Comparison(after, before)
 
     @property
     def workspace(self) -> int:
@@ -148,7 +164,7 @@ def part_record(part: OptimizedProgram) -> dict[str, Any]:
         }
     return {
         "program": program_record(part.after),
-        "seconds": list(part.seconds),
+        "times": [measured.as_record() for measured in part.times or ()],
         "error": part.error,
         "verdict": part.verdict,
         "changes": part.changes,
@@ -185,19 +201,26 @@ def part_from_record(
     run_record = row.get("run")
     if slices and not backend.has_slices:
         after, slices, run_record = before, None, None
-    first, now = map(float, row["seconds"])
     error, weakest = float(row["error"]), str(row["verdict"])
     return OptimizedProgram(
         before,
         after,
         lambda: _read_layers(row.get("layers", []), backend),
-        (first, now),
+        _times(row.get("times")),
         error,
         weakest,
         compiled(after, backend, weights, slices, run_record),
         tuple(map(str, row.get("changes", ()))),
         slices,
     )
+
+
+def _times(rows: Any) -> tuple[Measurement, Measurement] | None:
+    """Return the times before and after; None in older records."""
+    times = [Measurement.from_record(row) for row in rows or ()]
+    if len(times) != 2 or times[0] is None or times[1] is None:
+        return None
+    return times[0], times[1]
 
 
 def _require_alike(before: Program, after: Program, slices: Slices | None) -> None:

@@ -16,8 +16,9 @@ from derive.results.costs import Bar
 from derive.rules.inter.lifting_nesting import lifted
 from einalg.frontends.graph import OpaqueNode
 from einalg.runtime.clock import phases_in_words
+from einalg.runtime.measurement import Comparison, Measurement
 from einalg.text.terminal import COLUMNS, wrapped
-from einalg.text.wording import counted, in_bytes
+from einalg.text.wording import AS_WRITTEN, counted, in_bytes, milliseconds
 
 MAX_BAR_CHARACTERS = 24
 MAX_WEIGHT_NAMES = 4
@@ -107,7 +108,7 @@ class Report:
         parts: Sequence[OptimizedProgram],
         opaque: Sequence[OpaqueNode],
         seconds: float,
-        times: tuple[float, float] | None,
+        times: tuple[Measurement, Measurement] | None,
         notes: Sequence[str] = (),
         phases: Mapping[str, float] | None = None,
     ):
@@ -130,9 +131,22 @@ class Report:
         if self._times is None:
             return []
         bars = []
-        for where, seconds in zip(("in the framework", "optimized"), self._times):
+        for where, measured in zip(("in the framework", "optimized"), self._times):
+            seconds = measured.seconds
             bars.append(Bar(f"a call, {where}", seconds, True, (("the whole call", seconds),)))
         return bars
+
+    @property
+    def call(self) -> str:
+        """A call of the whole in its framework and optimized, in words; empty where no framework
+        runs it.
+        """
+        if self._times is None:
+            return ""
+        before, after = self._times
+        text = f"a call: {milliseconds(before.seconds)} in the framework, "
+        text += f"{milliseconds(after.seconds)} optimized, "
+        return text + Comparison(after, before).text("the speed of the framework")
 
     @cached_property
     def notes(self) -> tuple[str, ...]:
@@ -160,8 +174,7 @@ class Report:
     def _lines(self) -> Iterator[str]:
         yield self.head
         if self._times is not None:
-            before, after = (1e3 * seconds for seconds in self._times)
-            yield f"a call: {before:.3f} ms in the framework, {after:.3f} ms optimized"
+            yield self.call
         yield from self.notes
         for program in self.programs:
             yield ""
@@ -175,8 +188,9 @@ class Report:
 
 def _program(number: int, part: OptimizedProgram) -> ProgramReport:
     before, after = part.seconds
-    gain = before / max(after, 1e-9)
-    title = f"program {number}: {before * 1e3:.3f} ms → {after * 1e3:.3f} ms ({gain:.2f}x)"
+    title = f"program {number}: {milliseconds(before)} → {milliseconds(after)}"
+    if part.comparison is not None:
+        title += f", {part.comparison.text(f'the speed {AS_WRITTEN}')}"
     error, workspace = f"largest error {part.error:.1e}", in_bytes(part.workspace)
     proof = ", ".join([part.verdict, error, *part.changes, f"{workspace} between kernels"])
     bars = (_bar(BEFORE, 0, part), _bar(AFTER, 1, part))

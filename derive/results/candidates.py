@@ -16,6 +16,7 @@ from einalg.errors import CodegenError, DeviceError
 from einalg.language.ir.kernel import Kernel
 from einalg.language.ir.program import Program
 from einalg.options import PATH, checked, instance_of, optional, text
+from einalg.runtime.measurement import Comparison, Measurement
 from einalg.text.tables import Listing, aligned
 from einalg.text.wording import counted, milliseconds
 
@@ -30,9 +31,9 @@ class Candidate:
     """One equal program: its kernels, the moves that lead to it, what it costs in seconds, and the
     verdict on its equality.
 
-    `cost` is the measured median where `measured`, else the estimate; `error` the largest deviation
-    from the reference, relative to its largest element; fills of masks, which are larger, are no
-    measure for the others.
+    `cost` is the shortest of the measured times where it is `measured`, with all that was measured
+    in `measurement`, else the estimate; `error` the largest deviation from the reference, relative
+    to its largest element; fills of masks, which are larger, are no measure for the others.
     """
 
     program: Program
@@ -43,6 +44,7 @@ class Candidate:
     measured: bool = False
     error: float | None = None
     backend: Backend | None = field(default=None, repr=False)
+    measurement: Measurement | None = None
 
     @property
     def operators(self) -> tuple[str, ...]:
@@ -92,6 +94,12 @@ class Candidate:
         """Return the generated source of the kernels that no library has."""
         target = "cuda" if language == "cuda" else "cpu"
         return self.compile(target).source(language)
+
+    def compared(self, rival: Candidate) -> Comparison | None:
+        """Return how many times as fast it is as another one; None where one was not measured."""
+        if self.measurement is None or rival.measurement is None:
+            return None
+        return Comparison(self.measurement, rival.measurement)
 
     @property
     def cost_kind(self) -> str:

@@ -19,8 +19,8 @@ class Bar:
     """A program: its `title`, its `seconds`, whether these were measured, and the seconds of each
     kernel by itself.
 
-    >>> Costs([Bar("as it is", 0.012, True, (("O = matmul(A, B)", 0.003),))])
-    ████████████████████████████████████████ 12.000 ms  as it is
+    >>> Costs([Bar("as it is written", 0.012, True, (("O = matmul(A, B)", 0.003),))])
+    ████████████████████████████████████████ 12.000 ms  as it is written
          3.000 ms  O = matmul(A, B)
         +9.000 ms  besides the kernels: the call, and memory between them
     """

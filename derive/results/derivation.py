@@ -35,8 +35,9 @@ from einalg.options import (
     whole,
 )
 from einalg.runtime.clock import phases_in_words
+from einalg.runtime.measurement import Measurement
 from einalg.storage import record
-from einalg.text.wording import counted, milliseconds
+from einalg.text.wording import AS_WRITTEN, counted, milliseconds
 
 KIND = "einalg derivation"
 STATISTICS: dict[str, type] = {
@@ -76,7 +77,7 @@ class SearchResult:
 
     @property
     def original(self) -> Candidate:
-        """The expression as it was given."""
+        """The expression as it is written."""
         return next(candidate for candidate in self.candidates if not candidate.moves)
 
     def __str__(self) -> str:
@@ -85,11 +86,8 @@ class SearchResult:
     __repr__ = __str__
 
     def _lines(self) -> Iterator[str]:
-        best, original, stats = self.best, self.original, self.stats
-        cost = f"cost: {_cost(original)} → {_cost(best)}"
-        if best is not original and best.measured == original.measured:
-            cost += f"  ({original.cost / best.cost:.1f}x)"
-        yield cost
+        best, stats = self.best, self.stats
+        yield self._gain()
         yield from format_kernels(best.kernels)
         yield f"{counted(len(best.moves), 'move')}, {best.verdict}"
         candidates = counted(len(self.candidates), "candidate")
@@ -100,6 +98,19 @@ class SearchResult:
             states += " (searched before)"
         yield f"{states}, {candidates}, {duplicates}; stopped: {stats.stopped}"
         yield _time(stats)
+
+    def _gain(self) -> str:
+        """Return what the best candidate costs, and how much faster it is than the expression."""
+        best, original = self.best, self.original
+        cost = f"cost: {_cost(original)} → {_cost(best)}"
+        if best is original:
+            return cost
+        comparison = best.compared(original)
+        if comparison is not None:
+            return f"{cost}, {comparison.text(f'the speed {AS_WRITTEN}')}"
+        if best.measured == original.measured:
+            return f"{cost}, {original.cost / best.cost:.1f}x the speed {AS_WRITTEN}"
+        return cost
 
     def _candidate(self, candidate: Candidate | int | None) -> Candidate:
         """Return a candidate, that of a number, or the best one."""
@@ -163,7 +174,7 @@ class SearchResult:
     def costs(self, candidates: Sequence[Candidate] | None = None) -> Costs:
         """Return what candidates cost, kernel by kernel, as bars on one scale.
 
-        By default these are the expression as it is, and the best that is derived.
+        By default these are the expression as it is written, and the best that is derived.
         """
         if candidates is None:
             derived = [candidate for candidate in self.candidates if candidate.moves]
@@ -171,7 +182,7 @@ class SearchResult:
         return Costs([self._bar(candidate) for candidate in candidates])
 
     def _bar(self, candidate: Candidate) -> Bar:
-        title = "as it is"
+        title = AS_WRITTEN
         if candidate.moves:
             title = f"after {counted(len(candidate.moves), 'move')}"
         model: CostModel = Roofline()
@@ -287,6 +298,7 @@ def _candidate_record(candidate: Candidate) -> dict[str, Any]:
         "verdict": candidate.verdict,
         "measured": candidate.measured,
         "error": candidate.error,
+        "measurement": candidate.measurement and candidate.measurement.as_record(),
     }
 
 
@@ -305,4 +317,5 @@ def _candidate_from_record(
         bool(row["measured"]),
         error,
         backend,
+        Measurement.from_record(row.get("measurement")),  # older records have none
     )

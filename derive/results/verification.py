@@ -188,9 +188,10 @@ class ShortlistCheck:
         _, inputs = by_role(self.start, arrays)
         runnables = [runnable for _, runnable in timed]
         with clock.phase(MEASURING, counted(len(timed), "candidate")), clock.limiting():
-            seconds = self.backend.seconds(runnables, inputs)
-        for (candidate, _), cost in zip(timed, seconds):
-            candidate.cost, candidate.measured = cost, True
+            measured = self.backend.measure(runnables, inputs)
+        for (candidate, _), measurement in zip(timed, measured, strict=True):
+            candidate.measurement = measurement
+            candidate.cost, candidate.measured = measurement.seconds, True
 
     def _right(
         self,

@@ -25,11 +25,18 @@ have the figures of yours.
 How figures come about:
 
 - Everything that is compared runs in turns, in the same minutes, on the same inputs, each turn
-  after calls that do not count. What is shown is
+  after calls that do not count. The tables show
   the median. With several threads, each way waits until the threads of the one before have gone to
   sleep.
-- With one thread the time is that which the processor spends; with several threads it is that of
-  the clock.
+- Where one thread does the work, the time is that which the processor spends; with several threads
+  it is that of the clock. Turns in which the system gave a core to other work do not count where
+  there are enough others.
+- `ea.derive`, `compare` and the report tell a speed as `2.7x (2.6 to 2.9)`: the ratio of the
+  shortest times, and the range from spread to spread (a spread reaches from the shortest time to
+  the lower quartile). Something is called faster only where the spreads do not overlap. On a busy
+  machine only the range is told: `the machine is busy: 2.1 to 2.9x`. What was measured then is
+  marked in the cache, and measured again when the machine is quiet. `python -m bench.trust` tries
+  all of that.
 - A ratio is the time of the fastest library divided by that of einalg: above 1, einalg is faster.
 - Weights are given ahead, to the libraries too.
 - `error` is the largest deviation from a computation in double precision, relative to the largest

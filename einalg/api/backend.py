@@ -8,7 +8,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from time import perf_counter
 from typing import Any
 
 from codegen.measure import calibration
@@ -23,7 +22,8 @@ from einalg.language.ir.kernel import Kernel
 from einalg.language.ir.program import Program, in_double
 from einalg.language.ir.scope import Scope
 from einalg.options import Kind, shown
-from einalg.runtime.timing import DEFAULT_POLICY, median_seconds
+from einalg.runtime.measurement import Measurement
+from einalg.runtime.timing import DEFAULT_POLICY, measure
 from einalg.storage.disk_cache import DiskCache
 from einalg.storage.fingerprint import text_digest
 
@@ -37,7 +37,6 @@ TIMES = DiskCache("times", ".json", "times of whole models")
 class ModelTimingPolicy:
     """When a run of a whole model is repeated, and when known times are measured again."""
 
-    slow_run_seconds: float = 1.0  # a run that takes longer is not repeated
     clear_ratio: float = 1.25  # of two times, above which nobody would measure again
     max_retry_seconds: float = 0.5  # that measuring again may take
 
@@ -99,8 +98,8 @@ class LocalBackend:
         """Write a flat program as a C project into a folder, with these weights inside."""
         return export_program(program, kernels, self.accuracy, folder, name, weights)
 
-    def kernel_timers(self, kernels: Sequence[Kernel]) -> list[Callable[[], float]]:
-        """Return functions that time each kernel by itself; what they need is compiled now."""
+    def kernel_timers(self, kernels: Sequence[Kernel]) -> list[Callable[[], Measurement]]:
+        """Return functions that measure each kernel by itself; what they need is compiled now."""
         return calibration.kernel_timers(kernels, self.target, self.accuracy)
 
     def rates(self) -> dict[str, float]:
@@ -111,49 +110,42 @@ class LocalBackend:
         """Return what measurements depend on besides the kernel."""
         return calibration.identity(self.target, self.accuracy)
 
-    def seconds(self, runnables: Sequence[Any], arrays: Mapping[str, Any]) -> list[float]:
-        """Return the median of several runs of each, in turns, after a first one.
+    def measure(self, runnables: Sequence[Any], arrays: Mapping[str, Any]) -> list[Measurement]:
+        """Measure a call of each, in turns, after a first one; one that is slow has two.
 
-        On a device, the way there and back does not count.
+        On a device, its own clock counts, and the way there and back does not.
         """
-        if self.target == "cuda":
-            runs = DEFAULT_POLICY.min_runs
-            return [sum(runnable.time(runs, **arrays).values()) for runnable in runnables]
+        calls: dict[str, Callable[[], Any]] = {}
+        for number, runnable in enumerate(runnables):
+            call = partial(runnable, **arrays)
+            if self.target == "cuda":
+                call = runnable.repeated(**arrays)
+            calls[str(number)] = call
         generated = all(getattr(runnable, "is_generated", False) for runnable in runnables)
-        calls = [partial(runnable, **arrays) for runnable in runnables]
-        return median_seconds(calls, same_thread_pool=generated)
+        measured = measure(
+            calls,
+            same_thread_pool=generated or self.target == "cuda",
+            watch=calibration.stopwatch(self.target),
+        )
+        return list(measured.values())
 
-    def seconds_of_all(self, runnables: Sequence[Any], arrays: Mapping[str, Any]) -> list[float]:
-        """Return the same as `seconds`, where some may be slow: then a single run counts."""
-        single_runs = [_run_seconds(runnable, arrays) for runnable in runnables]
-        quick = []
-        for runnable, seconds in zip(runnables, single_runs):
-            if seconds <= POLICY.slow_run_seconds:
-                quick.append(runnable)
-        medians = iter(self.seconds(quick, arrays))
-        times = []
-        for seconds in single_runs:
-            is_slow = seconds > POLICY.slow_run_seconds
-            times.append(seconds if is_slow else next(medians))
-        return times
-
-    def seconds_of_both(
+    def measure_both(
         self,
         original: Callable[[], Any],
         optimized: Callable[[], Any],
         subject: str,
         is_known: bool,
-    ) -> tuple[float, float] | None:
-        """Return the times of a model in its framework and as it is now.
+    ) -> tuple[Measurement, Measurement] | None:
+        """Measure a call of a model in its framework and as it is now, in turns.
 
         Where `is_known` says that they depend on the `subject` alone, known times are taken, unless
         these leave doubt that costs little. None, with a warning, where the framework cannot run
         the model.
         """
         key = text_digest("times", subject)
-        times = _stored_times(key) if is_known else (0.0, 0.0)
-        if not _are_worth_measuring(times):
-            return times
+        known = _stored_times(key) if is_known else None
+        if known is not None and not _are_worth_measuring(*known):
+            return known
         try:
             original()  # what a framework does at its first call only does not count
         except (RuntimeError, MemoryError) as error:  # as frameworks say that memory is lacking
@@ -162,8 +154,8 @@ class LocalBackend:
                 str(error).partition("\n")[0],
             )
             return None
-        before, after = self.seconds_of_all([original, optimized], {})
-        TIMES.replace(key, json.dumps([before, after]).encode())
+        before, after = self.measure([original, optimized], {})
+        TIMES.replace(key, json.dumps([before.as_record(), after.as_record()]).encode())
         return before, after
 
     def reference(self, program: Program, arrays: Mapping[str, Any]) -> dict[str, Any]:
@@ -171,26 +163,26 @@ class LocalBackend:
         return execute(in_double(program), arrays)
 
 
-def _run_seconds(runnable: Any, arrays: Mapping[str, Any]) -> float:
-    began = perf_counter()
-    runnable(**arrays)
-    return perf_counter() - began
-
-
-def _stored_times(key: str) -> tuple[float, float]:
-    """Return the times that were measured before, zero where there are none."""
+def _stored_times(key: str) -> tuple[Measurement, Measurement] | None:
+    """Return the times that were measured before; None where there are none."""
     try:
-        before, after = map(float, json.loads(TIMES.read(key) or b"[0, 0]"))
+        before, after = map(Measurement.from_record, json.loads(TIMES.read(key) or b"[]"))
     except (ValueError, TypeError):
-        return 0.0, 0.0
+        return None
+    if before is None or after is None:
+        return None
     return before, after
 
 
-def _are_worth_measuring(times: tuple[float, float]) -> bool:
-    """Say whether times leave doubt about which is less, and measuring them again takes little."""
-    if max(times) > POLICY.clear_ratio * min(times):
+def _are_worth_measuring(before: Measurement, after: Measurement) -> bool:
+    """Say whether times leave doubt about which is less, and measuring them again takes little.
+
+    A busy machine leaves doubt about the figures themselves.
+    """
+    low, high = sorted((before.seconds, after.seconds))
+    if high > POLICY.clear_ratio * low and before.is_settled and after.is_settled:
         return False
-    return DEFAULT_POLICY.min_runs * sum(times) < POLICY.max_retry_seconds
+    return DEFAULT_POLICY.min_turns * (low + high) < POLICY.max_retry_seconds
 
 
 def require_target(target: str) -> str:

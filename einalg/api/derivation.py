@@ -34,7 +34,7 @@ from einalg.options import (
     whole,
 )
 from einalg.runtime.clock import Clock
-from einalg.text.wording import counted
+from einalg.text.wording import AS_WRITTEN, counted
 
 
 @public
@@ -81,17 +81,19 @@ class Derivation(SearchResult):
 
     @checked(most=whole())
     def compare(self, most: int = 3) -> Timings:
-        """Time the expression as it is written and as its `most` best candidates.
+        """Time the expression as it is written and its `most` best candidates.
 
-        As it is written it runs by NumPy, as generated loops, and by each library that has its
-        operators. The times are medians of runs in turns, on the same random inputs, with weights
-        given ahead. torch takes part where the program has imported it. What takes longer than a
-        second is run twice. Raises `DeviceError` where the derivation's device is missing.
+        As it is written it is compiled like every candidate; beside that it runs by NumPy, as
+        generated loops, and by each library that has its operators. The ways run in turns, on the
+        same random inputs, with weights given ahead; shown are the shortest time, the median, and
+        the speed with its range. torch takes part where the program has imported it. What takes
+        longer than a second is run few times. Raises `DeviceError` where the derivation's device is
+        missing.
 
         >>> import einalg as ea
         >>> d = ea.derive(ea.parse("O[i,j] += A[i,k]*B[k,j]", A=(4, 5), B=(5, 3)), states=2)
         >>> ways = {timing.way for timing in d.compare()}
-        >>> {"numpy", "generated C", "candidate 0, as it is"} <= ways
+        >>> {"numpy", "generated C", "as it is written"} <= ways
         True
         """
         target = getattr(self.backend, "target", "cpu")
@@ -105,10 +107,10 @@ class Derivation(SearchResult):
         errors = []
         for run in runs:
             errors.append(relative_error(expected, run(**inputs), self.expression, arrays))
-        seconds = backend.seconds_of_all(runs, inputs)
+        measured = backend.measure(runs, inputs)
         timings = []
-        for alternative, time, error in zip(alternatives, seconds, errors, strict=True):
-            timings.append(Timing(alternative.name, time, error, alternative.operators))
+        for alternative, measurement, error in zip(alternatives, measured, errors, strict=True):
+            timings.append(Timing(alternative.name, measurement, error, alternative.operators))
         return Timings(timings)
 
     def _baselines(self, target: str) -> list[_Alternative]:
@@ -121,9 +123,13 @@ class Derivation(SearchResult):
 
     def _compiled_candidates(self, limit: int) -> list[_Alternative]:
         alternatives = []
-        for number, candidate in enumerate(self.candidates[:limit]):
-            moves = counted(len(candidate.moves), "move") if candidate.moves else "as it is"
-            name = f"candidate {number}, {moves}"
+        for number, candidate in enumerate(self.candidates):
+            if candidate is self.original:
+                name = AS_WRITTEN
+            elif number < limit:
+                name = f"candidate {number}, {counted(len(candidate.moves), 'move')}"
+            else:
+                continue
             alternatives.append(_Alternative(name, candidate.compile(), candidate.operators))
         return alternatives
 

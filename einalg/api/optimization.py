@@ -33,7 +33,7 @@ from einalg.options import (
     text,
 )
 from einalg.runtime.clock import CHECKING, MEASURING, READING, Clock
-from einalg.runtime.timing import is_slower
+from einalg.runtime.measurement import Comparison
 from einalg.storage.atomic_file import write_whole
 
 LOG = logging.getLogger("einalg")
@@ -96,7 +96,7 @@ class Optimized(OptimizedNetwork):
     ) -> None:
         """Time the model in its framework too, and let that run it where it is faster."""
         arguments, named = model.examples
-        self.times = LocalBackend().seconds_of_both(
+        self.times = LocalBackend().measure_both(
             partial(original, *arguments, **named),
             partial(self._call, *arguments, **named),
             f"{model.framework} {made.key}",
@@ -105,12 +105,12 @@ class Optimized(OptimizedNetwork):
         if self.times is None or self._prefer == "einalg":
             return
         before, after = self.times
-        if is_slower(after, before):
+        if Comparison(after, before).verdict == "slower":
             LOG.warning(
                 "einalg: the model is not faster than in its framework (%.3f ms, %.3f ms), "
                 "which goes on running it",
-                1e3 * after,
-                1e3 * before,
+                1e3 * after.seconds,
+                1e3 * before.seconds,
             )
             self.is_original, self._call = True, original
 

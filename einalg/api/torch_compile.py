@@ -29,7 +29,8 @@ from einalg.frontends.torch.capture.recurrent_ops import without_unrolling
 from einalg.frontends.torch.capture.weight_stamp import WeightStamp, bytes_spanned
 from einalg.frontends.torch.module import import_fx
 from einalg.frontends.torch.nodes.registry import TrainingMode
-from einalg.runtime.timing import is_slower, median_seconds
+from einalg.runtime.measurement import Comparison
+from einalg.runtime.timing import measure
 
 if TYPE_CHECKING:
     from torch import fx
@@ -294,13 +295,15 @@ def _is_faster(module: Any, called: Callable[..., Any], inputs: Sequence[Any]) -
 
     copies = _copies(inputs)
     with torch.no_grad():
-        original, optimized = median_seconds([lambda: module(*copies), lambda: called(*copies)])
-    if not is_slower(optimized, original):
+        calls = {"torch": lambda: module(*copies), "einalg": lambda: called(*copies)}
+        measured = measure(calls)
+    original, optimized = measured["torch"], measured["einalg"]
+    if Comparison(optimized, original).verdict != "slower":
         return False
     LOG.warning(
         "einalg: a graph is not faster than in torch (%.3f ms, %.3f ms), which goes on running it",
-        1e3 * optimized,
-        1e3 * original,
+        1e3 * optimized.seconds,
+        1e3 * original.seconds,
     )
     return True
 

@@ -1,35 +1,51 @@
 """Timing of alternative implementations on a machine that does other work too (design §8).
 
-`interleaved` runs the alternatives in rounds, so that a disturbance slows all of them down.
-`sequential` times one after the other: the threads of a library wait for more work for some time
-after a call, and meanwhile take processors from the next alternative. A program that mixes
-libraries pays for that; a `teardown` that runs another library makes it count.
+The alternatives take turns, so that they meet the same moments of the machine. They do so until
+their times are sharp, or the time for it is over. What the turns say is decided by
+`einalg.runtime.measurement`.
+
+The threads of a library wait busily for more work for some time after a call, and meanwhile take
+processors from the next alternative: where they could, there is a pause between two alternatives. A
+program that mixes libraries pays for that; a `teardown` that runs another library makes it count.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from statistics import median
-from time import perf_counter, process_time, sleep
-from typing import Any
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from math import ceil, inf
+from time import perf_counter, process_time, sleep, thread_time
+from typing import Any, Protocol
 
+from einalg.runtime.clock import time_left
+from einalg.runtime.measurement import Measurement, Turn, measurement
 from einalg.runtime.processors import thread_count
 
+try:
+    import resource
+except ImportError:  # where a system tells nothing of interruptions
+    resource = None
+
 Calls = Mapping[str, Callable[[], Any]]
-RunTimes = dict[str, list[float]]  # seconds of each run, by the name of the alternative
+Turns = dict[str, list[Turn]]  # by the name of the alternative
+MIN_SECONDS = 1e-9  # of what is divided by
 
 
 @dataclass(frozen=True)
 class MeasuringPolicy:
-    """How long and how often alternatives run, and when two times differ."""
+    """How long and how often alternatives run."""
 
     seconds_per_alternative: float = 0.1
-    min_runs: int = 5
-    max_runs: int = 100
-    hopeless_ratio: float = 3.0  # to the best time: a slower alternative has no second run
+    min_turns: int = 5
+    max_turns: int = 100
+    sharp_spread: float = 0.03  # after which no other turn is needed
+    min_sharp_turns: int = 9  # that a spread must come from
+    hopeless_ratio: float = inf  # to the best time: a slower alternative has no second turn
+    slow_seconds: float = 1.0  # an alternative that takes longer has two turns
     brief_seconds: float = 0.02  # a shorter call depends on who used the caches before it
-    slower_margin: float = 0.05  # relative difference that is more than noise
+    turn_seconds: float = 0.0005  # that a turn takes at least, by several runs in a row
+    max_runs: int = 1000  # of one turn
+    visits: int = 3  # of an alternative, each after a pause, where threads could disturb others
     max_wait_seconds: float = 0.12  # after which no thread of a library waits for work
     idle_check_seconds: float = 0.01
     idle_processor_share: float = 0.2  # of one processor, used by a process without busy threads
@@ -38,78 +54,185 @@ class MeasuringPolicy:
 DEFAULT_POLICY = MeasuringPolicy()
 
 
-def run_times(
+class Stopwatch(Protocol):
+    """Times so many runs of a call as one turn."""
+
+    def __call__(self, call: Callable[[], Any], runs: int) -> Turn: ...
+
+
+def processor_watch(call: Callable[[], Any], runs: int) -> Turn:
+    """Time runs on this machine's processor.
+
+    >>> turn = processor_watch(lambda: sum(range(1000)), 3)
+    >>> turn.clock > 0, turn.runs
+    (True, 3)
+    """
+    interruptions, everything, own = _interruptions(), process_time(), thread_time()
+    start = perf_counter()
+    for _ in range(runs):
+        call()
+    passed = perf_counter() - start
+    own, everything = thread_time() - own, process_time() - everything
+    interruptions = _interruptions() - interruptions
+    return Turn(passed / runs, own / runs, max(0.0, everything - own) / runs, interruptions, runs)
+
+
+def device_watch(call: Callable[[], float], runs: int) -> Turn:
+    """Take the seconds that a device tells of each run; `call` returns them."""
+    return Turn(sum(call() for _ in range(runs)) / runs, runs=runs)
+
+
+def _interruptions() -> int:
+    """Return how often the system took a core from a thread of this process."""
+    if resource is None:
+        return 0
+    return resource.getrusage(resource.RUSAGE_SELF).ru_nivcsw
+
+
+def measure(
     calls: Calls,
     policy: MeasuringPolicy = DEFAULT_POLICY,
     teardown: Callable[[], Any] | None = None,
     same_thread_pool: bool = False,
-) -> RunTimes:
-    """Return the seconds of the runs of each alternative.
-
-    The alternatives are `interleaved`, unless threads of one could disturb the next one. The time
-    of `teardown`, which follows every run, counts. Set `same_thread_pool` where all alternatives
-    use the same threads.
+    watch: Stopwatch = processor_watch,
+) -> dict[str, Measurement]:
+    """Measure alternatives in turns; the options are those of `take_turns`.
 
     >>> calls = {"once": lambda: sum(range(1000)), "twice": lambda: sum(range(2000))}
-    >>> times = run_times(calls, MeasuringPolicy(0.0, min_runs=3, max_runs=30))
-    >>> list(times), len(times["once"]), min(times["twice"]) > 0
-    (['once', 'twice'], 3, True)
+    >>> measured = measure(calls)
+    >>> list(measured), measured["once"].minimum < measured["twice"].minimum
+    (['once', 'twice'], True)
     """
-    if same_thread_pool or thread_count() == 1 or len(calls) < 2:
-        return interleaved(calls, policy, teardown)
-    return sequential(calls, policy, teardown)
+    turns = take_turns(calls, policy, teardown, same_thread_pool, watch)
+    return {name: measurement(recorded) for name, recorded in turns.items()}
 
 
-def interleaved(
+def take_turns(
     calls: Calls,
     policy: MeasuringPolicy = DEFAULT_POLICY,
     teardown: Callable[[], Any] | None = None,
-) -> RunTimes:
-    """Time the alternatives in rounds, after a first run of each that does not count.
+    same_thread_pool: bool = False,
+    watch: Stopwatch = processor_watch,
+) -> Turns:
+    """Return the turns of each alternative, after a first run of each that does not count.
 
-    A hopelessly slow alternative takes part in one round only. A run of a brief one follows
-    directly on one that does not count, so that it finds the caches as it left them itself.
+    The time of `teardown`, which follows every run, counts. Set `same_thread_pool` where all
+    alternatives use the same threads. Where the time for the work under way is over, as
+    `einalg.runtime.clock` says, no turn begins but the first ones.
     """
-    warmed_up: dict[str, bool] = {}
-    for name, call in calls.items():
-        first = _seconds_of_run(call, teardown)
-        is_brief = first < policy.brief_seconds and len(calls) > 1
-        warmed_up[name] = is_brief and teardown is None
-    times: RunTimes = {name: [] for name in calls}
-    rounds, start = 0, perf_counter()
-    time_limit = policy.seconds_per_alternative * len(calls)
-    while _has_runs_left(policy, rounds, start, time_limit):
-        limit = policy.hopeless_ratio * _best_time(times.values(), default=0.0)
-        rounds += 1
-        for name, call in calls.items():
-            if rounds > 1 and min(times[name]) > limit:
-                continue
-            if warmed_up[name]:
-                call()
-            times[name].append(_seconds_of_run(call, teardown))
-    return times
+    has_pauses = not same_thread_pool and thread_count() > 1 and len(calls) > 1
+    alternatives: list[_Alternative] = []
+    for call in calls.values():
+        alternative = _Alternative(call, policy, teardown, watch, has_pauses)
+        alternative.begin(is_alone=len(calls) == 1)
+        alternatives.append(alternative)
+    number = 0
+    while active := _active(alternatives, policy):
+        start = number % len(active)
+        for alternative in (*active[start:], *active[:start]):
+            alternative.visit(_limit(alternatives, policy))
+        number += 1
+    return {name: alternative.turns for name, alternative in zip(calls, alternatives, strict=True)}
 
 
-def sequential(
-    calls: Calls,
-    policy: MeasuringPolicy = DEFAULT_POLICY,
-    teardown: Callable[[], Any] | None = None,
-) -> RunTimes:
-    """Time the alternatives one after the other, each after a first run that does not count.
+def _active(alternatives: list[_Alternative], policy: MeasuringPolicy) -> list[_Alternative]:
+    """Return the alternatives that take part in another round; none where all are sharp."""
+    limit = _limit(alternatives, policy)
+    active = [alternative for alternative in alternatives if alternative.has_turns_left(limit)]
+    if all(alternative.turns for alternative in alternatives):
+        if time_left() <= 0 or all(alternative.is_sharp() for alternative in active):
+            return []
+    return active
 
-    No thread of an earlier alternative is busy when the next one begins.
-    """
-    times: RunTimes = {name: [] for name in calls}
-    for name, call in calls.items():
-        wait_for_idle_threads(policy)
-        _seconds_of_run(call, teardown)
-        limit = policy.hopeless_ratio * _best_time(times.values(), default=float("inf"))
-        runs, start = times[name], perf_counter()
-        while _has_runs_left(policy, len(runs), start, policy.seconds_per_alternative):
-            runs.append(_seconds_of_run(call, teardown))
-            if runs[0] > limit:
+
+def _limit(alternatives: list[_Alternative], policy: MeasuringPolicy) -> float:
+    """Return the time from which an alternative is hopeless."""
+    shortest = [alternative.shortest for alternative in alternatives]
+    return policy.hopeless_ratio * min(shortest, default=inf)
+
+
+@dataclass
+class _Alternative:
+    """One of several calls, with its turns so far and the seconds that they took."""
+
+    call: Callable[[], Any]
+    policy: MeasuringPolicy
+    teardown: Callable[[], Any] | None
+    watch: Stopwatch
+    has_pauses: bool
+    turns: list[Turn] = field(default_factory=list)
+    runs: int = 1  # of one turn
+    spent: float = 0.0
+    is_warmed_up: bool = False
+    is_slow: bool = False
+
+    def begin(self, is_alone: bool) -> None:
+        """Run for the first time, which says how many runs a turn has.
+
+        A turn of a brief call follows directly on a run that does not count, so that it finds the
+        caches as it left them itself. The first run of a slow call counts: it has few others.
+        """
+        self._pause()
+        first = self.watch(self._run, 1)
+        if first.clock >= self.policy.slow_seconds:
+            self.is_slow = True
+            self.turns.append(first)
+            return
+        is_brief = first.clock < self.policy.brief_seconds
+        self.is_warmed_up = is_brief and not is_alone and self.teardown is None
+        runs = ceil(self.policy.turn_seconds / max(first.clock, MIN_SECONDS))
+        self.runs = max(1, min(self.policy.max_runs, runs))
+
+    @property
+    def shortest(self) -> float:
+        """The shortest turn by the clock, infinite before the first one."""
+        return min((turn.clock for turn in self.turns), default=inf)
+
+    def has_turns_left(self, limit: float) -> bool:
+        """Say whether it takes part in another round; not where it takes longer than a limit."""
+        if not self.turns:
+            return True
+        if self.is_slow:
+            return len(self.turns) < 2 and self.shortest <= limit
+        if self.shortest > limit or len(self.turns) >= self.policy.max_turns:
+            return False
+        if len(self.turns) < self.policy.min_turns:
+            return True
+        return self.spent < self.policy.seconds_per_alternative
+
+    def is_sharp(self) -> bool:
+        """Say whether its times agree, so that another turn would tell nothing."""
+        if len(self.turns) < self.policy.min_sharp_turns:
+            return False
+        recorded = measurement(self.turns)
+        return recorded.spread <= self.policy.sharp_spread
+
+    def visit(self, limit: float) -> None:
+        """Take one turn; several in a row where each visit costs a pause, up to a hopeless one."""
+        self._pause()
+        start = perf_counter()
+        if self.is_warmed_up:
+            self.call()
+        turns, seconds = 1, 0.0
+        if self.has_pauses and not self.is_slow:
+            turns = ceil(self.policy.min_turns / self.policy.visits)
+            seconds = self.policy.seconds_per_alternative / self.policy.visits
+        for number in range(self.policy.max_turns):
+            is_enough = number >= turns and perf_counter() - start >= seconds
+            if is_enough or (number and self.shortest > limit):
                 break
-    return times
+            self.turns.append(self.watch(self._run, self.runs))
+        self.spent += perf_counter() - start
+
+    def _pause(self) -> None:
+        if self.has_pauses:
+            wait_for_idle_threads(self.policy)
+
+    def _run(self) -> Any:
+        result = self.call()
+        if self.teardown is not None:
+            self.teardown()
+        return result
 
 
 def wait_for_idle_threads(policy: MeasuringPolicy = DEFAULT_POLICY) -> None:
@@ -121,46 +244,3 @@ def wait_for_idle_threads(policy: MeasuringPolicy = DEFAULT_POLICY) -> None:
         elapsed = perf_counter() - check_start
         if process_time() - used < policy.idle_processor_share * elapsed:
             return
-
-
-def median_seconds(
-    calls: Sequence[Callable[[], Any]],
-    policy: MeasuringPolicy = DEFAULT_POLICY,
-    same_thread_pool: bool = False,
-) -> list[float]:
-    """Return the median seconds of each alternative, as `run_times` measures them.
-
-    >>> len(median_seconds([lambda: 1, lambda: 2]))
-    2
-    """
-    named = {str(position): call for position, call in enumerate(calls)}
-    times = run_times(named, policy, same_thread_pool=same_thread_pool)
-    return [median(runs) for runs in times.values()]
-
-
-def is_slower(seconds: float, other: float, policy: MeasuringPolicy = DEFAULT_POLICY) -> bool:
-    """Return whether a time is longer than another one by more than noise.
-
-    >>> is_slower(1.2, 1.0), is_slower(1.02, 1.0)
-    (True, False)
-    """
-    return seconds > other * (1 + policy.slower_margin)
-
-
-def _seconds_of_run(call: Callable[[], Any], teardown: Callable[[], Any] | None) -> float:
-    start = perf_counter()
-    call()
-    if teardown is not None:
-        teardown()
-    return perf_counter() - start
-
-
-def _has_runs_left(policy: MeasuringPolicy, runs: int, start: float, time_limit: float) -> bool:
-    if runs < policy.min_runs:
-        return True
-    return runs < policy.max_runs and perf_counter() - start < time_limit
-
-
-def _best_time(times: Iterable[Sequence[float]], default: float) -> float:
-    """Return the shortest of all runs so far, or `default` where nothing has run."""
-    return min((min(runs) for runs in times if runs), default=default)

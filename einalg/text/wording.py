@@ -7,6 +7,8 @@ from collections.abc import Iterable
 from itertools import pairwise
 
 LEFT_OUT = "…"
+# An expression with its own statements, compiled as every candidate is that is compared with it.
+AS_WRITTEN = "as it is written"
 
 
 def counted(number: int, what: str) -> str:

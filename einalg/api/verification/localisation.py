@@ -216,10 +216,10 @@ def _unchanged(part: OptimizedProgram, run: Any, fault: str) -> OptimizedProgram
     """Return a program as it was before it was optimized."""
     changes = (f"as it was: its faster form is not taken ({fault})",)
     before = part.before
-    seconds = part.seconds[0]
-    return OptimizedProgram(
-        before, lifted(before), list, (seconds, seconds), run=run, changes=changes
-    )
+    times = None
+    if part.times is not None:
+        times = part.times[0], part.times[0]
+    return OptimizedProgram(before, lifted(before), list, times, run=run, changes=changes)
 
 
 def _nodes_of(graph: Graph, whole: GraphNode) -> list[GraphNode]:

@@ -50,4 +50,6 @@ def run(
         )
         return
     say(str(program))
-    table(timings.heads, timings.rows(), numbers=timings.heads[1:4])
+    table(timings.heads, timings.rows(), numbers=timings.heads[1:5])
+    for remark in timings.remarks():
+        say(remark)

@@ -17,6 +17,8 @@ HEADS = ("layer", "weights", "times", "before, ms", "after, ms", "kernels", "ver
 def report_html(report: Report) -> str:
     """Return the calls of the whole as bars, then each program, then what the framework runs."""
     parts = [f"<p>{report.head}</p>", stacks(report.calls)]
+    if report.call:
+        parts.append(f"<p>{escape(report.call)}</p>")
     parts += [f"<p>{escape(note)}</p>" for note in report.notes]
     parts += [_program(program) for program in report.programs]
     if report.opaque:

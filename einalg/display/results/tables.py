@@ -22,8 +22,9 @@ def candidates_html(candidates: Candidates) -> str:
 
 
 def timings_html(timings: Timings) -> str:
-    """Return a row for each way to run a program."""
-    return page(table(timings.heads, timings.rows()), "einalg-timings")
+    """Return a row for each way to run a program, and the remarks below."""
+    remarks = "<br>".join(timings.remarks())
+    return page(table(timings.heads, timings.rows()) + remarks, "einalg-timings")
 
 
 def distances_html(distances: Distances) -> str:

@@ -102,18 +102,27 @@ def test_the_lower_figures_count() -> None:
     assert selection_from_text(merged.text()) == merged
 
 
+def test_figures_of_a_busy_machine_leave_doubt() -> None:
+    busy = Selection({"one": Figures(1.0, 0.0, busy=True), "other": Figures(2.0, 0.0)})
+    assert not busy.is_conclusive()
+    quiet = choice(one=(1.5, 0.0), other=(2.0, 0.0))
+    merged = busy.merged(quiet)
+    assert merged.figures["one"] == Figures(1.5, 0.0) and merged.is_conclusive()
+    assert selection_from_text(busy.text()) == busy
+
+
 @pytest.mark.parametrize(
     "content",
     [
         *(None, b"", b"{", b"[]", b"library", b"{}", b"\xff"),
         *(
             b'{"measurements": 1, "ways": {}}',
-            b'{"measurements": 1, "ways": {"a": [0, 0]}}',
+            b'{"measurements": 1, "ways": {"a": [0, 0, false]}}',
             b'{"measurements": 1, "ways": {"a": 3}}',
         ),
         *(
-            b'{"measurements": 1, "ways": {"a": [NaN, 0]}}',
-            b'{"measurements": "x", "ways": {"a": [1, 0]}}',
+            b'{"measurements": 1, "ways": {"a": [NaN, 0, false]}}',
+            b'{"measurements": "x", "ways": {"a": [1, 0, false]}}',
         ),
     ],
 )

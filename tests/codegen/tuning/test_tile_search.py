@@ -35,6 +35,7 @@ from derive.matching import match
 from einalg.errors import RecordError
 from einalg.language import ops
 from einalg.language.ir.scope import Scope
+from einalg.runtime.measurement import Measurement
 
 SCOPE = ops.matmul(ea.tensor("A", (29, 40)), ea.tensor("B", (40, 35), role="weight"))
 
@@ -76,8 +77,16 @@ def test_a_winner_is_used_and_gives_the_same_source() -> None:
 
 def test_a_slower_tiling_wins_where_it_was_measured(monkeypatch: pytest.MonkeyPatch) -> None:
     """What was measured decides, not what the model thinks."""
-    turns = iter(range(100, 0, -1))
-    monkeypatch.setattr(tile_search, "least", lambda times: float(next(turns)))
+    figures = iter(range(100, 0, -1))
+
+    def later_is_faster(calls: Any, *options: Any, **more: Any) -> dict[str, Measurement]:
+        measured = {}
+        for name in calls:
+            seconds = float(next(figures))
+            measured[name] = Measurement(seconds, seconds, seconds)
+        return measured
+
+    monkeypatch.setattr(tile_search, "measure", later_is_faster)
     winner = tune_scope(count=3)
     _, found = contraction_in(SCOPE)
     assert tuned(found) == winner.of(found)

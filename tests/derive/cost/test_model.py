@@ -30,7 +30,9 @@ from derive.matching import kernels_of
 from derive.results.candidates import Candidate
 from derive.results.selection import SELECTION, promising
 from einalg.errors import CodegenError
+from einalg.runtime.measurement import Measurement
 from einalg.storage.disk_cache import DiskCache
+from tests.helpers.measurements import exactly
 
 MODEL = Roofline(library=1e9, generated=1e8, bandwidth=1e9, call=1e-3)
 
@@ -44,8 +46,9 @@ def own_folder(tmp_path, monkeypatch):
 class Clock:
     """A backend whose kernels take as long as it says."""
 
-    def __init__(self, seconds=0.5, error=None, name="here", rates=None):
+    def __init__(self, seconds=0.5, error=None, name="here", rates=None, busy=False):
         self.taken, self.error, self.name, self.told, self.asked = seconds, error, name, rates, []
+        self.busy = busy
 
     def kernel_timers(self, kernels):
         return [partial(self.timed, kernel) for kernel in kernels]
@@ -54,7 +57,7 @@ class Clock:
         self.asked.append(kernel)
         if self.error:
             raise self.error
-        return self.taken
+        return exactly(self.taken, self.busy)
 
     def rates(self):
         self.asked.append("rates")
@@ -118,20 +121,45 @@ def test_measured_seconds_are_kept_on_disk():
 
 
 def test_a_figure_of_a_busy_moment_does_not_stay():
-    """The next processes look again, as often as is worth it, and the lowest figure counts."""
+    """The next processes measure again until the machine is quiet, and that figure stays."""
     seconds, looks = [], []
-    for taken in (0.75, 0.25, 0.5, 0.1, 0.1):
-        clock = Clock(taken)
+    for taken, busy in ((0.75, True), (0.25, True), (0.5, True), (0.3, False), (0.1, False)):
+        clock = Clock(taken, busy=busy)
         model = MeasuredCostModel(MODEL, clock)
         seconds.append(model.seconds(one()))
         assert model.seconds(one()) == seconds[-1]
         looks.append(len(clock.asked))
-    assert seconds == [0.75, 0.25, 0.25, 0.25, 0.25] and looks == [1, 1, 1, 0, 0]
+    assert seconds == [0.75, 0.25, 0.25, 0.3, 0.3] and looks == [1, 1, 1, 1, 0]
+
+
+def test_a_process_on_a_busy_machine_leaves_marked_figures_to_the_next_one():
+    for text in ("O[i] = A[i]+1", "O[i] = A[i]*2"):
+        MeasuredCostModel(MODEL, Clock(0.25, busy=True)).seconds(one(text))
+    busy = Clock(0.5, busy=True)
+    model = MeasuredCostModel(MODEL, busy)
+    assert model.seconds(one()) == model.seconds(one("O[i] = A[i]*2")) == 0.25
+    assert len(busy.asked) == 1
+    quiet = Clock(0.5)
+    model = MeasuredCostModel(MODEL, quiet)
+    assert model.seconds(one()) == model.seconds(one("O[i] = A[i]*2")) == 0.5
+    assert len(quiet.asked) == 2
+
+
+def test_times_that_differ_on_a_quiet_machine_are_measured_some_times():
+    looks = []
+    for _ in range(5):
+        clock = Clock()
+        clock.kernel_timers = lambda kernels, clock=clock: [
+            lambda: clock.asked.append(1) or Measurement(0.1, 0.4, 0.5, 9) for _ in kernels
+        ]
+        assert MeasuredCostModel(MODEL, clock).seconds(one()) == 0.1
+        looks.append(len(clock.asked))
+    assert looks == [1, 1, 1, 0, 0]
 
 
 def test_second_looks_are_bounded_and_may_fail():
-    MeasuredCostModel(MODEL, Clock(0.25)).seconds(one())
-    MeasuredCostModel(MODEL, Clock(0.25)).seconds(one(A=(5,)))
+    MeasuredCostModel(MODEL, Clock(0.25, busy=True)).seconds(one())
+    MeasuredCostModel(MODEL, Clock(0.25, busy=True)).seconds(one(A=(5,)))
     clock = Clock(error=CodegenError("no compiler now"))
     model = MeasuredCostModel(MODEL, clock, retry_seconds=1e-9)
     assert model.seconds(one()) == model.seconds(one(A=(5,))) == 0.25
@@ -164,10 +192,10 @@ def test_what_is_done_once_is_a_weight_of_what_reads_it():
         b"{",
         b"[]",
         b"3",
-        b'{"seconds": "x"}',
-        b'{"seconds": -1}',
-        b'{"seconds": NaN}',
-        b'{"seconds": true}',
+        b'{"measurement": 3}',
+        b'{"seconds": 0.5}',
+        b'{"measurement": {"minimum": -1}}',
+        b'{"measurement": {"minimum": NaN, "quartile": 1, "median": 1, "turns": 1}}',
         b"\xff",
     ],
 )

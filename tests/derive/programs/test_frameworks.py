@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from dataclasses import replace
+from functools import partial
 
 import pytest
 
@@ -12,6 +13,10 @@ from codegen.program.batched_executable import BatchedExecutable
 from einalg.api import backend, optimization
 from einalg.api.backend import LocalBackend
 from einalg.api.verification.verification import Verified
+from einalg.runtime import timing
+from einalg.runtime.measurement import Comparison
+from einalg.runtime.timing import DEFAULT_POLICY
+from tests.helpers.measurements import exactly, sooner
 
 torch = pytest.importorskip("torch")
 
@@ -79,13 +84,7 @@ def test_short_integers_wrap_round_where_their_framework_does(own_cache):
 def test_a_batch_of_a_module_runs_sample_by_sample(own_cache, monkeypatch):
     monkeypatch.setattr("derive.programs.passes.batch_splitting.MIN_SLICE_OPERATIONS", 0)
     monkeypatch.setattr("derive.programs.passes.batch_splitting.MIN_OPERATIONS_PER_WEIGHT", 0)
-    monkeypatch.setattr(
-        LocalBackend,
-        "seconds",
-        lambda _, runs, arrays: [
-            1e-6 if isinstance(run, BatchedExecutable) else 1e-3 for run in runs
-        ],
-    )
+    monkeypatch.setattr(LocalBackend, "measure", sooner(BatchedExecutable))
     module = torch.nn.Sequential(torch.nn.Conv2d(3, 4, 3, padding=1), torch.nn.ReLU()).eval()
     x = torch.randn(5, 3, 6, 7)
     o = ea.optimize(module, (x,), seconds=30)
@@ -104,16 +103,19 @@ def test_a_framework_that_is_faster_goes_on(own_cache, caplog):
         o = ea.optimize(module, (x,), seconds=0)
     assert o.times is not None
     assert (
-        o.is_original == (o.times[1] > o.times[0] * 1.05) == ("goes on running it" in caplog.text)
+        o.is_original
+        == (Comparison(o.times[1], o.times[0]).verdict == "slower")
+        == ("goes on running it" in caplog.text)
     )
     assert torch.equal(o(-x), torch.zeros(3))
 
 
 def test_einalg_computes_where_it_is_preferred(own_cache, monkeypatch, caplog):
-    monkeypatch.setattr(LocalBackend, "seconds_of_all", lambda *_: [1e-6, 1.0])
+    times = exactly(1e-6), exactly(1.0)
+    monkeypatch.setattr(LocalBackend, "measure", lambda *_: list(times))
     module, x = torch.nn.ReLU().eval(), torch.ones(3)
     o = ea.optimize(module, (x,), seconds=0, prefer="einalg")
-    assert o.times == (1e-6, 1.0) and not o.is_original
+    assert o.times == times and not o.is_original
     assert "goes on running it" not in caplog.text
     assert ea.optimize(module, (x,), seconds=0, prefer="fastest").is_original
 
@@ -147,7 +149,7 @@ def test_a_framework_that_cannot_run_the_model_is_not_waited_for(own_cache, capl
     )
 
 
-def test_a_framework_that_is_slow_is_timed_once(own_cache, monkeypatch):
+def test_a_framework_that_is_slow_is_timed_twice(own_cache, monkeypatch):
     """After a first call, in which it may do what it never does again."""
     calls = []
 
@@ -157,12 +159,29 @@ def test_a_framework_that_is_slow_is_timed_once(own_cache, monkeypatch):
                 calls.append(1)
             return x * 2
 
-    monkeypatch.setattr(backend, "POLICY", replace(backend.POLICY, slow_run_seconds=0.0))
+    slow = replace(DEFAULT_POLICY, slow_seconds=0.0)
+    monkeypatch.setattr(backend, "measure", partial(timing.measure, policy=slow))
     monkeypatch.setattr(
         optimization, "verified", lambda network, compiler, _: Verified(network, compiler(network))
     )  # which calls it too
     o = ea.optimize(Counted().eval(), (torch.ones(3),), seconds=0)
-    assert len(calls) == 2 and min(o.times) > 0
+    assert len(calls) == 3 and all(measured.turns == 2 for measured in o.times)
+
+
+def model_times(monkeypatch, before, after):
+    """Say how long a call of a model takes in its framework and optimized; programs take as long as
+    they do. Return a list that grows with each measurement of a model.
+    """
+    asked, measure = [], LocalBackend.measure
+
+    def said(self, runnables, arrays, *rest):
+        if arrays:
+            return measure(self, runnables, arrays, *rest)
+        asked.append(1)
+        return [exactly(before), exactly(after)]
+
+    monkeypatch.setattr(LocalBackend, "measure", said)
+    return asked
 
 
 @pytest.mark.parametrize(
@@ -173,14 +192,11 @@ def test_times_beyond_doubt_are_kept(seconds, measured, own_cache, monkeypatch):
     """A second run of a model that its framework runs much slower, or much faster, does not wait
     for that again.
     """
-    asked = []
-    monkeypatch.setattr(
-        "einalg.api.backend.LocalBackend.seconds_of_all",
-        lambda *given: asked.append(1) or list(seconds),
-    )
+    asked = model_times(monkeypatch, *seconds)
     model, x = torch.nn.ReLU().eval(), torch.ones(3)
     found = [ea.optimize(model, (x,), seconds=0) for _ in range(2)]
-    assert all(o.times == seconds and o.is_original == (seconds[1] > seconds[0]) for o in found)
+    times = tuple(map(exactly, seconds))
+    assert all(o.times == times and o.is_original == (seconds[1] > seconds[0]) for o in found)
     assert len(asked) == measured
     ea.optimize(
         torch.nn.Sequential(model).eval(), (x,), seconds=0
@@ -190,11 +206,7 @@ def test_times_beyond_doubt_are_kept(seconds, measured, own_cache, monkeypatch):
 
 def test_calls_of_the_framework_are_timed_each_time(own_cache, monkeypatch):
     """What they do is not known by their names: these two differ in shape alone."""
-    asked = []
-    monkeypatch.setattr(
-        "einalg.api.backend.LocalBackend.seconds_of_all",
-        lambda *given: asked.append(1) or [1e-3, 5e-4],
-    )
+    asked = model_times(monkeypatch, 1e-3, 5e-4)
 
     class Sorted(torch.nn.Module):
         def forward(self, x):

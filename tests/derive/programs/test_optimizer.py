@@ -35,6 +35,7 @@ from einalg.language.ir.program import Program, as_program
 from einalg.language.ir.tensor import Constant
 from einalg.language.notation import program_json
 from einalg.storage.disk_cache import cache_folder
+from tests.helpers.measurements import exactly
 from tests.helpers.networks import assert_same_values, network, sample, weight
 
 
@@ -305,8 +306,8 @@ class Preferring:
     def __getattr__(self, name):
         return getattr(self.own, name)
 
-    def seconds(self, runnables, arrays):
-        return [1.0 if self.preferred(run) else 2.0 for run in runnables]
+    def measure(self, runnables, arrays):
+        return [exactly(1.0 if self.preferred(run) else 2.0) for run in runnables]
 
 
 @pytest.mark.parametrize("seconds, tried", [(60.0, True), (0.0, False)])

@@ -15,7 +15,9 @@ from derive.results.candidates import Candidate
 from derive.rewriting.moves import Move
 from einalg.display.results.report import ELSE, report_html
 from einalg.language.ir.program import Program, as_program
+from einalg.runtime.measurement import Comparison
 from einalg.text.terminal import COLUMNS
+from tests.helpers.measurements import exactly
 
 SIZES = {"Input": (16, 64, 32), "Weight": (16, 32, 48), "Scale": (16, 64)}
 
@@ -44,6 +46,7 @@ def reported(**layer):
 def report_of(layers, seconds, times=None):
     part = SimpleNamespace(
         seconds=seconds,
+        comparison=Comparison(exactly(seconds[1]), exactly(seconds[0])),
         verdict="proved",
         error=0.0,
         layers=layers,
@@ -160,7 +163,7 @@ def test_a_layer_is_told_before_and_after():
 
 
 def test_a_page_has_bars_of_programs_and_of_calls():
-    html = report_html(two_layers((20e-3, 5e-3)))
+    html = report_html(two_layers((exactly(20e-3), exactly(5e-3))))
     widths = [float(width) for width in re.findall(r"width:([\d.]+)%", html)]
     assert widths == pytest.approx(
         [100, 25, *(100 * s / 12 for s in (8, 2, 2, 2, 2))], abs=0.01
@@ -173,7 +176,7 @@ def test_a_page_has_bars_of_programs_and_of_calls():
     assert "w&lt;0&gt;" in html and "w<0>" not in html
     assert "a call" not in report_html(two_layers())
     assert "a call: 20.000 ms in the framework, 5.000 ms optimized" in str(
-        two_layers((20e-3, 5e-3))
+        two_layers((exactly(20e-3), exactly(5e-3)))
     )
 
 
@@ -194,5 +197,5 @@ def test_a_text_fits_80_columns():
             1e-3,
         )
     ]
-    text = str(report_of(layers, (1e-3, 1e-3), (1e-3, 1e-3)))
+    text = str(report_of(layers, (1e-3, 1e-3), (exactly(1e-3), exactly(1e-3))))
     assert max(map(len, text.splitlines())) <= COLUMNS and "Sum[inner:32]" in text

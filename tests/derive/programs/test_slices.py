@@ -35,6 +35,7 @@ from einalg.language.ir.tensor import Constant, Tensor
 from einalg.language.ir.traversal import accesses, map_accesses
 from einalg.language.notation.program_json import program_record
 from einalg.testing import strategies
+from tests.helpers.measurements import sooner
 from tests.helpers.networks import network, sample, weight
 
 SLOW = (
@@ -183,13 +184,7 @@ def test_a_network_of_many_samples(small, monkeypatch, tmp_path):
         "search_layer",
         lambda layer, *_, **__: SearchedLayer.of(layer, original=1.0),
     )
-    monkeypatch.setattr(
-        LocalBackend,
-        "seconds",
-        lambda self, runs, arrays: [
-            0.1 if isinstance(run, BatchedExecutable) else 1.0 for run in runs
-        ],
-    )
+    monkeypatch.setattr(LocalBackend, "measure", sooner(BatchedExecutable))
     monkeypatch.setenv("EINALG_CACHE", str(tmp_path / "cache"))
     program = network(channels=8, space=12, layers=1, samples=5)
     given_arrays = sample(program)

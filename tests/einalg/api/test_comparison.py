@@ -10,9 +10,11 @@ from click.testing import CliRunner
 import einalg as ea
 from codegen.measure import baselines
 from derive.results.timings import Timing, Timings
-from einalg.api import backend
 from einalg.cli import app
 from einalg.cli.commands import bench
+from einalg.runtime.measurement import Measurement
+from einalg.text.wording import AS_WRITTEN
+from tests.helpers.measurements import exactly
 
 WEIGHT = ea.tensor("W", (5, 3), role="weight")
 
@@ -27,13 +29,13 @@ def compared(text: str, **shapes: object) -> dict[str, Timing]:
 
 def test_an_operator_is_compared_with_libraries() -> None:
     ways = compared("O[i,j] += A[i,k]*W[k,j]", A=(4, 5), W=WEIGHT)
-    assert {baselines.EXECUTOR, baselines.LOOPS, "numpy", "candidate 0, as it is"} <= set(ways)
+    assert {baselines.EXECUTOR, baselines.LOOPS, "numpy", AS_WRITTEN} <= set(ways)
     assert ways["numpy"].operators == ("matmul",) and ways[baselines.LOOPS].operators == ()
 
 
 def test_what_is_no_operator_is_compared_with_what_is_written() -> None:
     ways = compared("O[i] = A[i]*B[i//2] + 1", A=(6,), B=(3,))
-    assert set(ways) == {baselines.EXECUTOR, baselines.LOOPS, "candidate 0, as it is"}
+    assert set(ways) == {baselines.EXECUTOR, baselines.LOOPS, AS_WRITTEN}
 
 
 def test_a_library_takes_part_where_it_has_every_operator() -> None:
@@ -48,23 +50,33 @@ def test_without_a_compiler_numpy_is_left(monkeypatch: pytest.MonkeyPatch) -> No
     assert list(baselines.as_written(d.best.program, d.best.kernels)) == [baselines.EXECUTOR]
 
 
-def test_what_is_slow_runs_twice_only(monkeypatch: pytest.MonkeyPatch) -> None:
-    runs = {"slow": 0, "quick": 0}
-    monkeypatch.setattr(backend, "POLICY", backend.ModelTimingPolicy(slow_run_seconds=0.0))
-    runnables = [lambda name=name: runs.__setitem__(name, runs[name] + 1) for name in runs]
-    assert all(s > 0 for s in backend.LocalBackend().seconds_of_all(runnables, {})) and runs == {
-        "slow": 1,
-        "quick": 1,
-    }
+def test_the_expression_as_it_is_written_is_compared_whatever_its_place() -> None:
+    """Its name and its measurement are those of the derivation."""
+    d = ea.derive(ea.parse("O[i,j] += A[i,k]*B[k,j]", A=(4, 5), B=(5, 3)), states=3)
+    timings = d.compare(0)
+    assert timings.written is not None and timings.written.operators == d.original.operators
+    assert str(d.costs([d.original])).splitlines()[0].endswith(AS_WRITTEN)
+    assert f"as fast as the expression {AS_WRITTEN}" in str(timings)
 
 
 def test_a_table_in_jupyter() -> None:
-    html = Timings([Timing("b", 2.0, 0.0, ()), Timing("<a>", 1.0, 0.0, ("matmul",))])._repr_html_()
-    assert (
-        html.count("<tr>") == 3
-        and html.index(">&lt;a&gt;</th>") < html.index(">b</th>")
-        and "<td>2.00x</td>" in html
+    timings = Timings(
+        [Timing(AS_WRITTEN, exactly(2.0), 0.0, ()), Timing("<a>", exactly(1.0), 0.0, ("matmul",))]
     )
+    html = timings._repr_html_()
+    assert html.count("<tr>") == 3 and "<td>2.0x (2.0 to 2.0)</td>" in html
+    assert html.index(">&lt;a&gt;</th>") < html.index(f">{AS_WRITTEN}</th>")
+
+
+def test_a_busy_machine_is_said() -> None:
+    timings = Timings(
+        [
+            Timing(AS_WRITTEN, exactly(2.0), 0.0, ()),
+            Timing("a", Measurement(1.0, 1.5, 2.0, 9, busy=True), 0.0, ()),
+        ]
+    )
+    assert "1.3 to 2.0x" in str(timings) and "the machine is busy" in str(timings)
+    assert "the machine is busy" in timings._repr_html_()
 
 
 MATMUL = [
@@ -83,14 +95,14 @@ MATMUL = [
 
 def test_at_the_command_line() -> None:
     result = CliRunner().invoke(app.cli, MATMUL)
-    assert result.exit_code == 0 and "candidate 0" in result.stdout and "numpy" in result.stdout, (
+    assert result.exit_code == 0 and AS_WRITTEN in result.stdout and "numpy" in result.stdout, (
         result.output
     )
     assert max(map(len, result.stdout.splitlines())) <= 80
     record = json.loads(CliRunner().invoke(app.cli, [*MATMUL, "--json"]).stdout)
-    assert {"way", "seconds", "error", "operators"} == set(record["ways"][0]) and record[
-        "text"
-    ].startswith("O[i:4, j:3]")
+    assert {"way", "seconds", "measurement", "error", "operators"} == set(
+        record["ways"][0]
+    ) and record["text"].startswith("O[i:4, j:3]")
 
 
 @pytest.mark.parametrize(("without", "expected"), [([], ["torch"]), (["--without", "torch"], [])])

@@ -23,6 +23,7 @@ from derive.programs.layers import LAYERS, SearchedLayer, known_layer, layer_key
 from einalg.api.backend import LocalBackend
 from einalg.language.ir.kernel import Kernel
 from einalg.language.ir.program import as_program
+from einalg.runtime.measurement import Measurement
 from einalg.storage import fingerprint
 from einalg.storage.fingerprint import (
     PACKAGES,
@@ -31,6 +32,7 @@ from einalg.storage.fingerprint import (
     forget_code,
     without_prose,
 )
+from tests.helpers.measurements import exactly
 
 COMPILER = Compiler(("cc",), "cc 14", ("-O3",))
 FUNCTION = "def lowered(scope):\n    return scope\n"
@@ -75,8 +77,8 @@ class Clock(LocalBackend):
         super().__init__()
         self.taken = taken
 
-    def kernel_timers(self, kernels: Sequence[Kernel]) -> list[Callable[[], float]]:
-        return [partial(float, self.taken) for _ in kernels]
+    def kernel_timers(self, kernels: Sequence[Kernel]) -> list[Callable[[], Measurement]]:
+        return [partial(exactly, self.taken) for _ in kernels]
 
 
 def cost(taken: float) -> float:

@@ -13,6 +13,7 @@ from codegen.program.batched_executable import BatchedExecutable
 from derive.programs.passes import batch_splitting
 from einalg.api.backend import LocalBackend
 from einalg.errors import RecordError
+from tests.helpers.measurements import sooner
 from tests.helpers.onnx_models import convolutional, model, node
 
 onnx = pytest.importorskip("onnx")
@@ -142,13 +143,7 @@ def test_slices_are_a_scan(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
     """
     monkeypatch.setattr(batch_splitting, "MIN_SLICE_OPERATIONS", 0)
     monkeypatch.setattr(batch_splitting, "MIN_OPERATIONS_PER_WEIGHT", 0)
-    monkeypatch.setattr(
-        LocalBackend,
-        "seconds",
-        lambda self, runs, arrays: [
-            0.1 if isinstance(run, BatchedExecutable) else 1.0 for run in runs
-        ],
-    )
+    monkeypatch.setattr(LocalBackend, "measure", sooner(BatchedExecutable))
     text = "S[k] = exp(K[k])\nP[n,i] += A[n,i,k]*S[k]\nO[n:5,i:4] = Max(P[n,i], 0) + B[i]\nQ[n:5,i:4] = P[n,3-i]"
     p = ea.parse(text, A=(5, 4, 70), B=(4,), K=ea.tensor("K", (70,), role="weight"))
     given = {

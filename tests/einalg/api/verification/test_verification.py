@@ -18,6 +18,8 @@ from einalg.api.verification import localisation
 from einalg.frontends.onnx.nodes.registry import DEFINITIONS
 from einalg.language import ops
 from einalg.runtime.clock import Clock
+from einalg.runtime.measurement import Measurement
+from tests.helpers.measurements import exactly
 
 torch = pytest.importorskip("torch")
 from einalg.frontends.torch.nodes.registry import ATEN  # noqa: E402
@@ -298,7 +300,7 @@ def test_forms_that_spread_nans_are_not_searched_where_these_shall_be_exact() ->
 @pytest.mark.parametrize("nonfinite", ["spread", "exact"])
 def test_how_far_a_nan_reaches(nonfinite: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """A form that transforms tiles is named, or not taken."""
-    monkeypatch.setattr(LocalBackend, "seconds", tiles_first)
+    monkeypatch.setattr(LocalBackend, "measure", tiles_first)
     layer = torch.nn.Conv2d(8, 8, 3, padding=1).eval()
     x = torch.randn(1, 8, 16, 16)
     o = ea.optimize(layer, (x,), seconds=20, prefer="einalg", nonfinite=nonfinite)
@@ -314,6 +316,10 @@ def test_how_far_a_nan_reaches(nonfinite: str, monkeypatch: pytest.MonkeyPatch) 
         assert torch.equal(result.isnan(), where)
 
 
-def tiles_first(backend: Any, runs: Any, arrays: Any) -> list[float]:
+def tiles_first(backend: Any, runs: Any, arrays: Any) -> list[Measurement]:
     """Times by which programs of several statements are the fastest."""
-    return [1.0 / len(run.program.statements) if hasattr(run, "program") else 1.0 for run in runs]
+    times = []
+    for run in runs:
+        statements = len(run.program.statements) if hasattr(run, "program") else 1
+        times.append(exactly(1.0 / statements))
+    return times
