@@ -16,7 +16,6 @@ log = logging.getLogger("einalg")
 
 MAX_LAYER_SHARE = 0.25  # of the seconds that are left, that one layer may take
 MIN_LAYER_SECONDS = 1.0  # that it may take at least
-MIN_SECONDS = 1e-12  # of a layer, in a ratio
 
 
 def search_layers(layers: Sequence[Layer], task: Task) -> list[SearchedLayer]:
@@ -75,15 +74,13 @@ def _search_one(layer: Layer, number: str, task: Task) -> SearchedLayer:
 
 
 def _outcome(layer: SearchedLayer) -> str:
-    """Return what came of a search: `1.240 ms → 0.620 ms (2.0x, proved)  O[i:8] = …`."""
+    """Return what came of a search: `1.240 ms → 0.620 ms (proved)  O[i:8] = …`."""
     text = layer.text.splitlines()[-1]
     candidate, original = layer.candidate, layer.original
     if candidate is None or original is None or not candidate.moves:
         return f"stays as it is  {text}"
     times = f"{milliseconds(original)} → {milliseconds(candidate.cost)}"
-    return (
-        f"{times} ({original / max(candidate.cost, MIN_SECONDS):.1f}x, {candidate.verdict})  {text}"
-    )
+    return f"{times} ({candidate.verdict})  {text}"
 
 
 def _to_be_continued(layer: SearchedLayer) -> SearchedLayer:

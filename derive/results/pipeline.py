@@ -102,6 +102,9 @@ def find_derivation(  # noqa: PLR0913, PLR0917 - every option of a search
 def in_words(candidate: Candidate, original: Candidate) -> str:
     """Return a candidate in a few words: `1.240 ms, 2.3x (estimated, proved)`."""
     text = milliseconds(candidate.cost)
+    comparison = candidate.compared(original)
+    if comparison is not None and candidate is not original:
+        return f"{text}, {comparison}, {candidate.verdict}"
     if candidate is not original and candidate.measured == original.measured:
         text += f", {original.cost / candidate.cost:.1f}x"
     if candidate.measured:

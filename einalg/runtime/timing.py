@@ -139,9 +139,9 @@ def _active(alternatives: list[_Alternative], policy: MeasuringPolicy) -> list[_
     """Return the alternatives that take part in another round; none where all are sharp."""
     limit = _limit(alternatives, policy)
     active = [alternative for alternative in alternatives if alternative.has_turns_left(limit)]
-    if all(alternative.turns for alternative in alternatives):
-        if time_left() <= 0 or all(alternative.is_sharp() for alternative in active):
-            return []
+    is_over = time_left() <= 0 or all(alternative.is_sharp() for alternative in active)
+    if is_over and all(alternative.turns for alternative in alternatives):
+        return []
     return active
 
 

@@ -6,12 +6,15 @@ from __future__ import annotations
 
 import json
 import logging
+import math
 import os
 import subprocess
 import sys
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -28,8 +31,10 @@ from derive.cost.model import (
 )
 from derive.matching import kernels_of
 from derive.results.candidates import Candidate
-from derive.results.selection import SELECTION, promising
+from derive.results.selection import SELECTION, KernelCosts, most_promising
 from einalg.errors import CodegenError
+from einalg.runtime import clock
+from einalg.runtime.clock import OutOfTime
 from einalg.runtime.measurement import Measurement
 from einalg.storage.disk_cache import DiskCache
 from tests.helpers.measurements import exactly
@@ -307,43 +312,41 @@ class Half(Ready):
         return 0.5
 
 
+def measured_by(model, candidates, seconds=math.inf):
+    """Return the costs of candidates by a model, as far as the time lasts."""
+    costs = KernelCosts(candidates, model)
+    with suppress(OutOfTime):
+        costs.run(clock.Clock.of(seconds))
+    return costs
+
+
 def test_measured_seconds_decide_who_is_promising():
     quick, slow = kernels("O[i] = A[i]+1", A=(4,)), kernels("O[i] = A[i]*2", A=(4,))
-    candidates = [candidate(quick, (1,), 2.0), candidate(slow, (1,), 1.0), candidate(slow, (), 3.0)]
+    candidates = [candidate(quick, (1,), 2.0), candidate(slow, (1,), 1.0)]
 
     class Model(Ready):
         def seconds(self, kernel):
             return 0.1 if kernel is quick[0] else 0.4
 
-    ordered, left = promising(candidates, Model())
-    assert left == 0
-    assert (
-        [c.cost for c in ordered] == [0.1, 0.4, 3.0]
-        and ordered[0].kernels is quick
-        and ordered[-1] is candidates[-1]
-    )
+    shortlist = measured_by(Model(), candidates).shortlist
+    assert [c.cost for c in shortlist] == [0.1, 0.4] and shortlist[0].kernels is quick
     many = [candidate(quick, (1,), 1 + n / 30) for n in range(30)]
-    assert len(promising(many + candidates[2:], Model())[0]) == SELECTION.shortlist + 1
+    assert len(measured_by(Model(), many).shortlist) == SELECTION.shortlist
 
 
 def test_time_ends_the_measuring():
     quick = kernels("O[i] = A[i]+1", A=(4,))
-    candidates = [*(candidate(quick, (1,), 1 + n / 3) for n in range(3)), candidate(quick, (), 9.0)]
-    ordered, left = promising(candidates, Half(), until=0.0)
-    assert [c.cost for c in ordered] == [0.5, 9.0] and left == 2
+    candidates = [candidate(quick, (1,), 1 + n / 3) for n in range(3)]
+    costs = measured_by(Half(), candidates, seconds=0.0)
+    assert not costs.measured and [c.cost for c in costs.shortlist] == [c.cost for c in candidates]
 
 
 def test_what_is_far_from_the_lowest_estimate_is_not_measured():
-    """But the expression as it is."""
-    quick = kernels("O[i] = A[i]+1", A=(4,))
+    estimates = [1.0, 0.9 * SELECTION.max_estimate_ratio, 1.1 * SELECTION.max_estimate_ratio]
     candidates = [
-        candidate(quick, (1,), 1.0),
-        candidate(quick, (1,), 0.9 * SELECTION.max_estimate_ratio),
-        candidate(quick, (1,), 1.1 * SELECTION.max_estimate_ratio),
-        candidate(quick, (), 9.0),
+        SimpleNamespace(moves=(1,), estimate=estimate, operators=()) for estimate in estimates
     ]
-    ordered, left = promising(candidates, Half())
-    assert [c.cost for c in ordered] == [0.5, 0.5, 9.0] and left == 0
+    assert most_promising(candidates) == candidates[:2]
 
 
 def test_a_candidate_that_already_costs_too_much_is_not_followed_up():
@@ -359,12 +362,11 @@ def test_a_candidate_that_already_costs_too_much_is_not_followed_up():
             return 1.0
 
     slow = candidate(long, (1,), 0.2)
-    ordered, _ = promising(
-        [*(candidate(cheap, (1,), 0.1) for _ in range(SELECTION.shortlist)), slow], Model()
-    )
+    cheaper = [candidate(cheap, (1,), 0.1) for _ in range(SELECTION.shortlist)]
+    shortlist = measured_by(Model(), [*cheaper, slow]).shortlist
     assert (
         asked == ["O"] * SELECTION.shortlist + ["T", "U"]
-        and [c.cost for c in ordered] == [1.0] * SELECTION.shortlist
+        and [c.cost for c in shortlist] == [1.0] * SELECTION.shortlist
         and slow.cost == 2.0
     )
     assert total(Model(), long) == 3.0
@@ -374,19 +376,19 @@ def test_what_is_unknown_is_made_ready_together():
     """Each distinct kernel once, none that is known, or kept, or estimated to run too long."""
     texts = ["O[i] = A[i]+1", "O[i] = A[i]*2", "O[j] = B[j]+1", "O[i] = A[i]-3"]
     first, second, alike, third = (one(text, **{text[7]: (4,)}) for text in texts)
-    clock, together = Clock(seconds=0.25), []
-    timers = clock.kernel_timers
-    clock.kernel_timers = lambda kernels: (
+    backend, together = Clock(seconds=0.25), []
+    timers = backend.kernel_timers
+    backend.kernel_timers = lambda kernels: (
         together.append([k.scope for k in kernels]) or timers(kernels)
     )
-    MeasuredCostModel(MODEL, clock).seconds(third)
-    measured = MeasuredCostModel(MODEL, clock, retry_seconds=0.0)
+    MeasuredCostModel(MODEL, backend).seconds(third)
+    measured = MeasuredCostModel(MODEL, backend, retry_seconds=0.0)
     measured.make_ready([first, second, alike, third])
     assert together == [[third.scope], [alike.scope, second.scope]]
     assert [measured.seconds(kernel) for kernel in (first, second, alike, third)] == [0.25] * 4
-    assert len(together) == 2 and len(clock.asked) == 3
+    assert len(together) == 2 and len(backend.asked) == 3
     measured.make_ready([first, second])
-    slow = MeasuredCostModel(MODEL, clock, max_seconds=0.0)
+    slow = MeasuredCostModel(MODEL, backend, max_seconds=0.0)
     slow.make_ready([one("O[i] = A[i]+5")])
     assert together[2:] == [[], []]
 
