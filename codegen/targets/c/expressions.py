@@ -81,12 +81,13 @@ class ExpressionPrinter:
     """The values of one kernel as C, with the helper functions that they call.
 
     `types` are those of C by element type; `loads` and `stores` convert elements that C does not
-    compute with; `generated_functions` are those that stand in the file itself.
+    compute with, `rounds` do both; `generated_functions` are those that stand in the file itself.
     """
 
     types: Mapping[str, str] = C_TYPES
     loads: Mapping[str, str] = {"f16": "load_half"}
     stores: Mapping[str, str] = {"f16": "store_half", "bf16": "store_bfloat"}
+    rounds: Mapping[str, str] = {"f16": "round_half", "bf16": "store_bfloat"}
     generated_functions = frozenset((name, "f32") for name in NAMES)
 
     def __init__(self, function: Function, index: str, names: Names):
@@ -316,10 +317,9 @@ class ExpressionPrinter:
 
     def rounded(self, text: str, dtype: str) -> str:
         """Return a number in single precision, rounded to a type of 16 bits."""
-        stored = f"{self.stores[dtype]}({text})"
-        if dtype in self.loads:
-            return f"{self.loads[dtype]}({stored})"
-        return stored
+        if dtype in self.rounds:
+            return f"{self.rounds[dtype]}({text})"
+        return f"{self.loads[dtype]}({self.stores[dtype]}({text}))"
 
     def call(self, name: str, dtype: str) -> str:
         """Return the name of a helper function of a type, which the file then has."""

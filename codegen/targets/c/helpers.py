@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from codegen.targets.c.functions.conversions import MACROS
 from codegen.targets.c.functions.names import C_TYPES, MATH, math_suffix
 from einalg.language.ir.dtypes import is_float
 
@@ -11,63 +12,15 @@ auto break case char const continue default do double else enum extern float for
 long register restrict return short signed sizeof static struct switch typedef union unsigned void
 volatile while bool true false half main NAN INFINITY int8_t int16_t int32_t int64_t uint8_t
 uint16_t uint32_t uint64_t buffers floor_div floor_mod index_max index_min floor_div64 floor_mod64
-index_max64 index_min64 arena load_half store_half store_bfloat shuffled places
+index_max64 index_min64 arena load_half store_half loaded_half stored_half round_half store_bfloat
+shuffled places
 CALLED FILLED HIDDEN ONE TWO VECTOR longest_f32 longest_f64
 isunordered signgam y0 y1 yn j0 j1 jn gamma asm typeof
 """.split()  # noqa: SIM905
 )
 LETTERS = "abcdefghijkl"  # without m, which is the extreme of the letters before
 MOST_LETTERS = len(LETTERS)
-RESERVED = KEYWORDS.union(MATH, (f"{name}f" for name in MATH))
-
-HALF = """\
-#if defined(__GNUC__) && !defined(__clang__) && __GNUC__ < 14 && defined(__x86_64__) \\
-    && !defined(__AVX512FP16__)
-#undef EINALG_SOFTWARE_HALF
-#define EINALG_SOFTWARE_HALF /* this compiler converts numbers one by one, never in vectors */
-#endif
-#if defined(__FLT16_MAX__) && !defined(EINALG_SOFTWARE_HALF)
-typedef _Float16 half __attribute__((may_alias)); /* of memory that holds its bits */
-#define load_half(x) ((float)(x))
-#define store_half(x) ((half)(x))
-#else /* the compiler has no half precision: convert the bits */
-typedef uint16_t half;
-static inline float load_half(half h) {
-  const uint32_t sign = (uint32_t)(h & 0x8000) << 16, exponent = (h >> 10) & 31, \
-fraction = h & 0x3ff;
-  union { uint32_t bits; float value; } out;
-  if (exponent == 0) {
-    out.value = (float)fraction * 0x1p-24f;
-    out.bits |= sign;
-  } else {
-    out.bits = sign | ((exponent == 31 ? 255 : exponent + 112) << 23) | (fraction << 13);
-  }
-  return out.value;
-}
-static inline half store_half(float x) {
-  union { float value; uint32_t bits; } in = {x};
-  const uint32_t sign = (in.bits >> 16) & 0x8000, magnitude = in.bits & 0x7fffffff;
-  if (magnitude > 0x7f800000) return (half)(sign | 0x7e00);
-  if (magnitude >= 0x477ff000) return (half)(sign | 0x7c00);
-  if (magnitude < 0x38800000) {
-    in.bits = magnitude;
-    in.value += 0.5f; /* the sum has 24 bits, so that its last place is that of a denormal half */
-    return (half)(sign | (in.bits - 0x3f000000));
-  }
-  return (half)(sign | ((magnitude - 0x38000000 + 0xfff + ((magnitude >> 13) & 1)) >> 13));
-}
-#endif
-"""
-
-BFLOAT = """\
-static inline float store_bfloat(float x) { /* the nearest number with the upper 16 bits alone */
-  uint32_t bits;
-  __builtin_memcpy(&bits, &x, sizeof bits);
-  bits = (bits + 0x7fff + ((bits >> 16) & 1)) & 0xffff0000;
-  float nearest;
-  __builtin_memcpy(&nearest, &bits, sizeof nearest);
-  return x == x ? nearest : x;
-}"""
+RESERVED = KEYWORDS.union(MATH, (f"{name}f" for name in MATH), MACROS)
 
 
 def helper(name: str, dtype: str) -> str:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from codegen.ir.nodes import Function
+from codegen.targets.c.functions.conversions import conversions
 from codegen.targets.c.functions.elementary import elementary
 from codegen.targets.c.functions.library import vector_declarations
-from codegen.targets.c.helpers import BFLOAT, HALF
 from codegen.targets.c.printer import ARENA_ALIGNMENT_BYTES, Printer
 
 SEQUENCE = "kernels"  # the exported function that makes several calls in one
@@ -19,7 +18,6 @@ void {SEQUENCE}(long count, void (*const *kernels)(void *const *), void *const *
     kernels[k](buffers[k]);
 }}
 """
-HALF_USE = re.compile(r"\bhalf\b|_half\(")
 _MAX_CACHED_SOURCES = 256
 # By identity: comparing functions costs as much as printing them. The function stays alive here.
 _SOURCES: dict[int, tuple[Function, str]] = {}
@@ -74,16 +72,6 @@ def _file(functions: Sequence[Function]) -> str:
     return "\n".join(head) + "\n\n" + "\n".join(texts)
 
 
-def _conversions(texts: Sequence[str]) -> list[str]:
-    """Return the functions that convert numbers of 16 bits, where kernels call them."""
-    conversions = []
-    if any(HALF_USE.search(text) for text in texts):
-        conversions.append(HALF.rstrip())
-    if any("store_bfloat(" in text for text in texts):
-        conversions.append(BFLOAT)
-    return conversions
-
-
 def file_head(
     printers: Sequence[Printer], texts: Sequence[str], has_vector_library: bool = True
 ) -> list[str]:
@@ -101,7 +89,7 @@ def file_head(
         head += vector_declarations(called - Printer.generated_functions)
     generated = {name for name, _ in called & Printer.generated_functions}
     head += elementary(generated, has_vector_library)
-    head += _conversions(texts)
+    head += conversions(texts, has_vector_library)
     head += helpers
     return list(dict.fromkeys(head))
 

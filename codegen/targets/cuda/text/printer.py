@@ -160,7 +160,7 @@ def _block_axes(function: Function, max_grid: Grid) -> dict[str, _BlockAxis]:
 class CudaPrinter(Printer):
     """One kernel as CUDA."""
 
-    types, loads, stores = CUDA_TYPES, LOADS, STORES
+    types, loads, stores, rounds = CUDA_TYPES, LOADS, STORES, {}
     generated_functions = frozenset()
 
     def __init__(self, function: Function, position: int, max_grid: Grid = MAX_GRID):
