@@ -111,7 +111,8 @@ def test_optimize_an_onnx_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     )
     assert "is there already" in refused("optimize", path, "--shape", "x=32,32", "-o", str(folder))
     made = SimpleNamespace(
-        report="the report", save=Mock(side_effect=ea.RecordError("cannot be saved"))
+        report=SimpleNamespace(text="the report"),
+        save=Mock(side_effect=ea.RecordError("cannot be saved")),
     )
     monkeypatch.setattr(ea, "optimize", lambda *_, **__: made)
     result = einalg("optimize", path, "--shape", "x=32,32", "-o", str(tmp_path / "other"))
