@@ -73,7 +73,7 @@ def _layout(position: int, examples: Sequence[Any]) -> _Layout | None:
         if other != position and _is_static(base) and _is_base(base, example, other < position):
             offset = example.storage_offset() - base.storage_offset()
             return _Layout(shape, strides, offset, other)
-    if example.is_contiguous() or not _is_dense(example):
+    if example.is_contiguous():
         return None
     return _Layout(shape, strides, 0, None)
 
@@ -106,9 +106,14 @@ def _is_dense(tensor: Any) -> bool:
 
 
 def _with_strides(result: Any, layout: _Layout) -> Any:
+    """Return a result in new memory; what is repeated there is written once."""
     import torch
 
+    once: list[slice] = []
+    for stride in layout.strides:
+        once.append(slice(None) if stride else slice(1))
+    part = result[tuple(once)]
     tensor = torch.empty_strided(
-        layout.shape, layout.strides, dtype=result.dtype, device=result.device
+        part.shape, layout.strides, dtype=result.dtype, device=result.device
     )
-    return tensor.copy_(result)
+    return tensor.copy_(part).as_strided(layout.shape, layout.strides)

@@ -82,3 +82,31 @@ def test_a_loop_of_which_one_result_is_read(read: str, count: int) -> None:
     }
     found, expected = load(made)(*arrays.values()), of_runtime(made, arrays)
     np.testing.assert_array_equal(found[0], expected[0])
+
+
+@pytest.mark.parametrize("operator", ["LpPool", "MaxPool", "AveragePool"])
+@pytest.mark.parametrize("kind", ["SAME_UPPER", "SAME_LOWER"])
+@pytest.mark.parametrize("sizes", [(7, 5), (4, 6)])
+def test_dilated_poolings_of_the_same_size(
+    operator: str, kind: str, sizes: tuple[int, int]
+) -> None:
+    """The runtime pads them for windows that are not dilated, and ONNX says otherwise."""
+    attributes = {"kernel_shape": [1, 3], "strides": [1, 3], "dilations": [1, 2]}
+    made = model(
+        [node(operator, "x", "y", auto_pad=kind, **attributes)],
+        {"x": (1, 2, *sizes)},
+        {"y": None},
+        opset=19,
+    )
+    x = np.random.default_rng(0).standard_normal((1, 2, *sizes)).astype(np.float32)
+    np.testing.assert_allclose(load(made)(x)[0], of_runtime(made, {"x": x})[0], rtol=1e-5)
+
+
+def test_constants_of_an_activation_are_those_of_the_standard() -> None:
+    """Single-precision numbers, whatever the elements are."""
+    kind = onnx.TensorProto.DOUBLE
+    made = model([node("Selu", "x", "y")], {"x": (kind, (3,))}, {"y": (kind, (3,))})
+    x = np.array([-1.5, 0.5, 2.0])
+    alpha, gamma = np.float64(np.float32(1.6732632)), np.float64(np.float32(1.0507010))
+    expected = gamma * np.where(x > 0, x, alpha * (np.exp(x) - 1))
+    np.testing.assert_allclose(load(made)(x)[0], expected, rtol=1e-12)

@@ -44,5 +44,25 @@ def test_values_and_memory_are_those_of_the_trace(
     assert [[_memory(one) == _memory(other) for one in restored] for other in restored] == shared
 
 
+HOLES: dict[str, Any] = {
+    "every second": lambda x: x[..., ::2],
+    "a part of channels last": lambda x: x.permute(0, 3, 1, 2)[:, :, 1:, :2],
+    "repeated": lambda x: x[:1, :, :, None].expand(3, -1, -1, 2, -1),
+    "windows": lambda x: x.unfold(1, 2, 1),
+    "a column": lambda x: x[0, 1, :, 2],
+    "one element, repeated": lambda x: x[0, 0, 0, 0].expand(3, 2),
+}
+
+
+@pytest.mark.parametrize("name", HOLES)
+def test_results_that_are_not_all_of_their_memory(name: str) -> None:
+    """Or have elements that are several times in one place."""
+    example = HOLES[name](torch.randn(2, 3, 4, 5))
+    restore = layout_restorer([example])
+    assert restore is not None
+    (result,) = restore([example.contiguous()])
+    assert torch.equal(result, example) and result.stride() == example.stride()
+
+
 def _memory(tensor: Any) -> int:
     return tensor.untyped_storage().data_ptr()

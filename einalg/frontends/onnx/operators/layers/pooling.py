@@ -28,7 +28,10 @@ def _windows(node: Operator) -> tuple[Any, int, dict[str, Any]]:
     kernel = per_axis(node, "kernel_shape", rank, 1)
     strides, dilations = per_axis(node, "strides", rank, 1), per_axis(node, "dilations", rank, 1)
     pads = paddings(node, x.shape[2:], extents_of(kernel, dilations), strides)
-    ceil_mode = bool(node.integer("ceil_mode", 0)) and node.word("auto_pad", "NOTSET") == "NOTSET"
+    automatic = node.word("auto_pad", "NOTSET")
+    if automatic.startswith("SAME") and max(dilations) > 1:
+        raise NotExpressible("runtimes pad for windows that are not dilated, unlike ONNX")
+    ceil_mode = bool(node.integer("ceil_mode", 0)) and automatic == "NOTSET"
     windows = {
         "kernel": kernel,
         "stride": strides,

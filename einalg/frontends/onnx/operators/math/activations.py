@@ -13,8 +13,9 @@ from einalg.language.index.cases import Piecewise
 from einalg.language.ops.math.broadcasting import broadcast
 from einalg.language.ops.math.elementwise import elementwise
 
-SELU_ALPHA = 1.6732632423543772848  # as ONNX has it
-SELU_GAMMA = 1.0507009873554804934
+# As ONNX has them: attributes are numbers of single precision.
+SELU_ALPHA = 1.67326319217681884765625
+SELU_GAMMA = 1.05070102214813232421875
 
 
 @onnx_operator("LeakyRelu", "ThresholdedRelu", ignoring="consumed_inputs")
