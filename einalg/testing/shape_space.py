@@ -7,10 +7,11 @@ two axes, and the last size of the first is the first size of the second.
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from inspect import Parameter, signature
+from inspect import Parameter, Signature, signature
 from itertools import combinations, islice, product
 from math import gcd, prod
 from typing import Any
@@ -18,12 +19,15 @@ from typing import Any
 import numpy as np
 
 from einalg.errors import NotationError, UseError
+from einalg.language.ir.body import REDUCTIONS
 from einalg.language.ir.program import Program, as_program
+from einalg.language.notation.parser import parse
 
 Shape = tuple[int, ...]
 Shapes = tuple[Shape, ...]
 BASES = ((2, 1), (3, 4, 6, 8, 12))  # sizes of all axes that are tried, some where others fail
 SIZES = (1, 2, 3, 5, 4, 7)
+NO_TENSORS = {"L", *REDUCTIONS}  # that have subscripts in a text
 MAX_RANK = 5
 MAX_INPUTS = 6  # of a function with *shapes
 MAX_TRIALS = 5000  # numbers of axes
@@ -34,10 +38,13 @@ ATTEMPTS = 12  # at shapes of a pool, for each that it holds
 
 
 class Family:
-    """The expressions of a function of shapes, each made once."""
+    """The expressions of a function of shapes, each made once; `ranks` are the numbers of axes
+    where these are known.
+    """
 
-    def __init__(self, expected: Callable[..., Any]):
+    def __init__(self, expected: Callable[..., Any], ranks: Shape | None = None):
         self._expected = expected
+        self._known_ranks = ranks
         self._programs: dict[Shapes, Program | None] = {}
         self.refusal: Exception | None = None  # the first error of the function
 
@@ -103,7 +110,7 @@ class Family:
         """Yield shapes of so many inputs that fit, with the first size along all axes that does;
         None where none does.
         """
-        for ranks in _ranks(count):
+        for ranks in [self._known_ranks] if self._known_ranks else _ranks(count):
             fitting = None
             for size in sizes:
                 shapes = tuple([(size,) * rank for rank in ranks])
@@ -128,6 +135,55 @@ class Family:
             f"  {type(self.refusal).__name__}: {reason}\n"
             f"  give shapes that fit as defaults: lambda {example}: …"
         )
+
+
+def family_of_text(text: str) -> Family:
+    """Return the expressions of a text, for any shapes of the tensors that it reads, in order.
+
+    Raises `NotationError` for a text that is not in the notation.
+
+    >>> family = family_of_text("O[i] += x[k]*A.pad(1, 0)[i, k]")
+    >>> family.names, next(family.bases())
+    (('x', 'A'), ((2,), (2, 2)))
+    """
+    try:
+        tree = ast.parse(text.strip())
+    except SyntaxError:
+        parse(text)  # says what is wrong
+        raise
+    ranks = _ranks_of_inputs(tree)
+
+    def expected(*shapes: Shape) -> Any:
+        return parse(text, **dict(zip(ranks, shapes)))
+
+    kind = Parameter.POSITIONAL_OR_KEYWORD
+    parameters = [Parameter(name, kind) for name in ranks]
+    expected.__signature__ = Signature(parameters)  # type: ignore[attr-defined]
+    return Family(expected, tuple(ranks.values()))
+
+
+def _ranks_of_inputs(tree: ast.Module) -> dict[str, int]:
+    """Return the number of subscripts of every tensor that no statement is called like."""
+    assigned: set[str] = set()
+    reads: list[tuple[tuple[int, int], str, int]] = []
+    for node in ast.walk(tree):
+        if not isinstance(node, ast.Subscript):
+            continue
+        base = node.value
+        while isinstance(base, ast.Call) and isinstance(base.func, ast.Attribute):
+            base = base.func.value  # of A.pad(…)
+        if not isinstance(base, ast.Name):
+            continue
+        if isinstance(node.ctx, ast.Store):
+            assigned.add(base.id)
+        elif base.id not in NO_TENSORS:
+            rank = len(node.slice.elts) if isinstance(node.slice, ast.Tuple) else 1
+            reads.append(((node.lineno, node.col_offset), base.id, rank))
+    ranks: dict[str, int] = {}
+    for _, name, rank in sorted(reads):
+        if name not in assigned:
+            ranks.setdefault(name, rank)
+    return ranks
 
 
 def _ranks(count: int) -> list[Shape]:

@@ -21,7 +21,7 @@ from einalg.language.ir.scope import Scope
 from einalg.testing.draws import Draws, Options, draw_form, draw_range
 from einalg.testing.input_values import LAYOUTS, PLAIN, in_layout, kinds, values
 from einalg.testing.random_scopes import draw_program, draw_scope
-from einalg.testing.shape_space import Family, ShapeSpace
+from einalg.testing.shape_space import Family, ShapeSpace, family_of_text
 
 if TYPE_CHECKING:
     from hypothesis.strategies import SearchStrategy
@@ -130,10 +130,11 @@ def arrays_for(
 
 
 def shapes(
-    expected: Callable[..., Any], count: int = 24, seed: int = 0
+    expected: Callable[..., Any] | str, count: int = 24, seed: int = 0
 ) -> SearchStrategy[tuple[tuple[int, ...], ...]]:
-    """Shapes for which a function of shapes has an expression, a tuple of them for its parameters:
-    ones, equal and different sizes, and some that broadcast, drawn from `count`.
+    """Shapes for which a function of shapes has an expression, a tuple of them for its parameters,
+    or for the tensors of a text in order: ones, equal and different sizes, and some that
+    broadcast, drawn from `count`.
 
     The numbers of axes are the fewest that fit; default values of the parameters say others. The
     smallest shapes come first. Raises `UseError` where no shapes fit.
@@ -141,7 +142,7 @@ def shapes(
     >>> import einalg as ea
     >>> strategy = shapes(lambda a, b: ea.parse("O[i,k] += A[i,j]*B[j,k]", A=a, B=b))
     """
-    family = Family(expected)
+    family = family_of_text(expected) if isinstance(expected, str) else Family(expected)
     pool = ShapeSpace(family, next(family.bases())).pool(count, seed)
     return _composite(lambda choices: choices.one_of(pool))
 

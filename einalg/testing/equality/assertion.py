@@ -12,6 +12,7 @@ from einalg.errors import NotationError, UseError
 from einalg.language.interpreters.numpy import execute
 from einalg.language.ir.program import Program, as_program
 from einalg.language.ir.scope import Scope
+from einalg.language.notation.parser import parse
 from einalg.options import SEED, optional, real, shown, whole
 from einalg.testing.equality.case import Case, Judge
 from einalg.testing.equality.problem import Problem, named_like
@@ -21,6 +22,7 @@ from einalg.testing.equality.shrinking import smallest
 from einalg.testing.equality.tracing import is_proved
 from einalg.testing.equality.world import World, family_world, fixed_world
 from einalg.testing.input_values import PLAIN, kinds, values
+from einalg.testing.shape_space import Family, family_of_text
 from einalg.testing.subject import (
     NUMPY,
     Subject,
@@ -55,7 +57,8 @@ def assert_equal(
 
     `expected` is an expression: then shapes are fixed. Or it is a function from shapes, in the
     order of the inputs, to an expression: then shapes are drawn too, for as many axes as it takes.
-    Default values of its parameters are shapes to begin with, and fix the numbers of axes.
+    Default values of its parameters are shapes to begin with, and fix the numbers of axes. The
+    text of an expression is short for `lambda …: ea.parse(text, …)`, with its tensors in order.
 
     Expressions are proved where possible; so are torch functions that can be traced, for fixed
     shapes, besides being tested. Everything else is tested on `examples`: values at which code
@@ -73,6 +76,8 @@ def assert_equal(
     >>> def total(A):
     ...     return np.cumsum(A)
     >>> assert_equal(total, lambda a: ea.ops.cumsum(ea.tensor("A", a), axis=0))
+    'tested'
+    >>> assert_equal(np.matmul, "O[i,k] += A[i,j]*B[j,k]", examples=30)
     'tested'
     >>> assert_equal(ea.parse("O[i] = A[i] + A[i]", A=(4,)), ea.parse("O[i] = 2*A[i]", A=(4,)))
     'proved'
@@ -140,12 +145,14 @@ def _world(
 ) -> World:
     if isinstance(expected, (Scope, Program)):
         return fixed_world(expected, names)
-    if not callable(expected):
-        raise NotationError(
-            f"`expected` must be an expression, or a function from shapes to one, not "
-            f"{shown(expected)}\n  e.g. ea.parse(text, A=(4, 5)), or lambda a: ea.parse(text, A=a)"
-        )
-    return family_world(expected, names, seed, takes)
+    if isinstance(expected, str):
+        return family_world(family_of_text(expected), names, seed, takes)
+    if callable(expected):
+        return family_world(Family(expected), names, seed, takes)
+    raise NotationError(
+        f"`expected` must be an expression, its text, or a function from shapes to one, not "
+        f"{shown(expected)}\n  e.g. 'O[i] += A[i,j]', or ea.parse('O[i] += A[i,j]', A=(4, 5))"
+    )
 
 
 def _plain_case(problem: Problem) -> Case:
@@ -213,6 +220,9 @@ def _failed(
     number = finding.example
     if finding.fault.kind not in UNSTEADY:
         finding = smallest(finding, world, judge)
+        unsteady = judge.unsteadiness(finding.case)
+        if unsteady is not None:
+            finding = finding.simpler(finding.case, unsteady)
     of_all = (
         f"mend {subject.name}, or the expression; the same call finds this again",
         f"(example {number} of {options.examples}, seed={options.seed})",
@@ -224,7 +234,10 @@ def _of_expression(program: Program, expected: Any, options: _Options) -> _Outco
     """Return the outcome of two expressions: proved where possible."""
     names = tuple(program.inputs)
     other = expected
-    if callable(expected) and not isinstance(expected, (Scope, Program)):
+    if isinstance(expected, str):
+        shapes = {name: tensor.shape for name, tensor in program.inputs.items()}
+        other = parse(expected, **shapes)
+    elif callable(expected) and not isinstance(expected, (Scope, Program)):
         other = expected(*(tensor.shape for tensor in program.inputs.values()))
     world = fixed_world(other, names)
     order = world.problem.order

@@ -25,6 +25,7 @@ from einalg.text.wording import counted
 WIDTH = 78
 MAX_FORMULA_LINES = 4
 MAX_READS = 6
+NEAR = 1000  # times what rounding explains, up to which that is told
 MAX_SUPERFLUOUS = 3  # elements that the formula does not read
 MAX_SHOWN_ELEMENTS = 40
 MAX_AXES = 5  # of which all orders are tried
@@ -129,7 +130,7 @@ class Report:
         expected, result = number(fault.expected[point]), number(fault.result[point])
         where = f"at [{place}]: " if point else ""
         line = f"  {where}expected {expected}, returned {result}"
-        if fault.allowed:
+        if abs(fault.expected[point] - fault.result[point]) < NEAR * fault.allowed:
             line += f"   (rounding explains {fault.allowed:.1e})"
         lines = [line, ""]
         first, *others = formula(self.problem.program, fault.output, point)

@@ -75,25 +75,29 @@ class Shrinking:
                 arrays.append(values(tensor, kind, TRIES * place + seed))
             yield tuple(arrays)
 
-    def _clear_unread(self) -> None:
-        """Make 0 what the formula of a wrong element does not read."""
+    def _clear_by_formula(self) -> None:
+        """Make 0 what the formula of a wrong element reads, of each input, so that what it does not
+        read tells; where that hides the fault, what it does not read.
+        """
         if self.fault.kind != VALUES or not self.fault.wrong.ndim:
             return
+        program, order = self.case.problem.program, self.case.problem.order
         point = np.argwhere(self.fault.wrong)[0].tolist()
-        found = reads(self.case.problem.program, self.fault.output, point)
-        arrays = [np.zeros_like(array) for array in self.case.arrays]
-        order = self.case.problem.order
+        found = reads(program, self.fault.output, point)
+        if not found.is_whole:
+            return
+        masks = [np.zeros(array.shape, bool) for array in self.case.arrays]
         for name, place in found.elements:
             if name in order:
-                number = order.index(name)
-                index = array_index(self.case.problem.program.inputs[name], place)
-                arrays[number][index] = self.case.arrays[number][index]
-        if found.is_whole and not self._is_over:
-            self._take(self.case.with_arrays(arrays))
+                masks[order.index(name)][array_index(program.inputs[name], place)] = True
+        for place, is_read in enumerate(masks):
+            array = self.case.arrays[place]
+            if not self._try_array(place, np.where(is_read, 0, array)):
+                self._try_array(place, np.where(is_read, array, 0))
 
     def _shrink_values(self) -> None:
         places = range(len(self.case.arrays))
-        self._clear_unread()
+        self._clear_by_formula()
         for place in places:
             self._clear(place)
         for simpler in (np.ones_like, np.sign, np.trunc):

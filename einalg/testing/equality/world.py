@@ -130,15 +130,12 @@ def fixed_world(expected: Any, parameters: Sequence[str]) -> FixedWorld:
     return FixedWorld(Problem(program, tuple(by_name(parameters, list(program.inputs)))))
 
 
-def family_world(
-    expected: Callable[..., Any], parameters: Sequence[str], seed: int, takes: Takes
-) -> FamilyWorld:
+def family_world(family: Family, parameters: Sequence[str], seed: int, takes: Takes) -> FamilyWorld:
     """Return the world of a function of shapes.
 
     Where it takes several numbers of axes, those count at which the function under test returns
     results of the right shapes: of vectors and matrices all, else the fewest.
     """
-    family = Family(expected)
     bases = _bases(family, parameters, takes)
     spaces = tuple([ShapeSpace(family, base) for base in bases])
     count = max(POOL // len(spaces), POOL // 4)

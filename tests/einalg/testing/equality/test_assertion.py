@@ -164,6 +164,14 @@ def test_shapes_go_by_place():
     )
 
 
+def test_text_for_any_shapes():
+    text = "T[i] = x[i]*s.pad(1)[i]\nO[i,j] = T[i] + Max[k:1](y[j])"
+    assert (
+        ea.testing.assert_equal(lambda x, s, y: (x * s)[:, None] + y, text, examples=30) == "tested"
+    )
+    assert "in 2 of 2 elements" in message(lambda x, s, y: (x * s)[:, None] + y[::-1], text)
+
+
 def test_several_outputs():
     program = ea.parse("S[j] += x[i,j]\nM[j] = Max[i](x[i,j])", x=(3, 4))
     both = {"S": lambda x: x.sum(axis=0), "M": lambda x: x.max(axis=0)}
@@ -312,8 +320,9 @@ def test_a_torch_module():
     "arguments, options, error, text",
     [
         ((3, VECTOR), {}, UseError, "must be a function of arrays or an expression, not 3"),
-        ((abs, 3), {}, NotationError, "`expected` must be an expression, or a function"),
-        ((abs, "O[i] = A[i]"), {}, NotationError, "`expected` must be an expression"),
+        ((abs, 3), {}, NotationError, "`expected` must be an expression, its text, or"),
+        ((abs, "O[i] = A[i"), {}, NotationError, "O[i] = A[i"),
+        ((abs, "O[i] = A[i] if B[i] else 0"), {}, UseError, "`if` is not part of the notation"),
         ((abs, VECTOR), {"examples": 0}, UseError, "examples must be a whole number of at least 1"),
         ((abs, VECTOR), {"seed": -1}, UseError, "seed must be a whole number"),
         ((abs, VECTOR), {"tolerance": -1.0}, UseError, "tolerance must be a number from 0"),
