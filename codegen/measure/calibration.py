@@ -24,6 +24,7 @@ from einalg.language.ir.program import Program, as_program, substitute_tensors
 from einalg.language.ir.scope import Scope
 from einalg.language.ir.tensor import Tensor
 from einalg.language.notation.parser import parse
+from einalg.runtime.clock import check_time
 from einalg.runtime.measurement import Measurement
 from einalg.runtime.timing import (
     MeasuringPolicy,
@@ -140,6 +141,7 @@ def _make_ready(target: str, accuracy: float | None) -> None:
 
 def _round(target: str, accuracy: float | None) -> dict[str, float]:
     def least(text: str, **shapes: tuple[int, ...]) -> float:
+        check_time()
         return _least_of(parse(text, **shapes), target, accuracy)
 
     return {

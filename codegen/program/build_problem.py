@@ -25,6 +25,7 @@ from einalg.language.analysis.compile_time import compile_time_constants
 from einalg.language.ir.kernel import EOP, Kernel
 from einalg.language.ir.program import Program
 from einalg.language.ir.scope import Scope
+from einalg.runtime.clock import check_time
 from einalg.storage.fingerprint import KERNEL_CODE, text_digest
 
 
@@ -127,6 +128,7 @@ class BuildProblem:
         return self._sources[name]
 
     def _generated(self, kernel: Kernel) -> KernelSource:
+        check_time()
         name = kernel.output
         scope = self.signatures[name].scope
         if kernel.op != EOP:

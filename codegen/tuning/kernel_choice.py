@@ -35,6 +35,7 @@ from einalg.language.ir.scope import Scope
 from einalg.language.ir.tensor import Constant, Tensor
 from einalg.language.ir.traversal import reductions
 from einalg.language.notation.constant import array_of
+from einalg.runtime.clock import check_time
 from einalg.runtime.measurement import Turn, measurement
 from einalg.runtime.processors import thread_count
 from einalg.runtime.timing import MeasuringPolicy, take_turns
@@ -297,6 +298,7 @@ def measure(
     first: dict[str, float] = {}
 
     def attempt(name: str) -> tuple[KernelFunction, Array]:
+        check_time()
         run = prepared(calls[name](), known)
         began = perf_counter()
         values = _result(run, buffers, output)
