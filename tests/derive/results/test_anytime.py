@@ -37,7 +37,7 @@ PLACES = {  # what runs when an interrupt comes, by what is done
     "compiling": "codegen.targets.c.compiler:run_compiler",
     "measuring kernels": "codegen.measure.calibration:sample",
     "computing the reference": "einalg.api.backend:LocalBackend.reference",
-    "measuring": "einalg.api.backend:LocalBackend.seconds",
+    "measuring": "einalg.api.backend:LocalBackend.measure",
 }
 AT_FIRST = ("calibrating", "compiling", "measuring kernels")  # these come before the search too
 

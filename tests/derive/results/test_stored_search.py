@@ -16,6 +16,7 @@ from derive.results.stored_search import SEARCHES
 from derive.search.best_first import Budget
 from einalg.api.backend import LocalBackend
 from einalg.runtime.clock import Clock
+from einalg.runtime.measurement import Measurement
 from einalg.storage.disk_cache import cache_folder
 
 CONV = ea.parse("O[f,h] += A.pad(0,1)[c,h+r-1]*K[f,c,r]", A=(16, 61), K=(24, 16, 3))
@@ -30,14 +31,17 @@ def own_cache(tmp_path_factory: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(LocalBackend, "rates", lambda _: RATES)
 
 
+ONE = Measurement(1e-3, 1e-3, 1e-3)
+
+
 class Estimating(LocalBackend):
     """A backend that measures nothing, so that a test is quick."""
 
     def kernel_timers(self, kernels: Any) -> list[Any]:
-        return [lambda: 1e-3 for _ in kernels]
+        return [lambda: ONE for _ in kernels]
 
-    def seconds(self, runnables: Any, arrays: Any) -> list[float]:
-        return [1e-3 for _ in runnables]
+    def measure(self, runnables: Any, arrays: Any) -> list[Measurement]:
+        return [ONE for _ in runnables]
 
 
 def derived(**options: Any) -> SearchResult:
