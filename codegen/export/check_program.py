@@ -39,6 +39,7 @@ static float half_value(uint16_t bits) {
   return bits & 0x8000 ? -size : size;
 }
 """
+CONVERSIONS = {"f16": HALF_VALUE}
 FLOAT_DIFFERENCE = """\
 /* The largest difference of two arrays, each relative to the larger of `scale` and the expected
    number. NaN equals NaN. */
@@ -70,6 +71,50 @@ static double difference_{dtype}(const {kind} *result, const {kind} *expected, s
   return largest;
 }}
 """
+
+
+ALLOCATED = """\
+/* Memory that is filled with bytes of no meaning, so that nothing is right by chance. */
+static void *allocated(size_t bytes) {
+  void *const memory = malloc(bytes ? bytes : 1);
+  if (!memory) {
+    fprintf(stderr, "no memory is left for %zu bytes\\n", bytes);
+    exit(2);
+  }
+  return memset(memory, 0xff, bytes);
+}
+"""
+SECONDS = """\
+static double seconds(void) {
+  struct timespec now;
+  timespec_get(&now, TIME_UTC);
+  return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
+}
+"""
+IS_WRONG = """\
+/* Return 1 where a difference is more than is allowed, and say how large it is. */
+static int is_wrong(const char *name, double difference) {
+  printf("%s: the largest difference is %.2e, allowed are %.2e\\n", name, difference, ALLOWED);
+  return !(difference <= ALLOWED);
+}
+"""
+
+
+def difference_functions(dtypes: Sequence[str]) -> Iterator[str]:
+    """Yield the functions in C that compare arrays of some types, and that report differences."""
+    for dtype in dict.fromkeys(dtypes):
+        yield CONVERSIONS.get(dtype, "")
+        template = INTEGER_DIFFERENCE
+        if dtype in ELEMENTS:
+            template = FLOAT_DIFFERENCE
+        element = ELEMENTS.get(dtype, "{}")
+        yield template.format(
+            dtype=dtype,
+            kind=value_type(dtype),
+            a=element.format("result[k]"),
+            b=element.format("expected[k]"),
+        )
+    yield IS_WRONG
 
 
 @dataclass(frozen=True)
@@ -151,44 +196,9 @@ class CheckProgram:
         yield ""
 
     def _functions(self) -> Iterator[str]:
-        yield """\
-/* Memory that is filled with bytes of no meaning, so that nothing is right by chance. */
-static void *allocated(size_t bytes) {
-  void *const memory = malloc(bytes ? bytes : 1);
-  if (!memory) {
-    fprintf(stderr, "no memory is left for %zu bytes\\n", bytes);
-    exit(2);
-  }
-  return memset(memory, 0xff, bytes);
-}
-
-static double seconds(void) {
-  struct timespec now;
-  timespec_get(&now, TIME_UTC);
-  return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
-}
-"""
-        dtypes = list(dict.fromkeys(data.buffer.dtype for data in self.outputs))
-        if "f16" in dtypes:
-            yield HALF_VALUE
-        for dtype in dtypes:
-            template = INTEGER_DIFFERENCE
-            if dtype in ELEMENTS:
-                template = FLOAT_DIFFERENCE
-            element = ELEMENTS.get(dtype, "{}")
-            yield template.format(
-                dtype=dtype,
-                kind=value_type(dtype),
-                a=element.format("result[k]"),
-                b=element.format("expected[k]"),
-            )
-        yield """\
-/* Return 1 where a difference is more than is allowed, and say how large it is. */
-static int is_wrong(const char *name, double difference) {
-  printf("%s: the largest difference is %.2e, allowed are %.2e\\n", name, difference, ALLOWED);
-  return !(difference <= ALLOWED);
-}
-"""
+        yield ALLOCATED
+        yield SECONDS
+        yield from difference_functions([data.buffer.dtype for data in self.outputs])
 
     def _main(self) -> Iterator[str]:
         function = self.function

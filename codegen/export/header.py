@@ -80,12 +80,12 @@ def _row(buffer: Buffer, qualifier: str) -> tuple[str, ...]:
         buffer.name,
         text,
         " x ".join(map(str, buffer.shape)) or "-",
-        ", ".join(map(str, _strides(buffer))) or "-",
+        ", ".join(map(str, strides(buffer))) or "-",
         str(buffer.bytes),
     )
 
 
-def _strides(buffer: Buffer) -> list[int]:
+def strides(buffer: Buffer) -> list[int]:
     """Return the elements from one index to the next, for every axis."""
     strides: list[int] = []
     step = 1

@@ -29,15 +29,28 @@ memcmp memmove strcmp strlen printf fprintf sprintf snprintf puts fputs stdout s
 abort abs labs div ldiv rand srand time clock fabsf fminf fmaxf rintf copysignf signbit isnan
 isinf isfinite fopen fclose fread fwrite remove rename signal raise linux unix memory workspace
 scratch sample aligned_memory thread_number omp_get_thread_num THREADS SCRATCH_BYTES
-allocated seconds is_wrong wrong least began before spent calls half_value ALLOWED SECONDS
+dim3 uint2 uint4 weights stream status on_device require ended CALLS bfloat_value cudaError_t
+threadIdx blockIdx blockDim gridDim warpSize allocated seconds is_wrong
+wrong least began before spent calls half_value ALLOWED SECONDS
 """.split()  # noqa: SIM905
 )
 USED_WORDS = RESERVED | CPP_WORDS | LIBRARY_WORDS
+# Headers that a file of the same name would hide, and files of a project; some systems do not tell
+# apart what differs in capitals alone.
+FILE_WORDS = frozenset(
+    """
+assert complex ctype cuda_bf16 cuda_fp16 cuda_runtime cuda_runtime_api errno fenv float inttypes
+iso646 limits locale main main_data makefile math mma omp setjmp signal stdalign stdarg stdatomic
+stdbool stddef stdint stdio stdlib stdnoreturn string tgmath threads time uchar wchar wctype
+""".split()  # noqa: SIM905
+)
 # What generated code calls for elements of one type, such as `max_f32`.
 HELPER = re.compile(
     r"(abs|at_least|at_most|erf|exp|fused|held|inside|ipow\d+|max|max_nan|min|min_nan|mod|quotient"
     r"|scale|scaled|sign|tanh|turn)_\w*\d+"
 )
+
+KERNEL = re.compile(r"kernel_\d+")
 
 
 def file_names(function: str) -> Names:
@@ -57,8 +70,9 @@ def is_function_name(name: object) -> bool:
 
 
 def _is_used(name: str) -> bool:
-    is_helper = HELPER.fullmatch(name) or VECTOR_NAME.fullmatch(name)
-    return name in USED_WORDS or is_helper is not None
+    is_helper = HELPER.fullmatch(name) or VECTOR_NAME.fullmatch(name) or KERNEL.fullmatch(name)
+    is_word = name in USED_WORDS or name.lower() in FILE_WORDS
+    return is_word or is_helper is not None
 
 
 FUNCTION_NAME = Kind(

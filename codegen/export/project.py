@@ -16,6 +16,7 @@ from codegen.export.check_program import Check, CheckProgram
 from codegen.export.folder import require_export_folder, write_folder
 from codegen.export.header import header
 from codegen.export.identifiers import default_name
+from codegen.export.numbers import Blob
 from codegen.lowering.schedule import DEFAULT
 from codegen.program.build import build_generated
 from codegen.program.build_problem import BuildProblem
@@ -77,7 +78,7 @@ def export_c(
             "  install gcc or clang, or set CC"
         )
     function = exported_function(network, name or default_name(folder), compiler)
-    write_folder(folder, project_files(CheckProgram(function, _check(network, example))))
+    write_folder(folder, project_files(CheckProgram(function, check_of(network, example))))
     return folder
 
 
@@ -88,14 +89,19 @@ def exported_function(network: ExportedNetwork, name: str, compiler: Compiler) -
         executable = generated_executable(program, kernels, compiler)
         read = {key: network.weights[key] for key in program.inputs if key in network.weights}
         pieces.append(Piece(executable.bind(**read), slices))
+    inputs, outputs = words(network)
+    plan = call_plan(name, inputs, outputs, network.weights, pieces)
+    return ExportedFunction(name, network.summary, plan)
+
+
+def words(network: ExportedNetwork) -> tuple[list[tuple[str, Tensor]], list[tuple[str, str]]]:
+    """Return the inputs with what they are called, and what the outputs are called."""
     input_names = [tensor.name for tensor in network.inputs]
     output_names = list(network.outputs)
     if network.names is not None:
         input_names, output_names = map(list, network.names)
     inputs = [(_word(word), tensor) for word, tensor in zip(input_names, network.inputs)]
-    outputs = list(zip(network.outputs, map(_word, output_names)))
-    plan = call_plan(name, inputs, outputs, network.weights, pieces)
-    return ExportedFunction(name, network.summary, plan)
+    return inputs, list(zip(network.outputs, map(_word, output_names)))
 
 
 def generated_executable(
@@ -114,16 +120,13 @@ def project_files(check: CheckProgram) -> dict[str, bytes]:
     function = check.function
     sources, main = [f"{function.name}.c"], ["main.c"]
     files: dict[str, bytes] = {}
-    if function.blob is not None:
-        sources.append(function.blob.assembler_name)
-        text = f"The weights of {function.name}."
-        files[function.blob.assembler_name] = function.blob.assembler(text).encode()
-        files[function.blob.file_name] = function.blob.content()
-    if check.blob is not None:
-        main.append(check.blob.assembler_name)
-        text = "The inputs of main.c, and the outputs that are expected."
-        files[check.blob.assembler_name] = check.blob.assembler(text).encode()
-        files[check.blob.file_name] = check.blob.content()
+    for blob, group, text in (
+        (function.blob, sources, f"The weights of {function.name}."),
+        (check.blob, main, "The inputs of main.c, and the outputs that are expected."),
+    ):
+        if blob is not None:
+            group.append(blob.assembler_name)
+            files |= blob_files(blob, text)
     texts = {
         f"{function.name}.h": header(function),
         f"{function.name}.c": function.text(),
@@ -134,7 +137,12 @@ def project_files(check: CheckProgram) -> dict[str, bytes]:
     return {**{file: text.encode() for file, text in texts.items()}, **files}
 
 
-def _check(network: ExportedNetwork, example: Example) -> Check:
+def blob_files(blob: Blob, text: str) -> dict[str, bytes]:
+    """Return the files of arrays that no compiler reads; `text` says what these are."""
+    return {blob.assembler_name: blob.assembler(text).encode(), blob.file_name: blob.content()}
+
+
+def check_of(network: ExportedNetwork, example: Example) -> Check:
     """Return the example in the element types of the function."""
     inputs: list[Array] = []
     for tensor in network.inputs:

@@ -72,8 +72,9 @@ class Candidate:
     ) -> Path:
         """Write the program as a C project into a folder, and return the folder.
 
-        It holds a C file and a header with one function, a `main.c` that checks it on stored
-        arrays and times it, a `Makefile` and a `CMakeLists.txt`; the header says how buffers lie.
+        It holds a C file and a header with one function, a `main.c` that checks it on stored arrays
+        and times it, a `Makefile` and a `CMakeLists.txt`; the header says how buffers lie. For a
+        derivation whose target is `"cuda"` the files are CUDA's, and the function starts kernels.
         `name` is that of the function, by default that of the folder. Inputs and outputs are its
         arguments in the program's order. Inputs in `weights` are not: their values are inside, with
         what depends on them alone. All kernels are generated code, whatever library is faster here.
@@ -82,9 +83,13 @@ class Candidate:
         anything that no export has written, `ShapeError` for weights that do not fit, and
         `CodegenError` where there is no C compiler.
 
+        >>> import tempfile
         >>> import einalg as ea
         >>> d = ea.derive(ea.parse("O[i] += A[i,j]", A=(2, 3)), measure=False)
-        >>> folder = d.best.export_c("row_sums")  # doctest: +SKIP
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     project = d.best.export_c(f"{folder}/row_sums")
+        ...     sorted(file.name for file in project.glob("[!.]*"))
+        ['CMakeLists.txt', 'Makefile', 'main.c', 'row_sums.c', 'row_sums.h']
         """
         backend = self._require_backend()
         return backend.export_c(self.program, self.kernels, folder, name, weights)

@@ -96,7 +96,7 @@ class LocalBackend:
         weights: Mapping[str, Any] | None,
     ) -> Path:
         """Write a flat program as a C project into a folder, with these weights inside."""
-        return export_program(program, kernels, self.accuracy, folder, name, weights)
+        return export_program(program, kernels, self.target, self.accuracy, folder, name, weights)
 
     def kernel_timers(self, kernels: Sequence[Kernel]) -> list[Callable[[], Measurement]]:
         """Return functions that measure each kernel by itself; what they need is compiled now."""

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from codegen.export.cuda.project import export_cuda
 from codegen.export.identifiers import FUNCTION_NAME
 from codegen.export.project import Example, ExportedNetwork, export_c
 from derive.cost.accuracy import scales, tolerance
@@ -28,15 +29,16 @@ Array = np.ndarray[Any, Any]
 def export_program(
     program: Program,
     kernels: Sequence[Kernel],
+    target: str,
     accuracy: float | None,
     folder: Any,
     name: str | None,
     weights: Mapping[str, Any] | None,
 ) -> Path:
-    """Write a flat program as a C project; `weights` are arrays of inputs that are inside it.
+    """Write a flat program as a project in C or CUDA; `weights` are arrays of inputs inside it.
 
     Raises `UseError` for a name that C does not allow, `ShapeError` for weights that do not fit,
-    and what `codegen.export.project.export_c` raises.
+    and what the export of the target raises.
     """
     function_name = optional(FUNCTION_NAME).check("name", name)
     known = dict(weights or {})
@@ -63,17 +65,18 @@ def export_program(
         known,
         summary=_summary(program),
     )
-    return export_c(network, example, Path(folder), function_name)
+    return _written(network, example, target, accuracy, folder, function_name)
 
 
 def export_network(
     network: OptimizedNetwork,
     arrays: Sequence[Any],
+    target: str,
     accuracy: float | None,
     folder: Any,
     name: str | None,
 ) -> Path:
-    """Write an optimized network as a C project that checks itself on `arrays` of its inputs.
+    """Write an optimized network as a project that checks itself on `arrays` of its inputs.
 
     Raises `CodegenError` where something stays a call of the framework, and what `export_program`
     raises.
@@ -89,7 +92,21 @@ def export_network(
         graph.names,
         (f"A network, as einalg {__version__} optimized and verified it.",),
     )
-    return export_c(exported, _example(graph, arrays, accuracy), Path(folder), function_name)
+    example = _example(graph, arrays, accuracy)
+    return _written(exported, example, target, accuracy, folder, function_name)
+
+
+def _written(
+    network: ExportedNetwork,
+    example: Example,
+    target: str,
+    accuracy: float | None,
+    folder: Any,
+    name: str | None,
+) -> Path:
+    if target == "cuda":
+        return export_cuda(network, example, Path(folder), name, accuracy)
+    return export_c(network, example, Path(folder), name)
 
 
 def require_no_calls(opaque: Sequence[OpaqueNode]) -> None:

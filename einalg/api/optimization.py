@@ -166,8 +166,9 @@ class Optimized(OptimizedNetwork):
 
         It holds a C file and a header with one function of the model's inputs and outputs, weights
         inside, a `main.c` that checks it on the example inputs and times it, a `Makefile` and a
-        `CMakeLists.txt`; the header says how buffers lie. `name` is that of the function, by
-        default that of the folder. All kernels are generated code, whatever library is faster here.
+        `CMakeLists.txt`; the header says how buffers lie. For the target `"cuda"` the files are
+        CUDA's, and the function starts kernels. `name` is that of the function, by default that of
+        the folder. All kernels are generated code, whatever library is faster here.
 
         Raises `CodegenError` where something stays a call of the framework, where the values
         deviate from the framework's, or where there is no C compiler, `UseError` for a name that C
@@ -182,7 +183,7 @@ class Optimized(OptimizedNetwork):
                 "  print(o.report) says where"
             )
         accuracy = getattr(self.backend, "accuracy", None)
-        return export_network(self, self._examples(), accuracy, folder, name)
+        return export_network(self, self._examples(), self.target, accuracy, folder, name)
 
     def _examples(self) -> list[Any]:
         """Return arrays of the inputs: those that it was optimized on, else random ones."""

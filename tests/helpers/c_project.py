@@ -16,7 +16,7 @@ from derive.matching import kernels_of
 from derive.rules.inter.lifting_nesting import lifted
 from einalg.frontends.random_inputs import random_arrays
 from einalg.language.interpreters.numpy import execute
-from einalg.language.ir.program import as_program, in_double
+from einalg.language.ir.program import Program, as_program, in_double
 
 TIMEOUT = 120.0
 STRICT = ("-std=c11", "-Wall", "-Wextra", "-Werror", "-DSECONDS=0.0")
@@ -28,7 +28,11 @@ def exported(
     expression: Any, folder: Path, name: str | None = None, weights: Sequence[str] = ()
 ) -> Path:
     """Export a program that checks itself on random inputs; `weights` are inside."""
-    program = lifted(as_program(expression))
+    return export_c(*example(lifted(as_program(expression)), weights), folder, name)
+
+
+def example(program: Program, weights: Sequence[str] = ()) -> tuple[ExportedNetwork, Example]:
+    """Return a flat program with random inputs, of which `weights` are inside."""
     arrays: Mapping[str, Any] = random_arrays(program.inputs.values())
     expected = execute(in_double(program), arrays)
     outputs = [np.asarray(expected[output]) for output in program.outputs]
@@ -40,7 +44,7 @@ def exported(
         ((program, kernels_of(program), None),),
         {key: arrays[key] for key in weights},
     )
-    return export_c(network, Example(arrays, tuple(outputs), allowed, tuple(scales)), folder, name)
+    return network, Example(arrays, tuple(outputs), allowed, tuple(scales))
 
 
 def check(folder: Path, *flags: str, compiler: str = "gcc", run: Sequence[str] = ()) -> str:

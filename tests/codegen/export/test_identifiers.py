@@ -28,6 +28,11 @@ REFUSED = (
     "f32x16",
     "ipow3_f64",
     "workspace",
+    "math",
+    "Main",
+    "main_data",
+    "cuda_bf16",
+    "kernel_0",
 )
 
 
@@ -44,7 +49,7 @@ def test_other_names_are_allowed(name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "folder", ["conv", "my-conv", "3x3", "exp", "größe", "int", *keyword.kwlist]
+    "folder", ["conv", "my-conv", "3x3", "exp", "größe", "int", "stdio", *keyword.kwlist]
 )
 def test_the_folder_names_the_function(folder: str) -> None:
     assert is_function_name(default_name(Path("out") / folder))

@@ -11,6 +11,7 @@ import pytest
 
 import einalg as ea
 from tests.helpers.c_project import check
+from tests.helpers.cuda_project import run_on_the_cpu
 
 torch = pytest.importorskip("torch")
 
@@ -96,6 +97,14 @@ def test_weights_of_a_candidate_are_inside(tmp_path: Path) -> None:
     folder = _convolution().best.export_c(tmp_path / "out", "layer", weights=weights)
     assert "void layer(const float *A, float *O," in (folder / "layer.h").read_text()
     assert "a call takes" in check(folder, "-O1")
+
+
+def test_a_candidate_for_a_device_is_a_cuda_project(tmp_path: Path) -> None:
+    expression = ea.parse("O[i,j] += A[i,k]*B[k,j]", A=(37, 53), B=(53, 41))
+    derivation = ea.derive(expression, target="cuda", measure=False, states=5)
+    folder = derivation.best.export_c(tmp_path / "out", "product")
+    assert {"product.cu", "product.h", "main.cu"} < {path.name for path in folder.iterdir()}
+    assert "a call takes" in run_on_the_cpu(folder)
 
 
 @pytest.mark.parametrize("name", NETWORKS)

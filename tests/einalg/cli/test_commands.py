@@ -137,6 +137,15 @@ def test_derive_saves(tmp_path: Path) -> None:
     assert "no folder" in refused(*MATMUL, "--save", str(tmp_path / "none" / "x.json"))
 
 
+def test_derive_writes_c(tmp_path: Path) -> None:
+    folder = tmp_path / "product"
+    result = einalg(*MATMUL, "--export-c", str(folder), *QUICK)
+    assert result.stderr == f"written as C into {folder}\n" and result.exit_code == 0
+    assert (folder / "product.h").is_file() and (folder / "main.c").is_file()
+    again = einalg(*MATMUL, "--export-c", str(tmp_path), *QUICK)
+    assert again.exit_code == 2 and "no export has written it" in again.stderr
+
+
 def saved(tmp_path: Path) -> str:
     path = tmp_path / "conv.json"
     result = einalg("derive", CONV, *CONV_SHAPES, "--explain", "--save", str(path), *QUICK)

@@ -23,6 +23,7 @@ from einalg.errors import CodegenError
 
 AXES = 3  # of blocks
 MULTIPROCESSOR_THREADS = 512  # with 128 registers each they take all 65536 of a multiprocessor
+MULTIPROCESSOR_BLOCKS = 16  # that every device of compute capability 8 or 9 has at once
 MAX_PRIVATE_BYTES = 256  # of a thread: half of 128 registers, beside what it computes with
 MIN_REGISTER_BYTES = 4  # that an element of a private array takes
 
@@ -66,7 +67,7 @@ def resident_blocks(function: Function, how: Launch) -> int:
             private_bytes += prod(buf.shape) * max(MIN_REGISTER_BYTES, element_size(buf.dtype))
     if private_bytes > MAX_PRIVATE_BYTES:
         return 1
-    return max(1, MULTIPROCESSOR_THREADS // how.threads)
+    return max(1, min(MULTIPROCESSOR_BLOCKS, MULTIPROCESSOR_THREADS // how.threads))
 
 
 def block_loops(body: Sequence[Statement]) -> list[For]:
