@@ -11,7 +11,8 @@ import sympy
 from sympy import Integer
 from sympy.logic.boolalg import Boolean
 
-from einalg.errors import EinalgError, NotationError
+from einalg.boundary import similar
+from einalg.errors import EinalgError, NotationError, without_remedy
 from einalg.language.index.affine import Index
 from einalg.language.index.constraint import constraints
 from einalg.language.index.convert import affine
@@ -128,6 +129,11 @@ class ExpressionParser:
         return translated(node, self.statement, self.tensors, self.bound)
 
     def body(self, node: ast.expr) -> Any:
+        if isinstance(node, ast.Tuple) and len(node.elts) == 1:
+            raise self.source.error(
+                node,
+                f"the comma at the end makes this no number\n  write {ast.unparse(node.elts[0])}",
+            )
         return self.guard(node, as_body, self.value(node))
 
     def iterators(self, key: ast.expr) -> list[LoopIndex]:
@@ -153,10 +159,11 @@ class ExpressionParser:
         if name in self.bound:
             return self.guard(node, Index, name)
         if name in self.tensors:
+            instead = element(node, self.statement, self.tensors)
             raise self.source.error(
                 node,
                 f"{name} is a tensor, and here stands a number\n"
-                f"  give it its subscripts: {element(name, self.statement, self.tensors)}",
+                f"  give it its subscripts: {instead}",
             )
         if name in FUNCTIONS or name in BINDERS:
             raise self.source.error(
@@ -171,11 +178,12 @@ class ExpressionParser:
         if isinstance(value, bool):
             return sympy.sympify(value)
         if not isinstance(value, (int, float)):
-            message = (
-                f"{ast.unparse(node)} is not a number of the notation\n"
-                "  numbers are whole (3), decimal (0.5) or fractions (1/3)"
+            remedy = "numbers are whole (3), decimal (0.5) or fractions (1/3)"
+            if isinstance(value, str) and value.isidentifier():
+                remedy = f"write it without quotes: {value}"
+            raise self.source.error(
+                node, f"{ast.unparse(node)} is not a number of the notation\n  {remedy}"
             )
-            raise self.source.error(node, message)
         return self.checked(node, value)
 
     def checked(self, node: Any, value: Any) -> Any:
@@ -234,7 +242,7 @@ class ExpressionParser:
     def read_Compare(self, node: ast.Compare) -> Any:
         for op in node.ops:
             if type(op) not in COMPARE:
-                raise self.source.error(node, not_in_notation(type(op)))
+                raise self.not_in_notation(node, type(op))
         values = [self.value(side) for side in (node.left, *node.comparators)]
         parts = []
         for op, left, right in zip(node.ops, values, values[1:]):
@@ -250,6 +258,8 @@ class ExpressionParser:
         if isinstance(node.value, ast.Attribute):
             raise self.no_attribute(node.value, node)
         base = self.base(node.value)
+        if isinstance(node.slice, ast.List):
+            raise self.not_in_notation(node, ast.List)
         entries = _entries(node.slice)
         for entry in entries:
             if isinstance(entry, ast.Slice):
@@ -258,11 +268,23 @@ class ExpressionParser:
                     "a slice cannot stand in a subscript\n"
                     f"  write {unsliced(node, self.statement, self.bound)}",
                 )
-        subscripts = tuple([self.guard(entry, affine, self.value(entry)) for entry in entries])
+        subscripts = tuple([self.subscript(entry) for entry in entries])
         access = self.guard(node, Access, base, subscripts)
         self.read.append((access, node))
         self.written.add(access)
         return access
+
+    def subscript(self, node: ast.expr) -> Any:
+        """Read a subscript; where it divides, its error says to divide by `//`."""
+        value = self.value(node)
+        try:
+            return self.guard(node, affine, value)
+        except NotationError as error:
+            divided = ast.unparse(node)
+            if " / " in divided:
+                remedy = divided.replace(" / ", "//")
+                error.args = (f"{without_remedy(error)}\n  write {remedy}",)
+            raise
 
     def base(self, node: ast.expr) -> Any:
         """Read what is indexed or padded."""
@@ -283,10 +305,12 @@ class ExpressionParser:
         known = ""
         if self.tensors:
             known = f"  known: {', '.join(self.tensors)}\n"
+        likely = [name for name in similar(node.id, self.tensors) if name not in self.names_read]
+        meant = f"write {likely[0]}, or " if likely else ""
         raise self.source.error(
             node,
             f"unknown tensor {node.id!r}\n{known}"
-            f"  give its shape: parse(..., {node.id}={self.example_shape(node)})",
+            f"  {meant}give its shape: parse(..., {node.id}={self.example_shape(node)})",
         )
 
     def example_shape(self, tensor: ast.Name) -> tuple[int, ...]:
@@ -341,13 +365,30 @@ class ExpressionParser:
         return self.function(node)
 
     def padded(self, node: ast.Call, base: ast.expr) -> Any:
+        if isinstance(base, ast.Subscript):
+            amounts = node.args
+            if len(amounts) == 1:
+                amounts = amounts * len(_entries(base.slice))
+            call = ast.Call(ast.Attribute(base.value, "pad"), amounts, node.keywords)
+            raise self.source.error(
+                node,
+                "an element cannot be padded, but what it is read from\n"
+                f"  write {ast.unparse(ast.Subscript(call, base.slice))}",
+            )
+        for keyword in node.keywords:
+            if keyword.arg in ("value", "constant_values"):
+                raise self.source.error(
+                    keyword,
+                    f"{keyword.arg}= is not known here\n  write fill={ast.unparse(keyword.value)}",
+                )
         named = self.named(node, "fill", ".pad(amounts, fill=0)")
         return self.guard(node, self.base(base).pad, *map(self.value, node.args), **named)
 
     def binding(self, node: ast.Call, name: str, key: ast.expr) -> Any:
         """Read `L[...](body)` or a reduction."""
         iterators = self.iterators(key)
-        where = self.named(node, "where", f"{name}[...](body, where=condition)").get("where")
+        plain = ast.unparse(ast.Call(node.func, node.args, []))
+        where = self.named(node, "where", f"leave it out: {plain}").get("where")
         place = node.keywords[0].value if node.keywords else node
         where = self.guard(place, constraints, where)
         if len(node.args) != 1:

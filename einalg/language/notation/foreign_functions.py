@@ -86,6 +86,7 @@ ELEMENTWISE: dict[str, str] = {
     "logical_or": "a | b",
     "logical_not": "~a",
     "float": "a",
+    "int": "floor(a)",
     "half": "f16(a)",
 }
 DEFAULTS: dict[str, dict[str, str]] = {"leaky_relu": {"b": "0.01"}}

@@ -21,7 +21,7 @@ from einalg.language.ir.tensor import Indexable, Tensor
 from einalg.language.ir.traversal import accesses, reductions
 from einalg.language.notation.expression_parser import ExpressionParser
 from einalg.language.notation.range_inference import build_scope
-from einalg.language.notation.source import SourceText
+from einalg.language.notation.source import SourceText, repaired
 
 # The name of a statement, and of what is subscripted or padded.
 STATEMENT_NAME = re.compile(r"\s*[^\W\d]\w*")
@@ -242,7 +242,9 @@ class _StatementParser:
 
     def target(self, node: ast.stmt) -> ast.expr:
         if isinstance(node, ast.Expr) and isinstance(node.value, ast.Compare):
-            raise self.source.error(node, f"this compares, and a statement assigns\n  {STATEMENT}")
+            instead = repaired(self.source.segment(node), 0)
+            remedy = STATEMENT if instead is None else f"write {instead}"
+            raise self.source.error(node, f"this compares, and a statement assigns\n  {remedy}")
         if isinstance(node, ast.Expr):
             raise self.source.error(
                 node,

@@ -5,13 +5,48 @@
 from __future__ import annotations
 
 import ast
+import re
 import warnings
+from collections.abc import Iterator
 from typing import Any
 
 from einalg.errors import Error, NotationError, underline
 from einalg.language.notation.grammar import MAX_DEPTH, MAX_TEXT
 
 OPENING, CLOSING = "([{", ")]}"
+MAX_REPAIRED = 500  # characters of a line that is mended
+PARTNERS = dict(zip(OPENING, CLOSING))
+SIGNS = {  # of mathematics, as Python has them
+    **dict.fromkeys("×·⋅∙∗", "*"),
+    **dict.fromkeys("−–—", "-"),
+    "÷": "/",
+    "²": "**2",
+    "³": "**3",
+    "≤": "<=",
+    "≥": ">=",
+    "≠": "!=",
+    "∞": "inf",
+    "∑": "Sum",
+    "∏": "Prod",
+    "√": "sqrt",
+    "←": "=",
+    "∧": "&",
+    "∨": "|",
+    "¬": "~",
+}
+ASSIGNMENTS = re.compile(r"^([^=<>:-]*?)\s*(?::=|<-|->|=>|==)\s*")
+CALLED_LEFT_SIDE = re.compile(r"^\s*(\w+)\(([^()]*)\)(\s*\+?=(?!=).*)$")
+CHOICES = (
+    re.compile(
+        r"=\s*(?P<condition>[^=?]*(?:[<>]=?|[=!]=)[^=?]*?)\s*\?\s*(?P<one>.*?)\s+:\s+(?P<two>.*)$"
+    ),
+    re.compile(r"=\s*if\s+(?P<condition>.*?)\s+then\s+(?P<one>.*?)\s+else\s+(?P<two>.*)$"),
+)
+RANGE_BY_SIGN = re.compile(r"(?<=[\[,])(\s*\w+)\s*=\s*(-?\d)")
+NUMBER_BEFORE_NAME = re.compile(r"(?<![\w.])(\d+(?:\.\d+)?)\s*(?=[^\W\d])")
+CALL_WITHOUT_BRACKETS = re.compile(r"(?<!\w)([^\W\d]\w*)\s+([^\W\d]\w*\[[^][]*\])")
+PRODUCT_WITHOUT_SIGN = re.compile(r"([\])])\s*(?=[^\W\d])")
+PREFIXED = re.compile(r"^\s*(?:let|var|val|def|return)\s+")
 
 
 class SourceText:
@@ -39,6 +74,9 @@ class SourceText:
         if error.end_lineno == error.lineno:
             width = (error.end_offset or 0) - (error.offset or 0)
         remedy = "the text is read as Python: check the brackets and the signs up to here"
+        instead = repaired(self.lines[min(line, len(self.lines)) - 1], column)
+        if instead is not None:
+            remedy = f"write {instead}"
         return NotationError(f"{error.msg}\n  {remedy}").below(
             underline(self.text, column, width, line)
         )
@@ -115,3 +153,80 @@ def _max_depth(lines: list[str]) -> int:
 def _code(line: str) -> str:
     """Return a line without its comment."""
     return line.split("#")[0]
+
+
+def repaired(line: str, column: int) -> str | None:
+    """Return a line that Python cannot read with one mistake mended, as the first of some likely
+    repairs has it with which it can; None where none has.
+
+    >>> repaired("O[i,j] = A[i,j", 10), repaired("O[i] = 2A[i]", 7)
+    ('O[i,j] = A[i,j]', 'O[i] = 2*A[i]')
+    """
+    if len(line) > MAX_REPAIRED:
+        return None
+    mended = line
+    for sign, written in SIGNS.items():
+        mended = mended.replace(sign, written)
+    for candidate in (mended, *_repairs(mended, column)):
+        if candidate != line and _is_statement(candidate):
+            return candidate.strip()
+    return None
+
+
+def _is_statement(line: str) -> bool:
+    """Return whether Python reads a line as an assignment to a name or an access, or a value."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            (node,) = ast.parse(line).body
+    except (SyntaxError, ValueError, MemoryError, RecursionError):
+        return False
+    return isinstance(node, (ast.Assign, ast.AugAssign, ast.Expr))
+
+
+def _repairs(line: str, column: int) -> Iterator[str]:
+    """Yield a line with one mistake mended, the likeliest first."""
+    yield _closed(line)
+    yield RANGE_BY_SIGN.sub(r"\1:\2", line)
+    yield CALLED_LEFT_SIDE.sub(r"\1[\2]\3", line)
+    yield NUMBER_BEFORE_NAME.sub(r"\1*", line)
+    yield ASSIGNMENTS.sub(r"\1 = ", line)
+    yield line.replace("{", "[").replace("}", "]")
+    yield PREFIXED.sub("", line)
+    for choice in CHOICES:
+        yield choice.sub(r"= Piecewise((\g<one>, \g<condition>), (\g<two>, True))", line)
+    yield CALL_WITHOUT_BRACKETS.sub(r"\1(\2)", line)
+    yield _with_commas(line)
+    yield PRODUCT_WITHOUT_SIGN.sub(r"\1*", line)
+    yield line[:column] + line[column + 1 :]
+
+
+def _closed(line: str) -> str:
+    """Return a line whose brackets are closed in the order in which they are opened: those that
+    are missing are put where another one closes, or at the end, and those too many are left out.
+
+    >>> _closed("O[i] += A[i,j*(x[j]"), _closed("O[i] = A[i])")
+    ('O[i] += A[i,j*(x[j])]', 'O[i] = A[i]')
+    """
+    opened: list[str] = []
+    letters: list[str] = []
+    for letter in line:
+        if letter in OPENING:
+            opened.append(PARTNERS[letter])
+        elif letter in CLOSING:
+            if letter not in opened:
+                continue
+            while opened[-1] != letter:
+                letters.append(opened.pop())
+            opened.pop()
+        letters.append(letter)
+    return "".join([*letters, *reversed(opened)])
+
+
+def _with_commas(line: str) -> str:
+    """Return a line with commas between names that stand beside each other in square brackets."""
+
+    def separated(match: re.Match[str]) -> str:
+        return re.sub(r"(?<=\w)\s+(?=\w)", ",", match[0])
+
+    return re.sub(r"\[[^][]*\]", separated, line)

@@ -27,7 +27,11 @@ from einalg.language.notation.foreign_functions import (
     REDUCTIONS,
     SOFTMAX,
 )
-from einalg.language.notation.grammar import BINDERS
+from einalg.language.notation.grammar import BINDERS, CONSTANTS
+
+SHORTEST_MISSPELT = 4  # letters of a name that stands for another one
+OTHER_BINDERS = {binder.lower(): binder for binder in BINDERS}
+OTHER_BINDERS |= {"σ": "Sum", "π": "Prod"}  # as Σ and Π are in lower case
 
 
 class Untranslatable(Exception):
@@ -47,21 +51,17 @@ def translated(
         value: ast.AST = translator.visit(deepcopy(node))
     except Untranslatable:
         return None
-    if _left_side(statement) is None and node is getattr(statement, "value", None):
-        target: Any = getattr(statement, "targets", [None])[0]
-        if isinstance(target, ast.Name):
-            indices = ", ".join(translator.left)
-            return f"{target.id}[{indices}] = {ast.unparse(value)}"
     text = ast.unparse(value)
     if text == ast.unparse(node):
         return None
-    return text
+    return translator.with_left_side(text, node, statement)
 
 
-def element(name: str, statement: ast.AST, tensors: Mapping[str, Any]) -> str:
+def element(node: ast.Name, statement: ast.AST, tensors: Mapping[str, Any]) -> str:
     """Return a tensor with subscripts: the last indices of the left side, and else letters."""
     translator = _Translator(statement, tensors, ())
-    return ast.unparse(translator.element(ast.Name(name, ast.Load())))
+    access = ast.unparse(translator.element(ast.Name(node.id, ast.Load())))
+    return translator.with_left_side(access, node, statement)
 
 
 def unsliced(node: ast.Subscript, statement: ast.AST, bound: Iterable[str]) -> str:
@@ -112,6 +112,13 @@ class _Translator(ast.NodeTransformer):
         names = [part.id for part in ast.walk(statement) if isinstance(part, ast.Name)]
         self.used = {*tensors, *self.bound, *names}
 
+    def with_left_side(self, text: str, node: ast.expr, statement: ast.AST) -> str:
+        """Return a text, with a left side where it is all of a statement that gives no indices."""
+        target: Any = getattr(statement, "targets", [None])[0]
+        if node is getattr(statement, "value", None) and isinstance(target, ast.Name):
+            return f"{target.id}[{', '.join(self.left)}] = {text}"
+        return text
+
     def fresh(self) -> str:
         """Return a letter that the statement does not use, from k on as products have it."""
         letters = "kjlmnpq" + ascii_lowercase
@@ -151,14 +158,38 @@ class _Translator(ast.NodeTransformer):
 
     def visit_Subscript(self, node: ast.Subscript) -> Any:
         base = node.value
+        if isinstance(node.slice, ast.List):
+            node.slice = _tuple(node.slice.elts)
         if isinstance(base, ast.Attribute) and base.attr in ("T", "mT"):
             turned = _tuple(_entries(node.slice)[::-1])
             return ast.Subscript(base.value, turned, ast.Load())
         self.generic_visit(node)
         return node
 
+    def visit_Compare(self, node: ast.Compare) -> Any:
+        """Return a range for `i in range(6)`."""
+        self.generic_visit(node)
+        if not isinstance(node.ops[0], ast.In):
+            return node
+        source: Any = node.comparators[0]
+        is_range = isinstance(source, ast.Call) and getattr(source.func, "id", "") == "range"
+        if not is_range or len(source.args) > 2:
+            raise Untranslatable
+        bounds = [*source.args, None]
+        return ast.Slice(node.left, bounds[0], bounds[1])
+
+    def visit_Attribute(self, node: ast.Attribute) -> Any:
+        """Return a constant of a module, such as `np.pi`."""
+        is_of_a_module = isinstance(node.value, ast.Name) and node.value.id not in self.tensors
+        if not is_of_a_module or node.attr not in CONSTANTS:
+            raise Untranslatable
+        return ast.Name(node.attr, ast.Load())
+
     def visit_Call(self, node: ast.Call) -> Any:
         called = node.func
+        special = self.special_call(node)
+        if special is not None:
+            return special
         if isinstance(called, ast.Subscript):
             return self.binder(node, called)
         if isinstance(called, ast.Attribute) and called.attr == "pad":
@@ -174,6 +205,33 @@ class _Translator(ast.NodeTransformer):
             return self.comprehension(name, operands[0])
         operands = [self.visit(operand) for operand in operands]
         return self.call(_known_name(name), operands, keywords)
+
+    def special_call(self, node: ast.Call) -> ast.expr | None:
+        """Return what is written for calls that are no function of numbers: `Sum_j(...)` and
+        `Sum(..., j)` for `Sum[j](...)`, `float("inf")` for `inf`, `int(i/2)` for `i//2`.
+        """
+        name = getattr(node.func, "id", "")
+        if name == "range":
+            return node
+        first = node.args[0] if node.args else None
+        if name == "float" and isinstance(first, ast.Constant) and isinstance(first.value, str):
+            return ast.parse(first.value, mode="eval").body
+        if name == "int" and isinstance(first, ast.BinOp) and isinstance(first.op, ast.Div):
+            return ast.BinOp(self.visit(first.left), ast.FloorDiv(), self.visit(first.right))
+        binder, _, indices = name.partition("_")
+        binder = OTHER_BINDERS.get(binder.lower(), "")
+        names = _names(indices.replace("_", "") and indices.split("_"))
+        bodies = []
+        for operand in node.args:
+            if isinstance(operand, ast.Name) and operand.id not in self.tensors:
+                names.append(operand)
+            else:
+                bodies.append(self.visit(operand))
+        if not binder or not names or len(bodies) != 1:
+            return None
+        key = names[0] if len(names) == 1 else _tuple(names)
+        bound = ast.Subscript(ast.Name(binder, ast.Load()), key, ast.Load())
+        return ast.Call(bound, bodies, [])
 
     def function_and_operands(
         self, called: ast.expr, arguments: Sequence[ast.expr]
@@ -193,10 +251,9 @@ class _Translator(ast.NodeTransformer):
 
     def binder(self, node: ast.Call, called: ast.Subscript) -> Any:
         """Return `Sum[...](...)` for the same in another spelling, such as `ea.Sum` and `sum`."""
-        self.generic_visit(node)
+        node.args = [self.visit(argument) for argument in node.args]
         name: str = getattr(called.value, "attr", getattr(called.value, "id", ""))
-        known = {binder.lower(): binder for binder in BINDERS} | {"Σ": "Sum", "Π": "Prod"}
-        binder = known.get(name.lower(), known.get(name))
+        binder = OTHER_BINDERS.get(name.lower())
         if binder is None:
             raise Untranslatable
         called.value = ast.Name(binder, ast.Load())
@@ -550,4 +607,6 @@ def _known_name(name: str) -> str:
     for other in known:
         if other.lower() == name.lower():
             return other
+    if len(name) < SHORTEST_MISSPELT:
+        return name
     return next(iter(get_close_matches(name, known, 1, 0.8)), name)
