@@ -9,8 +9,8 @@ program as a whole is a pass in `passes`: add one there, and name it in `variant
 from __future__ import annotations
 
 from derive.programs.layers import Layer
-from derive.programs.optimize import optimized
+from derive.programs.optimize import is_large, optimized, postponed
 from derive.programs.optimized import OptimizedNetwork
 from derive.programs.optimized_program import OptimizedProgram
 
-__all__ = ["Layer", "OptimizedNetwork", "OptimizedProgram", "optimized"]
+__all__ = ["Layer", "OptimizedNetwork", "OptimizedProgram", "is_large", "optimized", "postponed"]

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from functools import cache
+from functools import cache, partial
 from math import prod
+from typing import Any
 
 import numpy as np
 
@@ -13,9 +14,16 @@ from derive.cost.backend import Backend
 from derive.cost.memory import memory_bytes
 from derive.programs.optimize_program import optimize_program
 from derive.programs.optimized import Array, OptimizedNetwork
-from derive.programs.optimized_program import keep_part, known_part, part_key
+from derive.programs.optimized_program import (
+    OptimizedProgram,
+    compiled,
+    keep_part,
+    known_part,
+    part_key,
+)
 from derive.programs.passes.batch_splitting import one_of
 from derive.programs.passes.normalise import shaped
+from derive.programs.postponed import Postponed
 from derive.programs.task import Progress, Task
 from derive.rules.inter.lifting_nesting import lifted
 from derive.search.best_first import Budget
@@ -28,10 +36,11 @@ from einalg.runtime.clock import CHECKING, Clock
 from einalg.storage.fingerprint import text_digest
 
 MAX_MEMORY_SHARE = 0.125  # of a machine's memory, for the results of one program
+MANY_STATEMENTS = 64  # of a network, whose compilation takes about a second
 REFERENCE_BYTES = 8  # of an element, which is in double precision
 
 
-def optimized(
+def optimized(  # noqa: PLR0913, PLR0917 - every option of an optimization
     graph: Graph,
     arrays: Sequence[Array],
     backend: Backend,
@@ -42,13 +51,14 @@ def optimized(
     clock: Clock | None = None,
     nonfinite: str = "spread",
     is_compared: bool = False,
+    may_give_up: bool = False,
 ) -> OptimizedNetwork:
     """Optimize every program of a graph on the arrays of a call.
 
     An interrupt keeps what was found until then. The seconds are those of the `clock`, if there is
-    one. With `nonfinite="exact"` no form is taken that makes
-    elements NaN which are not. Where the network `is_compared` with its framework later, code that
-    deviates is no error.
+    one. With `nonfinite="exact"` no form is taken that makes elements NaN which are not. Where the
+    network `is_compared` with its framework later, code that deviates is no error. Where it
+    `may_give_up`, `OutOfTime` is raised once the time is over before there is any answer.
     """
     task = Task(
         backend,
@@ -59,13 +69,14 @@ def optimized(
         accuracy,
         nonfinite,
         is_compared,
+        may_give_up,
     )
     graph = _fitting_memory(fold_constants(graph).merged())
 
     @cache
     def values() -> dict[str, Array]:
         with task.clock.phase(CHECKING, "the reference"):
-            return task.clock.insist(lambda: _values(graph, arrays))
+            return task.need(lambda: _values(graph, arrays))
 
     parts, keys = {}, []
     is_known = not graph.opaque  # of whose calls nothing is known but their names
@@ -86,6 +97,30 @@ def optimized(
         parts[position] = part
     key = text_digest(*keys)
     return OptimizedNetwork(graph, parts, task.clock.spent, key, is_known, backend)
+
+
+def is_large(graph: Graph) -> bool:
+    """Tell whether compiling a network as it is may take a second or more."""
+    count = 0
+    for node in graph.nodes:
+        if isinstance(node, ProgramNode):
+            count += len(node.program.statements)
+    return count >= MANY_STATEMENTS
+
+
+def postponed(graph: Graph, backend: Backend, seconds: float) -> OptimizedNetwork:
+    """Return a network as it is, whose programs are compiled once they are looked at."""
+    graph = _fitting_memory(fold_constants(graph).merged())
+    parts = {}
+    for position, node in enumerate(graph.nodes):
+        if isinstance(node, ProgramNode):
+            run: Any = Postponed(partial(compiled, node.program, backend, graph.weights))
+            after = lifted(node.program)
+            parts[position] = OptimizedProgram(node.program, after, run=run)
+    network = OptimizedNetwork(graph, parts, seconds, backend=backend)
+    network.is_postponed = True
+    network.notes = ("not compiled: the time was over before that",)
+    return network
 
 
 def _fitting_memory(graph: Graph) -> Graph:

@@ -123,7 +123,7 @@ def optimize_program(
     example = _example(program, weights, values)
     began = clock.now()
     with clock.phase(COMPILING, "the program as it is"):
-        original_run = clock.insist(lambda: compiled(program, task.backend, weights))
+        original_run = task.need(lambda: compiled(program, task.backend, weights))
     compile_seconds = clock.now() - began
     with clock.phase(CHECKING, "the program as it is"):
         original = clock.insist(lambda: _original(program, original_run, example))

@@ -51,6 +51,7 @@ class OptimizedNetwork:
         self.notes: tuple[str, ...] = ()
         self.graph, self.parts, self.seconds = graph, dict(parts), seconds
         self.phases: dict[str, float] = {}  # the seconds of each phase
+        self.is_postponed = False  # whether it is compiled only once it is looked at
         self.key, self.is_known = key, is_known
         self.times: tuple[Measurement, Measurement] | None = None
         self._runs: dict[int, _Run] = {}  # by the identity of a program

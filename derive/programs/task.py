@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from typing import TypeVar
 
 from derive.cost.backend import Backend
 from derive.programs.layers import Layer
@@ -11,8 +12,9 @@ from derive.programs.optimized_program import SPREADING
 from derive.rewriting.moves import Rule
 from derive.rules import OF_MODELS
 from derive.search.best_first import Budget
-from einalg.runtime.clock import Clock
+from einalg.runtime.clock import Clock, check_time
 
+Result = TypeVar("Result")
 Progress = Callable[[Layer, int, int], None]  # called with a layer, its number, and how many
 MAX_RESERVED_SHARE = 0.5  # of all seconds, that may be left for compiling the whole
 
@@ -24,7 +26,8 @@ class Task:
     Results may deviate by `accuracy`. The `clock` is that of the seconds, but for those that are
     reserved for what comes after. Where NaNs and infinities shall be exact, no layer is searched
     with the rules that spread them. Where the network `is_compared` with a framework later, code
-    that deviates is no error here.
+    that deviates is no error here. Where the framework can go on running it, the optimization
+    `may_give_up`: then `OutOfTime` ends what takes too long though it is needed.
     """
 
     backend: Backend
@@ -35,6 +38,7 @@ class Task:
     accuracy: float | None = None
     nonfinite: str = "spread"
     is_compared: bool = False
+    may_give_up: bool = False
 
     @property
     def rules(self) -> list[Rule] | None:
@@ -51,6 +55,14 @@ class Task:
     def is_spent(self) -> bool:
         """Tell whether nothing is left."""
         return self.clock.is_over
+
+    def need(self, step: Callable[[], Result]) -> Result:
+        """Take a step without which there is no answer but the framework's."""
+        if not self.may_give_up:
+            return self.clock.insist(step)
+        with self.clock.limiting():
+            check_time()
+            return self.clock.insist(step)
 
     def reserving(self, seconds: float) -> Task:
         """Return the task with seconds reserved, but no more than a share of all."""

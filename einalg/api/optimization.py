@@ -9,13 +9,13 @@ from pathlib import Path
 from typing import Any
 
 from codegen.targets.onnx import onnx_model
-from derive.programs import OptimizedNetwork, optimized
+from derive.programs import OptimizedNetwork, is_large, optimized, postponed
 from derive.results.progress import shown_progress
 from einalg.api.backend import TARGET, LocalBackend, require_device
 from einalg.api.export import export_network
 from einalg.api.models import EXAMPLES, network, plain
 from einalg.api.verification.comparison import Wishes
-from einalg.api.verification.verification import verified
+from einalg.api.verification.verification import Verified, verified
 from einalg.boundary import hide_inside, public, public_by_hand
 from einalg.errors import CodegenError, EinalgError, RecordError
 from einalg.frontends.graph import Graph
@@ -32,7 +32,7 @@ from einalg.options import (
     optional,
     text,
 )
-from einalg.runtime.clock import CHECKING, MEASURING, READING, Clock
+from einalg.runtime.clock import CHECKING, MEASURING, READING, Clock, OutOfTime
 from einalg.runtime.measurement import Comparison
 from einalg.storage.atomic_file import write_whole
 
@@ -72,11 +72,19 @@ class Optimized(OptimizedNetwork):
         is_right: bool = True,
     ):
         super().__init__(made.graph, made.parts, made.seconds, backend=made.backend)
-        self.hold_weights()
         self._is_right = is_right
         self._arrays = model.arrays if model else None
         self.notes = made.notes
         self.is_original, self.target, self._prefer = False, target, prefer
+        if made.is_postponed:
+            assert model is not None and model.itself is not None  # which runs it
+            LOG.warning(
+                "einalg: the time was over before the model was compiled; its framework goes on "
+                "running it"
+            )
+            self.is_original, self._call, self._bound = True, model.itself, model.bound
+            return
+        self.hold_weights()
         around = model.around if model else plain
         self._call: Callable[..., Any] = around(super().__call__, self.direct())
         self._bound: Callable[..., Any] = partial(bound, signature_of(made.graph))
@@ -247,7 +255,8 @@ def optimize(
     files that leave none open, programs without weights). What the language cannot say stays a call
     of the framework. `seconds` bounds the whole: the search over all layers leaves as much of it as
     compiling the network takes, up to half. Without reading the model, compiling it as it is and
-    checking it there is no answer: these are done whatever time they take. Equal layers are
+    checking it there is no answer: these are done whatever time they take, but for large models
+    that their framework can go on running. Equal layers are
     searched once and kept on disk. An interrupt keeps what was found until then; a second one is
     raised. In terminals and notebooks a line shows what is being done, and one stays for each layer
     that is searched; `progress=True` logs these lines elsewhere, False shows nothing, and a
@@ -277,6 +286,8 @@ def optimize(
         with clock.phase(READING, "the model"):
             source = network(model, example_inputs)
 
+        may_give_up = _may_give_up(source, seconds, prefer)
+
         def compiler(model: Network) -> OptimizedNetwork:
             return clock.insist(
                 lambda: optimized(
@@ -289,11 +300,16 @@ def optimize(
                     clock=clock,
                     nonfinite=nonfinite,
                     is_compared=model.original is not None,
+                    may_give_up=may_give_up,
                 )
             )
 
         with clock.phase(CHECKING, "the model beside its framework"):
-            result = verified(source, compiler, wishes)
+            try:
+                result = verified(source, compiler, wishes)
+            except OutOfTime:
+                given_up = postponed(source.graph, backend, clock.spent)
+                result = Verified(source, given_up, given_up.notes)
         made = result.run
         assert isinstance(made, OptimizedNetwork)
         made.notes = result.notes
@@ -303,6 +319,13 @@ def optimize(
             )
     chosen.seconds, chosen.phases = clock.spent, dict(clock.course.seconds)
     return chosen
+
+
+def _may_give_up(source: Network, seconds: float, prefer: str) -> bool:
+    """Tell whether a framework can go on running a model that would take long to compile."""
+    if source.itself is None or prefer == "einalg" or not seconds:
+        return False
+    return is_large(source.graph)
 
 
 @checked(target=TARGET, seconds=SECONDS, accuracy=ACCURACY, progress=PROGRESS, nonfinite=NONFINITE)

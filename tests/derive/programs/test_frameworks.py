@@ -10,6 +10,7 @@ import pytest
 
 import einalg as ea
 from codegen.program.batched_executable import BatchedExecutable
+from derive.programs import optimize, optimized_program
 from einalg.api import backend, optimization
 from einalg.api.backend import LocalBackend
 from einalg.api.verification.verification import Verified
@@ -215,3 +216,43 @@ def test_calls_of_the_framework_are_timed_each_time(own_cache, monkeypatch):
     for size in (3, 4):
         ea.optimize(Sorted().eval(), (torch.ones(size),), seconds=0)
     assert len(asked) == 2
+
+
+class Siblings(torch.nn.Module):
+    """Many products of one tensor, as of layers that are written out."""
+
+    def __init__(self, count):
+        super().__init__()
+        weights = [torch.nn.Parameter(torch.randn(16, 8)) for _ in range(count)]
+        self.weights = torch.nn.ParameterList(weights)
+
+    def forward(self, x):
+        columns = [x[:, k % 4 : k % 4 + 16] @ weight for k, weight in enumerate(self.weights)]
+        return torch.cat([column.relu() for column in columns], 1)
+
+
+def test_a_large_model_stays_its_frameworks_when_time_is_over_before_it_is_compiled(
+    monkeypatch, caplog
+):
+    """Its programs are compiled once they are looked at."""
+    compiled = []
+    real = optimized_program.compiled
+    monkeypatch.setattr(optimize, "compiled", lambda *given: compiled.append(1) or real(*given))
+    module, x = Siblings(70), torch.randn(4, 20)
+    with caplog.at_level(logging.WARNING, "einalg"):
+        o = ea.optimize(module, (x,), seconds=1e-3)
+    assert o.is_original and "the time was over" in caplog.text and not compiled
+    with torch.no_grad():
+        assert torch.equal(o(x), module(x))
+    assert "not compiled" in str(o.report) and "not measured" in str(o.report) and not compiled
+    (part,) = o.parts.values()
+    assert part.source("c") and compiled == [1]
+
+
+def test_a_small_model_and_one_that_einalg_shall_run_are_compiled():
+    x = torch.randn(4, 20)
+    for module, options in ((Siblings(2), {}), (Siblings(70), {"prefer": "einalg"})):
+        o = ea.optimize(module, (x,), seconds=1e-3, **options)
+        assert "not compiled" not in str(o.report)
+        with torch.no_grad():
+            torch.testing.assert_close(o(x), module(x), atol=1e-4, rtol=1e-4)
