@@ -188,10 +188,9 @@ class Report:
 
 def _program(number: int, part: OptimizedProgram) -> ProgramReport:
     before, after = part.seconds
-    title = f"program {number}: {milliseconds(before)} → {milliseconds(after)}"
-    if part.times is None:
-        title = f"program {number}: not measured"
+    title = f"program {number}: not measured"
     if part.comparison is not None:
+        title = f"program {number}: {milliseconds(before)} → {milliseconds(after)}"
         title += f", {part.comparison.text(f'the speed {AS_WRITTEN}')}"
     error, workspace = f"largest error {part.error:.1e}", in_bytes(part.workspace)
     proof = ", ".join([part.verdict, error, *part.changes, f"{workspace} between kernels"])
