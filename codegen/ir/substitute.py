@@ -37,3 +37,20 @@ def substituted(node: Any, values: Mapping[Index, Affine]) -> Any:
         )
     assert isinstance(node, Number)
     return node
+
+
+def referred(node: Any, refs: Mapping[Ref, Ref]) -> Any:
+    """Return a statement without loops, or a value, with other elements for some.
+
+    >>> from codegen.ir.nodes import Buf
+    >>> x, y = (Ref(Buf(name, (), "f32", "reg"), ()) for name in "xy")
+    >>> referred(Store(x, "+=", Apply("exp", (y,), "f32")), {y: x}).value.arguments == (x,)
+    True
+    """
+    if isinstance(node, Ref):
+        return refs.get(node, node)
+    if isinstance(node, Apply):
+        return Apply(node.op, tuple(referred(a, refs) for a in node.arguments), node.dtype)
+    if isinstance(node, Store):
+        return Store(referred(node.ref, refs), node.op, referred(node.value, refs))
+    return node

@@ -13,7 +13,7 @@ long register restrict return short signed sizeof static struct switch typedef u
 volatile while bool true false half main NAN INFINITY int8_t int16_t int32_t int64_t uint8_t
 uint16_t uint32_t uint64_t buffers floor_div floor_mod index_max index_min floor_div64 floor_mod64
 index_max64 index_min64 arena load_half store_half loaded_half stored_half round_half store_bfloat
-shuffled places
+load_halves store_halves shuffled places
 CALLED FILLED HIDDEN ONE TWO VECTOR longest_f32 longest_f64
 isunordered signgam y0 y1 yn j0 j1 jn gamma asm typeof
 """.split()  # noqa: SIM905

@@ -9,6 +9,7 @@ from math import prod
 from typing import Any
 
 from codegen.ir.extremes import Extreme, is_register, with_extremes
+from codegen.ir.half_rows import converted_row, with_half_rows
 from codegen.ir.nodes import (
     Alloc,
     Apply,
@@ -80,7 +81,7 @@ class Printer(ExpressionPrinter):
     """One kernel as C."""
 
     def __init__(self, function: Function):
-        function = replace(function, packs=())
+        function = self.prepared(replace(function, packs=()))
         nodes = list(walk(function))
         super().__init__(function, index_type(function, nodes), Names())
         self.called = {(node.op, node.dtype) for node in nodes if isinstance(node, Apply)}
@@ -91,6 +92,10 @@ class Printer(ExpressionPrinter):
         self.arena_offsets: dict[Buf, int] = {}
         self.vectors = Vectors(self)
         self.extremes = ExtremeLoops(self)
+
+    def prepared(self, function: Function) -> Function:
+        """Return a function as it is printed."""
+        return with_half_rows(function)
 
     def function(self, position: str) -> str:
         """Return the kernel and its entry, with its position in a file."""
@@ -251,6 +256,9 @@ class Printer(ExpressionPrinter):
             with self.index_range(loop):
                 return self.vectors.loop(loop)
         if loop.kind == "vec":
+            row = converted_row(loop)
+            if row is not None:
+                return self.convert(loop, *row)
             extremes = float_extremes(_shared_registers(loop))
             if extremes:
                 return self.extremes.loop(loop, extremes)
@@ -267,6 +275,16 @@ class Printer(ExpressionPrinter):
         if pragma:
             self.line(pragma)
         self.counting_loop(loop)
+
+    def convert(self, loop: For, target: Ref, source: Ref) -> None:
+        """Print the copy of a row of halves to floats, or back, from its first elements on."""
+        name = "load_halves"
+        if target.dtype == "f16":
+            name = "store_halves"
+        count = str(loop.extent)
+        if loop.extent is None:
+            count = f"{self.bound(loop.high)} - ({self.bound(loop.low)})"
+        self.line(f"{name}(&{self.ref(source)}, &{self.ref(target)}, {count});")
 
     def counting_loop(self, loop: For) -> None:
         """Print a loop as `for`."""

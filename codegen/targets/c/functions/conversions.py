@@ -12,7 +12,7 @@ def _file(name: str) -> str:
 
 
 HALF_VECTORS, HALF, BFLOAT = _file("half_vectors.h"), _file("half.h"), _file("bfloat.h")
-HALF_USE = re.compile(r"\bhalf\b|_half\(")
+HALF_USE = re.compile(r"\bhalf\b|_half\(|_halves\(")
 MACROS = frozenset(re.findall(r"#define (\w+)", HALF_VECTORS + HALF))
 
 

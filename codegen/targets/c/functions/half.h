@@ -37,4 +37,10 @@ static inline half store_half(float x) {
 }
 static inline float round_half(float x) { return load_half(store_half(x)); }
 #endif
+static inline void load_halves(const half *from, float *to, int64_t count) {
+  for (int64_t k = 0; k < count; ++k) to[k] = load_half(from[k]);
+}
+static inline void store_halves(const float *from, half *to, int64_t count) {
+  for (int64_t k = 0; k < count; ++k) to[k] = store_half(from[k]);
+}
 #endif
