@@ -34,12 +34,18 @@ class Subject:
         """The name of the function, as a message calls it."""
         return name_of(self.function)
 
-    @property
-    def call_name(self) -> str:
-        """The name of the function as code calls it."""
+    def call_text(self, arguments: Sequence[str]) -> str:
+        """Return a call as code has it.
+
+        >>> Subject(lambda x, k: x, NUMPY).call_text(["x", "k"])
+        'function(x, k)'
+        """
+        if hasattr(self.function, "call_text"):
+            return self.function.call_text(arguments)  # type: ignore[attr-defined]
+        name = self.name.replace("the ", "")
         if not hasattr(self.function, "__name__"):
-            return f"{self.name}(…)"
-        return self.name.replace("the ", "").replace(" ", "_")
+            name += "(…)"
+        return f"{name}({', '.join(arguments)})"
 
     def call(self, arrays: Sequence[Array], dtypes: Sequence[str]) -> Call:
         """Call the function, with arrays that it may keep."""

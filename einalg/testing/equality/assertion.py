@@ -3,32 +3,32 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
-from derive.proof import DIFFERENT, PROVED, TESTED, Proof, prove
+from derive.proof import DIFFERENT, PROVED, TESTED
 from einalg.boundary import hide_inside, public
 from einalg.errors import NotationError, UseError
-from einalg.language.interpreters.numpy import execute
 from einalg.language.ir.program import Program, as_program
 from einalg.language.ir.scope import Scope
-from einalg.language.notation.parser import parse
 from einalg.options import SEED, optional, real, shown, whole
 from einalg.testing.equality.case import Case, Judge
-from einalg.testing.equality.problem import Problem, named_like
+from einalg.testing.equality.expressions import Pair, builds, built
+from einalg.testing.equality.problem import Problem
 from einalg.testing.equality.report import UNSTEADY, Report, UnequalError
 from einalg.testing.equality.search import Finding, Search
 from einalg.testing.equality.shrinking import smallest
 from einalg.testing.equality.tracing import is_proved
-from einalg.testing.equality.world import World, family_world, fixed_world
+from einalg.testing.equality.world import FixedWorld, World, family_world, fixed_world
 from einalg.testing.input_values import PLAIN, kinds, values
-from einalg.testing.shape_space import Family, family_of_text
+from einalg.testing.shape_space import Family, by_name, family_of_text, input_order
 from einalg.testing.subject import (
     NUMPY,
     Subject,
     as_array,
     as_arrays,
     libraries_of,
+    name_of,
     parameter_names,
 )
 from einalg.testing.verdict_log import FAILED, Verdict, note
@@ -59,6 +59,7 @@ def assert_equal(
     order of the inputs, to an expression: then shapes are drawn too, for as many axes as it takes.
     Default values of its parameters are shapes to begin with, and fix the numbers of axes. The
     text of an expression is short for `lambda …: ea.parse(text, …)`, with its tensors in order.
+    `function` may then make expressions of shapes, too.
 
     Expressions are proved where possible; so are torch functions that can be traced, for fixed
     shapes, besides being tested. Everything else is tested on `examples`: values at which code
@@ -123,9 +124,17 @@ def _compared(function: Any, expected: Any, options: _Options) -> _Outcome:
     _require_hypothesis()
     names = parameter_names(function)
     libraries = libraries_of(function)
-    world = _world(expected, names, options.seed, lambda p: _takes(function, libraries, p))
+    world = _world(
+        expected,
+        names,
+        options.seed,
+        lambda p: _takes(function, libraries, p) or builds(function, p),
+    )
+    problem = world.pool[0]
+    if world.has_shapes and not _takes(function, libraries, problem) and builds(function, problem):
+        return _of_builder(function, world, options)
     outcomes = []
-    for library in _libraries(function, libraries, world.pool[0]):
+    for library in _libraries(function, libraries, problem):
         outcome = _tested(Subject(function, library), world, options)
         if outcome.report is None:
             return outcome
@@ -233,44 +242,49 @@ def _failed(
 def _of_expression(program: Program, expected: Any, options: _Options) -> _Outcome:
     """Return the outcome of two expressions: proved where possible."""
     names = tuple(program.inputs)
-    other = expected
-    if isinstance(expected, str):
-        shapes = {name: tensor.shape for name, tensor in program.inputs.items()}
-        other = parse(expected, **shapes)
-    elif callable(expected) and not isinstance(expected, (Scope, Program)):
-        other = expected(*(tensor.shape for tensor in program.inputs.values()))
-    world = fixed_world(other, names)
-    order = world.problem.order
-    if len(order) == len(names) and set(order) != set(names):
-        program = named_like(program, dict(zip(names, order)))
-    proof = prove(program, world.problem.program)
-    if proof.verdict != DIFFERENT:
-        return _Outcome(Verdict(_EXPRESSION, proof.verdict, proof.method))
-    subject = Subject(_Executed(program, order), NUMPY)
-    return _different(subject, world, proof, options)
+    if isinstance(expected, (Scope, Program)):
+        return _of_pair(Pair(_EXPRESSION, program, fixed_world(expected, names).problem), options)
+    shapes = tuple([tensor.shape for tensor in program.inputs.values()])
+    family = family_of_text(expected) if isinstance(expected, str) else Family(expected)
+    other = family.program(shapes)
+    if other is None:
+        assert family.refusal is not None
+        raise family.refusal
+    order = by_name(names, input_order(family, [shapes]))
+    return _of_pair(Pair(_EXPRESSION, program, Problem(other, tuple(order))), options)
 
 
 _EXPRESSION = "the first expression"
 
 
-@dataclass(frozen=True)
-class _Executed:
-    """An expression as a function of arrays."""
-
-    program: Program
-    order: tuple[str, ...]
-    __name__ = _EXPRESSION
-
-    def __call__(self, *arrays: Any) -> dict[str, Any]:
-        named = dict(zip(self.order, arrays))
-        results = execute(self.program, {name: named[name] for name in self.program.inputs})
-        return dict(zip(self.program.outputs, results.values()))
-
-
-def _different(subject: Subject, world: World, proof: Proof, options: _Options) -> _Outcome:
-    """Return the outcome of expressions that are proved to differ, with inputs that show it."""
+def _of_pair(pair: Pair, options: _Options) -> _Outcome:
+    """Return the outcome of two expressions; where they differ, with inputs that show it."""
+    proof = pair.proof
+    if proof.verdict != DIFFERENT:
+        return _Outcome(Verdict(pair.name, proof.verdict, proof.method))
     _require_hypothesis()
-    outcome = _tested(subject, world, options)
-    if outcome.report is not None:
+    outcome = _tested(Subject(pair, NUMPY), FixedWorld(pair.problem), options)
+    if outcome.report is None:
+        raise UnequalError(f"{pair.name} differs from the expected expression\n{proof}")
+    return replace(outcome, report=replace(outcome.report, proof=pair.region_text))
+
+
+def _of_builder(function: Callable[..., Any], world: World, options: _Options) -> _Outcome:
+    """Return the outcome of expressions that a function makes of shapes, of the smallest shapes at
+    which they differ.
+    """
+    pool = world.pool
+    name = name_of(function)
+    verdicts: set[str] = set()
+    for problem in pool:
+        outcome = _of_pair(Pair(name, built(function, problem), problem), options)
+        verdicts.add(outcome.verdict.verdict)
+        if outcome.report is None:
+            continue
+        for smaller in world.smaller(problem):
+            other = Pair(name, built(function, smaller), smaller)
+            if other.proof.verdict == DIFFERENT:
+                return _of_pair(other, options)
         return outcome
-    raise UnequalError(f"{_EXPRESSION} differs from the expected one\n{proof}")
+    extent = "proved" if verdicts == {PROVED} else "tested"
+    return _Outcome(Verdict(name, TESTED, f"{extent} for {counted(len(pool), 'shape')}"))

@@ -56,11 +56,14 @@ UnequalError.__module__ = "einalg.testing"  # as a traceback names it
 
 @dataclass(frozen=True)
 class Report:
-    """A finding as a person reads it; `of_all` says how to find it again."""
+    """A finding as a person reads it; `of_all` says how to find it again, `proof` what is known
+    besides.
+    """
 
     subject: Subject
     finding: Finding
     of_all: tuple[str, ...]
+    proof: str = ""
 
     @property
     def case(self) -> Case:
@@ -179,6 +182,8 @@ class Report:
 
     def _all_hints(self) -> Iterator[str]:
         fault = self.fault
+        if self.proof:
+            yield self.proof
         if fault.kind in (kinds.VALUES, kinds.SHAPE):
             first = self.finding.first
             yield from _transposition(first.expected, first.result)
@@ -240,14 +245,13 @@ class Report:
 
     def _inputs(self) -> list[str]:
         names = self.problem.order
-        arguments = ", ".join(names)
         title = "The smallest inputs that show it:"
         if self.fault.kind in UNSTEADY:
             title = "For example with these inputs:"
         lines = [title, ""] if names else []
         for name, array, layout in zip(names, self.case.arrays, self.case.layouts):
             lines += ["  " + line for line in assignment(name, array, layout, self.subject.library)]
-        lines.append(f"  {self.subject.call_name}({arguments})")
+        lines.append(f"  {self.subject.call_text(names)}")
         fault = self.fault
         if fault.kind in (kinds.VALUES, kinds.SHAPE, kinds.TYPE):
             lines += _commented("expected", fault.expected)

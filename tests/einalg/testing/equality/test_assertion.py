@@ -248,6 +248,28 @@ def test_expressions():
     assert "at [2]:" in text
 
 
+def test_expressions_of_any_shapes():
+    """A rewriting by hand: rows of a convolution as a product, with one row too few."""
+
+    def convolution(x, k):
+        return ea.parse("O[i,j] += x[i+r,j]*k[r]", x=x, k=k)
+
+    def by_rows(x, k, missing=0):
+        rows = max(k[0] - missing, 1)
+        i, j, r = ea.indices("i j r")
+        X, K = ea.tensor("x", x), ea.tensor("k", k)
+        height = x[0] - k[0] + 1
+        return ea.L[i:height, j](ea.Sum[r:rows](X[i + r, j] * K[r]))
+
+    assert ea.testing.assert_equal(by_rows, convolution) == "tested"
+    with pytest.raises(AssertionError) as caught:
+        ea.testing.assert_equal(lambda x, k: by_rows(x, k, 1), convolution)
+    error: Any = caught.value
+    assert {name: array.shape for name, array in error.arrays.items()} == {"x": (2, 1), "k": (2,)}
+    fixed = ea.parse("O[i] = 2*p[i]", p=(3,))
+    assert ea.testing.assert_equal(fixed, "O[i] = x[i] + x[i]") == "proved"
+
+
 def test_a_torch_function_is_proved():
     torch = pytest.importorskip("torch")
     expected = ea.ops.softmax(ea.tensor("x", (3, 4)), axis=-1)
