@@ -240,7 +240,12 @@ static inline size_t thread_number(void) {{ return 0; }}
             arguments.append(f"{cast}{text}")
         if printer.arena_bytes:
             arguments.append(SCRATCH)
-        return f"{self.kernel_names[id(call.kernel)]}({', '.join(arguments)});"
+        name = self.kernel_names[id(call.kernel)]
+        text = f"{name}({', '.join(arguments)});"
+        if len(text) <= LINE_WIDTH - len("    "):
+            return text
+        separator = ",\n      "
+        return f"{name}(\n      {separator.join(arguments)});"
 
     def _operand(self, operand: Operand, sliced: dict[Buffer, str]) -> str:
         buffer = operand.buffer

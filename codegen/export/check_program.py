@@ -94,7 +94,7 @@ static double seconds(void) {
 IS_WRONG = """\
 /* Return 1 where a difference is more than is allowed, and say how large it is. */
 static int is_wrong(const char *name, double difference) {
-  printf("%s: the largest difference is %.2e, allowed are %.2e\\n", name, difference, ALLOWED);
+  printf("%s: the largest difference is %.2e (%.2e is allowed)\\n", name, difference, ALLOWED);
   return !(difference <= ALLOWED);
 }
 """

@@ -152,7 +152,11 @@ class CudaFunction:
             arguments.append(f"{cast}{buffer.name}")
         grid = ", ".join(map(str, how.grid))
         launched = f"{how.name}<<<dim3({grid}), {how.threads}, 0, stream>>>"
-        return f"{launched}({', '.join(arguments)});"
+        text = f"{launched}({', '.join(arguments)});"
+        if len(text) <= LINE_WIDTH:
+            return text
+        separator = ",\n      "
+        return f"{launched}(\n      {separator.join(arguments)});"
 
 
 def device_type(dtype: str) -> str:
