@@ -12,7 +12,7 @@ from codegen.targets.c.compiler import find_compiler
 from einalg.language.ir.kernel import Kernel
 from einalg.language.ir.program import Program
 
-EXECUTOR = "NumPy, operation by operation"
+EXECUTOR = "NumPy, by operation"
 LOOPS = "generated C"
 CUDA = "generated CUDA"
 OURS = (EXECUTOR, LOOPS, CUDA)  # which run whatever is written

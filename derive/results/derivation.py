@@ -109,7 +109,8 @@ class SearchResult:
         if comparison is not None:
             return f"{cost}, {comparison.text(f'the speed {AS_WRITTEN}')}"
         if best.measured == original.measured:
-            return f"{cost}, {original.cost / best.cost:.1f}x the speed {AS_WRITTEN}"
+            ratio = original.cost / best.cost
+            return f"{cost}, by estimate {ratio:.1f}x the speed {AS_WRITTEN}"
         return cost
 
     def _candidate(self, candidate: Candidate | int | None) -> Candidate:

@@ -30,7 +30,7 @@ Verdict = Literal["faster", "slower", "alike", "uncertain"]
 class TrustPolicy:
     """When recorded times are trusted, and when they say that the machine is busy."""
 
-    min_turns: int = 3  # fewer say nothing of their spread
+    min_turns: int = 2  # fewer say nothing of their spread
     min_quiet_turns: int = 5  # with so many, those that were interrupted do not count
     max_share_of_others: float = 0.05  # of the processor time, where one thread does the work
     min_running_share: float = 0.5  # of an undisturbed turn, in which that thread runs
@@ -250,13 +250,17 @@ class Comparison:
     @property
     def is_sharp(self) -> bool:
         """Whether the range is so narrow that one figure stands for it."""
-        turns = min(self.own.turns, self.rival.turns)
-        return turns >= TRUST.min_turns and self.high <= self.low * (1 + TRUST.max_range)
+        return not self.has_few_turns and self.high <= self.low * (1 + TRUST.max_range)
+
+    @property
+    def has_few_turns(self) -> bool:
+        """Whether there were too few turns to tell a range."""
+        return min(self.own.turns, self.rival.turns) < TRUST.min_turns
 
     @property
     def verdict(self) -> Verdict:
         """Whether `own` is faster, slower or alike, as far as the spreads tell."""
-        if min(self.own.turns, self.rival.turns) < TRUST.min_turns:
+        if self.has_few_turns:
             return "uncertain"
         if self.low > 1 + TRUST.noise:
             return "faster"
@@ -267,9 +271,11 @@ class Comparison:
     @property
     def range(self) -> str:
         """The ratio with its range: `2.7x (2.6 to 2.9)`; the range alone where no one figure stands
-        for it: `2.1 to 2.9x`.
+        for it: `2.1 to 2.9x`; after too few turns for a range `about 2.7x`.
         """
         low, ratio, high = _figures(self.low, self.ratio, self.high)
+        if self.has_few_turns:
+            return f"about {ratio}x"
         if self.is_sharp:
             return f"{ratio}x ({low} to {high})"
         return f"{low} to {high}x"

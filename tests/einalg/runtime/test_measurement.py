@@ -128,7 +128,7 @@ def between(low: float, quartile: float, turns: int = 9, busy: bool = False) -> 
             "faster",
             "2.7x (2.6 to 2.8), the machine is busy",
         ),
-        (between(1.0, 1.0, 1), between(2.0, 2.0, 9), "uncertain", "uncertain: 2.0 to 2.0x"),
+        (between(1.0, 1.0, 1), between(2.0, 2.0, 9), "uncertain", "uncertain: about 2.0x"),
     ],
 )
 def test_what_a_comparison_says(
