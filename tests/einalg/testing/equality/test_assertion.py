@@ -248,6 +248,20 @@ def test_expressions():
     assert "at [2]:" in text
 
 
+def test_a_function_for_some_shapes_only():
+    def three_by_three(x, k):
+        windows = np.lib.stride_tricks.sliding_window_view(np.pad(x, 1), (3, 3))
+        return np.einsum("ijrs,rs->ij", windows, k)
+
+    def expected(x, k):
+        if k != (3, 3):
+            raise ValueError("kernels of 3 x 3 only")
+        return ea.parse("O[i,j] += x.pad(1,1)[i+r-1,j+s-1]*k[r,s]", x=x, k=k)
+
+    assert ea.testing.assert_equal(three_by_three, expected, examples=30) == "tested"
+    assert "differs" in message(lambda x, k: three_by_three(x, k.T), expected)
+
+
 def test_expressions_of_any_shapes():
     """A rewriting by hand: rows of a convolution as a product, with one row too few."""
 
