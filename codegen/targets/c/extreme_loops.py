@@ -88,9 +88,7 @@ class ExtremeLoops:
             else:
                 self._over_pairs(pairs)
             for buf in registers:
-                part, name = self.parts.pop(buf), loops.ref(Ref(buf, ()))
-                joined = loops.largest(part.op, [name, *part.numbers, part.nan], part.dtype)
-                loops.line(f"{name} = {joined};")
+                self._join(self.parts.pop(buf), loops.ref(Ref(buf, ())))
 
     def _declared(self, buf: Buf, op: str, count: int) -> _Part:
         """Declare the variables of an extreme, `largest_1`, …, which change nothing at first."""
@@ -101,6 +99,15 @@ class ExtremeLoops:
         declared = ", ".join(f"{name} = {neutral}" for name in (*numbers, part.nan))
         self.loops.line(f"{self.loops.types[dtype]} {declared};")
         return part
+
+    def _join(self, part: _Part, name: str) -> None:
+        """Add the variables of a loop to the extreme that they are of."""
+        bound = self.loops.call(BOUNDS[part.op], part.dtype)
+        number, *others = part.numbers
+        for other in others:
+            number = f"{bound}({other}, {number})"
+        joined = self.loops.largest(part.op, [name, number, part.nan], part.dtype)
+        self.loops.line(f"{name} = {joined};")
 
     def put(self, store: Store) -> None:
         """Print what a step does with one element."""
