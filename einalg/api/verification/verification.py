@@ -97,9 +97,18 @@ def _known(
     if inputs_digest(network) == verdict.inputs:
         return Verified(network, run, verdict.notes)
     comparison = Comparison(network, wishes, is_brief=True)
-    if comparison.faults(network, run, verdict.excluded) is not None:
-        return None
+    try:
+        if comparison.faults(network, run, verdict.excluded) is not None:
+            return None
+    except KeyboardInterrupt:
+        return _interrupted(network, run)
     return Verified(network, run, (*comparison.notes({}), *verdict.notes))
+
+
+def _interrupted(network: Network, run: Run) -> Verified:
+    """Return a model that is not compared to the end."""
+    LOG.warning("einalg: interrupted; the model is not compared with its framework")
+    return Verified(network, run, (INTERRUPTED,), is_compared=False)
 
 
 def _compared(comparison: Comparison, network: Network, run: Run, compiler: Compiler) -> Verified:
@@ -108,8 +117,7 @@ def _compared(comparison: Comparison, network: Network, run: Run, compiler: Comp
         try:
             faults = comparison.faults(network, run, excluded)
         except KeyboardInterrupt:
-            LOG.warning("einalg: interrupted; the model is not compared with its framework")
-            return Verified(network, run, (INTERRUPTED,), is_compared=False)
+            return _interrupted(network, run)
         if faults is None:
             return Verified(network, run, comparison.notes(excluded))
         if faults.replaced is not None:

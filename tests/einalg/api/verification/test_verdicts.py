@@ -30,10 +30,13 @@ class Counted(torch.nn.Module):
         super().__init__()
         torch.manual_seed(0)
         self.linear = torch.nn.Linear(6, 5)
+        self.limit = 1 << 10  # of calls, after which it is interrupted
 
     def forward(self, x: Any) -> Any:
         if type(x) is torch.Tensor and not torch.compiler.is_exporting():
             calls.append(x)
+            if len(calls) > self.limit:
+                raise KeyboardInterrupt
         return torch.nextafter(torch.relu(self.linear(x)), x[:, :5])
 
 
@@ -76,6 +79,15 @@ def test_what_was_compared_is_not_compared_again() -> None:
         "compared with torch on the given inputs, one NaN, one infinity, another seed, zeros, "
         "a constant, scaled by 1000, scaled by 0.001",
     ]
+
+
+def test_an_interrupt_while_other_inputs_are_compared(caplog: pytest.LogCaptureFixture) -> None:
+    module, _, known = prepared()
+    module.limit = known
+    calls.clear()
+    o = ea.optimize(module, (torch.randn(4, 6),), seconds=0, prefer="einalg")
+    assert "interrupted; the model is not compared" in caplog.text
+    assert "not compared with its framework: that was interrupted" in o.notes[0]
 
 
 CHANGES: dict[str, Callable[[Any, Any], dict[str, Any]]] = {
