@@ -94,6 +94,10 @@ def test_optimize_an_onnx_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
         "optimize", path, "--shape", "x=32,32", "--seconds", "1", "-o", str(folder)
     )
     assert ea.Optimized.load(folder)(np.ones((32, 32))).shape == (32, 32)
+    project = tmp_path / "project"
+    shape = ["--shape", "x=32,32"]
+    printed("optimize", path, *shape, "--seconds", "1", "--export-c", str(project))
+    assert "void project(const float *x, float *y," in (project / "project.h").read_text()
     printed(
         "optimize",
         path,
