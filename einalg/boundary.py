@@ -50,6 +50,11 @@ HABITS: Mapping[str, tuple[str, ...]] = {
     "shape": ("size",),
     "timeout": ("seconds",),
     "device": ("target",),
+    "time": ("seconds",),
+    "weight": ("K", "B"),
+    "filters": ("K",),
+    "value": ("fill",),
+    "constant_values": ("fill",),
 }
 
 
@@ -206,6 +211,9 @@ def _misfit(
     The first parameter of a method is the object itself, which nobody writes.
     """
     shown = {key: kind for key, kind in parameters.items() if key not in ("self", "cls")}
+    if len(shown) < len(parameters) and arguments and "." in name:
+        owner = arguments[0] if isinstance(arguments[0], type) else type(arguments[0])
+        name = f"{owner.__name__}.{name.rpartition('.')[2]}"
     implicit = len(parameters) - len(shown)
     in_places = [key for key, kind in shown.items() if kind.kind in _BY_PLACE]
     takes_any = any(kind.kind is Parameter.VAR_KEYWORD for kind in shown.values())
@@ -215,6 +223,7 @@ def _misfit(
     by_place = arguments[implicit:]
     usage = f"write {name}({', '.join(map(str, map(_written, shown.values())))})"
     if len(by_place) > len(in_places):
+        usage = _usage_of_more(name, by_place, in_places, takes_any) or usage
         arguments_text = "1 argument" if len(in_places) == 1 else f"{len(in_places)} arguments"
         return UseError(
             f"{name} takes {arguments_text} by place, and here are {len(by_place)}\n  {usage}"
@@ -228,6 +237,22 @@ def _misfit(
         if is_needed and key not in named and key not in in_places[: len(by_place)]:
             missing.append(key)
     return UseError(f"{name} needs {' and '.join(missing)}\n  {usage}")
+
+
+def _usage_of_more(
+    name: str, by_place: tuple[Any, ...], in_places: list[str], takes_any: bool
+) -> str | None:
+    """Return how to write a call with too many arguments by place, where that is plain: sizes or
+    axes are one tuple, and what has names is given by these.
+    """
+    last = by_place[-1]
+    if takes_any and isinstance(last, dict):
+        named = ", ".join(f"{key}={value!r}" for key, value in last.items())
+        return f"write {name}({', '.join(in_places)}, {named})"
+    numbers = by_place[len(in_places) - 1 :]
+    if in_places and all(type(number) is int for number in numbers):
+        return f"write {name}({', '.join([*in_places[:-1], str(numbers)])})"
+    return None
 
 
 _BY_PLACE = (Parameter.POSITIONAL_ONLY, Parameter.POSITIONAL_OR_KEYWORD)
@@ -276,6 +301,7 @@ def similar(name: str, known: Iterable[str]) -> list[str]:
     if len(wanted) > 2:
         starting = [letters for letters in by_letters if letters.startswith(wanted)]
         likely += sorted(starting, key=lambda letters: (letters != f"{wanted}2d", len(letters)))
+        likely += [letters for letters in by_letters if wanted in letters]
     likely += get_close_matches(wanted, by_letters, 3, 0.75)
     names: list[str] = []
     for letters in dict.fromkeys(likely):

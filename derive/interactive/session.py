@@ -20,7 +20,7 @@ from derive.rules.inter.lifting_nesting import fresh_statement, lifted
 from derive.rules.intra import variable_substitution
 from derive.search.best_first import RULE_LIST, rules_by_name
 from derive.search.search_tree import SearchNode, SearchTree
-from einalg.boundary import public
+from einalg.boundary import public, similar
 from einalg.errors import CodegenError, DeviceError, MatchError, RuleError
 from einalg.language.ir.kernel import Kernel
 from einalg.language.ir.program import Program, as_program
@@ -106,7 +106,11 @@ class DerivationSession:
     def possible(self, rule: str | None = None, path: Path | None = None) -> MoveList:
         """Return the same as `moves`, but the numbers that `apply` takes stay as they are."""
         if rule is not None and rule not in self.rules:
-            raise RuleError(f"there is no rule {rule!r}\n  known: {', '.join(sorted(self.rules))}")
+            meant = similar(rule, self.rules)
+            remedy = f"known: {', '.join(sorted(self.rules))}"
+            if meant:
+                remedy = f"write {meant[0]!r}; {remedy}"
+            raise RuleError(f"there is no rule {rule!r}\n  {remedy}")
         offered = self.offered if rule is None else [self.rules[rule]]
         offered_moves = moves(self.expr, offered, None if path is None else tuple(path))
         return MoveList(

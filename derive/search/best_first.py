@@ -35,6 +35,7 @@ from derive.search.expansion import (
 from derive.search.search_tree import SearchNode
 from derive.search.speculation import SpeculativeExpander
 from derive.search.weights import DEFAULT_WEIGHTS, SearchWeights, StateFeatures
+from einalg.boundary import similar
 from einalg.errors import MatchError, RuleError
 from einalg.language.analysis.canonical import key
 from einalg.language.ir.program import Program, as_program
@@ -138,9 +139,11 @@ def _rule(entry: Rule | str) -> Rule:
         return entry
     if not isinstance(entry, str) or entry not in ALL:
         known = ", ".join(sorted(ALL))
-        raise RuleError(
-            f"{shown(entry)} is no rule\n  make one with einalg.rule, or name one of: {known}"
-        )
+        remedy = f"make one with einalg.rule, or name one of: {known}"
+        meant = similar(entry, ALL) if isinstance(entry, str) else []
+        if meant:
+            remedy = f"write {meant[0]!r}, or name one of: {known}"
+        raise RuleError(f"{shown(entry)} is no rule\n  {remedy}")
     return ALL[entry]
 
 
@@ -155,7 +158,9 @@ def templates_by_name(names: Sequence[str] | str | None) -> tuple[Template, ...]
     known = dict.fromkeys(template.name for template in TEMPLATES)
     for name in wanted:
         if not isinstance(name, str) or name not in known:
-            raise MatchError(f"there is no operator {shown(name)}\n  known: {', '.join(known)}")
+            meant = similar(name, known) if isinstance(name, str) else []
+            remedy = f"write {meant[0]!r}" if meant else f"known: {', '.join(known)}"
+            raise MatchError(f"there is no operator {shown(name)}\n  {remedy}")
     return tuple(template for template in TEMPLATES if template.name in wanted)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 import traceback
@@ -16,6 +17,7 @@ import pytest
 import einalg as ea
 from einalg.boundary import SETTING, is_boundary, unknown_option
 from einalg.errors import EinalgError, UseError
+from einalg.language import refusals
 
 A, B = ea.tensor("A", (8, 6)), ea.tensor("B", (6, 5))
 i, j = ea.indices("i j")
@@ -210,3 +212,27 @@ unknown tensor 'Z'
   give its shape: parse(..., Z=(8, 3))
 """
     )
+
+
+def test_operators_that_methods_stand_for_are_there() -> None:
+    assert set(ea.ops.OPERATORS) >= set(refusals.METHODS.values()) >= refusals.ALONE
+    for method in refusals.METHODS:
+        with pytest.raises(AttributeError, match=r"\n  write ea\.ops\.\w+\(A(, \.\.\.)?\)$"):
+            getattr(ea.tensor("A", (8, 6)), method)
+
+
+@pytest.mark.parametrize(
+    "written", ["A + x", "A - 2", "3 * A", "A / x", "A ** 2", "A @ B", "x @ B"]
+)
+def test_what_is_written_for_arithmetic_is_that(written: str) -> None:
+    known = {"A": ea.tensor("A", (4, 5)), "B": ea.tensor("B", (5, 3)), "x": ea.tensor("x", (5,))}
+    arrays = {
+        name: np.arange(1.0, 1 + np.prod(t.shape)).reshape(t.shape) for name, t in known.items()
+    }
+    with pytest.raises(UseError) as caught:
+        eval(written, dict(known))
+    remedy = re.search(r"write (ea\.ops\.\w+\(.*?\)), or", str(caught.value))
+    assert remedy
+    scope = eval(remedy[1], {"ea": ea, **known})
+    used = {name: array for name, array in arrays.items() if name in scope.tensors}
+    assert np.allclose(ea.evaluate(scope, **used), eval(written, dict(arrays)))

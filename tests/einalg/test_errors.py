@@ -229,6 +229,34 @@ CALLS = [
     "ea.parse('O[i] = A[i]', A=None)",
     "ea.L[i](A[i,0], where=sympy.Ne(i,2))",
     "ea.Program([])",
+    "A @ B",
+    "2 - A",
+    "A.T",
+    "A.sum(axis=1)",
+    "A.reshape(6, 8)",
+    "A.colour",
+    "ea.L(A[i, j])",
+    "ea.Sum(A, axis=1)",
+    "ea.Sum[j](A[i, j], axis=1)",
+    "ea.indices(['i', 'j'])",
+    "ea.indices('i', 'j')",
+    "ea.tensor('A', np.ones((8, 6)))",
+    "ea.tensor('A', shape=(8, 6), type='f32')",
+    "ea.parse('O[i] = A[i]', {'A': (8,)})",
+    "ea.parse('O[i] = A[i]', A=np.ones(8))",
+    "ea.evaluate(A, A=np.ones((8, 6)))",
+    "ea.Tensor('A', (8, 6))",
+    "ea.ops.Conv2d(4, 6, 3)",
+    "ea.ops.softmax(A, dim=1)",
+    "ea.ops.sum(A, axis=1, keepdim=True)",
+    "ea.ops.reshape(A, 6, 8)",
+    "ea.ops.matmul(A, np.ones((6, 5)))",
+    "ea.ops.matmul(A)",
+    "ea.derive('O[i] = A[i,0]', A=A, time=3)",
+    "ea.derive('O[i] = A[i,0]', A=A, ops=['conv'])",
+    "ea.derive('O[i] = A[i,0]', A=A, rules=['stagin'])",
+    "ea.distance('O[i] = A[i,0]', 'gemm', A=A)",
+    "ea.prove('O[i] = A[i,0]', A=A)",
 ]
 WITHOUT_PLACE = ("", TEXTS[-1])  # nothing to point at
 
@@ -240,7 +268,8 @@ def message_of(call: Callable[[], Any]) -> EinalgError:
 
 
 def shown(title: str, error: EinalgError) -> str:
-    return f"### {title}\n{type(error).__name__}\n{error.message}\n"
+    public = next(kind for kind in type(error).__mro__ if hasattr(errors, kind.__name__))
+    return f"### {title}\n{public.__name__}\n{error.message}\n"
 
 
 def of_text(text: str) -> EinalgError:

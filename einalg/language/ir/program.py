@@ -200,6 +200,9 @@ def as_program(expression: Any, name: str = "O") -> Program:
     remedy = "e.g. ea.L[i](A[i])"
     if isinstance(expression, str):
         remedy = "read it with ea.parse(text, A=(4, 5))"
+    if isinstance(expression, Tensor):
+        indices = ", ".join("ijklmnpq"[: expression.rank])
+        remedy = f"write ea.L[{indices}]({expression.name}[{indices}])"
     raise NotationError(
         "expected a tensor expression (a scope or a program), not "
         f"{type(expression).__name__}\n"

@@ -194,7 +194,22 @@ def _rational(name: str, value: Any) -> Any:
     )
 
 
+def _is_data(axes: Any) -> bool:
+    """Return whether what should be a shape is an array of anything but sizes."""
+    shape: Any = getattr(axes, "shape", None)
+    if not isinstance(shape, tuple) or isinstance(axes, Indexable):
+        return False
+    if len(shape) != 1:
+        return len(shape) > 1
+    return any(whole_number(size) is None for size in axes)
+
+
 def _axes(name: str, axes: Any) -> tuple[Any, ...]:
+    if _is_data(axes):
+        sizes = tuple(int(size) for size in axes.shape)
+        raise ShapeError(
+            f"{name}: the shape must be a tuple of sizes, not an array\n  give its shape: {sizes}"
+        )
     try:
         if not isinstance(axes, (str, bytes, Mapping)):
             return tuple(axes)

@@ -44,7 +44,14 @@ def indices(names: str) -> Any:
     if isinstance(names, str):
         symbols = [Index(name) for name in names.replace(",", " ").split()]
     if not symbols:
-        raise NotationError("indices() needs at least one name\n  e.g. h, w = ea.indices('h w')")
+        example = "h w"
+        if isinstance(names, (tuple, list)) and names and all(isinstance(n, str) for n in names):
+            example = " ".join(names)
+        left = ", ".join(example.split())
+        raise NotationError(
+            "indices() needs at least one name, and all names in one text\n"
+            f"  write {left} = ea.indices({example!r})"
+        )
     if len(symbols) == 1:
         return symbols[0]
     return tuple(symbols)
@@ -78,6 +85,11 @@ def read_iterators(key: Any) -> list[LoopIndex]:
 def _iterator(entry: Any) -> LoopIndex:
     if isinstance(entry, Index):
         return LoopIndex(entry, None, None)
+    if isinstance(entry, str) and entry.isidentifier():
+        raise NotationError(
+            f"between the brackets stand indices, and {entry!r} is text\n"
+            f"  make an index first: {entry} = ea.indices({entry!r})"
+        )
     if not isinstance(entry, slice):
         raise NotationError(
             f"expected an index or index:size between the brackets, not {entry}\n"
@@ -206,7 +218,14 @@ class _Traversal:
             except EinalgError as error:
                 raise located(error, iterators, body) from None
 
+        bind.__qualname__ = "L[...]"
         return public(bind)
+
+    def __call__(self, *values: Any, **named: Any) -> Any:
+        arguments = ", ".join(map(str, values)) or "A[i]"
+        raise NotationError(
+            f"L takes its indices in square brackets, before the body\n  write L[i]({arguments})"
+        )
 
     def __repr__(self) -> str:
         return "L"
@@ -237,10 +256,11 @@ class _ReductionBuilder:
         def bind(body: Any, where: Any = None) -> Reduce:
             return Reduce(self.op, iterators, where, as_body(body))
 
+        bind.__qualname__ = f"{self.op}[...]"
         return public(bind)
 
-    def __call__(self, *values: Any) -> Any:
-        if self.elementwise is None or not values:
+    def __call__(self, *values: Any, **named: Any) -> Any:
+        if self.elementwise is None or not values or named:
             arguments = ", ".join(map(str, values))
             raise NotationError(
                 f"{self.op} reduces over indices, and none is given\n"

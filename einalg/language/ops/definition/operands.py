@@ -80,7 +80,7 @@ def operand(
     if not isinstance(value, Indexable):
         raise ShapeError(
             f"{name} must be a tensor or a scope, not {type(value).__name__}\n"
-            f"  make one: ea.tensor({name!r}, shape)"
+            f"  make one: ea.tensor({name!r}, {_shape_text(value)})"
         )
     if isinstance(value, Scope) and value.where:
         # Outside `where` it reads as 0, its value as an output.
@@ -98,6 +98,14 @@ def operand(
             f"  declare it as a number: ea.tensor({name!r}, {view.shape}, 'i8')"
         )
     return view
+
+
+def _shape_text(value: Any) -> str:
+    """Return the shape of an array as text, for a remedy."""
+    shape = getattr(value, "shape", None)
+    if not isinstance(shape, tuple):
+        return "shape"
+    return str(tuple(int(size) for size in shape))
 
 
 def _check_rank(view: ArrayView, rank: int | None, least: int) -> None:
