@@ -17,9 +17,12 @@ from codegen.program.cuda_executable import CudaCompiled, compile_cuda
 from codegen.targets.cuda.device.array import DeviceArray
 from codegen.targets.cuda.device.nvcc import Nvcc
 from codegen.targets.cuda.device.pycuda import PyCuda
+from einalg.api.backend import LocalBackend
 from einalg.errors import CodegenError, DeviceError, ShapeError
 from einalg.language.ir.kernel import Kernel
 from einalg.language.ir.program import Program, as_program
+from einalg.runtime import timing
+from einalg.runtime.measurement import DEVICE
 from tests.helpers.fake_device import FakeDevice, assemble
 
 TEXT = "T[i,j] += A[i,k]*B[k,j]\nO[i,j] = T[i,j] + C[j]"
@@ -168,6 +171,19 @@ def test_out_of_memory() -> None:
 
 def test_times_are_of_the_device() -> None:
     assert compiled(FakeDevice()).time(2) == {"T": 1e-6, "O": 1e-6}
+
+
+def test_programs_are_compared_by_the_clock_of_the_device() -> None:
+    """In turns, with what they read placed once."""
+    device = FakeDevice()
+    runs = [compiled(device), compiled(device)]
+    before = len(device.calls)
+    one, other = LocalBackend("cuda").measure(runs, {})
+    assert one.clock == other.clock == DEVICE and not one.busy
+    assert one.seconds == other.seconds == pytest.approx(2e-6)
+    assert min(one.turns, other.turns) >= timing.DEFAULT_POLICY.min_turns
+    uploads = [call for call in device.calls[before:] if call[0] == "upload"]
+    assert len(uploads) <= 2 * len(runs[0].missing)
 
 
 def test_source_without_a_device() -> None:
