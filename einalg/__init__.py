@@ -26,7 +26,7 @@ _HOME = {
     "einalg.language.notation.einsum": "einsum",
     "einalg.language.notation.parser": "parse",
     "einalg.errors": "CodegenError DeviceError EinalgError MatchError NotationError "
-    "RangeError RecordError RepeatedTermWarning RuleError ShapeError UseError",
+    "RangeError RecordError RepeatedTermWarning RuleError ShapeError UndefinedError UseError",
     "einalg.language.ir.program": "Program",
     "einalg.language.ir.body": "Reduce",
     "einalg.language.ir.scope": "Scope",

@@ -151,6 +151,22 @@ class ShapeError(RangeError):
     remedy = "give arrays and sizes that fit the tensors"
 
 
+class UndefinedError(EinalgError, ArithmeticError, ValueError):
+    """An expression has no value on some arrays: it divides by 0, or asks for the logarithm or the
+    root of what is negative, or for more than a float holds.
+
+    >>> import einalg as ea
+    >>> ea.evaluate(ea.parse("O[i] = 1/A[i]", A=(2,)), A=[1, 0])
+    Traceback (most recent call last):
+    einalg.errors.UndefinedError: 1/A[i] has no value at i = 1: it divides by 0
+      give other arrays, or leave it out where it has none: Piecewise((a, condition), (b, True))
+    """
+
+    remedy = (
+        "give other arrays, or leave it out where it has none: Piecewise((a, condition), (b, True))"
+    )
+
+
 class RuleError(EinalgError):
     """A rule's precondition does not hold, or a move names a place that does not exist.
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from difflib import get_close_matches
 from itertools import groupby, islice
 from pathlib import Path
 from typing import Any
@@ -12,14 +13,16 @@ from derive.cost.backend import Backend, Runnable
 from derive.cost.model import constant_outputs
 from derive.rewriting.moves import Move
 from einalg.boundary import public
-from einalg.errors import CodegenError, DeviceError
+from einalg.errors import CodegenError, DeviceError, MatchError
 from einalg.language.ir.kernel import Kernel
 from einalg.language.ir.program import Program
-from einalg.options import PATH, checked, instance_of, optional, text
+from einalg.language.ops.templates import EVERY
+from einalg.options import PATH, checked, instance_of, optional, text, whole
 from einalg.runtime.measurement import Comparison, Measurement
 from einalg.text.tables import Listing, aligned
 from einalg.text.wording import counted, milliseconds
 
+GENERATED = "eop"
 HEADS = ("", "ms", "how", "verdict", "moves", "kernels")
 ARRAYS_BY_NAME = instance_of(Mapping, "arrays by the names of inputs", "e.g. {name}={{'K': array}}")
 MOST_ROWS = 12  # that a text or a table shows
@@ -161,9 +164,15 @@ class Candidates(Listing[Candidate]):
     def using(self, *operators: str) -> Candidates:
         """Return those that run on all of these operators, whatever else they run on.
 
-        `"eop"` is generated code.
+        `"eop"` is generated code. Raises `MatchError` for a name that no operator has.
         """
         wanted = set(operators)
+        own = {operator for candidate in self for operator in candidate.operators}
+        known = {GENERATED, *own, *(template.name for template in EVERY)}
+        for name in operators:
+            if name not in known:
+                near = get_close_matches(name, sorted(known)) or sorted(own)
+                raise MatchError(f"there is no operator {name!r}\n  name one of: {', '.join(near)}")
         return Candidates(c for c in self if wanted.issubset(c.operators))
 
     def rows(self) -> Iterator[tuple[str, ...]]:
@@ -184,6 +193,7 @@ class Candidates(Listing[Candidate]):
         table = aligned([HEADS, *islice(self.rows(), MOST_ROWS)], str.rjust)
         return "\n".join([table, *self.remarks()])
 
+    @checked(shown=whole())
     def remarks(self, shown: int = MOST_ROWS) -> list[str]:
         """Return what a reader of the first rows should know.
 

@@ -22,7 +22,7 @@ SECTIONS = {
     "Derive": "derive Derivation distance Session History Move",
     "Rules": "rules rule Rule check_rule RuleReport",
     "Whole models and machines": "optimize Optimized doctor",
-    "Errors": "EinalgError NotationError UseError RangeError ShapeError RuleError "
+    "Errors": "EinalgError NotationError UseError RangeError ShapeError UndefinedError RuleError "
     "MatchError CodegenError DeviceError RecordError RepeatedTermWarning",
 }
 VALUES = {

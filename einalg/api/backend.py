@@ -187,7 +187,7 @@ def _are_worth_measuring(before: Measurement, after: Measurement) -> bool:
 
 def require_target(target: str) -> str:
     """Return the target; `DeviceError` for one that there is not."""
-    if target not in TARGETS:
+    if not isinstance(target, str) or target not in TARGETS:
         raise DeviceError(f"there is no target {shown(target)}\n  use one of: {', '.join(TARGETS)}")
     return target
 

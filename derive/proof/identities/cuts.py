@@ -13,9 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from einalg.language.interpreters.numpy import FLOAT, MEMORY
-from einalg.language.interpreters.numpy.arrays import ArrayStore, BoxedArray
-from einalg.language.interpreters.numpy.body import Evaluator
+from derive.proof.random.refutation import evaluated
 from einalg.language.ir.dtypes import is_float
 from einalg.language.ir.scope import Scope, all_scopes
 from einalg.language.ir.tensor import Constant, Tensor
@@ -77,25 +75,17 @@ def _values(one: Scope, two: Scope) -> dict[Scope, Array]:
     elements = sum(prod(scope.shape) for scope in scopes)
     if len(scopes) > MAX_SCOPES or elements > MAX_ELEMENTS:
         return {}
-    store = ArrayStore(FLOAT)
+    arrays = {}
     for root in (one, two):
         for name, tensor in root.tensors.items():
-            store.tensors[name] = BoxedArray(_random(tensor), tensor.box)
-    evaluator = Evaluator(store, FLOAT, MEMORY)
-    values: dict[Scope, Array] = {}
-    with np.errstate(all="ignore"):
-        for scope in scopes:
-            if scope in (one, two):
-                continue
-            store.scopes[scope] = evaluator.scope(scope)
-            values[scope] = store.scopes[scope].values
-    return values
+            if not isinstance(tensor, Constant):
+                arrays[name] = _random(tensor)
+    values = evaluated([one, two], arrays)
+    return {scope: array for scope, array in values.items() if scope not in (one, two)}
 
 
 def _random(tensor: Tensor) -> Array:
     """Return positive values, at which most functions are defined."""
-    if isinstance(tensor, Constant):
-        return np.array([float(value) for value in tensor.values]).reshape(tensor.shape)
     seed = [ord(character) for character in tensor.name]
     drawn = np.random.default_rng(seed).uniform(0.25, 1.25, tensor.shape)
     return drawn if is_float(tensor.dtype) else np.rint(drawn).astype(np.int64)

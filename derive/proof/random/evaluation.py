@@ -25,6 +25,7 @@ from derive.proof.random.batches import stacked, stacked_arrays
 from derive.proof.random.blocks import OutputBlock, evaluation_steps, values_for
 from derive.proof.random.degrees import MissBound, miss_bound
 from derive.proof.random.inputs import (
+    MAX_MARK,
     Pattern,
     double_values,
     marks_of,
@@ -56,6 +57,10 @@ from einalg.runtime.clock import check_time
 
 MAX_STEPS = 5_000_000  # bodies evaluated at once by the executor
 MAX_EXACT_STEPS = 10_000  # and by the reference evaluator
+MAX_ALL_EXACT_STEPS = 30_000  # of all inputs together
+MAX_REGION_STEPS = 6_000  # of all that only tell more points that differ
+MIN_EXACT_ROUNDS = 4
+MAX_REGION_ROUNDS = 200
 MAX_PRECISE_STEPS = 100  # and with many digits
 MAX_ALL_PRECISE_STEPS = 4_000  # of all inputs together
 MAX_PROMINENT_STEPS = 2_000_000  # of all inputs in which one element stands out
@@ -128,10 +133,15 @@ class _Tests:
         return Places(self.scopes, self.structure.cells, max_steps)
 
     def findings(
-        self, places: Places, differs: Comparison, rounds: int, first: int = 0
+        self,
+        places: Places,
+        differs: Comparison,
+        rounds: int,
+        first: int = 0,
+        after_difference: int = ROUNDS_FOR_REGION,
     ) -> _Findings:
         """Return where both sides differ in some rounds; rounds that see blocks only end with the
-        first that differs.
+        first that differs, others so many rounds after it.
         """
         findings = _Findings()
         for number in range(first, first + rounds):
@@ -140,8 +150,11 @@ class _Tests:
             for place in places.of_round(number, rng):
                 findings.add(place, differs(self.block(places, place), rng, number))
             findings.rounds = number + 1
-            if findings and not places.is_complete:
-                break
+            if findings:
+                after_difference -= 1
+                is_everywhere = all(mask.all() for mask in findings.differences.values())
+                if after_difference < 0 or is_everywhere or not places.is_complete:
+                    break
         return findings
 
     def region(self, findings: _Findings) -> isl.Set:
@@ -164,9 +177,11 @@ class _Tests:
         findings: _Findings,
         differs: Comparison,
         error: float | None = None,
+        most_rounds: int = MAX_REGION_ROUNDS,
     ) -> Proof | None:
         """Return the proof that both sides differ, with all points where they do, as far as these
-        are known; None where they are proved equal at all points that seem to differ.
+        are known and seen in so many more rounds; None where they are proved equal at all points
+        that seem to differ.
         """
         seen, possible = self.region(findings), self._all_points()
         known = self.structure.region_of_differences()
@@ -180,8 +195,12 @@ class _Tests:
                 both = f"{method}; {RELATIONS}"
                 return Proof(DIFFERENT, region, both, 0.0, is_region_exact=True)
         patience = PATIENCE if places.is_cheaper_than(CHEAP_STEPS) else 1
+        last = findings.rounds + most_rounds
         while places.is_complete and patience and not possible.is_subset(seen):
-            more = self.findings(places, differs, ROUNDS_FOR_REGION, findings.rounds)
+            rounds = min(ROUNDS_FOR_REGION, last - findings.rounds)
+            if rounds <= 0:
+                break
+            more = self.findings(places, differs, rounds, findings.rounds)
             findings.rounds = more.rounds
             if not more or self.region(more).is_subset(seen):
                 patience -= 1
@@ -239,12 +258,14 @@ def _at_random(tests: _Tests, kind: Operations, is_equal_in_field: bool) -> Proo
     or would see a few points only.
     """
     if kind is Operations.ORDERED:
-        decided = _in_rationals(tests)
-        places = tests.places(MAX_EXACT_STEPS)
-        if decided is not None and (decided.verdict == DIFFERENT or places.is_complete):
+        exactly = _in_rationals(tests)
+        if exactly is None:
+            return _in_floats(tests)
+        decided, is_complete = exactly
+        if decided.verdict == DIFFERENT or is_complete:
             return decided
-        in_floats = _in_floats(tests)
-        if decided is None or in_floats.verdict == DIFFERENT:
+        in_floats = _in_floats(tests, MAX_MARK)
+        if in_floats.verdict == DIFFERENT:
             return in_floats
         return replace(in_floats, method=f"{decided.method}; {in_floats.method}")
     decided = _in_floats(tests)
@@ -376,23 +397,25 @@ def _equal_in_field(
     return tests.equal(method, places, findings, error)
 
 
-def _in_rationals(tests: _Tests) -> Proof | None:
-    """Compare exactly, on rational numbers, among which ties are common; None where a division by
-    zero spoils it.
+def _in_rationals(tests: _Tests) -> tuple[Proof, bool] | None:
+    """Compare exactly, on rational numbers, among which ties are common: the proof, and whether all
+    patterns of inputs were met; None where a division by zero spoils it.
     """
     differs = _exact_comparison(tests)
     places = tests.places(MAX_EXACT_STEPS)
-    marks = marks_of(tests.scopes)
-    rounds = max(EXACT_ROUNDS * tests.rounds, 2 * len(patterns(marks)))
+    steps = places.steps_of_round(tests.seed)
+    rounds = max(EXACT_ROUNDS * tests.rounds, 2 * len(patterns(marks_of(tests.scopes))))
+    affordable = max(MIN_EXACT_ROUNDS, MAX_ALL_EXACT_STEPS // steps)
+    more = MAX_REGION_STEPS // steps
     try:
-        findings = tests.findings(places, differs, rounds)
+        findings = tests.findings(places, differs, min(rounds, affordable), 0, more)
         if findings:
-            proof = tests.different(EXACTLY, places, findings, differs, 0.0)
+            proof = tests.different(EXACTLY, places, findings, differs, 0.0, more)
             if proof is not None:
-                return proof
-    except (ZeroDivisionError, OverflowError, TypeError):
+                return proof, True
+    except (ArithmeticError, TypeError):
         return None
-    return tests.equal(EXACTLY, places, findings)
+    return tests.equal(EXACTLY, places, findings), rounds <= affordable and places.is_complete
 
 
 def _exact_comparison(tests: _Tests) -> Comparison:
@@ -418,10 +441,12 @@ def _arrays_of(scope: Scope, arrays: Mapping[str, Array]) -> dict[str, Array]:
     return {name: arrays[name] for name in scope.tensors if name in arrays}
 
 
-def _in_floats(tests: _Tests) -> Proof:
-    """Compare in double precision. Where one side alone has a value, they differ."""
-    marks = [mark for mark in marks_of(tests.scopes) if abs(mark) < MAX_DOUBLE_MARK]
-    known = patterns(marks, MAX_DOUBLE_MARK)
+def _in_floats(tests: _Tests, most: float = MAX_DOUBLE_MARK) -> Proof:
+    """Compare in double precision, near numbers that are at most so large. Where one side alone has
+    a value, they differ.
+    """
+    marks = [mark for mark in marks_of(tests.scopes) if abs(mark) < most]
+    known = patterns(marks, most)
     places = tests.places(MAX_STEPS)
     rounds = tests.rounds
     if places.is_cheaper_than(CHEAP_STEPS):

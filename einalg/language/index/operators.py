@@ -16,6 +16,7 @@ from sympy.core.sympify import SympifyError, sympify
 
 from einalg.boundary import public
 from einalg.errors import NotationError
+from einalg.language.numpy_operand import NumpyOperand
 
 
 def whole_number(value: Any) -> int | None:
@@ -30,13 +31,14 @@ def whole_number(value: Any) -> int | None:
         return None
 
 
-class IndexArithmetic:
+class IndexArithmetic(NumpyOperand):
     """Arithmetic and comparison shared by indices, quotients and affine forms; each of them has
     `as_affine()`.
     """
 
     __slots__ = ()
-    __array_ufunc__ = None
+    _numpy_noun = "an index"
+    _numpy_example = "i"
     is_commutative = True
     # And no more: of an integer, SymPy would evaluate by laws of its own.
     is_extended_real = True

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import sympy
 
-from einalg.errors import NotationError, RangeError, ShapeError
+from einalg.errors import NotationError, RangeError, ShapeError, UndefinedError
 from einalg.language.index.affine import IndexArithmetic
 from einalg.language.index.convert import affine
 from einalg.language.interpreters.exact_values import exact_values
@@ -35,8 +35,8 @@ def evaluate(expr: Any, *unnamed: Any, **arrays: Any) -> Any:
 
     Integers and `Fraction`s are computed exactly (the result is of dtype object where it holds
     fractions); anything else in float64. Shapes are those of the tensors, in elements. Raises
-    `ShapeError` for a missing, surplus or misshapen array. This is the slow, exact reference (§9);
-    use a compiled candidate for real sizes.
+    `ShapeError` for a missing, surplus or misshapen array, `UndefinedError` where there is no
+    value. This is the slow, exact reference (§9); use a compiled candidate for real sizes.
 
     >>> import einalg as ea
     >>> evaluate(ea.parse("O[i] += A[i,j]", A=(2, 3)), A=[[1, 2, 3], [4, 5, 6]])
@@ -152,7 +152,7 @@ class _Evaluation:
             return self.choice(body, env)
         if not body.args:
             return self.number(body)
-        return self.apply(body, [self.value(a, env) for a in body.args])
+        return self.apply(body, [self.value(a, env) for a in body.args], env)
 
     def choice(self, body: sympy.Piecewise, env: dict[Any, int]) -> Any:
         """Return the first value whose condition holds; NaN where none does."""
@@ -162,14 +162,17 @@ class _Evaluation:
                 return self.value(value, env)
         return math.nan
 
-    def apply(self, body: Any, values: list[Any]) -> Any:
+    def apply(self, body: Any, values: list[Any], env: dict[Any, int]) -> Any:
         function = FUNCTIONS.get(type(body))
         if function is None:
             raise NotationError(
                 f"the reference evaluator has no value for {type(body).__name__}\n"
                 "  write it with functions of the notation: exp, log, erf, …"
             )
-        return function(*values)
+        try:
+            return function(*values)
+        except (ArithmeticError, ValueError) as error:
+            raise UndefinedError(_without_value(body, values, env, error)) from None
 
     def number(self, value: Any) -> Any:
         if value is sympy.true or value is sympy.false:
@@ -181,6 +184,20 @@ class _Evaluation:
         if self.exact and value.is_Float:
             return Fraction(float(value))
         return float(value)
+
+
+def _without_value(body: Any, values: list[Any], env: dict[Any, int], error: Exception) -> str:
+    """Say where an operation has no value, and why."""
+    numbers = ", ".join(map(str, values))
+    reason = f"it is not defined for {numbers}"
+    is_power_of_zero = isinstance(body, sympy.Pow) and values[0] == 0
+    if isinstance(error, ZeroDivisionError) or is_power_of_zero:
+        reason = "it divides by 0"
+    elif isinstance(error, OverflowError):
+        reason = f"of {numbers} it is too large for a float"
+    place = ", ".join(f"{index} = {value}" for index, value in env.items())
+    where = f" at {place}" if place else ""
+    return f"{body} has no value{where}: {reason}\n  {UndefinedError.remedy}"
 
 
 def _points(iterators: Any, where: Any, env: dict[Any, int]) -> Any:

@@ -1,45 +1,16 @@
-"""Elements: the scalars of a body, and what numbers of NumPy make of them (design §3)."""
+"""Elements: the scalars of a body (design §3)."""
 
 from __future__ import annotations
 
-import operator
 from typing import Any
 
-import numpy as np
 import sympy
 
-from einalg.errors import UseError
 from einalg.language.index.remainder import remainder
-
-OPERATORS = {
-    "add": operator.add,
-    "subtract": operator.sub,
-    "multiply": operator.mul,
-    "divide": operator.truediv,
-    "power": operator.pow,
-    "floor_divide": operator.floordiv,
-    "remainder": operator.mod,
-    "equal": operator.eq,
-    "not_equal": operator.ne,
-    "less": operator.lt,
-    "less_equal": operator.le,
-    "greater": operator.gt,
-    "greater_equal": operator.ge,
-}
+from einalg.language.numpy_operand import NumpyOperand
 
 
-NUMPY_TO_SYMPY = {
-    "absolute": "Abs",
-    "maximum": "Max",
-    "minimum": "Min",
-    "fmax": "Max",
-    "fmin": "Min",
-    "ceil": "ceiling",
-    "arctan2": "atan2",
-}
-
-
-class Element:
+class Element(NumpyOperand):
     """A scalar of a body, that numbers of NumPy may be combined with."""
 
     __slots__ = ()
@@ -50,21 +21,6 @@ class Element:
     def __rmod__(self, other: Any) -> Any:
         return _remainder(other, self)
 
-    def __array_ufunc__(self, function: Any, method: str, *operands: Any, **options: Any) -> Any:
-        """Join a number of NumPy and an element by an operator; `UseError` for arrays and for
-        NumPy's functions.
-        """
-        name = function.__name__
-        has_arrays = any(isinstance(x, np.ndarray) and np.ndim(x) for x in operands)
-        if has_arrays or name not in OPERATORS or method != "__call__":
-            raise UseError(
-                f"NumPy's {name} has no value for an element of an expression\n  {_remedy(name)}"
-            )
-        numbers = []
-        for x in operands:
-            numbers.append(x.item() if isinstance(x, (np.generic, np.ndarray)) else x)
-        return OPERATORS[name](*numbers)
-
 
 def _remainder(dividend: Any, modulus: Any) -> Any:
     """Return a remainder; `NotImplemented`, for Python to say so, where an operand is no number."""
@@ -72,21 +28,3 @@ def _remainder(dividend: Any, modulus: Any) -> Any:
         return remainder(dividend, modulus)
     except sympy.SympifyError:
         return NotImplemented
-
-
-def _remedy(name: str) -> str:
-    if name in OPERATORS:
-        return (
-            "combine elements with elements and numbers; an array is an input, given where the "
-            "expression is evaluated"
-        )
-    return f"use SymPy's functions: sympy.{_sympy_name(name)}(A[i])"
-
-
-def _sympy_name(name: str) -> str:
-    """Return SymPy's name of a function of NumPy: `asin` for `arcsin`, `Abs` for `absolute`."""
-    if name in NUMPY_TO_SYMPY:
-        return NUMPY_TO_SYMPY[name]
-    if name.startswith("arc"):
-        return f"a{name.removeprefix('arc')}"
-    return name

@@ -9,6 +9,7 @@ import pytest
 
 import einalg as ea
 from derive.results.candidates import HEADS, MOST_ROWS, Candidates, summarize_operators
+from einalg.errors import MatchError
 
 
 def found() -> ea.Derivation:
@@ -76,3 +77,7 @@ def test_those_that_use_an_operator() -> None:
         id(c) for c in candidates if "matmul" in c.operators
     }
     assert not candidates.using("conv3d")
+    with pytest.raises(MatchError, match="there is no operator 'matmull'\n  name one of: matmul"):
+        candidates.using("matmull")
+    with pytest.raises(MatchError, match="name one of: conv1d, eop, matmul"):
+        candidates.using("nonsense")

@@ -10,7 +10,7 @@ import pytest
 import sympy
 
 import einalg as ea
-from einalg.errors import NotationError, RangeError, ShapeError
+from einalg.errors import NotationError, RangeError, ShapeError, UndefinedError
 from einalg.language.ir.program import Program
 
 i, j, k = ea.indices("i j k")
@@ -287,8 +287,36 @@ def test_names_mean_nothing_while_evaluating() -> None:
 
 def test_a_root_of_what_is_negative_has_no_value() -> None:
     """Not even where a function of the imaginary root would be real."""
-    with pytest.raises(ValueError, match="math domain error"):
+    with pytest.raises(UndefinedError, match="has no value at i = 0: it is not defined for -4"):
         ea.evaluate(ea.parse("O[i] = Abs(sqrt(A[i]))", A=(1,)), A=[-4])
+
+
+WITHOUT_VALUE = {
+    "1/A[i]": (0, "it divides by 0"),
+    "B[i]/(A[i] - 2.0)": (2.0, "it divides by 0"),
+    "A[i]**(-1/2)": (0.0, "it divides by 0"),
+    "Mod(B[i], A[i])": (0, "it divides by 0"),
+    "B[i]//A[i]": (0, "it divides by 0"),
+    "log(A[i])": (0, "it is not defined for 0"),
+    "A[i]**(1/3)": (-8.0, "it is not defined for -8.0"),
+    "acos(A[i])": (2, "it is not defined for 2"),
+    "atanh(A[i])": (1.0, "it is not defined for 1.0"),
+    "gamma(A[i])": (0, "it is not defined for 0"),
+    "exp(A[i])": (1000, "of 1000 it is too large for a float"),
+}
+
+
+@pytest.mark.parametrize("body", WITHOUT_VALUE)
+def test_what_has_no_value_says_where_and_why(body: str) -> None:
+    number, reason = WITHOUT_VALUE[body]
+    shapes = {name: (2,) for name in "AB" if f"{name}[" in body}
+    scope = ea.parse(f"O[i] = {body}", **shapes)
+    arrays = {name: [3, 3] for name in shapes} | {"A": [1, number]}
+    if body == "atanh(A[i])":
+        arrays["A"] = [0, number]
+    with pytest.raises(UndefinedError, match=r"has no value at i = 1: ") as caught:
+        ea.evaluate(scope, **arrays)
+    assert reason in str(caught.value) and "Piecewise" in str(caught.value).splitlines()[-1]
 
 
 def test_rows_of_different_lengths() -> None:
