@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import subprocess
 import sys
@@ -236,3 +237,21 @@ def test_what_is_written_for_arithmetic_is_that(written: str) -> None:
     scope = eval(remedy[1], {"ea": ea, **known})
     used = {name: array for name, array in arrays.items() if name in scope.tensors}
     assert np.allclose(ea.evaluate(scope, **used), eval(written, dict(arrays)))
+
+
+def test_what_ipython_shows(tmp_path: Path) -> None:
+    pytest.importorskip("IPython")
+    script = "import einalg as ea\nea.parse('O[n,f] += A[n,c] * Z[f,c]', A=(8, 3))"
+    command = [sys.executable, "-m", "IPython", "--colors=NoColor", "--no-banner", "-c", script]
+    run = subprocess.run(
+        command,
+        capture_output=True,
+        text=True,
+        env={**os.environ, "IPYTHONDIR": str(tmp_path)},
+    )
+    shown = re.sub(r"\x1b\[[0-9;]*m", "", run.stdout + run.stderr)
+    assert "parser.py" not in shown and "hidden" not in shown
+    lines = shown.splitlines()
+    text = lines.index("O[n,f] += A[n,c] * Z[f,c]")
+    assert lines[text - 1].rstrip() == "NotationError:"
+    assert lines[text + 1] == " " * 19 + "^"
