@@ -210,7 +210,7 @@ def _tested(subject: Subject, world: World, options: _Options) -> _Outcome:
     finding = search.run()
     if finding is not None:
         return _failed(subject, world, judge, finding, options)
-    if not judge.compared:
+    if not judge.compared and any(map(_has_elements, world.pool)):
         raise UseError(
             "nothing was compared: the expression has no finite value on any input that was tried\n"
             "  see that it has values for plain random numbers: ea.evaluate(expr, …)"
@@ -221,6 +221,10 @@ def _tested(subject: Subject, world: World, options: _Options) -> _Outcome:
     elif is_proved(subject, world.pool[0]):
         return _Outcome(Verdict(subject.name, PROVED, f"as torch traces it, and {extent}"))
     return _Outcome(Verdict(subject.name, TESTED, extent))
+
+
+def _has_elements(problem: Problem) -> bool:
+    return any(0 not in problem.program[name].shape for name in problem.outputs)
 
 
 def _failed(

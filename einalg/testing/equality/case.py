@@ -137,7 +137,9 @@ class Judge:
         if not wrong.any() or not tolerance:
             return wrong, 0.0
         with np.errstate(invalid="ignore"):
-            allowed = tolerance * np.maximum(sizes, problem.scale(name, case.arrays))
+            common = min(float(sizes.max()), _largest(case.arrays))  # a fill is no measure
+            scale = np.maximum(problem.scale(name, case.arrays), common)
+            allowed = tolerance * np.maximum(sizes, scale)
         wrong &= distance > allowed + problem.floor(name)
         first = allowed[wrong][:1]
         return wrong, float(first[0]) if first.size else 0.0
@@ -174,6 +176,15 @@ class Judge:
             return [as_array(result) for result in results]
         except Exception:  # which the comparison of values tells
             return None
+
+
+def _largest(arrays: Sequence[Array]) -> float:
+    """Return the largest size of the floats of arrays."""
+    largest = 0.0
+    for array in arrays:
+        if array.dtype.kind == "f" and array.size:
+            largest = max(largest, float(np.abs(array).max()))
+    return largest
 
 
 def _of_ones(case: Case) -> Case:

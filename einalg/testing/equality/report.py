@@ -133,7 +133,8 @@ class Report:
         expected, result = number(fault.expected[point]), number(fault.result[point])
         where = f"at [{place}]: " if point else ""
         line = f"  {where}expected {expected}, returned {result}"
-        if abs(fault.expected[point] - fault.result[point]) < NEAR * fault.allowed:
+        difference = abs(float(fault.expected[point]) - float(fault.result[point]))
+        if difference < NEAR * fault.allowed:
             line += f"   (rounding explains {fault.allowed:.1e})"
         lines = [line, ""]
         first, *others = formula(self.problem.program, fault.output, point)

@@ -61,12 +61,13 @@ class Shrinking:
                     return
 
     def _inputs(self, problem: Problem) -> Iterator[tuple[Array, ...]]:
-        """Yield inputs for other shapes: corners of those at fault, ones and random numbers."""
+        """Yield inputs for other shapes: corners of those at fault, ones, zeros, random numbers."""
         pairs = list(zip(self.case.arrays, problem.tensors))
         if all(_holds(array.shape, tensor.shape) for array, tensor in pairs):
             for is_last in (False, True):
                 yield tuple([_corner(array, tensor.shape, is_last) for array, tensor in pairs])
-        yield tuple([values(tensor, "ones", 0) for tensor in problem.tensors])
+        for kind in ("ones", "zeros"):
+            yield tuple([values(tensor, kind, 0) for tensor in problem.tensors])
         for seed in range(TRIES):
             arrays = []
             for place, tensor in enumerate(problem.tensors):
@@ -103,7 +104,8 @@ class Shrinking:
         for simpler in (np.ones_like, np.sign, np.trunc):
             for place in places:
                 array = self.case.arrays[place]
-                self._try_array(place, np.where(array != 0, simpler(array), array))
+                if array.dtype.kind != "b":
+                    self._try_array(place, np.where(array != 0, simpler(array), array))
         for place in places:
             self._simplify_elements(place)
         for place in places:  # some became superfluous

@@ -138,6 +138,28 @@ def test_rounding_is_no_difference():
             assert ea.testing.assert_equal(function, convolution, examples=40) == "tested"
 
 
+def test_a_round_trip_is_rounded():
+    """An element that is copied as it is may be off by what the largest one is rounded by."""
+
+    def there_and_back(x):
+        return np.fft.ifft(np.fft.fft(x)).real.astype(x.dtype)
+
+    assert ea.testing.assert_equal(there_and_back, "O[i] = x[i]") == "tested"
+
+
+def test_no_element():
+    assert ea.testing.assert_equal(lambda x: 2 * x, ea.parse(ANY_VECTOR, x=(0,))) == "tested"
+    assert "(1,), and (0,)" in message(lambda x: np.ones(1, x.dtype), ea.parse(ANY_VECTOR, x=(0,)))
+
+
+def test_truth_values():
+    def negation(x):
+        return ea.ops.logical_not(ea.tensor("x", x, "bool"))
+
+    assert ea.testing.assert_equal(np.logical_not, negation, examples=20) == "tested"
+    assert "expected True, returned False" in message(lambda x: x, negation)
+
+
 def test_integers_are_exact():
     product = ea.parse("O[i] = A[i]*A[i] + 1", A=ea.tensor("A", (3,), "i64"))
     assert ea.testing.assert_equal(lambda a: a * a + 1, product, examples=30) == "tested"

@@ -163,6 +163,12 @@ MISTAKES = {
         lambda x: x.sum(),
         ((1,),),
     ),
+    "step at 0": Mistake(
+        lambda x: ea.parse("O[i] = Piecewise((1.0, x[i] > 0), (0.0, True))", x=x),
+        lambda x: np.where(x >= 0, x * 0 + 1, x * 0),
+        lambda x: np.where(x > 0, x * 0 + 1, x * 0),
+        ((1,),),
+    ),
     "broadcast over the other axis": Mistake(
         lambda x, b: ea.parse("O[i,j] = x[i,j] + b[j]", x=x, b=b),
         lambda x, b: x + np.resize(b, len(x))[:, None],
