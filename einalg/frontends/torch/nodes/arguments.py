@@ -84,6 +84,20 @@ def number_of_type(value: Any, like: Any) -> Any:
     return value
 
 
+def numbers_beside(values: Sequence[Any], like: Any) -> list[Any]:
+    """Return scalars as numbers beside elements; None stays None.
+
+    Integers wrap round where the type of `like` does not hold them, unless another scalar makes
+    floats of all.
+    """
+    numbers: list[Any] = []
+    for value in values:
+        numbers.append(None if value is None else number(value, like))
+    if all(isinstance(value, (int, type(None))) for value in numbers):
+        return [None if value is None else number_of_type(value, like) for value in numbers]
+    return numbers
+
+
 def _require_own_type(value: Any, other: Any) -> None:
     """Raise `NotExpressed` for a tensor without axes that torch converts to a narrower type."""
     if not isinstance(other, Indexable) or bool(value.rank) == bool(other.rank):

@@ -32,6 +32,29 @@ def test_integers_are_compared_with_a_number_that_wraps_round(dtype: str, number
         agree(f"{name}.Scalar", (x, number), {})
 
 
+BOUNDS = [(-1, 1), (-3, 100), (-200, None), (None, -2), (2, 44), (-1, 1.5), (-1.5, 3)]
+
+
+@pytest.mark.parametrize("dtype", INTEGERS)
+@pytest.mark.parametrize("bounds", BOUNDS)
+def test_bounds_of_integers_wrap_round(dtype: str, bounds: tuple[Any, Any]) -> None:
+    """Where torch takes them at all; beside a bound that is no integer, the result is none."""
+    x = torch.tensor([0, 1, 44, 100, 127], dtype=getattr(torch, dtype))
+    low, high = bounds
+    cases: list[tuple[str, tuple[Any, ...]]] = [("clamp.default", (x, low, high))]
+    if low is not None:
+        cases += [("clamp_min.default", (x, low)), ("threshold.default", (x, low, high or 0))]
+    if high is not None:
+        cases.append(("clamp_max.default", (x, high)))
+    for name, arguments in cases:
+        operator, overload = name.split(".")
+        try:
+            getattr(getattr(torch.ops.aten, operator), overload)(*arguments)
+        except RuntimeError:
+            continue
+        agree(name, arguments, {})
+
+
 @pytest.mark.parametrize("dtype", HALVES)
 @pytest.mark.parametrize("number", [0.1, 0.3, 0.7, 1.1, -0.2, 5, 70_000])
 def test_halves_are_compared_with_a_number_of_their_type(dtype: str, number: float) -> None:

@@ -14,6 +14,7 @@ from einalg.frontends.torch.nodes.arguments import (
     map_scope,
     number,
     number_of_type,
+    numbers_beside,
     rounded_number,
     truth_as_integers,
 )
@@ -278,11 +279,7 @@ def _masked_fill(x: Any, mask: Any, value: Any) -> Any:
 
 @aten("clamp.default")
 def _clamp(x: Any, low: Any, high: Any) -> Any:
-    if low is not None:
-        low = number(low, x)
-    if high is not None:
-        high = number(high, x)
-    return ops.clip(x, low, high)
+    return ops.clip(x, *numbers_beside((low, high), x))
 
 
 @aten("clamp.Tensor")
@@ -296,12 +293,12 @@ def _clamp_by_tensors(x: Any, low: Any, high: Any) -> Any:
 
 @aten("clamp_min.default", "clamp_min.Tensor")
 def _clamp_min(x: Any, low: Any) -> Any:
-    return ops.maximum(x, number(low, x))
+    return ops.maximum(x, *numbers_beside((low,), x))
 
 
 @aten("clamp_max.default", "clamp_max.Tensor")
 def _clamp_max(x: Any, high: Any) -> Any:
-    return ops.minimum(x, number(high, x))
+    return ops.minimum(x, *numbers_beside((high,), x))
 
 
 @aten("addcmul.default")

@@ -10,7 +10,7 @@ import sympy
 from sympy import Abs, Max, Min, Piecewise, exp, floor, log, tanh
 
 from einalg.frontends.nonfinite import truth_of
-from einalg.frontends.torch.nodes.arguments import number, number_of_type
+from einalg.frontends.torch.nodes.arguments import number, number_of_type, numbers_beside
 from einalg.frontends.torch.nodes.registry import Handler, NotExpressed, aten, register
 from einalg.language import ops
 from einalg.language.conditions import isfinite, isinf, isnan
@@ -137,7 +137,7 @@ def _hardtanh(x: Any, low: Any, high: Any) -> Any:
 
 @aten("threshold.default")
 def _threshold(x: Any, threshold: Any, value: Any) -> Any:
-    limit, other = number(threshold, x), number(value, x)
+    limit, other = numbers_beside((threshold, value), x)
     return elementwise(x, lambda v: Piecewise((other, v <= limit), (v, True)))
 
 
