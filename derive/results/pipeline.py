@@ -132,6 +132,7 @@ class _Derivation:
         self._progress, self._most, self._policy = progress, most, policy
         self._began, self._before = clock.now(), dict(clock.course.seconds)
         self._wrong: list[Candidate] = []
+        self._postponed: set[int] = set()  # identities of candidates that are hard to prove
         self._stored: StoredSearch | None = None
         self._outcome: SearchOutcome | None = None  # of a search that was done now, and whole
 
@@ -209,7 +210,7 @@ class _Derivation:
 
     def _finish(self) -> None:
         stats = self.stats
-        late = sum(map(self._proofs.is_open, self._estimated()))
+        late = sum(map(self._proofs.is_late, self._estimated()))
         if late:
             stats.rejected["not proven in time"] += late
             stats.unmeasured += late
@@ -255,13 +256,15 @@ class _Derivation:
         best = self._search.candidates.best
         if best is None:
             return
-        if self._proofs.is_open(best):
+        if self._proofs.is_open(best) and id(best) not in self._postponed:
             spent = self._clock.now() - self._began
             if self._phases().get(PROVING, 0.0) > TIMES.proving_early * spent:
                 return
             clock = self._clock.within(TIMES.proving_early * self._clock.left)
             with self._clock.phase(PROVING):
                 self._proofs.prove([best], clock)
+            if self._proofs.reopen(best):
+                self._postponed.add(id(best))
         candidate = self._proofs.candidate(best)
         if candidate is not None:
             self._show(candidate)

@@ -62,6 +62,17 @@ class Proofs:
         """Tell whether nothing is known of a candidate."""
         return bool(candidate.moves) and id(candidate) not in self._verdicts
 
+    def reopen(self, candidate: EstimatedCandidate) -> bool:
+        """Forget that a proof was given up, and return whether one was."""
+        if self._verdicts.get(id(candidate)) != UNKNOWN:
+            return False
+        del self._verdicts[id(candidate)]
+        return True
+
+    def is_late(self, candidate: EstimatedCandidate) -> bool:
+        """Tell whether a candidate was not proven in time."""
+        return self.is_open(candidate) or self._verdicts.get(id(candidate)) == UNKNOWN
+
     def is_wrong(self, candidate: EstimatedCandidate) -> bool:
         """Tell whether a candidate is not equal to the expression."""
         return self._verdicts.get(id(candidate)) == DIFFERENT
@@ -101,9 +112,6 @@ class Proofs:
                 if clock.is_over:
                     return
                 self._verdicts[id(candidate)] = UNKNOWN
-                self.stats.rejected["not proven in time"] += 1
-                self.stats.unmeasured += 1
-                self.stats.is_cut = True
             else:
                 self._note(candidate, verdict)
 

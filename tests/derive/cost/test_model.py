@@ -361,7 +361,7 @@ def test_a_candidate_that_already_costs_too_much_is_not_followed_up():
             asked.append(kernel.output)
             return 1.0
 
-    slow = candidate(long, (1,), 0.2)
+    slow = candidate(long, (1,), 0.12)
     cheaper = [candidate(cheap, (1,), 0.1) for _ in range(SELECTION.shortlist)]
     shortlist = measured_by(Model(), [*cheaper, slow]).shortlist
     assert (
