@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import ctypes
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from functools import cached_property
 from typing import Any
 
@@ -97,9 +97,9 @@ class BatchedExecutable:
         return BatchedExecutable(self.one.bind(**arrays), self.slices)
 
     @public
-    def bind_in_place(self, arrays: Mapping[str, Any]) -> BatchedExecutable:
+    def bind_in_place(self, **arrays: Any) -> BatchedExecutable:
         """As of `Executable`."""
-        return BatchedExecutable(self.one.bind_in_place(arrays), self.slices)
+        return BatchedExecutable(self.one.bind_in_place(**arrays), self.slices)
 
     @property
     def copied(self) -> frozenset[str]:

@@ -216,23 +216,19 @@ class Executable:
         Kernels that depend on these alone run now, once. The arrays are copied, so changing them
         later changes nothing. Raises `ShapeError` as a call does.
         """
-        unknown = sorted(set(arrays) - set(self.missing))
-        if unknown:
-            raise ShapeError(
-                f"{unknown[0]} cannot be given; "
-                f"what is missing is {', '.join(self.missing) or 'nothing'}\n  leave it out"
-            )
+        self._check_names(arrays)
         bound = dict(self._ready)
         for name, array in arrays.items():
             bound[name] = load(self.missing[name], array).copy()
         return self._with(bound, self._copied | arrays.keys())
 
     @public
-    def bind_in_place(self, arrays: Mapping[str, Any]) -> Executable:
+    def bind_in_place(self, **arrays: Any) -> Executable:
         """Return the same, where kernels read the memory of the arrays themselves.
 
         They see later writes to it, but for those inputs that are `copied`.
         """
+        self._check_names(arrays)
         bound, copied = dict(self._ready), set(self._copied)
         for name, array in arrays.items():
             bound[name] = load(self.missing[name], array)
@@ -252,6 +248,15 @@ class Executable:
         for step in self._running:
             copied |= packed_inputs(step.run)
         return frozenset(copied & self._bound.keys() & self.program.inputs.keys())
+
+    def _check_names(self, arrays: Mapping[str, Any]) -> None:
+        """Raise `ShapeError` for arrays that no input is missing for."""
+        unknown = sorted(set(arrays) - set(self.missing))
+        if unknown:
+            missing = ", ".join(self.missing) or "nothing"
+            raise ShapeError(
+                f"{unknown[0]} cannot be given; what is missing is {missing}\n  leave it out"
+            )
 
     def _with(self, bound: Buffers, copied: frozenset[str]) -> Executable:
         """Return the program with more inputs bound, some of them as copies."""

@@ -17,7 +17,7 @@ from einalg.errors import CodegenError, DeviceError, MatchError
 from einalg.language.ir.kernel import Kernel
 from einalg.language.ir.program import Program
 from einalg.language.ops.templates import EVERY
-from einalg.options import PATH, checked, instance_of, optional, text, whole
+from einalg.options import PATH, Kind, accepting, checked, instance_of, optional, text, whole
 from einalg.runtime.measurement import Comparison, Measurement
 from einalg.text.tables import Listing, aligned
 from einalg.text.wording import counted, milliseconds
@@ -26,6 +26,13 @@ GENERATED = "eop"
 HEADS = ("", "ms", "how", "verdict", "moves", "kernels")
 ARRAYS_BY_NAME = instance_of(Mapping, "arrays by the names of inputs", "e.g. {name}={{'K': array}}")
 MOST_ROWS = 12  # that a text or a table shows
+
+
+RIVAL = Kind(
+    "a candidate",
+    accepting(lambda value: isinstance(value, Candidate)),
+    "e.g. {name}=d.candidates[1]",
+)
 
 
 @public
@@ -103,6 +110,7 @@ class Candidate:
         target = "cuda" if language == "cuda" else "cpu"
         return self.compile(target).source(language)
 
+    @checked(rival=RIVAL)
     def compared(self, rival: Candidate) -> Comparison | None:
         """Return how many times as fast it is as another one; None where one was not measured."""
         if self.measurement is None or rival.measurement is None:

@@ -75,7 +75,7 @@ class LocalBackend:
     def bound(self, runnable: Any, weights: Mapping[str, Any]) -> Any:
         """Return a compiled program with its weights bound: as copies, or where they are."""
         if self._shares_weights:
-            return runnable.bind_in_place(weights)
+            return runnable.bind_in_place(**weights)
         return runnable.bind(**weights)
 
     @property

@@ -380,7 +380,7 @@ def test_what_is_bound_in_place_sees_later_writes(used: str | None) -> None:
     given = {name: rng.random(5, np.float32) for name in "KBA"}
     given["C"] = rng.random(10, np.float32)[::2]
     weights = {name: given[name] for name in "KBC"}
-    run = compile_program(program, compiler=used).bind_in_place(weights)
+    run = compile_program(program, compiler=used).bind_in_place(**weights)
     for name in ("A", "B"):
         given[name] += 1
         expected = ea.evaluate(program, **given)
@@ -394,7 +394,7 @@ def test_packed_weights_are_copied() -> None:
     program = ea.parse("O[i,j] += A[i,k]*W[k,j]", A=(64, 64), W=weight)
     rng = np.random.default_rng(0)
     given = {"A": rng.random((64, 64), np.float32), "W": rng.random((64, 96), np.float32)}
-    run = compile_program(program).bind_in_place({"W": given["W"]})
+    run = compile_program(program).bind_in_place(W=given["W"])
     for _ in range(2):
         is_same = np.allclose(run(A=given["A"]), given["A"] @ given["W"], rtol=1e-4)
         assert is_same or run.copied == {"W"}
