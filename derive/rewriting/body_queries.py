@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache, wraps
+from itertools import chain
 from typing import Any, NamedTuple
 
 import islpy as isl
@@ -17,7 +18,7 @@ from einalg.language.index.convert import affine
 from einalg.language.index.isl import Space, bounded
 from einalg.language.index.iterator import LoopIndex
 from einalg.language.ir.body import IDENTITY, Reduce, rebuild
-from einalg.language.ir.scope import Scope
+from einalg.language.ir.scope import Scope, all_scopes
 from einalg.language.ir.tensor import Access, Padded, unpadded
 from einalg.language.ir.traversal import accesses, reductions
 from einalg.options import shown
@@ -315,6 +316,21 @@ def _keeps(value: Any, body: Any) -> bool:
 def is_finite(body: Any) -> bool:
     """Tell whether a body names no infinity, nor a fill does: then it distributes over sums."""
     return not body.has(sympy.oo, -sympy.oo)
+
+
+def has_infinite_truths(scopes: Iterable[Scope]) -> bool:
+    """Tell whether some of these, or of what they hold, may be an infinity in the type of truth
+    values: a fill, or the largest of no elements.
+    """
+    inner = chain.from_iterable(map(all_scopes, scopes))
+    return any(scope.dtype == "bool" and _may_be_infinite(scope.body) for scope in inner)
+
+
+def _may_be_infinite(body: Any) -> bool:
+    extremes = [node for node in reductions(body) if node.op in ("Max", "Min")]
+    return not is_finite(body) or any(
+        bool(node.where) or is_empty(node.iterators) for node in extremes
+    )
 
 
 def _access_differs(value: Any, access: Access, space: Space) -> isl.Set:

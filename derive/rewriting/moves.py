@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 import islpy as isl
 import sympy
 
+from derive.rewriting.body_queries import has_infinite_truths
 from derive.rewriting.paths import Path, paths, replace_at, scope_at
 from einalg.boundary import public
 from einalg.errors import RecordError, RuleError, without_remedy
@@ -251,11 +252,23 @@ def moves(program: Program, rules: Iterable[Rule], path: Path | None = None) -> 
                     yield Move(rule.name, at, args)
         else:
             for at, scope in places:
-                reads_gaps = _reads_gaps(program, scope)
+                is_checked = _is_checked_by_applying(program, scope)
                 for args in rule.find(scope):
                     move = Move(rule.name, at, args)
-                    if not reads_gaps or _may_apply(program, move, rule):
+                    if not is_checked or _may_apply(program, move, rule):
                         yield move
+
+
+def _is_checked_by_applying(program: Program, scope: Scope) -> bool:
+    """Tell whether moves at a scope may turn out to be impossible when they are applied."""
+    if _reads_gaps(program, scope):
+        return True
+    return scope.dtype == "bool" and has_infinite_truths(scopes_of(program))
+
+
+def scopes_of(program: Program) -> list[Scope]:
+    """Return the scopes of all statements."""
+    return [scope for _, scope in program.statements]
 
 
 def _reads_gaps(program: Program, scope: Scope) -> bool:
@@ -286,7 +299,7 @@ def apply(program: Program, move: Move, rules: Mapping[str, Rule]) -> Program:
     try:
         if rule.level == "program":
             return rule.rewrite(program, move.path, **move.args)
-        scope = rewritten(rule, scope_at(program, move.path), move)
+        scope = rewritten(rule, scope_at(program, move.path), move, scopes_of(program))
         after = replace_at(program, move.path, scope)
         _check_gaps(after, move.path[0])
         return after
@@ -307,24 +320,33 @@ def _check_gaps(program: Program, name: str) -> None:
             check_scope(scope, cut)
 
 
-def rewritten(rule: Rule, scope: Scope, move: Move) -> Scope:
-    """Return what a rule makes of a scope, in the type of that. Raises `RuleError` where it does
-    not keep the box.
+def rewritten(rule: Rule, scope: Scope, move: Move, readable: Iterable[Scope] = ()) -> Scope:
+    """Return what a rule makes of a scope, in the type of that.
+
+    `readable` are the scopes whose values it may read. Raises `RuleError` where the rule does not
+    keep the box, or the type does not hold the values.
     """
     after = rule.rewrite(scope, **move.args)
     if not isinstance(after, Scope) or after.box != scope.box:
         raise RuleError(f"{move.rule} does not keep the box {scope.box} of the scope it rewrites")
-    return of_type(after, scope.dtype)
+    return of_type(after, scope.dtype, [scope, *readable])
 
 
-def of_type(scope: Scope, dtype: str) -> Scope:
+def of_type(scope: Scope, dtype: str, readable: Iterable[Scope]) -> Scope:
     """Return a rewritten scope in the type that the scope had before.
 
-    A sum of truth values is no number, and what is multiplied by 0 has no type of floats.
+    A sum of truth values is no number, and what is multiplied by 0 has no type of floats. Raises
+    `RuleError` where a truth value of `readable` scopes may be an infinity: that it is not 0 does
+    not make it 1.
     """
     if scope.dtype == dtype:
         return scope
     if dtype == "bool":
+        if has_infinite_truths(readable):
+            raise RuleError(
+                "the sum of what may be infinite is no truth value\n"
+                "  give the padding a fill of 0 or 1, and the extreme a range that is not empty"
+            )
         return Scope(scope.iterators, scope.where, sympy.Ne(scope.body, 0))
     zero = Constant(f"{dtype}_zero_", (), dtype, (0,))  # no name that a front end gives ends in _
     typed = Scope(scope.iterators, scope.where, as_factor(scope.body) + zero[()])

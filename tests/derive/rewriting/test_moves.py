@@ -1,0 +1,42 @@
+"""Moves keep values also where these do not fit the type of what holds them."""
+
+from __future__ import annotations
+
+import pytest
+
+import einalg as ea
+from derive.rewriting.moves import apply, moves, of_type, scopes_of
+from derive.rules import ALL
+from einalg.errors import RuleError
+from einalg.language.ir.program import as_program
+from einalg.language.ir.scope import Scope
+
+TRUTHS = ea.tensor("B", (3,), "bool")
+MAY_BE_INFINITE = [
+    "O[k:9] = Max[s:2](B.pad(5, fill=-inf)[k + s - 5])",
+    "O[k:9] = Min[s:2](B.pad(5, fill=inf)[k + s - 5])",
+    "O[k:3] = Max[s:3](B[s], where=s < k)",
+    "T[k:9] = Max[s:2](B.pad(5, fill=-inf)[k + s - 5])\nO[k:11] = T.pad(1)[k - 1]",
+]
+
+
+@pytest.mark.parametrize("text", MAY_BE_INFINITE)
+def test_truth_values_that_may_be_infinite_keep_their_values(text: str) -> None:
+    program = as_program(ea.parse(text, B=TRUTHS))
+    for move in moves(program, ALL.values()):
+        proof = ea.prove(program, apply(program, move, ALL))
+        assert proof.holds, f"{move} changes {text}: {proof}"
+
+
+def test_others_are_still_split() -> None:
+    program = as_program(ea.parse("O[k:4] = Max[s:2](B.pad(1)[k + s - 1])", B=TRUTHS))
+    names = {move.rule for move in moves(program, ALL.values())}
+    assert "expression splitting" in names
+
+
+def test_a_sum_of_infinite_truth_values_has_no_type() -> None:
+    program = as_program(ea.parse(MAY_BE_INFINITE[0], B=TRUTHS))
+    scope = program["O"]
+    doubled = Scope(scope.iterators, scope.where, 2 * scope.body)
+    with pytest.raises(RuleError, match="may be infinite"):
+        of_type(doubled, "bool", scopes_of(program))
