@@ -290,6 +290,15 @@ def test_every_folder_says_what_it_is_for() -> None:
     assert not silent, silent
 
 
+def test_a_class_has_a_name_of_its_own() -> None:
+    modules: dict[str, list[str]] = {}
+    for module, path in MODULES.items():
+        for node in ast.parse(path.read_text()).body:
+            if isinstance(node, ast.ClassDef):
+                modules.setdefault(node.name, []).append(module)
+    assert not {name: several for name, several in modules.items() if len(several) > 1}
+
+
 def test_imports_inside_functions_serve_an_extra() -> None:
     late = [
         f"{MODULES[module].relative_to(ROOT)}:{i.line} {i.target}"

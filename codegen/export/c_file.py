@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from codegen.export.call_plan import Buffer, Call, CallPlan, Loop, Operand
+from codegen.export.call_plan import Buffer, CallPlan, Loop, Operand, PlannedCall
 from codegen.export.kernel_printer import SCRATCH, KernelPrinter
 from codegen.export.numbers import Blob, are_small, array_definition
 from codegen.export.types import value_type
@@ -228,7 +228,7 @@ static inline size_t thread_number(void) {{ return 0; }}
         head = f"for (size_t sample = 0; sample < {loop.count}; ++sample) {{"
         return ["  " + line for line in (*lines, head, *(f"  {call}" for call in calls), "}")]
 
-    def _call(self, call: Call, sliced: dict[Buffer, str]) -> str:
+    def _call(self, call: PlannedCall, sliced: dict[Buffer, str]) -> str:
         printer = self.printers[id(call.kernel)]
         kernel: Function = printer.source
         arguments: list[str] = []

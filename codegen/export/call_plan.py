@@ -24,7 +24,7 @@ Array = np.ndarray[Any, Any]
 
 
 @dataclass(frozen=True)
-class Piece:
+class ExportedPart:
     """A compiled program whose kernels are all generated; of one of `slices`, where there are."""
 
     executable: Executable
@@ -73,7 +73,7 @@ class Operand:
 
 
 @dataclass(frozen=True)
-class Call:
+class PlannedCall:
     """A call of a kernel; `operands` are its inputs, then its output."""
 
     kernel: Function
@@ -87,7 +87,7 @@ class Loop:
     A slice of a buffer has so many elements.
     """
 
-    calls: tuple[Call, ...]
+    calls: tuple[PlannedCall, ...]
     workspace: tuple[Workspace, ...]
     count: int = 1
     steps: Mapping[Buffer, int] = field(default_factory=dict)
@@ -116,24 +116,24 @@ def call_plan(
     inputs: Sequence[tuple[str, Tensor]],
     outputs: Sequence[tuple[str, str]],
     weights: Mapping[str, Array],
-    pieces: Sequence[Piece],
+    pieces: Sequence[ExportedPart],
 ) -> CallPlan:
     """Return the plan of a function of pieces in order.
 
     `inputs` are tensors with what the function calls them, `outputs` the names of values with what
     it calls them. A value is an input, a weight, or an output of a piece.
     """
-    return _Planner(function, inputs, outputs, weights, pieces).plan()
+    return _CallPlanner(function, inputs, outputs, weights, pieces).plan()
 
 
-class _Planner:
+class _CallPlanner:
     def __init__(
         self,
         function: str,
         inputs: Sequence[tuple[str, Tensor]],
         outputs: Sequence[tuple[str, str]],
         weights: Mapping[str, Array],
-        pieces: Sequence[Piece],
+        pieces: Sequence[ExportedPart],
     ):
         self.names = file_names(function)
         self.pieces, self.weights = pieces, weights
@@ -198,7 +198,7 @@ class _Planner:
                 offset = _rounded(offset + self.values[name].bytes)
         return tuple(between), offset
 
-    def _loop(self, piece: Piece) -> Loop:
+    def _loop(self, piece: ExportedPart) -> Loop:
         """Return the calls of a piece."""
         plan = piece.executable.memory_plan
         between_bytes = sum(_rounded(workspace.buffer.bytes) for workspace in self.between)
@@ -208,7 +208,7 @@ class _Planner:
             if name in plan.offsets:
                 own[name] = Buffer(self.names(f"piece {id(piece)}", name), tuple(shape), dtype)
                 workspace.append(Workspace(own[name], between_bytes + plan.offsets[name]))
-        calls: list[Call] = []
+        calls: list[PlannedCall] = []
         for position, step in enumerate(piece.executable.running):
             run = step.run
             assert isinstance(run, GeneratedKernel)
@@ -231,7 +231,7 @@ class _Planner:
 
     def _calls(
         self, run: GeneratedKernel, operands: Mapping[str, Buffer], known: Mapping[str, Array]
-    ) -> Iterator[Call]:
+    ) -> Iterator[PlannedCall]:
         """Yield the calls of a step: what it packs, then its kernel."""
         pairs = [(pack.source, pack.call) for pack in run.packs]
         for source, call in (*pairs, (run.source, run.kernel)):
@@ -245,9 +245,9 @@ class _Planner:
                 if operand is None:
                     operand = self._known(name, known[name], buf.dtype)
                 placed.append(Operand(operand, offset // numpy_dtype(buf.dtype).itemsize))
-            yield Call(source, tuple(placed))
+            yield PlannedCall(source, tuple(placed))
 
-    def _slices(self, piece: Piece) -> tuple[int, dict[Buffer, int]]:
+    def _slices(self, piece: ExportedPart) -> tuple[int, dict[Buffer, int]]:
         if piece.slices is None:
             return 1, {}
         steps: dict[Buffer, int] = {}
@@ -257,14 +257,14 @@ class _Planner:
         return piece.slices.count, steps
 
 
-def _results_of_one(piece: Piece) -> Iterator[Tensor]:
+def _results_of_one(piece: ExportedPart) -> Iterator[Tensor]:
     """Yield the outputs of a piece's program, which may be that of one slice."""
     program = piece.executable.program
     for name in program.outputs:
         yield statement_tensor(name, program[name])
 
 
-def _results(piece: Piece) -> Iterator[Tensor]:
+def _results(piece: ExportedPart) -> Iterator[Tensor]:
     """Yield the outputs of a piece, of all slices."""
     for tensor in _results_of_one(piece):
         yield piece.slices.of_all(tensor) if piece.slices else tensor

@@ -11,7 +11,7 @@ import numpy as np
 
 from codegen.export.build_files import cmake_lists, makefile
 from codegen.export.c_file import ExportedFunction
-from codegen.export.call_plan import Array, Piece, call_plan
+from codegen.export.call_plan import Array, ExportedPart, call_plan
 from codegen.export.check_program import Check, CheckProgram
 from codegen.export.folder import require_export_folder, write_folder
 from codegen.export.header import header
@@ -49,7 +49,7 @@ class ExportedNetwork:
 
 
 @dataclass(frozen=True)
-class Example:
+class ExampleCall:
     """Arrays of the inputs by name, and the outputs in order that a reference computed for them.
 
     Each output may differ by `allowed`, relative to its `scale`.
@@ -62,7 +62,7 @@ class Example:
 
 
 def export_c(
-    network: ExportedNetwork, example: Example, folder: Path, name: str | None = None
+    network: ExportedNetwork, example: ExampleCall, folder: Path, name: str | None = None
 ) -> Path:
     """Write a network as a C project into a folder, and return the folder.
 
@@ -84,11 +84,11 @@ def export_c(
 
 def exported_function(network: ExportedNetwork, name: str, compiler: Compiler) -> ExportedFunction:
     """Return the function of a network, with its weights inside."""
-    pieces: list[Piece] = []
+    pieces: list[ExportedPart] = []
     for program, kernels, slices in network.programs:
         executable = generated_executable(program, kernels, compiler)
         read = {key: network.weights[key] for key in program.inputs if key in network.weights}
-        pieces.append(Piece(executable.bind(**read), slices))
+        pieces.append(ExportedPart(executable.bind(**read), slices))
     inputs, outputs = words(network)
     plan = call_plan(name, inputs, outputs, network.weights, pieces)
     return ExportedFunction(name, network.summary, plan)
@@ -142,7 +142,7 @@ def blob_files(blob: Blob, text: str) -> dict[str, bytes]:
     return {blob.assembler_name: blob.assembler(text).encode(), blob.file_name: blob.content()}
 
 
-def check_of(network: ExportedNetwork, example: Example) -> Check:
+def check_of(network: ExportedNetwork, example: ExampleCall) -> Check:
     """Return the example in the element types of the function."""
     inputs: list[Array] = []
     for tensor in network.inputs:

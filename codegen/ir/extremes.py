@@ -23,7 +23,7 @@ VECTOR_BYTES = 64  # of the longest vectors: steps of a loop over pairs fill the
 
 
 @dataclass(frozen=True)
-class Extreme:
+class ExtremeStore:
     """`ref = max(terms)`: several stores as one."""
 
     ref: Ref
@@ -58,7 +58,7 @@ class PairLoop:
     span: Span | None = None
 
 
-def with_extremes(body: Sequence[Statement]) -> list[Statement | Extreme]:
+def with_extremes(body: Sequence[Statement]) -> list[Statement | ExtremeStore]:
     """Return statements, with an assignment and the extremes taken right after it as one.
 
     >>> from codegen.ir.nodes import Number
@@ -68,7 +68,7 @@ def with_extremes(body: Sequence[Statement]) -> list[Statement | Extreme]:
     >>> extreme.op, len(extreme.terms)
     ('max', 3)
     """
-    statements: list[Statement | Extreme] = []
+    statements: list[Statement | ExtremeStore] = []
     for statement in body:
         before = None
         if statements and isinstance(statement, Store) and statement.op in EXTREMES:
@@ -80,15 +80,15 @@ def with_extremes(body: Sequence[Statement]) -> list[Statement | Extreme]:
     return statements
 
 
-def _joined(statement: Statement | Extreme, following: Store) -> Extreme | None:
+def _joined(statement: Statement | ExtremeStore, following: Store) -> ExtremeStore | None:
     """Return what sets a register to an extreme, with one more term; None where it cannot."""
     ref, op, value = following.ref, following.op, following.value
     if not is_register(ref.buf) or any(node == ref for node in walk(value)):
         return None
-    if isinstance(statement, Extreme) and (statement.ref, statement.op) == (ref, op):
+    if isinstance(statement, ExtremeStore) and (statement.ref, statement.op) == (ref, op):
         return replace(statement, terms=(*statement.terms, value))
     if isinstance(statement, Store) and (statement.ref, statement.op) == (ref, "="):
-        return Extreme(ref, op, (statement.value, value))
+        return ExtremeStore(ref, op, (statement.value, value))
     return None
 
 

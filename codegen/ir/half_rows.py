@@ -41,14 +41,14 @@ def with_half_rows(function: Function) -> Function:
         return function
     names = {node.name for node in walk(function) if isinstance(node, Buf)}
     indices = {node.index for node in walk(function) if isinstance(node, For)}
-    return replace(function, body=_Rows(names, indices).statements(function.body))
+    return replace(function, body=_RowRewriter(names, indices).statements(function.body))
 
 
 def _is_half(ref: Ref) -> bool:
     return ref.dtype == "f16" and ref.buf.space == "global"
 
 
-class _Rows:
+class _RowRewriter:
     """Rewrites the loops of a function, under names that are free there."""
 
     def __init__(self, names: set[str], indices: set[Index]):

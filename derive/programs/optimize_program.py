@@ -38,7 +38,7 @@ UNSOUND = (
 
 
 @dataclass(frozen=True)
-class Example:
+class ReferenceCall:
     """A call of a program: its weights, its other inputs, and the outputs of the reference."""
 
     program: Program
@@ -78,7 +78,7 @@ class CompiledVariant:
 class Trial:
     """How forms are compiled and checked: on an example, with errors up to `max_error`."""
 
-    example: Example
+    example: ReferenceCall
     task: Task
     max_error: float
 
@@ -257,13 +257,13 @@ class Forms:
 
 def _example(
     program: Program, weights: Mapping[str, Array], values: Mapping[str, Array]
-) -> Example:
+) -> ReferenceCall:
     inputs = {name: values[name] for name in program.inputs if name not in weights}
     expected = {name: values[name] for name in program.outputs}
-    return Example(program, weights, inputs, expected)
+    return ReferenceCall(program, weights, inputs, expected)
 
 
-def _original(program: Program, run: Runnable, example: Example) -> CompiledVariant:
+def _original(program: Program, run: Runnable, example: ReferenceCall) -> CompiledVariant:
     """Return the program as it is; its layers are not known yet."""
     return CompiledVariant(SearchedVariant(program, []), program, run, example.error(run))
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from codegen.export.cuda.project import export_cuda
 from codegen.export.identifiers import FUNCTION_NAME
-from codegen.export.project import Example, ExportedNetwork, export_c
+from codegen.export.project import ExampleCall, ExportedNetwork, export_c
 from derive.cost.accuracy import scales, tolerance
 from derive.programs import OptimizedNetwork
 from derive.programs.optimize import reference_outputs
@@ -53,7 +53,7 @@ def export_program(
     arrays = {**sample_inputs(program), **known}
     expected = reference_outputs(program, arrays)
     sizes = scales(expected, program, arrays)
-    example = Example(
+    example = ExampleCall(
         arrays,
         tuple(expected[output] for output in program.outputs),
         tolerance(program) if accuracy is None else accuracy,
@@ -100,7 +100,7 @@ def export_network(
 
 def _written(
     network: ExportedNetwork,
-    example: Example,
+    example: ExampleCall,
     target: str,
     accuracy: float | None,
     folder: Any,
@@ -121,7 +121,7 @@ def require_no_calls(opaque: Sequence[OpaqueNode]) -> None:
         )
 
 
-def _example(graph: Graph, arrays: Sequence[Any], accuracy: float | None) -> Example:
+def _example(graph: Graph, arrays: Sequence[Any], accuracy: float | None) -> ExampleCall:
     """Return the outputs that the reference computes for arrays of the inputs."""
     given = graph.named_arrays(arrays)
     sizes: dict[str, float] = {}
@@ -136,7 +136,7 @@ def _example(graph: Graph, arrays: Sequence[Any], accuracy: float | None) -> Exa
         return outputs
 
     outputs = graph.run(arrays, compute)
-    return Example(
+    return ExampleCall(
         given,
         outputs,
         allowed if accuracy is None else accuracy,

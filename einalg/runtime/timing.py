@@ -121,9 +121,9 @@ def take_turns(
     `einalg.runtime.clock` says, no turn begins but the first ones.
     """
     has_pauses = not same_thread_pool and thread_count() > 1 and len(calls) > 1
-    alternatives: list[_Alternative] = []
+    alternatives: list[_TimedCall] = []
     for call in calls.values():
-        alternative = _Alternative(call, policy, teardown, watch, has_pauses)
+        alternative = _TimedCall(call, policy, teardown, watch, has_pauses)
         alternative.begin(is_alone=len(calls) == 1)
         alternatives.append(alternative)
     number = 0
@@ -135,7 +135,7 @@ def take_turns(
     return {name: alternative.turns for name, alternative in zip(calls, alternatives, strict=True)}
 
 
-def _active(alternatives: list[_Alternative], policy: MeasuringPolicy) -> list[_Alternative]:
+def _active(alternatives: list[_TimedCall], policy: MeasuringPolicy) -> list[_TimedCall]:
     """Return the alternatives that take part in another round; none where all are sharp."""
     limit = _limit(alternatives, policy)
     active = [alternative for alternative in alternatives if alternative.has_turns_left(limit)]
@@ -145,14 +145,14 @@ def _active(alternatives: list[_Alternative], policy: MeasuringPolicy) -> list[_
     return active
 
 
-def _limit(alternatives: list[_Alternative], policy: MeasuringPolicy) -> float:
+def _limit(alternatives: list[_TimedCall], policy: MeasuringPolicy) -> float:
     """Return the time from which an alternative is hopeless."""
     shortest = [alternative.shortest for alternative in alternatives]
     return policy.hopeless_ratio * min(shortest, default=inf)
 
 
 @dataclass
-class _Alternative:
+class _TimedCall:
     """One of several calls, with its turns so far and the seconds that they took."""
 
     call: Callable[[], Any]

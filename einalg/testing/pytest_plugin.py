@@ -42,7 +42,7 @@ def einalg_verdicts(request: pytest.FixtureRequest) -> list[Verdict]:
     return request.node.stash.setdefault(VERDICTS, [])
 
 
-class _Rows:
+class _VerdictRows:
     """The verdicts of all tests, in the process that prints them."""
 
     def __init__(self, config: pytest.Config):
@@ -57,7 +57,7 @@ class _Rows:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    config.pluginmanager.register(_Rows(config), "einalg-verdicts")
+    config.pluginmanager.register(_VerdictRows(config), "einalg-verdicts")
 
 
 def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:

@@ -47,7 +47,7 @@ class Subject:
             name += "(…)"
         return f"{name}({', '.join(arguments)})"
 
-    def call(self, arrays: Sequence[Array], dtypes: Sequence[str]) -> Call:
+    def call(self, arrays: Sequence[Array], dtypes: Sequence[str]) -> SubjectCall:
         """Call the function, with arrays that it may keep."""
         arguments = [self.argument(array, dtype) for array, dtype in zip(arrays, dtypes)]
         before = [_bytes(as_array(argument)) for argument in arguments]
@@ -59,7 +59,7 @@ class Subject:
             if _bytes(as_array(argument)) != before[place]:
                 changed = (place, np.array(as_array(argument)))
                 break
-        return Call(result, changed)
+        return SubjectCall(result, changed)
 
     def argument(self, array: Array, dtype: str) -> Any:
         """Return an array as one of the library's."""
@@ -71,7 +71,7 @@ class Subject:
 
 
 @dataclass(frozen=True)
-class Call:
+class SubjectCall:
     """The result of a call, and the first argument that it changed with what it is now."""
 
     result: Any

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from codegen.export.project import Example, ExportedNetwork, export_c
+from codegen.export.project import ExampleCall, ExportedNetwork, export_c
 from derive.matching import kernels_of
 from derive.rules.inter.lifting_nesting import lifted
 from einalg.frontends.random_inputs import random_arrays
@@ -31,7 +31,7 @@ def exported(
     return export_c(*example(lifted(as_program(expression)), weights), folder, name)
 
 
-def example(program: Program, weights: Sequence[str] = ()) -> tuple[ExportedNetwork, Example]:
+def example(program: Program, weights: Sequence[str] = ()) -> tuple[ExportedNetwork, ExampleCall]:
     """Return a flat program with random inputs, of which `weights` are inside."""
     arrays: Mapping[str, Any] = random_arrays(program.inputs.values())
     expected = execute(in_double(program), arrays)
@@ -44,7 +44,7 @@ def example(program: Program, weights: Sequence[str] = ()) -> tuple[ExportedNetw
         ((program, kernels_of(program), None),),
         {key: arrays[key] for key in weights},
     )
-    return network, Example(arrays, tuple(outputs), allowed, tuple(scales))
+    return network, ExampleCall(arrays, tuple(outputs), allowed, tuple(scales))
 
 
 def check(folder: Path, *flags: str, compiler: str = "gcc", run: Sequence[str] = ()) -> str:

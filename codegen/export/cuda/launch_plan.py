@@ -80,7 +80,7 @@ def launch_plan(
 
     Raises `CodegenError` for a program of one slice, which no device runs.
     """
-    planner = _Planner(file_names(function), weights, schedule)
+    planner = _LaunchPlanner(file_names(function), weights, schedule)
     for name, tensor in inputs:
         planner.add_input(name, tensor)
     for number, (_, name) in enumerate(outputs):
@@ -95,7 +95,7 @@ def launch_plan(
     return planner.plan(outputs)
 
 
-class _Planner:
+class _LaunchPlanner:
     def __init__(self, names: Names, weights: Mapping[str, Array], schedule: CudaSchedule):
         self.names, self.weights, self.schedule = names, weights, schedule
         self.inputs: list[Buffer] = []

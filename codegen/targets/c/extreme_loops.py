@@ -25,7 +25,7 @@ from einalg.language.ir.dtypes import is_float
 NEUTRAL = {"max": -inf, "min": inf}
 
 
-class Loops(Protocol):
+class LoopPrinter(Protocol):
     """The part of the printer of loops that those of extremes need."""
 
     types: Mapping[str, str]
@@ -64,7 +64,7 @@ class _Part:
 class ExtremeLoops:
     """Prints loops that take extremes of floats in registers."""
 
-    def __init__(self, loops: Loops):
+    def __init__(self, loops: LoopPrinter):
         self.loops = loops
         self.parts: dict[Buf, _Part] = {}
 

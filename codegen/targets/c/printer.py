@@ -8,7 +8,7 @@ from dataclasses import replace
 from math import prod
 from typing import Any
 
-from codegen.ir.extremes import Extreme, is_register, with_extremes
+from codegen.ir.extremes import ExtremeStore, is_register, with_extremes
 from codegen.ir.half_rows import converted_row, with_half_rows
 from codegen.ir.nodes import (
     Alloc,
@@ -168,21 +168,21 @@ class Printer(ExpressionPrinter):
             next(pairs)
             buf = initialiser.ref.buf
             declared = f"{self.types[buf.dtype]} {self.names('buf', buf.name)}"
-            if isinstance(initialiser, Extreme):
+            if isinstance(initialiser, ExtremeStore):
                 self.extreme(declared, initialiser)
             else:
                 self.line(f"{declared} = {self.operand(initialiser.value, computed(buf.dtype))};")
 
-    def joined(self, body: Sequence[Statement]) -> Sequence[Statement | Extreme]:
+    def joined(self, body: Sequence[Statement]) -> Sequence[Statement | ExtremeStore]:
         """Return statements, those as one that are one in C."""
         return with_extremes(body)
 
-    def statement(self, statement: Statement | Extreme) -> None:
+    def statement(self, statement: Statement | ExtremeStore) -> None:
         if isinstance(statement, For):
             self.loop(statement)
         elif isinstance(statement, If):
             self.branch(statement, "if")
-        elif isinstance(statement, Extreme):
+        elif isinstance(statement, ExtremeStore):
             self.extreme(self.ref(statement.ref), statement)
         elif isinstance(statement, Store) and statement.ref.buf in self.extremes.parts:
             self.extremes.put(statement)
@@ -349,7 +349,7 @@ class Printer(ExpressionPrinter):
 
     # Maxima and minima.
 
-    def extreme(self, target: str, extreme: Extreme) -> None:
+    def extreme(self, target: str, extreme: ExtremeStore) -> None:
         """Print an assignment of a maximum or minimum, each term on a line where they are long."""
         dtype = computed(extreme.ref.dtype)
         terms = [self.operand(term, dtype) for term in extreme.terms]
@@ -376,10 +376,10 @@ def _flat_buffers(nodes: Sequence[Any], shapes: dict[str, tuple[int, ...]]) -> s
 
 
 def _initialiser(
-    statement: Statement | Extreme, following: Statement | Extreme | None
-) -> Store | Extreme | None:
+    statement: Statement | ExtremeStore, following: Statement | ExtremeStore | None
+) -> Store | ExtremeStore | None:
     """Return the statement after a declaration, where it sets the variable."""
-    if not isinstance(statement, Alloc) or not isinstance(following, (Store, Extreme)):
+    if not isinstance(statement, Alloc) or not isinstance(following, (Store, ExtremeStore)):
         return None
     if following.ref.buf != statement.buf:
         return None

@@ -9,10 +9,10 @@ from math import ceil
 from derive.proof.identities.forms.atoms import (
     Abs,
     Base,
-    Element,
     Extreme,
-    Function,
     IndexCondition,
+    OpaqueFunction,
+    TensorElement,
     elements_of,
     of_index,
     raised,
@@ -58,7 +58,7 @@ def without_denominators(polynomial: Poly) -> Poly:
         has_denominators = False
         for atom in polynomial.atoms():
             least = min((dict(mono).get(atom, 0) for mono in polynomial.terms), default=0)
-            if isinstance(atom, (Base, Function)) and least < 0:
+            if isinstance(atom, (Base, OpaqueFunction)) and least < 0:
                 polynomial = raised(polynomial, atom, ceil(-least))
                 has_denominators = True
         if not has_denominators:
@@ -122,7 +122,7 @@ def _is_zero_in_case(
 
 def _with_equation(polynomial: Poly, equation: Poly) -> Poly:
     """Return a polynomial without an element that an equation determines."""
-    if not all(isinstance(atom, Element) for atom in equation.atoms()):
+    if not all(isinstance(atom, TensorElement) for atom in equation.atoms()):
         return polynomial
     for mono, value in equation.terms.items():
         if len(mono) != 1 or mono[0][1] != 1:

@@ -15,9 +15,9 @@ from sympy.core.relational import Relational
 
 from derive.proof.exact.guards import index_form, inside
 from derive.proof.identities.forms.atoms import (
-    Element,
     Extreme,
     Infinity,
+    TensorElement,
     content,
     indices_of,
     of_index,
@@ -361,7 +361,7 @@ class Reader:
                 lows = [low for low, _ in base.box]
                 subscripts = tuple([form - low for form, low in zip(point, lows)])
                 holds = _all_hold(base.where, dict(zip(base.indices, point)))
-                value = of_atom(Element(self.cuts[base], subscripts))
+                value = of_atom(TensorElement(self.cuts[base], subscripts))
                 self._needs("shared value", value * holds)
                 return holds * value
             return self.scope(base, point)
@@ -507,11 +507,11 @@ def _element(tensor: Tensor, point: Sequence[Affine]) -> Poly:
     """Return the element of a tensor at a point."""
     subscripts = tuple([form - low for form, (low, _) in zip(point, tensor.box)])
     if not isinstance(tensor, ConstantTensor):
-        return of_atom(Element(tensor.name, subscripts))
+        return of_atom(TensorElement(tensor.name, subscripts))
     if indices_of(subscripts):
         text = f"{tensor.shape} {tensor.values}".encode()
         name = f"constant {blake2b(text, digest_size=12).hexdigest()}"
-        return of_atom(Element(name, subscripts))
+        return of_atom(TensorElement(name, subscripts))
     place = 0
     for form, extent in zip(subscripts, tensor.shape):
         if not 0 <= form.const < extent:

@@ -8,7 +8,7 @@ from itertools import islice
 from typing import Any
 
 from einalg.api.verification.deviation import Deviation, deviation, tolerance_of
-from einalg.api.verification.examples import Example, examples_of
+from einalg.api.verification.examples import FrameworkCall, examples_of
 from einalg.api.verification.localisation import Faults, Localisation
 from einalg.errors import EinalgError
 from einalg.frontends.network import Network
@@ -34,7 +34,7 @@ def direct_of(run: Run) -> DirectCall | None:
     return direct and direct()
 
 
-class Comparison:
+class ModelComparison:
     """The examples on which a model is compared, and what was found on them.
 
     `excluded` are the operators that were found to deviate, each with what is wrong. Where it
@@ -47,10 +47,10 @@ class Comparison:
         self._pending = examples_of(network, wishes.seconds)
         if is_brief:
             self._pending = islice(self._pending, 1)
-        self._known: list[Example] = []
+        self._known: list[FrameworkCall] = []
         self._readings: dict[frozenset[str], Reading] = {}
         self._network = network
-        self._outcome = _Outcome()
+        self._outcome = _RoundOutcome()
 
     def reading(self, excluded: Mapping[str, str]) -> Reading:
         """Return the model read operator by operator, some of which are calls."""
@@ -62,7 +62,7 @@ class Comparison:
 
     def faults(self, network: Network, run: Run, excluded: Mapping[str, str]) -> Faults | None:
         """Return what is at fault on the first example that tells; None where all are right."""
-        self._outcome = _Outcome()
+        self._outcome = _RoundOutcome()
         call = network.around(run, direct_of(run))
         for example in self._examples():
             if example.expected is None:
@@ -94,7 +94,9 @@ class Comparison:
             self._known.append(example)
             yield example
 
-    def _deviations(self, example: Example, call: Callable[..., Any]) -> list[Deviation] | None:
+    def _deviations(
+        self, example: FrameworkCall, call: Callable[..., Any]
+    ) -> list[Deviation] | None:
         """Return how each result deviates; None where there is no result."""
         arguments, named = example.arguments
         try:
@@ -106,7 +108,7 @@ class Comparison:
         pairs = zip(example.expected, results, strict=True)
         return [deviation(expected, result) for (expected, _), (result, _) in pairs]
 
-    def _are_right(self, example: Example, deviations: Sequence[Deviation]) -> bool:
+    def _are_right(self, example: FrameworkCall, deviations: Sequence[Deviation]) -> bool:
         """Tell whether deviations are no more than is allowed; remember the largest."""
         assert example.expected is not None
         types = [kind for _, kind in example.expected]
@@ -117,7 +119,7 @@ class Comparison:
         self._outcome.largest = max([self._outcome.largest, *(one.relative for one in deviations)])
         return True
 
-    def _are_noise(self, example: Example, deviations: Sequence[Deviation]) -> bool:
+    def _are_noise(self, example: FrameworkCall, deviations: Sequence[Deviation]) -> bool:
         """Tell whether deviations are no more than other rounding of the inputs makes."""
         expected, rough = example.expected, example.rough
         if expected is None or rough is None:
@@ -129,7 +131,7 @@ class Comparison:
         return True
 
     def _located(
-        self, example: Example, run: Run, excluded: Mapping[str, str], is_finite: bool
+        self, example: FrameworkCall, run: Run, excluded: Mapping[str, str], is_finite: bool
     ) -> Faults | None:
         """Return what is at fault; None where a deviation adds up of rounding, or is allowed."""
         may_spread = self._wishes.nonfinite == "spread"
@@ -168,7 +170,7 @@ class Comparison:
 
 
 @dataclass
-class _Outcome:
+class _RoundOutcome:
     """What was found in one round: names of examples, the largest deviation, remarks."""
 
     compared: list[str] = field(default_factory=list)

@@ -20,7 +20,7 @@ Results = list[tuple[Any, str]]  # arrays with their element types
 
 
 @dataclass(frozen=True)
-class Example:
+class FrameworkCall:
     """A call, by the name of what is special in it, and the framework's results."""
 
     name: str
@@ -63,13 +63,13 @@ class Example:
             return None
 
 
-def examples_of(network: Network, seconds: float) -> Iterator[Example]:
+def examples_of(network: Network, seconds: float) -> Iterator[FrameworkCall]:
     """Yield the given call, then special ones as long as these take no large part of `seconds`."""
     original, call = network.original, network.itself
     assert original is not None and call is not None
-    yield Example(GIVEN, lambda array, _: array, original, call)
+    yield FrameworkCall(GIVEN, lambda array, _: array, original, call)
     began = perf_counter()
     for name, change in SPECIAL.items():
         if perf_counter() - began > max(MIN_SECONDS, MAX_SHARE * seconds):
             return
-        yield Example(name, lambda array, _, change=change: change(array), original, call)
+        yield FrameworkCall(name, lambda array, _, change=change: change(array), original, call)

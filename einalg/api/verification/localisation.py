@@ -15,7 +15,7 @@ from derive.programs.optimize import reference_outputs_of
 from derive.programs.optimized_program import compiled, spreading_layers
 from derive.rules.inter.lifting_nesting import lifted
 from einalg.api.verification.deviation import Deviation, deviation, tolerance_of
-from einalg.api.verification.examples import Example
+from einalg.api.verification.examples import FrameworkCall
 from einalg.errors import EinalgError
 from einalg.frontends.graph import Graph, GraphNode, ProgramNode
 from einalg.frontends.reading import Reading
@@ -41,7 +41,7 @@ class Localisation:
     """A model operator by operator on an example, on which a call deviates."""
 
     reading: Reading
-    example: Example
+    example: FrameworkCall
     network: Any  # what runs: an `OptimizedNetwork`, or another function of arrays
     accuracy: float | None
     may_spread: bool

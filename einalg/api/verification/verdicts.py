@@ -22,7 +22,7 @@ VERDICTS = DiskCache("verdicts", ".json", "comparisons with frameworks")
 
 
 @dataclass(frozen=True)
-class Verdict:
+class StoredVerdict:
     """A comparison: the `identity` of what ran, right; a digest of the given `inputs`; `notes` of
     what was found.
 
@@ -65,7 +65,7 @@ def inputs_digest(network: Network) -> str:
     return array_digest((str(number), array) for number, array in enumerate(network.arrays))
 
 
-def kept_verdict(key: str | None, seconds: float) -> Verdict | None:
+def kept_verdict(key: str | None, seconds: float) -> StoredVerdict | None:
     """Return the verdict that was kept, unless there were fewer seconds for it than now."""
     content = None if key is None else VERDICTS.read(key)
     if content is None:
@@ -75,7 +75,7 @@ def kept_verdict(key: str | None, seconds: float) -> Verdict | None:
         limit = None if row["seconds"] is None else float(row["seconds"])
         excluded = {str(origin): str(fault) for origin, fault in row["excluded"].items()}
         notes = tuple(map(str, row["notes"]))
-        verdict = Verdict(str(row["identity"]), str(row["inputs"]), notes, excluded, limit)
+        verdict = StoredVerdict(str(row["identity"]), str(row["inputs"]), notes, excluded, limit)
     except (ValueError, TypeError, KeyError, AttributeError) as error:
         LOG.warning(
             "einalg: a comparison in the cache is damaged (%s); the model is compared again", error
@@ -84,6 +84,6 @@ def kept_verdict(key: str | None, seconds: float) -> Verdict | None:
     return verdict if verdict.suits(seconds) else None
 
 
-def keep_verdict(key: str, verdict: Verdict) -> None:
+def keep_verdict(key: str, verdict: StoredVerdict) -> None:
     """Keep a verdict on disk."""
     VERDICTS.replace(key, json.dumps(asdict(verdict)).encode())

@@ -8,9 +8,9 @@ import logging
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from einalg.api.verification.comparison import Comparison, Run, Wishes
+from einalg.api.verification.comparison import ModelComparison, Run, Wishes
 from einalg.api.verification.verdicts import (
-    Verdict,
+    StoredVerdict,
     identity_of,
     inputs_digest,
     keep_verdict,
@@ -57,19 +57,19 @@ def verified(network: Network, compiler: Compiler, wishes: Wishes) -> Verified:
         known = _known(network, run, compiler, wishes, verdict)
         if known is not None:
             return known
-    comparison = Comparison(network, wishes)
+    comparison = ModelComparison(network, wishes)
     result = _compared(comparison, network, run, compiler)
     if result.is_right and result.is_compared:
         _keep(key, network, result, comparison)
     return result
 
 
-def _keep(key: str | None, network: Network, result: Verified, comparison: Comparison) -> None:
+def _keep(key: str | None, network: Network, result: Verified, comparison: ModelComparison) -> None:
     """Keep a verdict where it is known what it depends on."""
     identity = identity_of(result.run)
     if key is None or identity is None:
         return
-    verdict = Verdict(
+    verdict = StoredVerdict(
         identity,
         inputs_digest(network),
         result.notes,
@@ -80,7 +80,7 @@ def _keep(key: str | None, network: Network, result: Verified, comparison: Compa
 
 
 def _known(
-    network: Network, run: Run, compiler: Compiler, wishes: Wishes, verdict: Verdict
+    network: Network, run: Run, compiler: Compiler, wishes: Wishes, verdict: StoredVerdict
 ) -> Verified | None:
     """Return a model for which there is a verdict; None where that is not for what is compiled, or
     the given inputs tell another one.
@@ -96,7 +96,7 @@ def _known(
         _warn(reading, verdict.excluded)
     if inputs_digest(network) == verdict.inputs:
         return Verified(network, run, verdict.notes)
-    comparison = Comparison(network, wishes, is_brief=True)
+    comparison = ModelComparison(network, wishes, is_brief=True)
     try:
         if comparison.faults(network, run, verdict.excluded) is not None:
             return None
@@ -111,7 +111,9 @@ def _interrupted(network: Network, run: Run) -> Verified:
     return Verified(network, run, (INTERRUPTED,), is_compared=False)
 
 
-def _compared(comparison: Comparison, network: Network, run: Run, compiler: Compiler) -> Verified:
+def _compared(
+    comparison: ModelComparison, network: Network, run: Run, compiler: Compiler
+) -> Verified:
     excluded = comparison.excluded
     for _ in range(MAX_ROUNDS):
         try:

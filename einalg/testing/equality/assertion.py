@@ -12,11 +12,11 @@ from einalg.errors import NotationError, UseError
 from einalg.language.ir.program import Program, as_program
 from einalg.language.ir.scope import Scope
 from einalg.options import SEED, optional, real, shown, whole
-from einalg.testing.equality.case import Case, Judge
+from einalg.testing.equality.case import ExpressionCase, Judge
 from einalg.testing.equality.expressions import Pair, builds, built
 from einalg.testing.equality.problem import Problem
-from einalg.testing.equality.report import UNSTEADY, Report, UnequalError
-from einalg.testing.equality.search import Finding, Search
+from einalg.testing.equality.report import UNSTEADY, DifferenceReport, UnequalError
+from einalg.testing.equality.search import CaseSearch, Finding
 from einalg.testing.equality.shrinking import smallest
 from einalg.testing.equality.tracing import is_proved
 from einalg.testing.equality.world import FixedWorld, World, family_world, fixed_world
@@ -110,7 +110,7 @@ class _Outcome:
     """A verdict, and the report of what is wrong where something is."""
 
     verdict: Verdict
-    report: Report | None = None
+    report: DifferenceReport | None = None
 
 
 def _compared(function: Any, expected: Any, options: _Options) -> _Outcome:
@@ -164,9 +164,9 @@ def _world(
     )
 
 
-def _plain_case(problem: Problem) -> Case:
+def _plain_case(problem: Problem) -> ExpressionCase:
     arrays = [values(tensor, kinds(tensor.dtype)[0], 0) for tensor in problem.tensors]
-    return Case(problem, tuple(arrays), (PLAIN,) * len(arrays))
+    return ExpressionCase(problem, tuple(arrays), (PLAIN,) * len(arrays))
 
 
 def _takes(function: Callable[..., Any], libraries: Sequence[str], problem: Problem) -> bool:
@@ -206,7 +206,7 @@ def _libraries(
 def _tested(subject: Subject, world: World, options: _Options) -> _Outcome:
     """Return the outcome of random inputs."""
     judge = Judge(subject, options.tolerance)
-    search = Search(world, judge, options.examples, options.seed)
+    search = CaseSearch(world, judge, options.examples, options.seed)
     finding = search.run()
     if finding is not None:
         return _failed(subject, world, judge, finding, options)
@@ -240,7 +240,7 @@ def _failed(
         f"mend {subject.name}, or the expression; the same call finds this again",
         f"(example {number} of {options.examples}, seed={options.seed})",
     )
-    return _Outcome(Verdict(subject.name, FAILED), Report(subject, finding, of_all))
+    return _Outcome(Verdict(subject.name, FAILED), DifferenceReport(subject, finding, of_all))
 
 
 def _of_expression(program: Program, expected: Any, options: _Options) -> _Outcome:

@@ -23,7 +23,7 @@ SAME = 1e-4  # relative: what the order of threads may change in a result
 
 
 @dataclass(frozen=True)
-class Case:
+class ExpressionCase:
     """An expression and arrays for its inputs, in order, with their layouts in memory."""
 
     problem: Problem
@@ -35,12 +35,12 @@ class Case:
         """New arrays in their layouts."""
         return [in_layout(array, layout) for array, layout in zip(self.arrays, self.layouts)]
 
-    def with_arrays(self, arrays: Sequence[Array]) -> Case:
+    def with_arrays(self, arrays: Sequence[Array]) -> ExpressionCase:
         """Return the same case with other values."""
         return replace(self, arrays=tuple(arrays))
 
     @property
-    def in_order(self) -> Case:
+    def in_order(self) -> ExpressionCase:
         """The same case with arrays as NumPy makes them."""
         return replace(self, layouts=(PLAIN,) * len(self.layouts))
 
@@ -77,7 +77,7 @@ class Judge:
     tolerance: float | None = None
     compared: int = 0  # elements so far
 
-    def fault(self, case: Case) -> Fault | None:
+    def fault(self, case: ExpressionCase) -> Fault | None:
         """Return what is wrong in a case; None where nothing is."""
         problem = case.problem
         try:
@@ -99,7 +99,9 @@ class Judge:
                 return fault
         return None
 
-    def _fault_of(self, case: Case, name: str, expected: Array, result: Array) -> Fault | None:
+    def _fault_of(
+        self, case: ExpressionCase, name: str, expected: Array, result: Array
+    ) -> Fault | None:
         if expected.shape != result.shape:
             return Fault(SHAPE, name, expected, result)
         if not _is_of_kind(case.problem.dtype(name), expected, result):
@@ -110,7 +112,7 @@ class Judge:
         return None
 
     def _compared(
-        self, case: Case, name: str, expected: Array, result: Array
+        self, case: ExpressionCase, name: str, expected: Array, result: Array
     ) -> tuple[Array, float]:
         """Return which elements are wrong, and by how much the first of them may differ."""
         problem = case.problem
@@ -144,7 +146,7 @@ class Judge:
         first = allowed[wrong][:1]
         return wrong, float(first[0]) if first.size else 0.0
 
-    def unsteadiness(self, case: Case) -> Fault | None:
+    def unsteadiness(self, case: ExpressionCase) -> Fault | None:
         """Return a fault where the function returns something else when it is called again."""
         first = self._results(case)
         if first is None:
@@ -168,7 +170,7 @@ class Judge:
         is_random = len(seeded[0]) == len(seeded[1]) and all(map(_same, *seeded))
         return Fault(RANDOM if is_random else STATE, expected=kept, result=again)
 
-    def _results(self, case: Case) -> list[Array] | None:
+    def _results(self, case: ExpressionCase) -> list[Array] | None:
         """Return the results as arrays that may share memory with them; None without any."""
         try:
             call = self.subject.call(case.laid_out, case.problem.dtypes)
@@ -187,7 +189,7 @@ def _largest(arrays: Sequence[Array]) -> float:
     return largest
 
 
-def _of_ones(case: Case) -> Case:
+def _of_ones(case: ExpressionCase) -> ExpressionCase:
     """Return a case with the same shapes and other values."""
     arrays = []
     for tensor, array in zip(case.problem.tensors, case.arrays):

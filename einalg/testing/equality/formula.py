@@ -84,7 +84,7 @@ def reads(program: Program, output: str, point: Sequence[int]) -> Reads:
     scope = program[output]
     env = dict(zip(scope.indices, _coordinates(scope, point)))
     found = Reads()
-    walk = _Walk(program)
+    walk = _ReadWalk(program)
     count = 0
     for read in islice(walk.of_body(scope.body, env), MAX_READS + 1):
         count += 1
@@ -101,7 +101,7 @@ def array_index(tensor: Tensor, place: Point) -> Point:
     return tuple([coordinate - low for coordinate, (low, _) in zip(place, tensor.box)])
 
 
-class _Walk:
+class _ReadWalk:
     """A walk over all that a body reads, which looks at each element of a statement once."""
 
     def __init__(self, program: Program):

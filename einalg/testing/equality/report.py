@@ -13,7 +13,7 @@ import numpy as np
 from einalg.errors import EinalgError
 from einalg.language.ir.dtypes import is_float
 from einalg.testing.equality import case as kinds
-from einalg.testing.equality.case import Case, Fault
+from einalg.testing.equality.case import ExpressionCase, Fault
 from einalg.testing.equality.code_text import assignment, number
 from einalg.testing.equality.formula import array_index, formula, reads
 from einalg.testing.equality.problem import Problem
@@ -55,7 +55,7 @@ UnequalError.__module__ = "einalg.testing"  # as a traceback names it
 
 
 @dataclass(frozen=True)
-class Report:
+class DifferenceReport:
     """A finding as a person reads it; `of_all` says how to find it again, `proof` what is known
     besides.
     """
@@ -66,7 +66,7 @@ class Report:
     proof: str = ""
 
     @property
-    def case(self) -> Case:
+    def case(self) -> ExpressionCase:
         """The case at fault."""
         return self.finding.case
 

@@ -10,7 +10,7 @@ from time import perf_counter, process_time
 from typing import Any
 
 from einalg.testing.draws import Draws
-from einalg.testing.equality.case import Case, Fault, Judge
+from einalg.testing.equality.case import ExpressionCase, Fault, Judge
 from einalg.testing.equality.problem import Problem
 from einalg.testing.equality.world import World
 from einalg.testing.input_values import FLOATS, LAYOUTS, PLAIN, kinds, values
@@ -25,12 +25,12 @@ MAX_SEED = 2**16
 class Finding:
     """A case with its fault; the number and the fault of the example that showed it first."""
 
-    case: Case
+    case: ExpressionCase
     fault: Fault
     example: int
     first: Fault
 
-    def simpler(self, case: Case, fault: Fault) -> Finding:
+    def simpler(self, case: ExpressionCase, fault: Fault) -> Finding:
         """Return the same finding on a simpler case."""
         return replace(self, case=case, fault=fault)
 
@@ -56,7 +56,7 @@ class _Found(Exception):
 
 
 @dataclass
-class Search:
+class CaseSearch:
     """A search over the cases of a world."""
 
     world: World
@@ -81,7 +81,7 @@ class Search:
             self._draw(pool, self.examples - self.tried)
         return self.finding
 
-    def _try(self, case: Case) -> None:
+    def _try(self, case: ExpressionCase) -> None:
         self.tried += 1
         self.shapes.add(tuple(array.shape for array in case.arrays))
         fault = self.judge.fault(case)
@@ -90,7 +90,7 @@ class Search:
         if fault is not None:
             self.finding = Finding(case, fault, self.tried, fault)
 
-    def _simplified(self, case: Case) -> bool:
+    def _simplified(self, case: ExpressionCase) -> bool:
         """Tell whether a case that hypothesis takes for simpler shows the same fault."""
         assert self.finding is not None
         fault = self.judge.fault(case)
@@ -136,9 +136,9 @@ class Search:
                 raise
 
 
-def _edges(pool: Sequence[Problem], seed: int) -> list[Case]:
+def _edges(pool: Sequence[Problem], seed: int) -> list[ExpressionCase]:
     """Return a case for each kind of values, with shapes from all over a pool."""
-    cases: list[Case] = []
+    cases: list[ExpressionCase] = []
     for number, kind in enumerate(FLOATS):
         problem = pool[(number * 7 + len(pool) // 2) % len(pool)]
         arrays = []
@@ -146,11 +146,11 @@ def _edges(pool: Sequence[Problem], seed: int) -> list[Case]:
             own = kinds(tensor.dtype)
             name = kind if kind in own else own[number % len(own)]
             arrays.append(values(tensor, name, seed + number + place))
-        cases.append(Case(problem, tuple(arrays), (PLAIN,) * len(arrays)))
+        cases.append(ExpressionCase(problem, tuple(arrays), (PLAIN,) * len(arrays)))
     return cases
 
 
-def draw_case(draws: Draws, pool: Sequence[Problem]) -> Case:
+def draw_case(draws: Draws, pool: Sequence[Problem]) -> ExpressionCase:
     """Return a case of a pool: half of them with plain random numbers in every input."""
     problem = draws.one_of(pool)
     is_plain = not draws.chance(2)
@@ -160,4 +160,4 @@ def draw_case(draws: Draws, pool: Sequence[Problem]) -> Case:
         kind = draws.one_of(own[: 1 + is_plain] if is_plain else own)
         arrays.append(values(tensor, kind, draws.integer(0, MAX_SEED)))
         layouts.append(draws.one_of(tuple(LAYOUTS)) if draws.chance(4) else PLAIN)
-    return Case(problem, tuple(arrays), tuple(layouts))
+    return ExpressionCase(problem, tuple(arrays), tuple(layouts))

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from einalg.language.ir.dtypes import is_float
-from einalg.testing.equality.case import VALUES, Case, Fault, Judge
+from einalg.testing.equality.case import VALUES, ExpressionCase, Fault, Judge
 from einalg.testing.equality.formula import array_index, reads
 from einalg.testing.equality.problem import Problem
 from einalg.testing.equality.search import Deadline, Finding
@@ -29,7 +29,7 @@ class Shrinking:
 
     world: World
     judge: Judge
-    case: Case
+    case: ExpressionCase
     fault: Fault
     _deadline: Deadline = field(default_factory=lambda: Deadline(SECONDS))
 
@@ -43,7 +43,7 @@ class Shrinking:
         self._shrink_shapes()
         self._shrink_values()
 
-    def _take(self, case: Case) -> bool:
+    def _take(self, case: ExpressionCase) -> bool:
         """Take a case that shows the same fault; tell whether it does."""
         fault = self.judge.fault(case)
         if fault is None or not self.fault.is_like(fault):
@@ -57,7 +57,7 @@ class Shrinking:
             for arrays in self._inputs(problem):
                 if self._is_over:
                     return
-                if self._take(Case(problem, arrays, layouts)):
+                if self._take(ExpressionCase(problem, arrays, layouts)):
                     return
 
     def _inputs(self, problem: Problem) -> Iterator[tuple[Array, ...]]:

@@ -11,7 +11,7 @@ import pytest
 
 import einalg as ea
 from codegen.export.cuda.project import export_cuda
-from codegen.export.project import Example, ExportedNetwork
+from codegen.export.project import ExampleCall, ExportedNetwork
 from codegen.targets.cuda.device.nvcc import find_nvcc
 from derive.matching import kernels_of
 from derive.rules.inter.lifting_nesting import lifted
@@ -101,7 +101,9 @@ def test_programs_in_a_row_and_copies(tmp_path: Path) -> None:
     )
     outputs = (total, between, array, weight, total)
     scales = tuple(float(np.abs(output).max()) for output in outputs)
-    folder = export_cuda(network, Example({"A": array}, outputs, 1e-5, scales), tmp_path / "net")
+    folder = export_cuda(
+        network, ExampleCall({"A": array}, outputs, 1e-5, scales), tmp_path / "net"
+    )
     assert "a call takes" in run_on_the_cpu(folder)
 
 
@@ -111,7 +113,7 @@ def test_slices_are_for_the_cpu(tmp_path: Path) -> None:
     network = ExportedNetwork(
         (ea.tensor("A", (3, 7)),), ("O",), ((program, kernels_of(program), slices),)
     )
-    given = Example({"A": np.zeros((3, 7))}, (np.ones((3, 7)),), 1e-5, (1.0,))
+    given = ExampleCall({"A": np.zeros((3, 7))}, (np.ones((3, 7)),), 1e-5, (1.0,))
     with pytest.raises(CodegenError, match="sample by sample"):
         export_cuda(network, given, tmp_path / "out")
     assert not (tmp_path / "out").exists()

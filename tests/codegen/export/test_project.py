@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import einalg as ea
-from codegen.export.project import Example, ExportedNetwork, export_c
+from codegen.export.project import ExampleCall, ExportedNetwork, export_c
 from derive.matching import kernels_of
 from derive.rules.inter.lifting_nesting import lifted
 from einalg.language.analysis.batching import Slices
@@ -158,14 +158,14 @@ def test_infinities_and_extreme_integers_are_constants(tmp_path: Path) -> None:
         "V": np.array([np.inf, -np.inf, np.nan, 1e-45], np.float32),
     }
     ones = np.ones(4, np.int64)
-    example = Example({"B": ones}, (weights["W"] + ones, weights["V"]), 0.0, (1.0, 1.0))
+    example = ExampleCall({"B": ones}, (weights["W"] + ones, weights["V"]), 0.0, (1.0, 1.0))
     programs = ((program, kernels_of(program), None),)
     network = ExportedNetwork((program.inputs["B"],), program.outputs, programs, weights)
     folder = export_c(network, example, tmp_path / "out")
     assert "a call takes" in check(folder, "-O1", "-fwrapv")
 
 
-def _network(count: int) -> tuple[ExportedNetwork, Example]:
+def _network(count: int) -> tuple[ExportedNetwork, ExampleCall]:
     """Return two programs, the first of which computes one of some slices."""
     one = lifted(
         as_program(ea.parse("T[b,i] += A[b,j]*W[j,i]\nU[b,i] = exp(T[b,i])", A=(1, 7), W=(7, 9)))
@@ -187,7 +187,7 @@ def _network(count: int) -> tuple[ExportedNetwork, Example]:
         (("the input", "c"), ("sum", "exp", "same", "weight", "again")),
     )
     outputs = (output, between, inputs["A"], weight, output)
-    return network, Example(inputs, outputs, 1e-5, tuple(float(abs(o).max()) for o in outputs))
+    return network, ExampleCall(inputs, outputs, 1e-5, tuple(float(abs(o).max()) for o in outputs))
 
 
 def test_programs_of_slices_and_copies(tmp_path: Path) -> None:

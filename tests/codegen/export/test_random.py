@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 
 from codegen.export.cuda.project import export_cuda
-from codegen.export.project import Example, ExportedNetwork, export_c
+from codegen.export.project import ExampleCall, ExportedNetwork, export_c
 from derive.cost.accuracy import scales, tolerance
 from derive.matching import kernels_of
 from einalg.language.interpreters.numpy import execute
@@ -21,7 +21,7 @@ from tests.helpers.cuda_project import run_on_the_cpu
 from tests.helpers.random_programs import SLOW, programs_with_arrays
 
 
-def _example(program: Any, arrays: Any) -> tuple[ExportedNetwork, Example]:
+def _example(program: Any, arrays: Any) -> tuple[ExportedNetwork, ExampleCall]:
     expected = execute(in_double(program), arrays)
     sizes = scales(expected, program, arrays)
     outputs = tuple(np.asarray(expected[name]) for name in program.outputs)
@@ -29,7 +29,7 @@ def _example(program: Any, arrays: Any) -> tuple[ExportedNetwork, Example]:
         tuple(program.inputs.values()), program.outputs, ((program, kernels_of(program), None),)
     )
     scale = tuple(sizes[name] for name in program.outputs)
-    return network, Example(arrays, outputs, tolerance(program), scale)
+    return network, ExampleCall(arrays, outputs, tolerance(program), scale)
 
 
 @pytest.mark.nightly

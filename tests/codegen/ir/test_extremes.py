@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from codegen.ir.extremes import Extreme, loop_over_pairs, pair_distance, with_extremes
+from codegen.ir.extremes import ExtremeStore, loop_over_pairs, pair_distance, with_extremes
 from codegen.ir.nodes import Alloc, Apply, Buf, For, IndexNumber, Number, Predicate, Ref, Store
 from einalg.language.index.affine import Index
 from einalg.language.index.constraint import Constraint
@@ -48,7 +48,7 @@ def test_loops_that_do_more_have_no_pairs() -> None:
 
 def test_stores_that_are_one_extreme() -> None:
     first, second = Store(LARGEST, "=", ONE), Store(LARGEST, "max", OTHER)
-    assert with_extremes([first, second]) == [Extreme(LARGEST, "max", (ONE, OTHER))]
+    assert with_extremes([first, second]) == [ExtremeStore(LARGEST, "max", (ONE, OTHER))]
     for following in (
         Store(LARGEST, "min", OTHER),
         Store(OTHER, "max", ONE),
@@ -56,5 +56,5 @@ def test_stores_that_are_one_extreme() -> None:
         Store(LARGEST, "+=", ONE),
     ):
         statements = [first, second, following]
-        assert with_extremes(statements) == [Extreme(LARGEST, "max", (ONE, OTHER)), following]
+        assert with_extremes(statements) == [ExtremeStore(LARGEST, "max", (ONE, OTHER)), following]
     assert with_extremes([second, second]) == [second, second]

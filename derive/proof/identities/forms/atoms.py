@@ -35,14 +35,14 @@ MAX_CONTENTS = 4  # one in another
 MAX_POWER = 12  # of a sum that is multiplied out
 
 
-class Element(Atom):
+class TensorElement(Atom):
     """An element of a tensor: its name and its subscripts."""
 
     __slots__ = ()
     rank = 1
 
 
-class IndexValue(Atom):
+class IndexAtom(Atom):
     """An index, a quotient or a remainder of indices in the place of a number."""
 
     __slots__ = ()
@@ -83,7 +83,7 @@ class Exp(Atom):
     rank = 6
 
 
-class Function(Atom):
+class OpaqueFunction(Atom):
     """A function of which little but its arguments is known: its name, and a tuple of
     polynomials. Squares of sines are written by cosines.
     """
@@ -95,7 +95,7 @@ class Function(Atom):
         name, arguments = self.fields
         if name != "sin" or not isinstance(exponent, int) or exponent < 2:
             return exponent, None
-        square = ONE - of_atom(Function("cos", arguments), 2)
+        square = ONE - of_atom(OpaqueFunction("cos", arguments), 2)
         return exponent % 2, whole_power(square, exponent // 2)
 
 
@@ -178,7 +178,7 @@ def of_index(form: Affine) -> Poly:
     """Return an index form as a number."""
     total: dict[Mono, Number] = {(): form.const} if form.const else {}
     for atom, coefficient in form.terms:
-        total[((IndexValue(atom), 1),)] = coefficient
+        total[((IndexAtom(atom), 1),)] = coefficient
     return Poly(total)
 
 
@@ -386,7 +386,7 @@ def leaves(value: Any) -> frozenset[Atom]:
     if not isinstance(value, Atom):
         return frozenset()
     if "leaves" not in value.facts:
-        if isinstance(value, (Function, Base, Abs, *CONDITIONS)):
+        if isinstance(value, (OpaqueFunction, Base, Abs, *CONDITIONS)):
             value.facts["leaves"] = leaves(value.fields)
         else:
             return frozenset([value])
@@ -437,7 +437,7 @@ def elements_of(value: Any) -> frozenset[Atom]:
         return _union(map(elements_of, value))
     if not isinstance(value, Atom):
         return frozenset()
-    if isinstance(value, Element):
+    if isinstance(value, TensorElement):
         return frozenset([value])
     if "elements" not in value.facts:
         value.facts["elements"] = elements_of(value.fields)

@@ -14,8 +14,8 @@ from derive.proof.identities.forms.atoms import (
     CONDITIONS,
     Base,
     Exp,
+    IndexAtom,
     IndexCondition,
-    IndexValue,
     Prefix,
     indices_of,
     of_index,
@@ -81,7 +81,7 @@ def _total_of_term(mono: Mono, index: Index, bounds: Bounds) -> Poly:
     factor = of_mono(tuple(outside))
     if not inside:
         return factor * of_index(high - low)
-    if all(isinstance(atom, IndexValue) for atom, _ in inside):
+    if all(isinstance(atom, IndexAtom) for atom, _ in inside):
         sums = _of_index_values(inside, index, bounds)
         if sums is not None:
             return factor * sums

@@ -8,7 +8,7 @@ from fractions import Fraction
 from derive.proof.identities.forms.atoms import (
     Abs,
     Base,
-    Function,
+    OpaqueFunction,
     leaves,
     raised,
     replaced,
@@ -107,7 +107,7 @@ def _is_connected(atom: Atom, exponent: Number, leaf: Atom) -> bool:
     """Return whether a power of an atom is defined at an interval of values of a leaf, so that its
     slope says whether it rises.
     """
-    if isinstance(atom, Function):
+    if isinstance(atom, OpaqueFunction):
         (argument, *_) = atom.fields[1]
         return atom.fields[0] != "log" or argument == of_atom(leaf) or sign(argument) == POSITIVE
     if exponent > 0 and isinstance(exponent, int):
@@ -122,7 +122,7 @@ def _derivative_of_atom(atom: Atom, leaf: Atom) -> Poly:
         return ONE
     if isinstance(atom, Base):
         return derivative(atom.fields[0], leaf)
-    if isinstance(atom, Function) and atom.fields[0] in DERIVATIVES:
+    if isinstance(atom, OpaqueFunction) and atom.fields[0] in DERIVATIVES:
         argument = atom.fields[1][0]
         return DERIVATIVES[atom.fields[0]](argument) * derivative(argument, leaf)
     raise TooLarge

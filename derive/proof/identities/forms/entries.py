@@ -12,8 +12,8 @@ from typing import Any
 
 from derive.proof.identities.forms.atoms import (
     Extreme,
+    IndexAtom,
     IndexCondition,
-    IndexValue,
     elements_of,
     indices_of,
     of_index,
@@ -97,7 +97,7 @@ def substituted_poly(value: Poly, mapping: dict[Index, Affine]) -> Poly:
     def change(atom: Atom) -> Poly | None:
         if indices_of(atom).isdisjoint(mapping):
             return None
-        if isinstance(atom, IndexValue):
+        if isinstance(atom, IndexAtom):
             return of_index(atom.fields[0].as_affine().substitute(mapping))
         return of_atom(type(atom)(*substituted(atom.fields, mapping)))
 

@@ -10,11 +10,11 @@ from typing import Any
 from derive.proof.identities.forms.atoms import (
     CONDITIONS,
     Abs,
-    Element,
     Exp,
     Extreme,
     Infinity,
     Surd,
+    TensorElement,
     common_mono,
     divided,
     indices_of,
@@ -58,7 +58,7 @@ from einalg.language.index.affine import Index
 
 MAX_ENTRIES = 128
 MAX_COMPARED = 40  # entries of which the smaller ones are left out
-ANY = Element("any value", ())  # in the place of a leaf
+ANY = TensorElement("any value", ())  # in the place of a leaf
 ANY_POSITIVE = Exp(of_atom(ANY))
 
 

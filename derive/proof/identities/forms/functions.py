@@ -15,8 +15,8 @@ from derive.proof.identities.forms.atoms import (
     Abs,
     Base,
     Exp,
-    Function,
     Infinity,
+    OpaqueFunction,
     PositiveNumber,
     Surd,
     content,
@@ -138,7 +138,7 @@ def _argument_of_log(mono: Any) -> Poly | None:
     if len(mono) != 1:
         return None
     ((atom, exponent),) = mono
-    if exponent == 1 and isinstance(atom, Function) and atom.fields[0] == "log":
+    if exponent == 1 and isinstance(atom, OpaqueFunction) and atom.fields[0] == "log":
         return atom.fields[1][0]
     return None
 
@@ -184,13 +184,13 @@ def _logarithm(argument: Poly) -> Poly:
     factors = _factors(argument)
     terms = []
     for prime, exponent in _primes(factors.number):
-        terms.append(of_atom(Function("log", (number(prime),))).scaled(exponent))
+        terms.append(of_atom(OpaqueFunction("log", (number(prime),))).scaled(exponent))
     for atom, exponent in factors.positive:
         terms.append(_logarithm_of_atom(atom).scaled(exponent))
     for atom, exponent in factors.even:
         terms.append(_logarithm(absolute(of_atom(atom))).scaled(exponent))
     if factors.rest != ONE:
-        terms.append(of_atom(Function("log", (factors.rest,))))
+        terms.append(of_atom(OpaqueFunction("log", (factors.rest,))))
     return summed(terms)
 
 
@@ -198,7 +198,7 @@ def _logarithm_of_atom(atom: Atom) -> Poly:
     if isinstance(atom, Exp):
         return atom.fields[0]
     inner = atom.fields[0] if isinstance(atom, Base) else of_atom(atom)
-    return of_atom(Function("log", (inner,)))
+    return of_atom(OpaqueFunction("log", (inner,)))
 
 
 def _primes(value: Number) -> list[tuple[int, int]]:
@@ -343,7 +343,7 @@ def _of_unit(mono: Mono, denominator: int) -> tuple[Poly, Poly]:
     if mono == PI and denominator in SINE_AND_COSINE_OF_PI:
         return SINE_AND_COSINE_OF_PI[denominator]
     unit = of_mono(mono, reduced(Fraction(1, denominator)))
-    return of_atom(Function("sin", (unit,))), of_atom(Function("cos", (unit,)))
+    return of_atom(OpaqueFunction("sin", (unit,))), of_atom(OpaqueFunction("cos", (unit,)))
 
 
 def other_function(name: str, arguments: Polys, commutative: bool = False) -> Poly:
@@ -356,7 +356,7 @@ def other_function(name: str, arguments: Polys, commutative: bool = False) -> Po
             parts = sorted(parts, key=lambda part: part.digest)
         if name in (*ODD, *EVEN):
             return _with_parity(name, parts[0])
-        return of_atom(Function(name, tuple(parts)))
+        return of_atom(OpaqueFunction(name, tuple(parts)))
 
     return by_conditions(arguments, apply)
 
@@ -365,9 +365,9 @@ def _with_parity(name: str, argument: Poly) -> Poly:
     if not argument:
         return ONE if name in EVEN else ZERO
     if argument.sorted_terms()[0][1] < 0:
-        value = of_atom(Function(name, (-argument,)))
+        value = of_atom(OpaqueFunction(name, (-argument,)))
         return value if name in EVEN else -value
-    return of_atom(Function(name, (argument,)))
+    return of_atom(OpaqueFunction(name, (argument,)))
 
 
 def constant(name: str) -> Poly:

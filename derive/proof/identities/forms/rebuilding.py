@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from derive.proof.identities.forms.atoms import Abs, Base, Condition, Exp, Function
+from derive.proof.identities.forms.atoms import Abs, Base, Condition, Exp, OpaqueFunction
 from derive.proof.identities.forms.conditions import at_least
 from derive.proof.identities.forms.functions import (
     absolute,
@@ -49,7 +49,7 @@ def rebuilt(
 
 def _rebuilt_function(atom: Atom, inside: Callable[[Poly], Poly]) -> Poly | None:
     """Return a function of arguments that were rebuilt; None where they stay or it is none."""
-    if isinstance(atom, Function):
+    if isinstance(atom, OpaqueFunction):
         name, arguments = atom.fields
         parts = tuple(map(inside, arguments))
         return None if parts == arguments else applied(name, parts)

@@ -13,16 +13,16 @@ from derive.proof.identities.forms.atoms import (
     Abs,
     Base,
     Condition,
-    Element,
     Exp,
     Extreme,
-    Function,
+    IndexAtom,
     IndexCondition,
-    IndexValue,
     Infinity,
+    OpaqueFunction,
     PositiveNumber,
     Prefix,
     Surd,
+    TensorElement,
     content,
 )
 from derive.proof.identities.forms.laurent import Atom, Mono, Number, Poly, spend
@@ -91,7 +91,7 @@ def _sign_of_bounded(polynomial: Poly) -> Sign:
         if not mono:
             continue
         for atom, exponent in mono:
-            if not isinstance(atom, Function) or atom.fields[0] not in AT_MOST_ONE:
+            if not isinstance(atom, OpaqueFunction) or atom.fields[0] not in AT_MOST_ONE:
                 return None
             if not isinstance(exponent, int) or exponent < 0:
                 return None
@@ -168,7 +168,7 @@ def sign_of_atom(atom: Atom) -> Sign:
         return NONNEGATIVE
     if isinstance(atom, Base):
         return sign(atom.fields[0])
-    if isinstance(atom, IndexValue):
+    if isinstance(atom, IndexAtom):
         return _sign_of_interval(atom.fields[0].as_affine())
     if isinstance(atom, Extreme):
         return _sign_of_extreme(atom)
@@ -346,12 +346,12 @@ def is_analytic(value: Any) -> bool:
         return all(map(is_analytic, value.atoms()))
     if isinstance(value, tuple):
         return all(map(is_analytic, value))
-    if isinstance(value, (Abs, Condition, IndexCondition, Extreme, IndexValue, Infinity)):
+    if isinstance(value, (Abs, Condition, IndexCondition, Extreme, IndexAtom, Infinity)):
         return False
     if isinstance(value, Prefix):
         return not value.fields[3].terms and is_analytic(value.fields[1])
-    if isinstance(value, Function) and value.fields[0] not in ANALYTIC:
+    if isinstance(value, OpaqueFunction) and value.fields[0] not in ANALYTIC:
         return False
-    if isinstance(value, Element):
+    if isinstance(value, TensorElement):
         return not value.fields[0].startswith("constant")
     return not isinstance(value, Atom) or is_analytic(value.fields)

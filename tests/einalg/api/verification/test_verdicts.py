@@ -12,7 +12,7 @@ import einalg as ea
 from derive.programs import optimized_program
 from einalg.api import models
 from einalg.api.backend import LocalBackend
-from einalg.api.verification.verdicts import VERDICTS, Verdict
+from einalg.api.verification.verdicts import VERDICTS, StoredVerdict
 from einalg.language import ops
 
 torch = pytest.importorskip("torch")
@@ -147,6 +147,6 @@ def test_a_damaged_entry(damage: bytes, tmp_path: Path, caplog: pytest.LogCaptur
 
 
 def test_a_shorter_comparison_suits_no_longer_one() -> None:
-    whole = Verdict("run", "inputs", (), {})
-    cut = Verdict("run", "inputs", (), {}, 10.0)
+    whole = StoredVerdict("run", "inputs", (), {})
+    cut = StoredVerdict("run", "inputs", (), {}, 10.0)
     assert whole.suits(1e9) and cut.suits(10.0) and cut.suits(5.0) and not cut.suits(11.0)
