@@ -39,8 +39,11 @@ def proposed_maps(
     used: set[Index],
     ordered: bool,
 ) -> Iterator[Map]:
-    """Yield changes of single indices, of those of `h` and of `w` at once, and orders."""
-    live = iterators_by_index(it for it in iterators if it.extent > 0)
+    """Yield changes of single indices, of those of `h` and of `w` at once, and orders.
+
+    No iterator is empty.
+    """
+    live = iterators_by_index(iterators)
     forms: dict[Affine, None] = {}
     for context in contexts:
         forms.update(dict.fromkeys(context.access.subscripts))

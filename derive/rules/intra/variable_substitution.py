@@ -67,7 +67,7 @@ def _targets(scope: Scope) -> Iterator[tuple[Iterator[Map], Any]]:
     used = bound_indices(scope)
     yield proposed_maps(scope.iterators, scope.where, contexts, used, ordered=True), TRAVERSAL
     for position, node in enumerate(reductions(scope.body)):
-        if node.iterators:
+        if node.iterators and not is_empty(node.iterators):
             inside = [read for read in contexts if node in read.enclosing_reductions]
             yield proposed_maps(node.iterators, (), inside, used, ordered=False), position
 

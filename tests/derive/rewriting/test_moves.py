@@ -40,3 +40,11 @@ def test_a_sum_of_infinite_truth_values_has_no_type() -> None:
     doubled = Scope(scope.iterators, scope.where, 2 * scope.body)
     with pytest.raises(RuleError, match="may be infinite"):
         of_type(doubled, "bool", scopes_of(program))
+
+
+@pytest.mark.parametrize("operation", ["Sum", "Prod", "Max", "Min"])
+def test_moves_hold_where_a_reduction_has_no_points(operation: str) -> None:
+    text = f"O[i:2] = {operation}[s:0, r:4](A[i + r//2, s + 2*r])"
+    program = as_program(ea.parse(text, A=(4, 9)))
+    for move in moves(program, ALL.values()):
+        assert ea.prove(program, apply(program, move, ALL)), move
