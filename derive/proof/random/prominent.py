@@ -8,7 +8,7 @@ their neighbours. "Far" is beyond every number that stands in the expressions.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import chain, zip_longest
@@ -84,7 +84,7 @@ def prominent_elements(block: OutputBlock) -> tuple[list[Element], int]:
     try:
         with bounded(MAX_ISL_OPERATIONS):
             for scope in block.scopes:
-                ends.update(dict.fromkeys(_ends(scope)))
+                ends.update(dict.fromkeys(_ends(scope, block.tensors)))
     except isl.Error:
         pass
     boxes = {name: tensor.shape for name, tensor in block.tensors.items()}
@@ -111,8 +111,8 @@ def _neighbours(element: Element, shape: Sequence[int]) -> list[Element]:
     return neighbours
 
 
-def _ends(root: Scope) -> Iterator[Element]:
-    """Yield the elements at the ends of what a scope reads, through the scopes that it reads."""
+def _ends(root: Scope, inputs: Collection[str]) -> Iterator[Element]:
+    """Yield the elements of inputs at the ends of what a scope reads, also through other scopes."""
     points: dict[Scope, dict[Point, None]] = {}
     for node in reversed(list(all_scopes(root))):
         asked = list(points.get(node, ()))
@@ -126,7 +126,7 @@ def _ends(root: Scope) -> Iterator[Element]:
                     known = points.setdefault(base, {})
                     if len(known) < MAX_POINTS:
                         known[place] = None
-                elif isinstance(base, Tensor) and base.name in root.tensors:
+                elif isinstance(base, Tensor) and base.name in inputs:
                     yield base.name, tuple(at - low for at, (low, _) in zip(place, base.box))
 
 

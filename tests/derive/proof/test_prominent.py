@@ -10,7 +10,8 @@ import einalg as ea
 from derive.proof import DIFFERENT, prove
 from derive.proof.random.blocks import arrays_of_part, cut_block
 from derive.proof.random.prominent import far_beyond, prominent_elements, prominent_inputs
-from einalg.language.ir.program import as_program, inlined
+from einalg.language.ir.program import as_program, inlined, substitute_tensors
+from einalg.language.ir.tensor import Constant
 
 # A reduction of `{op}` over f(element), and the same by another spelling, outside of what access
 # relations decide.
@@ -100,6 +101,17 @@ def test_one_condition_of_a_long_row() -> None:
     one = ea.parse("O[i] = exp(Max[j:1000](A[i,j]))", A=(30, 1000))
     text = "O[i] = Max[j:1000](Piecewise((exp(A[i,j]), Ne(j, 517)), (0, True)))"
     assert prove(one, ea.parse(text, A=(30, 1000))).verdict == DIFFERENT
+
+
+def test_elements_of_constants_do_not_stand_out() -> None:
+    numbers = Constant("C", ((0, 8),), "f32", tuple(range(8)))
+    sides = []
+    for end in (8, 7):
+        scope = ea.parse(f"O[i:3] = exp(Max[j:{end}](A[i,j]*C[j]))", A=(3, 8), C=(8,))
+        sides.append(substitute_tensors(scope, {"C": numbers}))
+    block = cut_block([sides[0]], (0,), (3,))
+    assert {name for name, _ in prominent_elements(block)[0]} == {"A"}
+    assert prove(*sides).verdict == DIFFERENT
 
 
 def test_the_ends_of_what_is_read_through_scopes() -> None:

@@ -61,6 +61,14 @@ def nothing_known(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture(autouse=True)
+def heard_interrupts() -> Iterator[None]:
+    """Interrupts are heard, also by a process that was started in the background."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.fixture(autouse=True)
 def no_leftovers() -> Iterator[None]:
     """No thread and no child is left."""
     compiler()
