@@ -53,7 +53,7 @@ class OptimizedNetwork:
         self.phases: dict[str, float] = {}  # the seconds of each phase
         self.is_postponed = False  # whether it is compiled only once it is looked at
         self.key, self.is_known = key, is_known
-        self.times: tuple[Measurement, Measurement] | None = None
+        self.measurements: tuple[Measurement, Measurement] | None = None
         self._runs: dict[int, _Run] = {}  # by the identity of a program
         for position, node in enumerate(graph.nodes):
             if isinstance(node, ProgramNode):
@@ -85,13 +85,23 @@ class OptimizedNetwork:
         return str(self.report).partition("\n\n")[0]
 
     @property
+    def times(self) -> tuple[float, float] | None:
+        """Seconds of a call of the model as it was, and of the optimized network; None where
+        these were not measured. `measurements` has their spread.
+        """
+        if self.measurements is None:
+            return None
+        before, after = self.measurements
+        return before.seconds, after.seconds
+
+    @property
     def report(self) -> Report:
         """The report, layer by layer: `print` it, or look at it in Jupyter."""
         return Report(
             list(self.parts.values()),
             self.opaque,
             self.seconds,
-            self.times,
+            self.measurements,
             self.notes,
             self.phases,
         )

@@ -104,15 +104,15 @@ class Optimized(OptimizedNetwork):
     ) -> None:
         """Time the model in its framework too, and let that run it where it is faster."""
         arguments, named = model.examples
-        self.times = LocalBackend().measure_both(
+        self.measurements = LocalBackend().measure_both(
             partial(original, *arguments, **named),
             partial(self._call, *arguments, **named),
             f"{model.framework} {made.key}",
             made.is_known,
         )
-        if self.times is None or self._prefer == "einalg":
+        if self.measurements is None or self._prefer == "einalg":
             return
-        before, after = self.times
+        before, after = self.measurements
         if Comparison(after, before).verdict == "slower":
             LOG.warning(
                 "einalg: the model is not faster than in its framework (%.3f ms, %.3f ms), "
