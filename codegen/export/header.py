@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from textwrap import wrap
 
 from codegen.export.c_file import ExportedFunction
@@ -17,14 +17,24 @@ HEADS = ("parameter", "type", "shape", "strides", "bytes")
 
 def header(function: ExportedFunction) -> str:
     """Return the text of the header, for C and for C++."""
-    guard = f"{function.name.upper()}_H"
-    comment = "\n".join(f"   {line}".rstrip() for line in _comment(function)).lstrip()
+    return header_file(function.name, _comment(function), function.prototype())
+
+
+def header_file(
+    name: str, comment: Iterable[str], prototype: str, includes: str = "", more: str = ""
+) -> str:
+    """Return a header with the function of a name and that of its workspace.
+
+    `includes` are lines before those of the standard library, `more` declarations at the end.
+    """
+    guard = f"{name.upper()}_H"
+    text = "\n".join(f"   {line}".rstrip() for line in comment).lstrip()
     return f"""\
-/* {comment} */
+/* {text} */
 #ifndef {guard}
 #define {guard}
 
-#include <stdbool.h>
+{includes}#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -32,11 +42,11 @@ def header(function: ExportedFunction) -> str:
 extern "C" {{
 #endif
 
-{function.prototype()};
+{prototype};
 
 /* The bytes that a workspace needs. */
-size_t {function.name}_workspace_size(void);
-
+size_t {name}_workspace_size(void);
+{more}
 #ifdef __cplusplus
 }}
 #endif

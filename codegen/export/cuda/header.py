@@ -8,7 +8,7 @@ from textwrap import wrap
 from codegen.export.call_plan import Buffer
 from codegen.export.cuda.cuda_file import CudaFunction, device_type
 from codegen.export.cuda.launch_plan import device_bytes
-from codegen.export.header import COMMENT_WIDTH, HEADS, strides
+from codegen.export.header import COMMENT_WIDTH, HEADS, header_file, strides
 from einalg.text.tables import aligned
 
 ALIGNMENT_BYTES = 64  # of all memory, which kernels read up to 16 bytes at a time
@@ -20,33 +20,13 @@ NOTES = {
 
 def header(function: CudaFunction) -> str:
     """Return the text of the header, for C and for C++."""
-    guard = f"{function.name.upper()}_H"
-    comment = "\n".join(f"   {line}".rstrip() for line in _comment(function)).lstrip()
-    return f"""\
-/* {comment} */
-#ifndef {guard}
-#define {guard}
-
-#include <cuda_runtime_api.h>
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#ifdef __cplusplus
-extern "C" {{
-#endif
-
-{function.prototype()};
-
-/* The bytes that a workspace needs. */
-size_t {function.name}_workspace_size(void);
-{_weights(function)}
-#ifdef __cplusplus
-}}
-#endif
-
-#endif
-"""
+    return header_file(
+        function.name,
+        _comment(function),
+        function.prototype(),
+        includes="#include <cuda_runtime_api.h>\n",
+        more=_weights(function),
+    )
 
 
 def _weights(function: CudaFunction) -> str:
