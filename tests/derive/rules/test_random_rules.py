@@ -15,7 +15,7 @@ from einalg.language.ir.program import Program, as_program, substitute_tensors
 from einalg.language.ir.tensor import Tensor
 from einalg.testing import strategies
 
-EXAMPLES = 60
+EXAMPLES = 70
 
 
 ALONE = [
