@@ -71,11 +71,13 @@ NAMED(float_x16, rounded_x16, float_x16, "_ZGVeN16v_round_half") {
 #endif
 typedef float floats_x8 __attribute__((vector_size(32), aligned(4), may_alias));
 typedef int16_t shorts_x8 __attribute__((vector_size(16), aligned(2), may_alias));
+#if defined(__AVX512F__)
+typedef float floats_x16 __attribute__((vector_size(64), aligned(4), may_alias));
+typedef int16_t shorts_x16 __attribute__((vector_size(32), aligned(2), may_alias));
+#endif
 static inline void load_halves(const half *from, float *to, int64_t count) {
   int64_t k = 0;
 #if defined(__AVX512F__)
-  typedef float floats_x16 __attribute__((vector_size(64), aligned(4), may_alias));
-  typedef int16_t shorts_x16 __attribute__((vector_size(32), aligned(2), may_alias));
   for (; k + 16 <= count; k += 16)
     *(floats_x16 *)&to[k] = LOADED_16(*(const shorts_x16 *)&from[k]);
 #endif
@@ -86,8 +88,6 @@ static inline void load_halves(const half *from, float *to, int64_t count) {
 static inline void store_halves(const float *from, half *to, int64_t count) {
   int64_t k = 0;
 #if defined(__AVX512F__)
-  typedef float floats_x16 __attribute__((vector_size(64), aligned(4), may_alias));
-  typedef int16_t shorts_x16 __attribute__((vector_size(32), aligned(2), may_alias));
   for (; k + 16 <= count; k += 16)
     *(shorts_x16 *)&to[k] = HALVES_OF_16(*(const floats_x16 *)&from[k]);
 #endif
