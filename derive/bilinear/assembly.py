@@ -62,7 +62,7 @@ def assemble(scope: Scope, tiled: TiledContraction) -> Scope:
 
 
 def _names(scope: Scope, tiled: TiledContraction, known: Iterable[LoopIndex]) -> _IndexNames:
-    iterators = chain(scope.iterators, summed_iterators(scope), *tiled.kept.values())
+    iterators = chain(scope.iterators, summed_iterators(scope), *tiled.places.values())
     used = frozenset(indices_of(iterators))
     product = LoopIndex(fresh_index("p", used), 0, tiled.factorisation.rank)
     return _IndexNames(product, iterators_by_index(known), used)
@@ -72,7 +72,7 @@ def _with_kept(iterators: Iterable[LoopIndex], tiled: TiledContraction) -> tuple
     """Return iterators with those that are kept in the place of the ones that are cut."""
     replaced: dict[LoopIndex, None] = {}
     for it in iterators:
-        replaced.update(dict.fromkeys(tiled.kept.get(it.index, (it,))))
+        replaced.update(dict.fromkeys(tiled.places.get(it.index, (it,))))
     return tuple(replaced)
 
 

@@ -56,15 +56,15 @@ class TiledRead:
 class TiledContraction:
     """A contraction as small bilinear problems that `factorisation` solves.
 
-    There is one for every point of the indices outside. `kept` has the indices in the place of
+    There is one for every point of the indices outside. `places` has the indices in the place of
     every cut one; `outputs` tell which result of its small problem an output point is, and
-    `problem` to which small problem it belongs: the values of the kept indices.
+    `problem` to which small problem it belongs: the values of those places.
     """
 
     factorisation: Factorisation
     left: TiledRead
     right: TiledRead
-    kept: Mapping[Index, tuple[LoopIndex, ...]]
+    places: Mapping[Index, tuple[LoopIndex, ...]]
     outputs: tuple[Affine, ...]
     problem: Forms
     other: Any = sympy.S.One  # factors that have no cut index
@@ -184,7 +184,7 @@ def tile_correlation(
         factorisation,
         TiledRead(pair.left, signal_forms, (LoopIndex(i, 0, tile + r.extent - 1),)),
         TiledRead(pair.right, {r.index: tap_form}, (LoopIndex(j, 0, r.extent),)),
-        kept={x.index: (LoopIndex(number, 0, -(-x.extent // tile)),), r.index: ()},
+        places={x.index: (LoopIndex(number, 0, -(-x.extent // tile)),), r.index: ()},
         outputs=(place % tile,),
         problem={number: place // tile},
         other=pair.other,
@@ -267,7 +267,7 @@ def tile_matmul(
         factorisation,
         _blocked_read(pair.left, rows, inners),
         _blocked_read(pair.right, inners, columns),
-        kept={blocked.index: (blocked.place,) for blocked in (rows, inners, columns)},
+        places={blocked.index: (blocked.place,) for blocked in (rows, inners, columns)},
         outputs=tuple(outputs),
         problem=problem,
         other=pair.other,
@@ -368,7 +368,7 @@ def _constant_map(
         factorisation,
         _whole_read(pair.left, axes.left),
         _whole_read(pair.right, axes.right),
-        kept={it.index: () for _, it in chain(*axes)},
+        places={it.index: () for _, it in chain(*axes)},
         outputs=bare_subscripts(it for _, it in axes.outputs),
         problem={},
         other=other,

@@ -123,7 +123,7 @@ def require_no_calls(opaque: Sequence[OpaqueNode]) -> None:
 
 def _example(graph: Graph, arrays: Sequence[Any], accuracy: float | None) -> ExampleCall:
     """Return the outputs that the reference computes for arrays of the inputs."""
-    given = graph.named_arrays(arrays)
+    inputs = graph.named_arrays(arrays)
     sizes: dict[str, float] = {}
     allowed = 0.0
 
@@ -137,7 +137,7 @@ def _example(graph: Graph, arrays: Sequence[Any], accuracy: float | None) -> Exa
 
     outputs = graph.run(arrays, compute)
     return ExampleCall(
-        given,
+        inputs,
         outputs,
         allowed if accuracy is None else accuracy,
         tuple(sizes.get(name, 1.0) for name in graph.outputs),

@@ -254,7 +254,7 @@ def _compiled(
 
     def lower(gm: fx.GraphModule, example_inputs: Sequence[Any]) -> Any:
         captured.append((gm, example_inputs))  # read later: here torch has no values
-        return make_boxed_func(lambda *given: ready[0](*given))
+        return make_boxed_func(lambda *arrays: ready[0](*arrays))
 
     try:
         with torch.no_grad(), without_unrolling():
@@ -349,7 +349,7 @@ def _read(
     function = result.network.around(result.run, direct_of(result.run))
     tensors = {position: inputs[position] for position in weights}
     copied = _copied(tensors, result.network, result.run)
-    return (lambda *given: function(*[given[k] for k in positions])), copied
+    return (lambda *arrays: function(*[arrays[k] for k in positions])), copied
 
 
 def _copied(tensors: Mapping[int, Any], network: Network, run: Run) -> frozenset[int]:

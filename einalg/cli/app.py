@@ -213,22 +213,22 @@ def _search(function: Any) -> Any:
     return function
 
 
-def _given(
+def _texts_and_shapes(
     ctx: click.Context, words: tuple[str, ...], shapes: tuple[str, ...], texts: int
 ) -> tuple[list[str], dict[str, Any]]:
     """So many texts, and the shape and dtype of every tensor that has one."""
     options: list[str] = []
     for parameter in ctx.command.params:
         options += [name for name in parameter.opts if name.startswith("--")]
-    found, named = divided(words, options)
-    if len(found) != texts:
+    expressions, named = divided(words, options)
+    if len(expressions) != texts:
         wanted = "one expression" if texts == 1 else f"{texts} expressions"
         raise click.UsageError(
-            f"give {wanted}, not {len(found)}: "
+            f"give {wanted}, not {len(expressions)}: "
             "a text in quotes, a file, or - for the standard input",
             ctx,
         )
-    return found, parsed_shapes({**named, **named_values(shapes, "--shape")})
+    return expressions, parsed_shapes({**named, **named_values(shapes, "--shape")})
 
 
 def _schema(ctx: click.Context, option: Any, wanted: bool) -> None:
@@ -298,7 +298,7 @@ def derive(
     \b
     einalg derive "O[n,f] += A[n,c]*K[f,c]" --A 8,64 --K 32,64 --explain
     """
-    (text,), tensors = _given(ctx, words, shapes, 1)
+    (text,), tensors = _texts_and_shapes(ctx, words, shapes, 1)
     if save is not None and not save.parent.is_dir():
         raise click.BadParameter(f"there is no folder {save.parent}", ctx, param_hint="--save")
     search["measure"] = not search.pop("no_measure")
@@ -350,7 +350,7 @@ def bench(
     \b
     einalg bench "O[n,f] += A[n,c]*K[f,c]" --A 8,64 --K 32,64
     """
-    (text,), tensors = _given(ctx, words, shapes, 1)
+    (text,), tensors = _texts_and_shapes(ctx, words, shapes, 1)
     _work("bench").run(
         text, tensors, weights, most, without, as_json, **{**search, "ops": search["ops"] or None}
     )
@@ -367,7 +367,7 @@ def prove(ctx: click.Context, words: Any, shapes: Any, weights: Any) -> None:
     \b
     einalg prove "O[i] += A[i,j]" "O[i] += A[i,3-j]" --A 5,4
     """
-    (one, two), tensors = _given(ctx, words, shapes, 2)
+    (one, two), tensors = _texts_and_shapes(ctx, words, shapes, 2)
     ctx.exit(0 if _work("prove").run(one, two, tensors, weights) else DIFFERENT)
 
 
@@ -406,7 +406,7 @@ def show(
     \b
     einalg show conv.json --candidate 1
     """
-    (text,), tensors = _given(ctx, words, shapes, 1)
+    (text,), tensors = _texts_and_shapes(ctx, words, shapes, 1)
     chosen = [form for form, wanted in forms.items() if wanted]
     if len(chosen) > 1:
         raise click.UsageError(f"--{chosen[0]} and --{chosen[1]} exclude each other: give one", ctx)
@@ -490,8 +490,8 @@ def _unusable(output: Path) -> str | None:
             if output.parent.is_dir() and not output.is_dir()
             else f"{output} cannot be written: give a file in a folder that is there"
         )
-    taken = output.exists() and (not output.is_dir() or any(output.iterdir()))
-    return f"{output} is there already: give a new folder, or remove it first" if taken else None
+    is_there = output.exists() and (not output.is_dir() or any(output.iterdir()))
+    return f"{output} is there already: give a new folder, or remove it first" if is_there else None
 
 
 @cli.group()

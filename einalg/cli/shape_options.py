@@ -53,13 +53,13 @@ def named_values(entries: Iterable[str], option: str) -> dict[str, str]:
     >>> named_values(["x:0=1,3"], "--shape")
     {'x:0': '1,3'}
     """
-    found = {}
+    values = {}
     for entry in entries:
         name, equals, value = entry.rpartition("=")
         if not equals or not name or not value:
             raise click.UsageError(f"{option} takes NAME=VALUE, not {entry!r}")
-        found[name] = value
-    return found
+        values[name] = value
+    return values
 
 
 def parsed_shapes(named: Mapping[str, str]) -> dict[str, Shape]:
@@ -68,10 +68,10 @@ def parsed_shapes(named: Mapping[str, str]) -> dict[str, Shape]:
     >>> parsed_shapes({"A": "1,64:f16", "s": "()"})
     {'A': ((1, 64), 'f16'), 's': ((), None)}
     """
-    found = {}
+    shapes = {}
     for name, value in named.items():
         if not _is_shape(value):
             raise click.UsageError(f"{value!r} is no shape for {name}: {EXAMPLE}")
         extents, _, dtype = value.partition(":")
-        found[name] = (tuple(int(e) for e in extents.strip("()").split(",") if e), dtype or None)
-    return found
+        shapes[name] = (tuple(int(e) for e in extents.strip("()").split(",") if e), dtype or None)
+    return shapes

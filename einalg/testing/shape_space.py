@@ -97,12 +97,12 @@ class Family:
             return
         for sizes in BASES:
             for count in self._counts():
-                found = False
+                is_possible = False
                 for shapes in islice(self._uniform(sizes, count), MAX_TRIALS):
                     if shapes is not None:
-                        found = True
+                        is_possible = True
                         yield shapes
-                if found:
+                if is_possible:
                     return
         raise self._no_shapes("any of the shapes that were tried")
 

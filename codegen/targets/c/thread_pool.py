@@ -27,8 +27,8 @@ static int einalg_parts = 1;
 static _Thread_local int einalg_number, einalg_count = 1;
 struct einalg_region { void (*body)(void *); void *data; int parts; };
 void einalg_use(einalg_run *pool, int parts) { einalg_pool = pool, einalg_parts = parts; }
-static void einalg_part(void *given, int number) {
-  const struct einalg_region *region = given;
+static void einalg_part(void *argument, int number) {
+  const struct einalg_region *region = argument;
   const int outer_number = einalg_number, outer_count = einalg_count;
   einalg_number = number, einalg_count = region->parts;
   region->body(region->data);
@@ -66,7 +66,7 @@ who asks for a part sees all of one job.
 static _Atomic uint64_t job;
 static _Atomic int done, asleep;
 static task *body;
-static void *given;
+static void *argument;
 static atomic_flag busy = ATOMIC_FLAG_INIT;
 static pthread_mutex_t door;
 static pthread_cond_t work;
@@ -96,7 +96,7 @@ static uint64_t help(void) {
     const uint64_t now = atomic_fetch_add(&job, 1);
     const int number = now & MASK, parts = now >> BITS & MASK;
     if (number >= parts) return now >> 2 * BITS;
-    body(given, number);
+    body(argument, number);
     atomic_fetch_add(&done, 1);
   }
 }
@@ -137,7 +137,7 @@ void pool_run(task *f, void *data, int parts) {
   }
   if (owner != getpid()) start();
   stay_away();
-  body = f, given = data;
+  body = f, argument = data;
   atomic_store(&done, 0);
   atomic_store(&job, ((atomic_load(&job) >> 2 * BITS) + 1) << 2 * BITS | (uint64_t)parts << BITS);
   if (atomic_load(&asleep)) {

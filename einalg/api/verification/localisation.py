@@ -137,40 +137,43 @@ class Localisation:
             if not fault:
                 continue
             result = np.asarray(results[name])
-            found = deviation(self.values[name], result)
-            if not spreading_layers(part.layers) or not self._may_reach(part, found, name, result):
+            difference = deviation(self.values[name], result)
+            if not spreading_layers(part.layers) or not self._may_reach(
+                part, difference, name, result
+            ):
                 return fault
         return ""
 
     def _may_reach(
-        self, part: OptimizedProgram, found: Deviation, name: str, result: Array
+        self, part: OptimizedProgram, difference: Deviation, name: str, result: Array
     ) -> bool:
         """Tell whether NaNs and infinities are where a form, as it is written, has them too, and
         nothing else is wrong.
         """
-        is_finite = replace(found, spread=0, changed=0)
+        is_finite = replace(difference, spread=0, changed=0)
         if not self.may_spread or not self._is_right(name, is_finite):
             return False
         if sum(operations(scope) for _, scope in part.after.statements) > MAX_REACH_OPERATIONS:
             return True
         known = {**self.network.graph.weights, **self.values}
-        given = {read: known[read] for read in part.before.inputs}
+        inputs = {read: known[read] for read in part.before.inputs}
         with np.errstate(all="ignore"):
-            written = reference_outputs_of(part.after, given, part.slices)[name]
+            written = reference_outputs_of(part.after, inputs, part.slices)[name]
         return not np.any(~np.isfinite(result) & np.isfinite(written))
 
-    def _is_right(self, name: str, found: Deviation) -> bool:
-        if found.is_within(tolerance_of(self._types.get(name, ""), self.accuracy)):
+    def _is_right(self, name: str, difference: Deviation) -> bool:
+        if difference.is_within(tolerance_of(self._types.get(name, ""), self.accuracy)):
             return True
         if name not in self.rough_values:
             return False
-        return found.is_noise(deviation(self.values[name], self.rough_values[name]))
+        return difference.is_noise(deviation(self.values[name], self.rough_values[name]))
 
     def _judged(self, name: str, expected: Array, result: Array) -> str:
-        found = deviation(expected, result)
-        if self._is_right(name, found):
+        difference = deviation(expected, result)
+        if self._is_right(name, difference):
             return ""
-        return f"einalg deviates from {self.example.original.name} on {self.example.name}: {found}"
+        example = self.example
+        return f"einalg deviates from {example.original.name} on {example.name}: {difference}"
 
     def _compiled(self, program: Any) -> Any:
         backend = self.network.backend

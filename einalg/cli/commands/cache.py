@@ -15,16 +15,16 @@ from einalg.cli.output import say, table
 from einalg.storage.disk_cache import cache_folder
 from einalg.text.wording import counted, in_bytes
 
-KEPT = re.compile(r"[0-9a-f]{64}-[0-9a-f]{32}\.\w+|\.new-\w+")
+CACHED_NAME = re.compile(r"[0-9a-f]{64}-[0-9a-f]{32}\.\w+|\.new-\w+")
 
 
-def kept() -> Iterator[Path]:
+def cached_files() -> Iterator[Path]:
     """Every file that einalg keeps: SHELF/FIRST TWO DIGITS/KEY-DIGEST.SUFFIX, and what an
     interrupted writer left there.
     """
     for path in sorted(cache_folder().glob("*/*/*")):
         if (
-            KEPT.fullmatch(path.name)
+            CACHED_NAME.fullmatch(path.name)
             and re.fullmatch("[0-9a-f]{2}", path.parent.name)
             and path.is_file()
             and not path.is_symlink()
@@ -36,7 +36,7 @@ def info() -> None:
     """Print the folder, and files and sizes by shelf."""
     say(f"folder: {cache_folder()}")
     shelves: dict[str, list[int]] = {}
-    for path in kept():
+    for path in cached_files():
         shelves.setdefault(path.parent.parent.name, []).append(_size(path))
     if not shelves:
         say("it is empty")
@@ -52,7 +52,7 @@ def info() -> None:
 
 def clear(yes: bool) -> None:
     """Remove what is kept, once that is confirmed."""
-    files = list(kept())
+    files = list(cached_files())
     if not files:
         say(f"{cache_folder()} is empty")
         return

@@ -100,8 +100,8 @@ def _read(path: str) -> Array:
     return array
 
 
-def _drawn(name: str, kind: Any, given: Shape | None, rng: np.random.Generator) -> Array:
-    shape, dtype = given or (_stated(name, kind), None)
+def _drawn(name: str, kind: Any, chosen: Shape | None, rng: np.random.Generator) -> Array:
+    shape, dtype = chosen or (_stated(name, kind), None)
     return random_array(shape, numpy_dtype(dtype) if dtype else element_type(kind), rng)
 
 

@@ -151,15 +151,15 @@ class Judge:
         first = self._results(case)
         if first is None:
             return None
-        kept = [np.array(array) for array in first]
+        copies = [np.array(array) for array in first]
         self._results(_of_ones(case))
-        for before, now in zip(kept, first):
+        for before, now in zip(copies, first):
             if not _same(before, now):
                 return Fault(OVERWRITES)
         again: list[Array] | None = None
         for _ in range(REPETITIONS):
             again = self._results(case)
-            if again is None or not all(map(_same, kept, again)):
+            if again is None or not all(map(_same, copies, again)):
                 break
         else:
             return None
@@ -168,7 +168,7 @@ class Judge:
             with fixed_random_numbers(0):
                 seeded.append(self._results(case) or [])
         is_random = len(seeded[0]) == len(seeded[1]) and all(map(_same, *seeded))
-        return Fault(RANDOM if is_random else STATE, expected=kept, result=again)
+        return Fault(RANDOM if is_random else STATE, expected=copies, result=again)
 
     def _results(self, case: ExpressionCase) -> list[Array] | None:
         """Return the results as arrays that may share memory with them; None without any."""

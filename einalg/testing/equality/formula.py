@@ -77,23 +77,23 @@ def reads(program: Program, output: str, point: Sequence[int]) -> Reads:
 
     >>> import einalg as ea
     >>> program = ea.Program([("O", ea.parse("O[i] += A.pad(1)[i+k-1]*B[k]", A=(4,), B=(3,)))])
-    >>> found = reads(program, "O", (0,))
-    >>> list(found.elements), found.padding
+    >>> element_reads = reads(program, "O", (0,))
+    >>> list(element_reads.elements), element_reads.padding
     ([('B', (0,)), ('A', (0,)), ('B', (1,)), ('A', (1,)), ('B', (2,))], 1)
     """
     scope = program[output]
     env = dict(zip(scope.indices, _coordinates(scope, point)))
-    found = Reads()
+    element_reads = Reads()
     walk = _ReadWalk(program)
     count = 0
     for read in islice(walk.of_body(scope.body, env), MAX_READS + 1):
         count += 1
         if read is None:
-            found.padding += 1
+            element_reads.padding += 1
         else:
-            found.elements.setdefault(read)
-    found.is_whole = count <= MAX_READS
-    return found
+            element_reads.elements.setdefault(read)
+    element_reads.is_whole = count <= MAX_READS
+    return element_reads
 
 
 def array_index(tensor: Tensor, place: Point) -> Point:

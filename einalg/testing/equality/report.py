@@ -145,11 +145,11 @@ class DifferenceReport:
         return lines
 
     def _reads(self, point: tuple[int, ...]) -> str:
-        found = reads(self.problem.program, self.fault.output, point)
+        element_reads = reads(self.problem.program, self.fault.output, point)
         arrays = dict(zip(self.problem.order, self.case.arrays))
         parts: list[str] = []
         zeros = others = 0
-        elements = [(name, place) for name, place in found.elements if name in arrays]
+        elements = [(name, place) for name, place in element_reads.elements if name in arrays]
         elements.sort(key=lambda element: self.problem.order.index(element[0]))
         for name, place in elements:
             value = arrays[name][array_index(self.problem.program.inputs[name], place)]
@@ -164,8 +164,8 @@ class DifferenceReport:
             parts.append(counted(others, "other element"))
         if zeros:
             parts.append(counted(zeros, "zero"))
-        if found.padding:
-            parts.append(f"{counted(found.padding, 'place')} of padding")
+        if element_reads.padding:
+            parts.append(f"{counted(element_reads.padding, 'place')} of padding")
         if len(parts) > 1:
             parts[-2:] = [f"{parts[-2]} and {parts[-1]}"]
         return ", ".join(parts) or "nothing"
@@ -231,15 +231,15 @@ class DifferenceReport:
         """Say which elements have an effect though the formula does not read them: of the smallest
         inputs, those that are not 0.
         """
-        found = reads(self.problem.program, self.fault.output, point)
-        if not found.is_whole:
+        element_reads = reads(self.problem.program, self.fault.output, point)
+        if not element_reads.is_whole:
             return
         others: list[str] = []
         for name, array in zip(self.problem.order, self.case.arrays):
             lows = [low for low, _ in self.problem.program.inputs[name].box]
             for position in np.argwhere(array != 0).tolist():
                 place = tuple([p + low for p, low in zip(position, lows)])
-                if (name, place) not in found.elements:
+                if (name, place) not in element_reads.elements:
                     others.append(f"{name}[{', '.join(map(str, place))}]")
         if 0 < len(others) <= MAX_SUPERFLUOUS:
             yield f"{self.subject.name} reads {' and '.join(others)} as well, it seems."

@@ -84,11 +84,11 @@ class Shrinking:
             return
         program, order = self.case.problem.program, self.case.problem.order
         point = np.argwhere(self.fault.wrong)[0].tolist()
-        found = reads(program, self.fault.output, point)
-        if not found.is_whole:
+        element_reads = reads(program, self.fault.output, point)
+        if not element_reads.is_whole:
             return
         masks = [np.zeros(array.shape, bool) for array in self.case.arrays]
-        for name, place in found.elements:
+        for name, place in element_reads.elements:
             if name in order:
                 masks[order.index(name)][array_index(program.inputs[name], place)] = True
         for place, is_read in enumerate(masks):

@@ -112,8 +112,8 @@ static inline float exp_f32(float x) {{
   const float y = inside_f32(x, {EXP_LOW}.0f, {EXP_HIGH}.0f);
 {_reduced()}
   const int32_t half = (int32_t)k >> 1;
-  const float found = scaled_f32(1.0f + less_one, half) * scaled_f32(1.0f, (int32_t)k - half);
-  return x == x ? found : x;
+  const float value = scaled_f32(1.0f + less_one, half) * scaled_f32(1.0f, (int32_t)k - half);
+  return x == x ? value : x;
 }}"""
 
 
@@ -125,8 +125,8 @@ static inline float tanh_f32(float x) {{
 {_reduced()}
   const float power = scaled_f32(1.0f, (int32_t)k), \
 twice = fused_f32(power, less_one, power - 1.0f);
-  const float found = twice / (twice + 2.0f);
-  return x == x ? found : x;
+  const float value = twice / (twice + 2.0f);
+  return x == x ? value : x;
 }}"""
 
 
