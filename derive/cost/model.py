@@ -314,19 +314,33 @@ def calibrated(backend: Backend, cache: DiskCache | None = COSTS) -> Roofline:
     """Return the roofline of this machine: its rates are measured once, within a second or so, and
     stored on disk.
     """
-    name = text_digest("roofline", backend.identity())
-    rates = _roofline(_read(cache, name))
+    rates = measured_rates(backend, cache)
+    if rates is None:
+        log.warning("einalg: the rates of this machine could not be measured; usual ones are used")
+        return Roofline()
+    return rates
+
+
+def measured_rates(backend: Backend, cache: DiskCache | None = COSTS) -> Roofline | None:
+    """Return the rates of this machine, measured now where they are not known; None where they
+    cannot be.
+    """
+    rates = known_rates(backend, cache)
     if rates is None:
         measured = dict(backend.rates())
         rates = _roofline(measured)
-        if rates is None:
-            log.warning(
-                "einalg: the rates of this machine could not be measured; usual ones are used"
-            )
-            return Roofline()
-        if cache is not None:
-            cache.replace(name, json.dumps(measured).encode())
+        if rates is not None and cache is not None:
+            cache.replace(_rates_name(backend), json.dumps(measured).encode())
     return rates
+
+
+def known_rates(backend: Backend, cache: DiskCache | None = COSTS) -> Roofline | None:
+    """Return the rates of this machine as they were measured before; None where they were not."""
+    return _roofline(_read(cache, _rates_name(backend)))
+
+
+def _rates_name(backend: Backend) -> str:
+    return text_digest("roofline", backend.identity())
 
 
 def _roofline(rates: Mapping[str, Any] | None) -> Roofline | None:

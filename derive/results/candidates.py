@@ -20,6 +20,7 @@ from einalg.language.ops.templates import EVERY
 from einalg.options import PATH, Kind, accepting, checked, instance_of, optional, text, whole
 from einalg.runtime.measurement import Comparison, Measurement
 from einalg.text.tables import Listing, aligned
+from einalg.text.terminal import fitted
 from einalg.text.wording import counted, milliseconds
 
 GENERATED = "eop"
@@ -127,7 +128,7 @@ class Candidate:
         if self.error is not None:
             parts.append(f"error {self.error:.1e}")
         parts.append(counted(len(self.moves), "move"))
-        return "\n".join([", ".join(parts), *format_kernels(self.kernels)])
+        return fitted("\n".join([", ".join(parts), *format_kernels(self.kernels)]))
 
     __repr__ = __str__
 
@@ -199,7 +200,7 @@ class Candidates(Listing[Candidate]):
         if not self:
             return "no candidate"
         table = aligned([HEADS, *islice(self.rows(), MOST_ROWS)], str.rjust)
-        return "\n".join([table, *self.remarks()])
+        return fitted("\n".join([table, *self.remarks()]))
 
     @checked(shown=whole())
     def remarks(self, shown: int = MOST_ROWS) -> list[str]:

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from einalg.boundary import public
+from einalg.text.terminal import fitted
 from einalg.text.wording import milliseconds
 
 MIN_VISIBLE_SECONDS = 0.5e-6  # a smaller difference between a program and its kernels is not shown
@@ -85,7 +86,7 @@ class Costs:
         lines = []
         for bar in self.bars:
             lines += self._lines(bar)
-        return "\n".join(lines)
+        return fitted("\n".join(lines))
 
     __repr__ = __str__
 

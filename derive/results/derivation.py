@@ -7,10 +7,24 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from derive.cost.backend import Backend
-from derive.cost.model import CostModel, MeasuredCostModel, Roofline, calibrated, seconds_by_kernel
+from derive.cost.model import (
+    CostModel,
+    MeasuredCostModel,
+    Roofline,
+    calibrated,
+    measured_rates,
+    seconds_by_kernel,
+)
+from derive.cost.roofline_table import Roof, RooflineRow, RooflineTable
+from derive.cost.work import work_of_each_run
 from derive.matching import kernels_of, why_not, with_operator_names
 from derive.proof import prove
-from derive.results.candidates import Candidate, Candidates, format_kernels
+from derive.results.candidates import (
+    Candidate,
+    Candidates,
+    format_kernels,
+    summarize_operators,
+)
 from derive.results.costs import Bar, Costs
 from derive.results.history import History, HistoryStep, indented, replay
 from derive.results.script import python_script
@@ -37,6 +51,7 @@ from einalg.options import (
 from einalg.runtime.clock import phases_in_words
 from einalg.runtime.measurement import Measurement
 from einalg.storage import record
+from einalg.text.terminal import fitted
 from einalg.text.wording import AS_WRITTEN, counted, milliseconds
 
 KIND = "einalg derivation"
@@ -81,7 +96,7 @@ class SearchResult:
         return next(candidate for candidate in self.candidates if not candidate.moves)
 
     def __str__(self) -> str:
-        return "\n".join(self._lines())
+        return fitted("\n".join(self._lines()))
 
     __repr__ = __str__
 
@@ -192,6 +207,26 @@ class SearchResult:
         kernels = zip(map(str, candidate.kernels), seconds_by_kernel(model, candidate.kernels))
         return Bar(title, candidate.cost, candidate.measured, tuple(kernels))
 
+    @checked(candidates=CANDIDATES)
+    def roofline(self, candidates: Sequence[Candidate] | None = None) -> RooflineTable:
+        """Return the work of candidates (all by default), and how near they come to the roofline.
+
+        That is the least time that the machine's peak of arithmetic and its bandwidth of memory
+        allow. Both are measured once, within a second or so; where no candidate was measured, those
+        of a usual machine stand for them. The rows are in FLOP, bytes and seconds.
+
+        >>> import einalg as ea
+        >>> d = ea.derive(ea.parse("O[i,j] += A[i,k]*B[k,j]", A=(4, 5), B=(5, 3)), measure=False)
+        >>> row = d.roofline().rows[0]
+        >>> row.work.flops, row.work.bytes
+        (120, 188)
+        """
+        chosen = self.candidates if candidates is None else candidates
+        rates = None
+        if self.backend is not None and any(candidate.measured for candidate in chosen):
+            rates = measured_rates(self.backend)
+        return roofline_table(self, chosen, Roof.of(rates))
+
     @checked(operator=text("matmul", MatchError))
     def why_not(self, operator: str) -> str:
         """Say what separates each statement of the expression from an operator.
@@ -258,6 +293,25 @@ class SearchResult:
         if all(candidate.moves for candidate in candidates):
             raise RecordError(f"{path} holds no candidates")
         return cls(expression, candidates, stats, backend, explored, rules)
+
+
+def roofline_table(
+    result: SearchResult, candidates: Sequence[Candidate], roof: Roof
+) -> RooflineTable:
+    """Return the work of some candidates of a result below a roof that is known."""
+    numbers = {id(candidate): number for number, candidate in enumerate(result.candidates)}
+    rows = []
+    for position, candidate in enumerate(candidates):
+        row = RooflineRow(
+            numbers.get(id(candidate), position),
+            summarize_operators(candidate.operators),
+            tuple(work_of_each_run(candidate.kernels)),
+            candidate.cost,
+            candidate.measured,
+            roof,
+        )
+        rows.append(row)
+    return RooflineTable(rows, roof)
 
 
 def _time(stats: Stats) -> str:

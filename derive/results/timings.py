@@ -9,6 +9,7 @@ from typing import Any
 from derive.results.candidates import summarize_operators
 from einalg.runtime.measurement import Comparison, Measurement
 from einalg.text.tables import aligned
+from einalg.text.terminal import fitted
 from einalg.text.wording import AS_WRITTEN
 
 HEADS = ("way", "ms", "median", "speed", "error", "operators")
@@ -103,6 +104,7 @@ class Timings(list[Timing]):
         return remarks
 
     def __str__(self) -> str:
-        return "\n".join([aligned([HEADS, *self.rows()], str.rjust), *self.remarks()])
+        table = aligned([HEADS, *self.rows()], str.rjust)
+        return fitted("\n".join([table, *self.remarks()]))
 
     __repr__ = __str__

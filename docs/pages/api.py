@@ -38,6 +38,10 @@ What `derive` returns and its parts, which you read and do not make.
 
 ::: derive.results.candidates.Candidates
 
+::: derive.cost.roofline_table.RooflineTable
+
+::: derive.cost.roofline_table.RooflineRow
+
 ::: derive.results.timings.Timing
 
 ::: derive.results.timings.Timings

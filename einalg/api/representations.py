@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Any
 
+from derive.cost.roofline_table import RooflineTable
 from derive.interactive.choices import MoveList
 from derive.matching import Distances
 from derive.matching.mapping_table import MappingTable
@@ -29,6 +30,7 @@ from einalg.display.results.tables import (
     candidates_html,
     distances_html,
     mapping_table_html,
+    roofline_html,
     timings_html,
 )
 
@@ -43,6 +45,7 @@ HTML: Mapping[type, Callable[[Any], str]] = MappingProxyType(
         MoveList: moves_html,
         Proof: proof_html,
         Report: report_html,
+        RooflineTable: roofline_html,
         SearchTree: search_tree_html,
         Timings: timings_html,
     }

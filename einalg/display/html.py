@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from functools import cache
 from html import escape
 from importlib.resources import files
@@ -29,18 +29,45 @@ def fresh_id() -> str:
     return f"einalg-{next(_NUMBERS)}"
 
 
-def table(head: Iterable[str], rows: Iterable[Iterable[str]], caption: str = "") -> str:
-    """A table whose cells are HTML; the first cell of a row is its heading."""
-    top = "".join(f'<th scope="col">{cell}</th>' for cell in head)
-    body = "".join(map(_row, rows))
+def table(
+    head: Iterable[str],
+    rows: Iterable[Iterable[str]],
+    caption: str = "",
+    numbers: Collection[int] = (),
+) -> str:
+    """A table whose cells are HTML; the first cell of a row is its heading. The columns at the
+    positions in `numbers` are aligned to the right.
+    """
+    top = ""
+    for position, cell in enumerate(head):
+        top += f'<th scope="col"{_kind(position, numbers)}>{cell}</th>'
+    body = "".join(_row(row, numbers) for row in rows)
     title = f"<caption>{caption}</caption>" if caption else ""
     return f"<table>{title}<thead><tr>{top}</tr></thead><tbody>{body}</tbody></table>"
 
 
-def _row(cells: Iterable[str]) -> str:
+def _row(cells: Iterable[str], numbers: Collection[int]) -> str:
     heading, *others = cells
-    values = "".join(f"<td>{cell}</td>" for cell in others)
+    values = ""
+    for position, cell in enumerate(others, 1):
+        values += f"<td{_kind(position, numbers)}>{cell}</td>"
     return f'<tr><th scope="row">{heading}</th>{values}</tr>'
+
+
+def _kind(position: int, numbers: Collection[int]) -> str:
+    return ' class="einalg-number"' if position in numbers else ""
+
+
+def folded(summary: str, content: str, is_open: bool = False) -> str:
+    """What a reader unfolds, by mouse or keyboard; nothing where there is nothing. Both are HTML.
+
+    >>> folded("more", "<p>text</p>")
+    '<details><summary>more</summary><p>text</p></details>'
+    """
+    if not content:
+        return ""
+    start = "<details open>" if is_open else "<details>"
+    return f"{start}<summary>{summary}</summary>{content}</details>"
 
 
 def code(text: str) -> str:

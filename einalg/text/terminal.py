@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import shutil
+import sys
 import textwrap
 from collections.abc import Iterator
 
@@ -17,6 +18,16 @@ LEFT_OUT = "…"
 def width() -> int:
     """Columns of the terminal; 80 where there is none."""
     return shutil.get_terminal_size((COLUMNS, 24)).columns
+
+
+def fitted(text: str) -> str:
+    """Return a text within the width of the terminal; as it is where the output is no terminal.
+
+    What goes through a pipe or into a file keeps its lines, so that other programs can read them.
+    """
+    if not sys.stdout.isatty():
+        return text
+    return wrapped(text, width())
 
 
 def wrapped(text: str, columns: int) -> str:

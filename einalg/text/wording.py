@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from itertools import pairwise
 
 LEFT_OUT = "…"
@@ -44,6 +45,53 @@ def in_bytes(size: float) -> str:
         if size < 1024:
             return f"{size:.1f} {unit}"
     return f"{size / 1024:.1f} GiB"
+
+
+DECIMAL = ((1e0, ""), (1e3, "k"), (1e6, "M"), (1e9, "G"), (1e12, "T"))
+BINARY = ((1.0, ""), (2.0**10, "Ki"), (2.0**20, "Mi"), (2.0**30, "Gi"))
+
+
+@dataclass(frozen=True)
+class Unit:
+    """A prefix that makes numbers short to read, and what it stands for.
+
+    >>> unit = Unit.of([20, 3_600_000], DECIMAL)
+    >>> unit.prefix, unit.text(3_600_000), unit.text(20_000)
+    ('M', '3.60', '0.020')
+    """
+
+    factor: float
+    prefix: str
+
+    @classmethod
+    def of(cls, numbers: Iterable[float], prefixes: Sequence[tuple[float, str]]) -> Unit:
+        """Return the unit of which the largest number has at least one."""
+        largest = max(numbers, default=0.0)
+        chosen = cls(*prefixes[0])
+        for factor, prefix in prefixes:
+            if factor <= largest:
+                chosen = cls(factor, prefix)
+        return chosen
+
+    def text(self, number: float) -> str:
+        """Return a number in this unit; the number itself where it has no prefix."""
+        if not self.prefix:
+            return f"{number:.0f}"
+        return significant(number / self.factor)
+
+
+def significant(number: float) -> str:
+    """Return a number with about three digits that say something, and no exponent.
+
+    >>> [significant(number) for number in (1234.5, 123.4, 12.34, 1.234, 0.1234, 0.0)]
+    ['1234', '123', '12.3', '1.23', '0.123', '0']
+    """
+    if not number:
+        return "0"
+    for limit, places in ((99.95, 0), (9.995, 1), (0.9995, 2)):
+        if abs(number) >= limit:
+            return f"{number:.{places}f}"
+    return f"{number:.3f}"
 
 
 def shortened(labels: Iterable[str], longest: int) -> dict[str, str]:

@@ -8,7 +8,7 @@ from html import escape
 
 from derive.programs.report import LayerReport, ProgramReport, Report
 from einalg.display.cost_bars import mark, stacks
-from einalg.display.html import code, page, table
+from einalg.display.html import code, folded, page, table
 
 ELSE = "everything else, and memory between layers"
 HEADS = ("layer", "weights", "times", "before, ms", "after, ms", "kernels", "verdict")
@@ -50,7 +50,7 @@ def _row(number: int, layer: LayerReport) -> list[str]:
     cells = [name, escape(layer.weights), str(layer.runs), *times]
     if layer.replacement is None:
         return [*cells, before, layer.remark]
-    kernels = _lines(layer.costs[1].kernels) + _folded("before", before)
+    kernels = _lines(layer.costs[1].kernels) + folded("before", before)
     return [*cells, kernels, layer.replacement.verdict]
 
 
@@ -59,14 +59,7 @@ def _statements(layer: LayerReport) -> str:
     if layer.replacement is None or not layer.replacement.statements:
         return ""
     text = escape("\n".join(layer.replacement.statements))
-    return _folded("after", f"<pre>{text}</pre>")
-
-
-def _folded(summary: str, content: str) -> str:
-    """Return what a reader unfolds; nothing where there is nothing."""
-    if not content:
-        return ""
-    return f"<details><summary>{summary}</summary>{content}</details>"
+    return folded("after", f"<pre>{text}</pre>")
 
 
 def _lines(lines: Sequence[str]) -> str:

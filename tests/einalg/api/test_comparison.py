@@ -64,7 +64,7 @@ def test_a_table_in_jupyter() -> None:
         [Timing(AS_WRITTEN, exactly(2.0), 0.0, ()), Timing("<a>", exactly(1.0), 0.0, ("matmul",))]
     )
     html = timings._repr_html_()
-    assert html.count("<tr>") == 3 and "<td>2.0x (2.0 to 2.0)</td>" in html
+    assert html.count("<tr>") == 3 and ">2.0x (2.0 to 2.0)</td>" in html
     assert html.index(">&lt;a&gt;</th>") < html.index(f">{AS_WRITTEN}</th>")
 
 
