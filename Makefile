@@ -10,10 +10,10 @@ PACKAGES := einalg derive codegen
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help setup demo test coverage gpu-test browser lint format types docs docs-serve notebooks bench nightly clean
+.PHONY: help setup demo test coverage gpu-test browser lint format types docs docs-serve notebooks notebooks-store bench nightly clean
 
 help:  ## this list
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 setup: $(VENV)/.installed-$(EXTRAS)  ## a virtual environment in .venv with einalg and EXTRAS (default: test)
 
@@ -49,8 +49,11 @@ docs: $(VENV)/.installed-docs  ## the documentation as a site in build/site; a w
 docs-serve: $(VENV)/.installed-docs  ## the documentation at http://127.0.0.1:8000, made anew when a page changes
 	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs serve
 
-notebooks: $(VENV)/.installed-notebook $(VENV)/.installed-$(EXTRAS)  ## execute every notebook
+notebooks: $(VENV)/.installed-notebook $(VENV)/.installed-$(EXTRAS)  ## execute every notebook, and compare what it shows with what is stored
 	$(BIN)/python -m pytest -n $(WORKERS) tests/docs/test_notebooks.py
+
+notebooks-store: $(VENV)/.installed-notebook  ## execute every notebook, and store what it shows
+	$(BIN)/python -m docs.notebooks
 
 bench: $(VENV)/.installed-$(EXTRAS)  ## the language benchmark; the others are bench/*.py, one question each
 	$(BIN)/python -m bench.language

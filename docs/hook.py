@@ -17,7 +17,9 @@ def on_files(files: Any, config: Any) -> Any:
     from mkdocs.structure.files import File
 
     from docs.pages import PAGES
+    from einalg.display.html import asset
 
     for path, page in PAGES.items():
         files.append(File.generated(config, path, content=page()))
+    files.append(File.generated(config, "einalg.css", content=asset("style.css")))
     return files

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from docs.pages import api, command_line, errors, operators, performance, rules
+from docs.pages import api, command_line, errors, notebooks, operators, performance, rules
 
 PAGES = {
     "reference/api.md": api.page,
@@ -11,4 +11,5 @@ PAGES = {
     "reference/operators.md": operators.page,
     "reference/performance.md": performance.page,
     "reference/rules.md": rules.page,
+    **notebooks.pages(),
 }

@@ -14,6 +14,8 @@ from einalg.language.ir.program import Program, statement_tensor
 from einalg.language.ir.scope import Scope
 
 CHANGED = "einalg-changed"
+ALIGNED = (r"\begin{aligned}", r"\end{aligned}")
+ROW = r"\\"  # ends one in LaTeX
 LEAVES = ("mi", "mn", "mo", "mtext")
 ROWS = ("math", "mrow", "mtd", "msqrt")  # of any number of parts
 Statements = Sequence[tuple[str, Scope]]
@@ -30,6 +32,38 @@ def formula(statements: Program | Scope | Statements) -> str:
     True
     """
     return _block(_lines(statements))
+
+
+def from_latex(source: str) -> str:
+    """Return LaTeX as HTML, as `formula` does: that which an expression showed before.
+
+    >>> from_latex(r"\\frac{1}{2}").count("mfrac")
+    2
+    """
+    lines = []
+    for row in _rows(source.removeprefix(ALIGNED[0]).removesuffix(ALIGNED[1])):
+        line = _mathml(row)
+        if line is None:
+            line = _plain(row)
+        lines.append(line)
+    return _block(lines)
+
+
+def _rows(source: str) -> list[str]:
+    """Split aligned LaTeX where a row ends that is no row of an environment inside.
+
+    >>> _rows(r"a &= 1 \\\\ b &= \\begin{cases} 1 & c \\\\ 2 & d \\end{cases}")
+    ['a = 1 ', ' b = \\\\begin{cases} 1 & c \\\\\\\\ 2 & d \\\\end{cases}']
+    """
+    rows = [""]
+    for part in source.split(ROW):
+        if rows[-1].count(r"\begin") > rows[-1].count(r"\end"):
+            rows[-1] += ROW + part
+        elif rows[-1]:
+            rows.append(part)
+        else:
+            rows[-1] = part
+    return [row.replace("&=", "=", 1) for row in rows]
 
 
 def changed(

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import os
 import re
-import shutil
 from pathlib import Path
 
 import pytest
 
 import einalg as ea
-from tests.helpers.jupyter_lab import ROOT, browser, jupyter, opened
+from docs.notebooks import stored
+from tests.helpers.jupyter_lab import browser, jupyter, opened
 
 pytestmark = [
     pytest.mark.browser,
@@ -26,7 +26,7 @@ pytestmark = [
 ]
 
 CONV = "O[n,f,h,w] += A.pad(0,0,1,1)[n,c,h+r-1,w+s-1] * K[f,c,r,s]"
-NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
+NOTEBOOKS = stored.paths()
 CELLS_OF = "jupyterapp.shell.currentWidget.content.model.sharedModel.cells.map(cell => cell.toJSON()).filter(cell => cell.cell_type === 'code')"
 NOT_RUN = f"{CELLS_OF}.filter(cell => !cell.execution_count).map(cell => cell.source)"
 ERRORS = f"{CELLS_OF}.flatMap(cell => cell.outputs).filter(output => output.output_type === 'error').map(output => output.evalue)"
@@ -293,7 +293,7 @@ def test_notebook_7_shows_the_same(chromium, address):
 @pytest.mark.nightly
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda p: p.stem)
 def test_every_notebook_runs_in_the_browser(chromium, address, folder, path):
-    shutil.copy(path, folder / path.name)
+    stored.write(stored.without_outputs(stored.read(path)), folder / path.name)
     page = opened(chromium, address, path.name, wait=False)
     page.set_viewport_size({"width": 1280, "height": 4000})
     page.wait_for_function("() => window.done", timeout=NOTEBOOK)
