@@ -22,10 +22,10 @@ LEAST = 1e-3  # of a number whose logarithm is drawn
 
 
 @dataclass(frozen=True)
-class Axis:
+class LogarithmicAxis:
     """A logarithmic axis from one number to another, in pixels.
 
-    >>> axis = Axis.of([0.3, 17], 0.0, 300.0)
+    >>> axis = LogarithmicAxis.of([0.3, 17], 0.0, 300.0)
     >>> axis.ticks()
     [0.2, 0.5, 1, 2, 5, 10, 20]
     >>> axis.place(0.2), round(axis.place(2), 9), axis.place(20)
@@ -38,7 +38,7 @@ class Axis:
     end: float
 
     @classmethod
-    def of(cls, numbers: list[float], start: float, end: float) -> Axis:
+    def of(cls, numbers: list[float], start: float, end: float) -> LogarithmicAxis:
         """Return the axis from one round number to another between which these numbers lie."""
         least, most = max(min(numbers), LEAST), max(*numbers, 2 * LEAST)
         rounds = _round_numbers(floor(log10(least)), ceil(log10(most)) + 1)
@@ -78,9 +78,9 @@ def roofline_svg(table: RooflineTable) -> str:
     roof = table.roof
     intensities = [row.work.intensity for row in points]
     speeds = [(row.reached or 0.0) / 1e9 for row in points]
-    across = Axis.of([*intensities, roof.ridge / 4, roof.ridge * 4], LEFT, WIDTH - RIGHT)
+    across = LogarithmicAxis.of([*intensities, roof.ridge / 4, roof.ridge * 4], LEFT, WIDTH - RIGHT)
     lowest = roof.bandwidth * min(*intensities, roof.ridge / 4) / 1e9
-    up = Axis.of([*speeds, roof.peak / 1e9, lowest], HEIGHT - BOTTOM, TOP)
+    up = LogarithmicAxis.of([*speeds, roof.peak / 1e9, lowest], HEIGHT - BOTTOM, TOP)
     content = [*_grid(across, up), _roof(table, across, up)]
     labels: list[tuple[float, float]] = []
     for row in points:
@@ -94,7 +94,7 @@ def roofline_svg(table: RooflineTable) -> str:
     return f'<svg class="einalg-roof" {size}>{"".join(content)}</svg>'
 
 
-def _grid(across: Axis, up: Axis) -> Iterator[str]:
+def _grid(across: LogarithmicAxis, up: LogarithmicAxis) -> Iterator[str]:
     for tick in across.ticks():
         x = across.place(tick)
         yield _line(x, up.start, x, up.end)
@@ -109,7 +109,7 @@ def _grid(across: Axis, up: Axis) -> Iterator[str]:
     yield f'<text x="12" y="{middle:.1f}" text-anchor="middle" {turned}>GFLOP/s</text>'
 
 
-def _roof(table: RooflineTable, across: Axis, up: Axis) -> str:
+def _roof(table: RooflineTable, across: LogarithmicAxis, up: LogarithmicAxis) -> str:
     roof = table.roof
     corners = []
     for intensity in (across.low, roof.ridge, across.high):

@@ -10,7 +10,16 @@ import pytest
 from derive.cost.roofline_table import Roof, RooflineRow, RooflineTable
 from derive.cost.work import Work
 from einalg.display.results.tables import roofline_html
-from einalg.display.roofline_svg import BOTTOM, HEIGHT, LEFT, RIGHT, TOP, WIDTH, Axis, roofline_svg
+from einalg.display.roofline_svg import (
+    BOTTOM,
+    HEIGHT,
+    LEFT,
+    RIGHT,
+    TOP,
+    WIDTH,
+    LogarithmicAxis,
+    roofline_svg,
+)
 from einalg.display.tables import MAX_OPEN_ROWS, long_table
 
 ROOF = Roof(peak=1e11, bandwidth=2e10, is_measured=True)
@@ -39,7 +48,7 @@ def test_points_lie_below_the_roof_where_the_figures_are():
 
 @pytest.mark.parametrize("numbers", [[1.0], [0.0], [0.3, 17], [1e-9, 1e12], [5, 5]])
 def test_an_axis_holds_all_its_numbers(numbers):
-    axis = Axis.of(numbers, 0.0, 100.0)
+    axis = LogarithmicAxis.of(numbers, 0.0, 100.0)
     assert axis.low < axis.high and len(axis.ticks()) >= 1
     for number in numbers:
         assert 0 <= axis.place(number) <= 100
