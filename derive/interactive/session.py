@@ -8,11 +8,13 @@ from typing import Any
 import islpy as isl
 
 from derive.cost.backend import BACKEND, Backend, Runnable
+from derive.interactive.branches import Branches, SessionState
 from derive.interactive.choices import MoveList, NumberedMove, program_distance
+from derive.interactive.session_record import load_branches, session_record
 from derive.matching import Distances, distances, kernels_of, why_not, with_operator_names
 from derive.proof import prove
 from derive.results.candidates import Candidate
-from derive.results.history import History, HistoryStep, indented
+from derive.results.history import KIND, History, HistoryStep, indented
 from derive.rewriting.moves import Move, Rule, apply, moves
 from derive.rewriting.paths import Path, paths, scope_at
 from derive.rules import ALL, RULES
@@ -37,6 +39,7 @@ from einalg.options import (
     text,
     whole,
 )
+from einalg.storage import record
 from einalg.text.wording import counted
 
 MOVE = instance_of((Move, NumberedMove), "a move", "see s.moves()", RuleError)
@@ -44,6 +47,7 @@ MOVES = several(MOVE, "moves in a list", "e.g. {name}=d.best.moves")
 PLACE = several(
     either(whole(), text("O")), "a path, the name of a statement first", "see s.places()"
 ).raising(RuleError)
+STATE = instance_of(SessionState, "a state", "see s.branches", RuleError)
 MAP = instance_of(
     (str, isl.Map), "an isl map, or its text", "e.g. {name}='{{ [h, w] -> [w, h] }}'", RuleError
 )
@@ -54,7 +58,8 @@ class DerivationSession:
     """A derivation by hand (EinNet §4); in Jupyter a widget that shows the moves and applies them
     by a click.
 
-    `moves()` lists what is possible, `apply(number)` does it and `undo()` takes it back;
+    `moves()` lists what is possible, `apply(number)` does it and `undo()` takes it back; another
+    move then begins a branch: `branches` shows them, `go_to(number)` goes to a state of any;
     `distances()` and `why_not(operator)` say what separates the program from operators; `script()`,
     `latex()` and `save(path)` keep the derivation, `plot()` draws it.
 
@@ -81,8 +86,8 @@ class DerivationSession:
             *RULES.values(),
             *(rule for rule in more.values() if rule.name not in RULES),
         ]
-        self.history = History(as_program(expression))
-        self.undone: list[HistoryStep] = []
+        self.branches = Branches(as_program(expression))
+        self.history = History(self.branches[0].program)
         self.watchers: list[Callable[[], None]] = []
         self._backend, self._search = backend, search
         self._listed: tuple[Program, MoveList] | None = None
@@ -125,32 +130,34 @@ class DerivationSession:
         Raises `RuleError` where the move does not apply, or where a (user's) rule made something
         that is not equal.
         """
-        step = self._step(self._chosen(move))
-        self.history.steps.append(step)
-        self.undone.clear()
-        self._tell()
-        return step
+        self.go_to(self._state_after(self.branches.current, self._chosen(move)))
+        return self.history.steps[-1]
 
     @checked(steps=either(MOVES, instance_of(Candidate, "a candidate", "see d.candidates")))
     def follow(self, steps: Iterable[Move] | Candidate) -> DerivationSession:
         """Apply moves one after the other, or those of a candidate of `search`; none counts where
         one does not apply.
         """
-        done = len(self.history)
+        moves = steps.moves if isinstance(steps, Candidate) else steps
+        number, states = self.branches.current, len(self.branches)
         try:
-            for move in steps.moves if isinstance(steps, Candidate) else steps:
-                self.history.steps.append(self._step(self._chosen(move)))
+            for move in moves:
+                number = self._state_after(number, self._chosen(move))
         except RuleError:
-            del self.history.steps[done:]
+            self.branches.forget_from(states)
             raise
-        if len(self.history) > done:
-            self.undone.clear()
-        self._tell()
-        return self
+        return self.go_to(number)
 
-    def _step(self, move: Move) -> HistoryStep:
-        after = apply(self.expr, move, self.rules)
-        proof = prove(self.expr, after)
+    def _state_after(self, number: int, move: Move) -> int:
+        """Return the number of the state that a move makes of another one; new if need be."""
+        state = self.branches.child(number, move)
+        if state is None:
+            state = self.branches.add(self._step(move, self.branches[number].program), number)
+        return state.number
+
+    def _step(self, move: Move, before: Program) -> HistoryStep:
+        after = apply(before, move, self.rules)
+        proof = prove(before, after)
         if proof.verdict == "different":
             wrong = "its result differs from what it was applied to"
             raise RuleError(f"{move.rule} is wrong here: {wrong}\n  {proof}")
@@ -180,30 +187,49 @@ class DerivationSession:
                 f"{shown(steps)} steps cannot be taken back: the history has {done}\n"
                 "  see s.history"
             )
-        return self.goto(len(self.history) - steps)
+        return self.go_to(self._line()[len(self.history) - steps])
 
     def redo(self) -> DerivationSession:
         """Apply again the step that was taken back last."""
-        if not self.undone:
+        future = self.branches.future()
+        if not future:
             raise RuleError("no step was taken back\n  take one back first: s.undo()")
-        return self.goto(len(self.history) + 1)
+        return self.go_to(future[0].number)
 
     @property
     def timeline(self) -> list[HistoryStep]:
         """The steps that were done and, after them, those that were taken back and can be done
         again.
         """
-        return [*self.history.steps, *reversed(self.undone)]
+        states = [*self.branches.path(), *self.branches.future()]
+        return [state.step for state in states if state.step is not None]
 
-    @checked(number=whole(None).raising(RuleError))
-    def goto(self, number: int) -> DerivationSession:
-        """Go to the program after that many steps of the timeline; 0 is the start."""
-        line = self.timeline
-        if not 0 <= number <= len(line):
+    def _line(self) -> list[int]:
+        """Return the numbers of the states from the start to the present one."""
+        return [0, *(state.number for state in self.branches.path())]
+
+    @checked(state=either(whole(None), STATE).raising(RuleError))
+    def go_to(self, state: int | SessionState) -> DerivationSession:
+        """Go to a state of `branches`, by its number; 0 is the start.
+
+        What was done elsewhere stays. Raises `RuleError` where there is no such state.
+
+        >>> import einalg as ea
+        >>> s = ea.Session("O[i] += A[i,j,k]*x[k]", A=(4, 5, 6), x=(6,))
+        >>> step = s.apply(0)
+        >>> s.go_to(0).expr == s.history.start, s.go_to(1).expr == step.program
+        (True, True)
+        """
+        number = state.number if isinstance(state, SessionState) else state
+        if not 0 <= number < len(self.branches):
             raise RuleError(
-                f"there is no step {shown(number)}: there are {len(line)}\n  0 is the start"
+                f"there is no state {shown(number)}: the last is {len(self.branches) - 1}\n"
+                "  see s.branches; 0 is the start"
             )
-        self.history.steps[:], self.undone[:] = line[:number], reversed(line[number:])
+        self.branches.go_to(number)
+        self.history.steps[:] = [
+            state.step for state in self.branches.path() if state.step is not None
+        ]
         self._tell()
         return self
 
@@ -271,36 +297,43 @@ class DerivationSession:
 
     @checked(path=NEW_FILE)
     def save(self, path: Any) -> None:
-        """Save the history; `Session.load` continues it."""
-        self.history.save(path)
+        """Save the history with all branches; `Session.load` continues it."""
+        record.write(path, KIND, session_record(self.history, self.branches))
+
+    def to_json(self) -> str:
+        """Return the text that `save` writes."""
+        return record.text(KIND, session_record(self.history, self.branches))
 
     @classmethod
     @checked(path=PATH, rules=RULE_LIST)
     def load(cls, path: Any, rules: Iterable[Rule] = (), **parts: Any) -> DerivationSession:
-        """A session that continues a saved history.
+        """A session that continues a saved one, or a saved history.
 
         Raises `RecordError` where the file is broken.
         """
         rules = tuple(rules)
-        history = History.load(path, {**ALL, **{rule.name: rule for rule in rules}})
-        session = cls(history.start, rules, **parts)
-        session.history = history
-        return session
+        branches = load_branches(path, {**ALL, **{rule.name: rule for rule in rules}})
+        session = cls(branches[0].program, rules, **parts)
+        session.branches = branches
+        session.history = History(branches[0].program)
+        return session.go_to(branches.current)
 
     def script(self) -> str:
         """Return Python that makes the start, applies the moves and proves the end equal to it."""
         return self.history.script()
 
     def plot(self) -> SearchTree:
-        """The programs that the steps lead to, each coloured by its distance to an operator; that
+        """The programs of all branches, each coloured by its distance to an operator; that
         of a search is `s.search().plot()`.
         """
-        start = self.history.start
-        rows = [SearchNode(0, None, "", program_distance(start), False, None)]
-        for number, step in enumerate(self.history.steps, 1):
-            distance, move = program_distance(step.program), step.move
-            rows.append(SearchNode(number, number - 1, str(move), distance, False, None, (move,)))
-        return SearchTree(rows, start, self.rules)
+        rows = []
+        for state in self.branches:
+            distance = program_distance(state.program)
+            move, steps = "", ()
+            if state.step is not None:
+                move, steps = str(state.step.move), (state.step.move,)
+            rows.append(SearchNode(state.number, state.parent, move, distance, False, None, steps))
+        return SearchTree(rows, self.history.start, self.rules)
 
     def latex(self) -> str:
         """Every step in the paper's notation, as a LaTeX `align*` environment."""
@@ -311,6 +344,14 @@ class DerivationSession:
             watcher()
 
     def __str__(self) -> str:
-        return f"{counted(len(self.history), 'step')}\n{indented(self.expr)}"
+        return f"{self._heading()}\n{indented(self.expr)}"
+
+    def _heading(self) -> str:
+        """Return, say, "2 steps; state 4 of 2 branches, see s.branches"."""
+        heading = counted(len(self.history), "step")
+        ends = len(self.branches.ends)
+        if ends > 1:
+            heading += f"; state {self.branches.current} of {ends} branches, see s.branches"
+        return heading
 
     __repr__ = __str__

@@ -41,6 +41,11 @@ class HistoryStep:
     program: Program
     verdict: str
 
+    def as_record(self) -> dict[str, Any]:
+        """Return the step as JSON values."""
+        row = self.move.as_record()
+        return {**row, "verdict": self.verdict, "after": str(self.program)}
+
     def __str__(self) -> str:
         return f"{self.move}   ({self.verdict})\n{indented(self.program)}"
 
@@ -95,17 +100,15 @@ class History:
     @checked(path=NEW_FILE)
     def save(self, path: Any) -> None:
         """Write the start and the moves as JSON, whole or not at all."""
-        record.write(path, KIND, self._content())
+        record.write(path, KIND, self.as_record())
 
     def to_json(self) -> str:
         """Return the text that `save` writes."""
-        return record.text(KIND, self._content())
+        return record.text(KIND, self.as_record())
 
-    def _content(self) -> dict[str, Any]:
-        steps = []
-        for step in self.steps:
-            row = step.move.as_record()
-            steps.append({**row, "verdict": step.verdict, "after": str(step.program)})
+    def as_record(self) -> dict[str, Any]:
+        """Return the start and the steps as JSON values."""
+        steps = [step.as_record() for step in self.steps]
         return {"start": program_record(self.start), "steps": steps}
 
     def latex(self) -> str:
@@ -131,18 +134,31 @@ class History:
             raise RecordError(f"{path} has no list of steps")
         history = History(program_from_record(content.get("start")))
         for number, entry in enumerate(steps, 1):
-            move = Move.from_record(entry)
-            program = apply(history.program, move, rules)
-            if entry.get("after") not in (None, str(program)):
-                step = f"step {number} of {path} ({move.rule})"
-                raise RecordError(f"{step} gives another program than when it was saved")
-            history.steps.append(HistoryStep(move, program, str(entry.get("verdict", "unchecked"))))
+            where = f"step {number} of {path}"
+            history.steps.append(replayed_step(entry, history.program, rules, where))
         return history
 
     @checked(rules=RULE_TABLE)
     def replay(self, rules: Mapping[str, Rule] = ALL) -> Program:
         """Apply every move again from the start; the same program as the last step's."""
         return replay(self.start, self.moves, rules)[-1] if self.steps else self.start
+
+
+def replayed_step(
+    entry: Any, before: Program, rules: Mapping[str, Rule], where: str
+) -> HistoryStep:
+    """Return the step of a record, applied again to the program before it.
+
+    Raises `RecordError` where it does not give what it gave; `where` says which step that is.
+    """
+    move = Move.from_record(entry)
+    program = apply(before, move, rules)
+    if entry.get("after") not in (None, str(program)):
+        raise RecordError(
+            f"{where} ({move.rule}) gives another program than when it was saved\n"
+            "  load it with the rules and the version of einalg that it was saved with"
+        )
+    return HistoryStep(move, program, str(entry.get("verdict", "unchecked")))
 
 
 def _latex_row(program: Program, name: str) -> str:

@@ -133,7 +133,8 @@ class Move:
     def __init__(self, rule: str, path: Iterable[Any], args: Mapping[str, Any]):
         object.__setattr__(self, "rule", NAME.check("rule", rule))
         object.__setattr__(self, "path", PLACE.check("path", path))
-        object.__setattr__(self, "args", _frozen_items(ARGUMENTS.check("args", args)))
+        arguments = _frozen_items(ARGUMENTS.check("args", args))
+        object.__setattr__(self, "args", _Frozen(arguments))
 
     def __str__(self) -> str:
         return f"{self.rule} at {self.place}: {self.arguments}"
@@ -198,21 +199,31 @@ class _Frozen(dict[str, Any]):
     pop = popitem = clear = _refuse  # type: ignore[assignment]
 
     def __reduce__(self) -> Any:
-        return _Frozen, (dict(self),)
+        return type(self), (dict(self),)
 
 
-def _frozen_items(args: Mapping[str, Any]) -> _Frozen:
-    frozen = {}
-    for name, value in args.items():
-        frozen[str(name)] = _frozen(value)
-    return _Frozen(frozen)
+class _FrozenOrder(_Frozen):
+    """A mapping inside an argument: the order of its names counts, as that of new axes does."""
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Mapping) and list(self.items()) == list(other.items())
+
+    def __ne__(self, other: object) -> bool:
+        return not self == other
+
+    def __hash__(self) -> int:  # type: ignore[override]
+        return hash(tuple(self.items()))
+
+
+def _frozen_items(args: Mapping[str, Any]) -> dict[str, Any]:
+    return {str(name): _frozen(value) for name, value in args.items()}
 
 
 def _frozen(value: Any) -> Any:
     if isinstance(value, (list, tuple)):
         return tuple(_frozen(element) for element in value)
     if isinstance(value, Mapping):
-        return _frozen_items(value)
+        return _FrozenOrder(_frozen_items(value))
     if value is None or isinstance(value, (str, int, bool, float)):
         return value
     return str(value)

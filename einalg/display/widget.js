@@ -1,5 +1,6 @@
 // The view of a session: each section of the model is a function that builds it anew when it changes.
 
+const MOST_FORKS = 6; // by which a state is indented
 const EXPORTS = { script: "Python script", json: "JSON", latex: "LaTeX" };
 
 function make(tag, attributes = {}, ...children) {
@@ -34,13 +35,21 @@ function shrink(place) {
   formulas.forEach((formula, k) => { if (shares[k] < 1 && shares[k] > 0) formula.style.fontSize = `${Math.max(0.8, shares[k] * 0.98)}em`; });
 }
 
+// Scroll the list of steps, and nothing else, to the present one.
+function showNow(place) {
+  const list = place.querySelector(".einalg-steps"), now = list?.querySelector(".now");
+  if (!now) return;
+  const top = now.offsetTop - list.offsetTop;
+  if (top < list.scrollTop || top + now.offsetHeight > list.scrollTop + list.clientHeight) list.scrollTop = top - list.clientHeight / 3;
+}
+
 function milliseconds(candidate) {
   return `${candidate.milliseconds.toPrecision(3)} ms${candidate.measured ? "" : " (estimated)"}`;
 }
 
 const SECTIONS = {
   toolbar(model, send) {
-    const steps = model.get("steps"), now = steps.findIndex((step) => step.now);
+    const steps = model.get("steps").filter((step) => !step.aside), now = steps.findIndex((step) => step.now);
     return [
       button("↶ Undo", "undo", () => send("undo"), { disabled: now <= 0, title: "take the last step back (Ctrl+Z)" }),
       button("↷ Redo", "redo", () => send("redo"), { disabled: now >= steps.length - 1, title: "apply it again (Ctrl+Y)" }),
@@ -80,20 +89,30 @@ const SECTIONS = {
   },
 
   steps(model, send) {
-    const rows = model.get("steps").map((step) =>
+    const states = model.get("steps");
+    const kind = (step) => (step.now ? "now" : step.undone ? "undone" : step.aside ? "aside" : "");
+    const guides = (step) => step.forks.slice(-MOST_FORKS).map((last, k, shown) => {
+      const begins = step.first && k === shown.length - 1;
+      return make("i", { class: `${last ? "last" : ""} ${begins ? "begins" : ""}`, "aria-hidden": "true" });
+    });
+    const rows = states.map((step) =>
       make(
         "li",
-        { class: step.now ? "now" : step.undone ? "undone" : "" },
+        { class: kind(step) },
+        ...guides(step),
         button(
           [make("strong", {}, step.rule), step.verdict ? make("span", { class: `einalg-badge ${step.verdict === "proved" ? "good" : ""}` }, step.verdict) : "",
             make("small", {}, step.detail)],
-          `step ${step.number}`,
-          () => send("goto", { step: step.number }),
-          { title: step.text, "aria-current": step.now ? "step" : null, "aria-label": `go to step ${step.number}, ${step.rule}` }
+          `state ${step.number}`,
+          () => send("go_to", { state: step.number }),
+          { title: step.text, "aria-current": step.now ? "step" : null,
+            "aria-label": `go to state ${step.number}, ${step.rule}${step.aside ? ", on another branch" : ""}` }
         )
       )
     );
-    return [make("h4", {}, "Steps"), make("ol", { start: 0, class: "einalg-steps" }, rows)];
+    const ends = states.filter((step) => step.end).length;
+    const count = ends > 1 ? make("span", { class: "einalg-count" }, `${ends} branches`) : "";
+    return [make("h4", {}, "Steps", count), make("ol", { start: 0, class: "einalg-steps" }, rows)];
   },
 
   distances(model) {
@@ -223,6 +242,7 @@ function render({ model, el }) {
     place.replaceChildren(...SECTIONS[name](model, send, view));
     for (const summary of place.querySelectorAll("summary")) if (name === "distances" && opened.has(summary.dataset.key)) summary.parentNode.open = true;
     shrink(place);
+    showNow(place);
     if (!key) return;
     const again = [...place.querySelectorAll("[data-key]")].find((node) => node.dataset.key === key && !node.disabled);
     (again ?? place.querySelector("h4[tabindex], button:not([disabled])"))?.focus();

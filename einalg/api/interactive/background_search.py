@@ -25,7 +25,7 @@ class Searching:
         self._stop = Event()
         self._told: dict[str, Any] = {}
         self._found: Any = None
-        self._began: Any = None
+        self._began = 0  # the state that it searches from
 
     def section(self) -> dict[str, Any]:
         """How far the search is, and what it found, as JSON values."""
@@ -41,7 +41,7 @@ class Searching:
         if self.running:
             raise UseError("a search is running\n  stop it first")
         self._stop.clear()
-        self._found, self._began = None, self.session.expr
+        self._found, self._began = None, self.session.branches.current
         self._tell(
             running=True,
             seconds=seconds,
@@ -68,8 +68,8 @@ class Searching:
         if self._thread is not None:
             self._thread.join(seconds)
 
-    def moves_of(self, candidate: int) -> tuple[Any, Any]:
-        """The moves of a candidate, and the program that they begin from."""
+    def moves_of(self, candidate: int) -> tuple[Any, int]:
+        """The moves of a candidate, and the number of the state that they begin from."""
         if self._found is None or not 0 <= candidate < len(self._found.candidates):
             raise UseError(f"there is no candidate number {candidate}\n  search first")
         return self._found.candidates[candidate].moves, self._began

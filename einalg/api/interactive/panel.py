@@ -22,7 +22,7 @@ Listener = Callable[[Mapping[str, Section]], None]
 MAX_NEAR_OPERATORS = 6  # whose distance is shown at once
 EXPORTS = {
     "script": ("derivation.py", lambda session: session.history.script()),
-    "json": ("derivation.json", lambda session: session.history.to_json()),
+    "json": ("derivation.json", lambda session: session.to_json()),
     "latex": ("derivation.tex", lambda session: session.history.latex()),
 }
 
@@ -72,7 +72,7 @@ class SessionPanel:
             "apply": self.apply,
             "undo": self.undo,
             "redo": self.redo,
-            "goto": self.goto,
+            "go_to": self.go_to,
             "open": self.open,
             "search": self._searching.start,
             "stop": self._searching.stop,
@@ -116,10 +116,10 @@ class SessionPanel:
         self.session.redo()
         self._say(f"at step {len(self.session.history)} again")
 
-    def goto(self, step: int) -> None:
-        """Jump to a step of the timeline."""
-        self.session.goto(step)
-        self._say(f"at step {step}")
+    def go_to(self, state: int) -> None:
+        """Go to a state of any branch."""
+        self.session.go_to(state)
+        self._say(f"at step {len(self.session.history)}, state {state}")
 
     def open(self, rule: str, opened: bool) -> None:
         """Show the moves of a rule, or hide them."""
@@ -130,21 +130,10 @@ class SessionPanel:
     def follow(self, candidate: int) -> None:
         """Apply the moves of a candidate that the search found, from where it began."""
         moves, began = self._searching.moves_of(candidate)
-        number = self._step_number(began)
-        if number != len(self.session.history):
-            self.session.goto(number)
+        if began != self.session.branches.current:
+            self.session.go_to(began)
         self.session.follow(moves)
         self._say(f"{counted(len(moves), 'move')} applied")
-
-    def _step_number(self, program: Any) -> int:
-        """Return the number of the step of the timeline that gave a program."""
-        line = [self.session.history.start, *(step.program for step in self.session.timeline)]
-        for number, earlier in enumerate(line):
-            if earlier is program:
-                return number
-        raise UseError(
-            "the search began from a step that is no longer there\n  search again from here"
-        )
 
     def source(self, language: str = "c") -> None:
         """Show the source of the kernels that are generated."""
@@ -189,15 +178,27 @@ class SessionPanel:
         }
 
     def _steps(self) -> list[Section]:
-        start = self.session.history.start
-        steps = [{"rule": "given", "detail": "", "verdict": "", "text": str(start)}]
-        for step in self.session.timeline:
-            row = {"rule": step.move.rule, "detail": _detail(step.move)}
-            steps.append({**row, "verdict": step.verdict, "text": str(step.program)})
-        now = len(self.session.history)
+        """Return the states as rows of their tree: `undone` can be redone, `aside` are the rest."""
+        branches = self.session.branches
+        future = {state.number for state in branches.future()}
+        line = {0, *(state.number for state in branches.path())} | future
         rows = []
-        for number, step in enumerate(steps):
-            rows.append({**step, "number": number, "now": number == now, "undone": number > now})
+        for state, forks in branches.rows():
+            rule, detail, verdict = "given", "", ""
+            if state.step is not None:
+                move, verdict = state.step.move, state.step.verdict
+                rule, detail = move.rule, _detail(move)
+            row = {"rule": rule, "detail": detail, "verdict": verdict, "text": str(state.program)}
+            place = {
+                "number": state.number,
+                "now": state.number == branches.current,
+                "undone": state.number in future,
+                "aside": state.number not in line,
+                "forks": list(forks),
+                "first": branches.begins_branch(state),
+                "end": not branches.children(state.number),
+            }
+            rows.append({**row, **place})
         return rows
 
     def _rules(self) -> list[Section]:

@@ -53,7 +53,7 @@ def static(panel: SessionPanel) -> str:
     sections = panel.sections
     return page(
         sections["program"]["math"]
-        + _steps(sections["steps"])
+        + _steps(panel.session, sections["steps"])
         + _moves(panel.session)
         + _distances(sections["distances"])
         + _kernels(sections),
@@ -65,12 +65,17 @@ def _folded(title: str, content: str) -> str:
     return f"<details><summary>{escape(title)}</summary>{content}</details>"
 
 
-def _steps(steps: list[Any]) -> str:
+def _steps(session: Any, steps: list[Any]) -> str:
+    """Return a table of the steps; of several branches their tree as text."""
+    branches = len(session.branches.ends)
+    if branches > 1:
+        tree = f"<pre>{escape(str(session.branches))}</pre>to be gone to with s.go_to(number)"
+        return _folded(f"Steps: {len(session.history)}, on one of {branches} branches", tree)
     rows = []
     for step in steps:
         rule = f"{escape(step['rule'])} <small>{escape(step['detail'])}</small>"
         rows.append([str(step["number"]), rule, _verdict(step["verdict"])])
-    return _folded(f"Steps: {len(steps) - 1}", table(["step", "rule", "verdict"], rows))
+    return _folded(f"Steps: {len(session.history)}", table(["step", "rule", "verdict"], rows))
 
 
 def _verdict(verdict: str) -> str:

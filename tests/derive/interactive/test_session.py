@@ -202,14 +202,16 @@ def test_jumps_keep_the_steps_that_are_taken_back():
     s = paper(session())
     line = [s.history.start, *(x.program for x in s.history.steps)]
     for number in (3, 0, len(s.timeline), 5):
-        assert s.goto(number).expr is line[number] and len(s.timeline) == len(line) - 1
+        assert s.go_to(number).expr is line[number] and len(s.timeline) == len(line) - 1
     for wrong in (-1, len(line)):
-        with pytest.raises(ea.RuleError, match="there is no step"):
-            s.goto(wrong)
+        with pytest.raises(ea.RuleError, match="there is no state"):
+            s.go_to(wrong)
     for wrong in (True, "1"):
-        with pytest.raises(ea.RuleError, match=r"number must be a whole number, not .*\n  e\.g\."):
-            s.goto(wrong)
-    s.goto(2).apply(s.moves()[0])
+        with pytest.raises(
+            ea.RuleError, match=r"state must be a whole number or a state, not .*\n  e\.g\."
+        ):
+            s.go_to(wrong)
+    s.go_to(2).apply(s.moves()[0])
     assert len(s.timeline) == 3
 
 
@@ -218,7 +220,7 @@ def test_the_moves_of_a_candidate_are_followed_or_none_of_them():
     s = session()
     s.apply(0)
     s.undo()
-    assert s.follow(found.history.moves).expr == found.expr and not s.undone
+    assert s.follow(found.history.moves).expr == found.expr and not s.branches.future()
     candidate = session().search(measure=False, states=4).candidates[1]
     assert candidate.moves and session().follow(candidate).history.moves == candidate.moves
     again = session()
@@ -231,7 +233,7 @@ def test_watchers_are_told_of_every_change():
     s, told = session(), []
     s.watchers.append(lambda: told.append(str(s.expr)))
     s.apply(0)
-    s.undo().redo().goto(0)
+    s.undo().redo().go_to(0)
     assert len(told) == 4 and told[0] == told[2] and told[1] == told[3] == str(s.history.start)
 
 

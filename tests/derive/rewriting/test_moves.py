@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 import einalg as ea
-from derive.rewriting.moves import apply, moves, of_type, scopes_of
+from derive.rewriting.moves import Move, apply, moves, of_type, scopes_of
 from derive.rules import ALL
 from einalg.errors import RuleError
 from einalg.language.ir.program import as_program
@@ -48,3 +48,16 @@ def test_moves_hold_where_a_reduction_has_no_points(operation: str) -> None:
     program = as_program(ea.parse(text, A=(4, 9)))
     for move in moves(program, ALL.values()):
         assert ea.prove(program, apply(program, move, ALL)), move
+
+
+def test_moves_to_other_orders_are_other_moves() -> None:
+    """The order of a map's names is that of the new axes; that of the arguments says nothing."""
+    scope = as_program(ea.parse("O[n,f,h] += A[n,c,h] * K[f,c]", A=(2, 3, 5), K=(4, 3)))
+    offered = list(moves(scope, [ALL["variable substitution"]]))
+    results = {str(apply(scope, move, ALL)) for move in offered}
+    assert len(offered) == len(set(offered)) == len(results) > 1
+    for move in offered:
+        again = Move.from_json(move.to_json())
+        assert again == move and hash(again) == hash(move)
+        turned = Move(move.rule, move.path, dict(reversed(move.args.items())))
+        assert turned == move and hash(turned) == hash(move)

@@ -56,12 +56,22 @@ def test_a_candidate_is_taken_over_from_where_the_search_began(searched):
     assert ea.prove(s.history.start, s.expr).verdict == "proved"
 
 
-def test_a_candidate_of_a_step_that_is_gone_is_refused(searched):
+def test_a_candidate_is_taken_over_from_another_branch(searched):
     panel, _ = searched
-    panel.session.undo()
-    panel.session.apply(1)
-    panel.handle({"do": "follow", "candidate": 0})
-    assert "search again" in panel.sections["message"]["text"]
+    s = panel.session
+    began, program = s.branches.current, s.expr
+    chosen = next(c for c in panel.sections["search"]["candidates"] if c["moves"])
+    s.undo()
+    s.apply(1)
+    panel.handle({"do": "follow", "candidate": chosen["number"]})
+    assert panel.sections["message"]["kind"] == "done", panel.sections["message"]
+    path = s.branches.path()
+    assert s.branches[began] in path and s.branches[began].program is program
+    assert sorted(map(str, s.kernels)) == sorted(chosen["kernels"])
+
+
+def test_a_candidate_that_is_not_there_is_refused(searched):
+    panel, _ = searched
     panel.handle({"do": "follow", "candidate": 1000})
     assert "no candidate number 1000" in panel.sections["message"]["text"]
 

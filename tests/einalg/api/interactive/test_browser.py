@@ -153,7 +153,7 @@ def test_a_move_is_clicked_and_undone(lab):
     assert shown(lab) == str(mirror.history.start)
     lab.locator("[data-key='redo']").first.click()
     at_step(lab, 1, 1)
-    lab.locator("[data-key='step 0']").first.click()
+    lab.locator("[data-key='state 0']").first.click()
     at_step(lab, 0, 1)
 
 
@@ -193,7 +193,7 @@ def test_what_a_move_changes_is_marked(lab):
 
 
 def test_search_from_here_and_take_a_candidate(lab):
-    lab.locator("[data-key='step 0']").first.click()
+    lab.locator("[data-key='state 0']").first.click()
     lab.locator("input[data-key='seconds']").first.fill("3")
     lab.locator("button[data-key='search']").first.click()
     lab.wait_for_selector(".einalg-session progress")

@@ -86,20 +86,42 @@ def test_undo_redo_and_jumps(panel):
         do(panel, "apply", number=0, version=panel.version)
     texts = [step["text"] for step in panel.sections["steps"]]
     assert len(texts) == 4
-    do(panel, "goto", step=1)
+    do(panel, "go_to", state=1)
     assert panel.sections["program"]["text"] == texts[1] and [
         s["undone"] for s in panel.sections["steps"]
     ] == [False, False, True, True]
     do(panel, "redo")
     assert panel.sections["program"]["text"] == texts[2]
-    do(panel, "goto", step=0)
+    do(panel, "go_to", state=0)
     assert (
         panel.sections["program"]["text"] == texts[0]
         and [step["text"] for step in panel.sections["steps"]] == texts
     )
     assert do(panel, "undo")["kind"] == "error"
-    do(panel, "goto", step=3)
+    do(panel, "go_to", state=3)
     assert panel.sections["program"]["text"] == texts[3] and do(panel, "redo")["kind"] == "error"
+
+
+def test_another_move_after_a_step_back_begins_a_branch(panel):
+    do(panel, "apply", number=0, version=panel.version)
+    do(panel, "apply", number=0, version=panel.version)
+    texts = [step["text"] for step in panel.sections["steps"]]
+    do(panel, "go_to", state=1)
+    do(panel, "apply", number=1, version=panel.version)
+    steps = panel.sections["steps"]
+    assert [step["number"] for step in steps] == [0, 1, 2, 3]
+    assert [step["text"] for step in steps[:3]] == texts
+    assert [step["number"] for step in steps if step["aside"]] == [2]
+    assert [step["number"] for step in steps if step["end"]] == [2, 3]
+    assert [(step["first"], step["forks"]) for step in steps] == [
+        (False, []),
+        (False, []),
+        (True, [False]),
+        (True, [True]),
+    ]
+    do(panel, "go_to", state=2)
+    assert panel.sections["program"]["text"] == texts[2]
+    assert [step["number"] for step in panel.sections["steps"] if step["aside"]] == [3]
 
 
 def test_what_cannot_be_done_is_said_and_changes_nothing(panel):
@@ -107,14 +129,14 @@ def test_what_cannot_be_done_is_said_and_changes_nothing(panel):
     for message in (
         {"do": "fly"},
         {},
-        {"do": "goto", "step": 7},
+        {"do": "go_to", "state": 7},
         {"do": "export", "kind": "poem"},
         {"do": "apply", "number": 999, "version": panel.version},
     ):
         panel.handle(message)
         assert panel.sections["message"]["kind"] == "error" and panel.sections["message"]["text"]
     with pytest.raises(TypeError):
-        panel.handle({"do": "goto", "where": 1})
+        panel.handle({"do": "go_to", "where": 1})
     assert panel.sections["message"]["kind"] == "error" and str(panel.session.expr) == before
 
 
