@@ -169,9 +169,10 @@ class SearchResult:
     def plot(self) -> SearchTree:
         """Return the tree of states that the search kept: in Jupyter a picture.
 
-        Its `dot` is the text for Graphviz.
+        It opens at the way to the best candidate, which comes first. Its `dot` is the text for
+        Graphviz.
         """
-        return SearchTree(self.explored, self.expression, self.rules)
+        return SearchTree(self.explored, self.expression, self.rules, self.best.moves)
 
     @checked(candidate=CHOICE)
     def steps(self, candidate: Candidate | int | None = None) -> History:

@@ -6,12 +6,14 @@ import shutil
 import textwrap
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 from derive.rewriting.moves import Move, Rule, apply
 from derive.rules import ALL
 from einalg.errors import EinalgError, RecordError
 from einalg.language.ir.program import Program
+from einalg.text.terminal import fitted
 from einalg.text.wording import counted, shortened
 
 RGB = tuple[int, int, int]
@@ -20,7 +22,8 @@ RED: RGB = (0xF4, 0xA5, 0x9A)
 YELLOW: RGB = (0xFB, 0xE8, 0xA6)
 GREEN: RGB = (0xA8, 0xDB, 0xA8)
 MAX_LABEL_LENGTH = 60
-MAX_TEXT_ROWS = 40  # that the plain text shows
+MAX_TEXT_LABEL_LENGTH = 42  # beside the rest of a line of a terminal
+MAX_TEXT_ROWS = 28  # that the plain text shows
 
 
 @dataclass(frozen=True)
@@ -116,8 +119,8 @@ def dot(rows: Iterable[SearchNode], best: int | None = None) -> str:
     return "\n".join([*lines, "}"])
 
 
-def _short_labels(rows: Iterable[SearchNode]) -> dict[str, str]:
-    return shortened((row.label for row in rows), MAX_LABEL_LENGTH)
+def _short_labels(rows: Iterable[SearchNode], longest: int = MAX_LABEL_LENGTH) -> dict[str, str]:
+    return shortened((row.label for row in rows), longest)
 
 
 def _node(row: SearchNode, label: str, farthest: float, bold: bool) -> str:
@@ -181,20 +184,26 @@ def _path(rows: Sequence[SearchNode], last: int | None) -> set[int]:
 
 
 class SearchTree:
-    """The tree of what a search explored from `start`; in Jupyter a picture to zoom and walk in."""
+    """The tree of what a search explored from `start`; in Jupyter a picture to zoom and walk in.
+
+    The path to the best comes first: that of the `best` moves, or where these are not given or lead
+    to no state, that to the candidate of the least estimated seconds.
+    """
 
     def __init__(
         self,
         rows: Sequence[SearchNode],
         start: Program | None = None,
         rules: Mapping[str, Rule] = ALL,
+        best: Sequence[Move] | None = None,
     ):
         self.rows, self.start, self.rules = tuple(rows), start, rules
+        self.best = None if best is None else tuple(best)
 
     @property
     def dot(self) -> str:
         """Return the tree as Graphviz text."""
-        return dot(self.rows)
+        return dot(self.rows, self.best_number)
 
     def svg(self) -> str | None:
         """Return the picture that Graphviz makes, or None where it is not installed."""
@@ -206,10 +215,21 @@ class SearchTree:
             return None
         return graphviz.Source(self.dot).pipe(format="svg", encoding="utf-8")
 
-    @property
+    @cached_property
+    def best_number(self) -> int | None:
+        """Return the number of the state of the best candidate; None where there is none."""
+        if self.best is not None:
+            moves: dict[int | None, tuple[Move, ...]] = {}
+            for row in self.rows:
+                moves[row.number] = (*moves.get(row.parent, ()), *row.steps)
+                if moves[row.number] == self.best:
+                    return row.number
+        return _best(self.rows)
+
+    @cached_property
     def best_path(self) -> set[int]:
-        """Return the numbers of the states up to the candidate of the least seconds."""
-        return _path(self.rows, _best(self.rows))
+        """Return the numbers of the states up to that of the best candidate."""
+        return _path(self.rows, self.best_number)
 
     def nearest(self, limit: int) -> list[SearchNode]:
         """Return about `limit` states, those next to an operator and their ancestors, in order."""
@@ -246,12 +266,14 @@ class SearchTree:
         rows, path = self.nearest(MAX_TEXT_ROWS), self.best_path
         if not rows:
             return "nothing was explored"
-        labels = _short_labels(rows)
+        labels = _short_labels(rows, MAX_TEXT_LABEL_LENGTH)
         lines = [self._line(row, labels[row.label], path) for row in rows]
+        if len(path) > 1:
+            lines.append("*: the way to the best")
         hidden = len(self.rows) - len(rows)
         if hidden:
             lines.append(f"… and {counted(hidden, 'more state')}")
-        return "\n".join(lines)
+        return fitted("\n".join(lines))
 
     __repr__ = __str__
 
@@ -263,15 +285,17 @@ class SearchTree:
             return row.number not in path, not row.candidate, row.distance, row.number
 
         numbers: set[int] = set()
-        for row in sorted(self.rows, key=rank)[:limit]:
+        for row in sorted(self.rows, key=rank):
+            if len(numbers) >= limit:
+                break
             numbers |= _path(self.rows, row.number)
         return numbers
 
     def _in_order(self) -> list[SearchNode]:
-        """Return each state followed by its children."""
-        numbers = {row.number for row in self.rows}
+        """Return each state followed by its children, those on the way to the best first."""
+        numbers, path = {row.number for row in self.rows}, self.best_path
         children: dict[int | None, list[SearchNode]] = {}
-        for row in self.rows:
+        for row in sorted(self.rows, key=lambda row: row.number not in path):
             parent = row.parent if row.parent in numbers else None
             children.setdefault(parent, []).append(row)
         ordered, todo = [], children.get(None, [])[::-1]

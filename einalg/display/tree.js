@@ -18,6 +18,17 @@ function enliven(root) {
     zoom(Math.max(least, Math.min(1, (canvas.clientWidth - 4) / natural.width)));
   }
 
+  // All of the way to the best if that can be read, and its end in any case.
+  function open() {
+    const end = svg.querySelector("g.end"), box = end?.querySelector("rect");
+    if (!box) return fit(0.85);
+    const right = box.x.baseVal.value + box.width.baseVal.value, bottom = box.y.baseVal.value + box.height.baseVal.value;
+    zoom(Math.max(0.6, Math.min(1, (canvas.clientWidth - 4) / (right + 12))));
+    choose(end, false);
+    canvas.scrollLeft = right * scale + 12 - canvas.clientWidth;
+    canvas.scrollTop = bottom * scale + 12 - canvas.clientHeight;
+  }
+
   function choose(node, scroll) {
     if (!node || node === chosen) return;
     chosen?.classList.remove("chosen");
@@ -65,6 +76,6 @@ function enliven(root) {
     canvas.scrollLeft -= event.movementX;
     canvas.scrollTop -= event.movementY;
   });
-  if (canvas.clientWidth) fit(0.85);
-  else new ResizeObserver((_, seen) => { if (canvas.clientWidth) { fit(0.85); seen.disconnect(); } }).observe(canvas);
+  if (canvas.clientWidth) open();
+  else new ResizeObserver((_, seen) => { if (canvas.clientWidth) { open(); seen.disconnect(); } }).observe(canvas);
 }

@@ -24,6 +24,7 @@ BUTTONS = (
     ("one", "1:1", "natural size"),
 )
 HINT = "Point at a state, or walk with the arrow keys, to see its expression."
+BEST = "bold: the way to the best"
 
 
 @dataclass(frozen=True)
@@ -31,7 +32,8 @@ class TreeNode:
     """A node: its number and its parent's, a `label` of which it shows what tells it from others, a
     `note` and `text` for when it is chosen.
 
-    `colour` fills it; it is `bold` on the way that matters, and `framed` where it is a result.
+    `colour` fills it; it is `bold` on the way that matters, at whose `end` the picture opens, and
+    `framed` where it is a result.
     """
 
     number: int
@@ -42,10 +44,12 @@ class TreeNode:
     bold: bool = False
     framed: bool = False
     text: str = ""
+    end: bool = False
 
 
 def tree_html(nodes: Sequence[TreeNode], hidden: int = 0) -> str:
-    """Return nodes, each after its parent, as a picture with the root on the left.
+    """Return nodes, each after its parent, as a picture with the root on the left; below it the
+    expression at which it opens.
 
     `hidden` says how many more there are.
     """
@@ -53,22 +57,35 @@ def tree_html(nodes: Sequence[TreeNode], hidden: int = 0) -> str:
         return page("<p>nothing was explored</p>", "einalg-tree")
     name = fresh_id()
     parts = [
-        f'<div class="einalg-bar">{_bar(hidden)}</div>',
+        f'<div class="einalg-bar">{_bar(nodes, hidden)}</div>',
         f'<div class="einalg-canvas">{_svg(nodes)}</div>',
-        f'<div class="einalg-chosen" aria-live="polite">{HINT}</div>',
+        f'<div class="einalg-chosen" aria-live="polite">{_chosen(nodes)}</div>',
+        f"<small>{HINT}</small>",
     ]
     start = f"enliven(document.getElementById('{name}'));"
     script = f"<script>(() => {{ {asset('tree.js')}\n {start} }})();</script>"
     return page(f'<div id="{name}">{"".join(parts)}</div>{script}', "einalg-tree")
 
 
-def _bar(hidden: int) -> str:
+def _chosen(nodes: Sequence[TreeNode]) -> str:
+    """Return what is said of the node at the end of the way that matters."""
+    for node in nodes:
+        if node.end:
+            head = f"<strong>{escape(node.label)}</strong> — {escape(node.note)}"
+            text = f"<pre>{escape(node.text)}</pre>" if node.text else ""
+            return f"<div>{head}</div>{text}"
+    return ""
+
+
+def _bar(nodes: Sequence[TreeNode], hidden: int) -> str:
     """Return the buttons above the picture, and the legend."""
     parts = []
     for key, sign, title in BUTTONS:
         attributes = f'data-zoom="{key}" title="{title}" aria-label="{title}"'
         parts.append(f'<button type="button" {attributes}>{sign}</button>')
     parts.append('<span class="einalg-legend">near an operator<i></i>far</span>')
+    if any(node.end for node in nodes):
+        parts.append(f"<small>{BEST}</small>")
     if hidden:
         parts.append(f"<small>not shown, farther away: {counted(hidden, 'state')}.</small>")
     return "".join(parts)
@@ -160,6 +177,8 @@ def _attributes(node: TreeNode) -> str:
         classes.append("bold")
     if node.framed:
         classes.append("framed")
+    if node.end:
+        classes.append("end")
     attributes = [f'class="{" ".join(classes)}"', f'data-number="{node.number}"']
     if node.parent is not None:
         attributes.append(f'data-parent="{node.parent}"')

@@ -25,6 +25,7 @@ def search_tree_html(tree: SearchTree) -> str:
             bold=row.number in path,
             framed=row.candidate,
             text=program,
+            end=row.number == tree.best_number,
         )
         nodes.append(node)
     return tree_html(nodes, len(tree.rows) - len(rows))

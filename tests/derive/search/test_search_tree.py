@@ -6,7 +6,7 @@ import re
 import shutil
 import sys
 from dataclasses import FrozenInstanceError
-from html import unescape
+from html import escape, unescape
 
 import pytest
 
@@ -69,7 +69,7 @@ def test_odd_trees(rows):
 
 def test_text_is_indented_by_depth_and_marks_the_best():
     text = str(SearchTree(ROWS))
-    assert [line[0] for line in text.splitlines()] == ["*", "*", "*", " "]
+    assert [line[0] for line in text.splitlines()] == ["*", "*", "*", " ", "*"]
     assert "*     merge  (distance 0, 1.000 ms)" in text
     many = [
         SearchNode(n, None if n == 0 else 0, f"move {n}", float(n), False, None) for n in range(100)
@@ -77,6 +77,35 @@ def test_text_is_indented_by_depth_and_marks_the_best():
     assert re.search(r"… and \d+ more states", str(SearchTree(many))) and "move 1 " in str(
         SearchTree(many)
     )
+
+
+def test_the_way_to_the_best_comes_first():
+    """The best is that of the derivation, which may be another one than the least estimate."""
+    text = "O[f,h] += A.pad(0,1)[c,h+r-1]*K[f,c,r]"
+    d = ea.derive(text, A=(3, 9), K=(4, 3, 5), states=12, measure=False)
+    moves = {}
+    for row in d.explored:
+        moves[row.number] = (*moves.get(row.parent, ()), *row.steps)
+    for candidate in d.candidates:
+        tree = SearchTree(d.explored, d.expression, best=candidate.moves)
+        ordered, path = tree.nearest(len(d.explored)), tree.best_path
+        assert moves[tree.best_number] == candidate.moves
+        assert {row.number for row in ordered[: len(path)]} == path
+        assert ordered[len(path) - 1].number == tree.best_number
+        marked = [line.startswith("*") for line in str(tree).splitlines()]
+        assert marked[: len(path)] == [True] * len(path) and len(marked) <= 30
+        html = search_tree_html(tree)
+        assert html.count('class="bold framed end"') == 1
+        chosen = re.search(r'class="einalg-chosen"[^>]*>(.*?)</div><small>', html, re.S)[1]
+        program = tree.programs(ordered)[len(path) - 1]
+        assert f"<pre>{escape(program)}</pre>" in chosen
+    assert d.plot().best == d.best.moves
+
+
+def test_moves_that_lead_nowhere_leave_the_least_estimate():
+    d = ea.derive("O[i] += A[i,j]*B[j]", A=(4, 5), B=(5,), states=4, measure=False)
+    unknown = SearchTree(d.explored, best=(*d.candidates[-1].moves, *d.candidates[-1].moves, "x"))
+    assert unknown.best_number == SearchTree(d.explored).best_number
 
 
 def test_rows_are_frozen_and_travel_as_records():
