@@ -87,12 +87,12 @@ def visible(html: str) -> str:
     >>> visible("<style>p {}</style><p>1 &lt; <b>2</b></p>")
     '1 < 2'
     """
-    parser = _Text()
+    parser = _VisibleText()
     parser.feed(html)
     return " ".join("".join(parser.parts).split())
 
 
-class _Text(HTMLParser):
+class _VisibleText(HTMLParser):
     """Gathers the text between the tags."""
 
     def __init__(self) -> None:
