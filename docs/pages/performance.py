@@ -1,5 +1,5 @@
-"""The performance page: the questions that the benchmarks answer, and the results that are kept in
-the repository.
+"""The performance page: charts, how they come about, and all results that are kept in the
+repository.
 """
 
 from __future__ import annotations
@@ -7,56 +7,106 @@ from __future__ import annotations
 import ast
 import json
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 from pathlib import Path
-from textwrap import dedent
+from textwrap import dedent, indent
 from typing import Any
 
+from docs.pages import speed
 from docs.pages.markdown import block, table
 
+Chart = tuple[str, Callable[[], str]]
 BENCH = Path(__file__).resolve().parents[2] / "bench"
 INTRODUCTION = """# Performance
 
-Each benchmark is one command, which answers one question and prints tables; `--json PATH` keeps
-them. The tables below are the
-files in `bench/results`, as they were measured on the machine that each names. Run the command to
-have the figures of yours.
+A chart or table on this page is made from a file in `bench/results`, which a benchmark has written
+on the machine that the file names. The benchmark's command is above each table; run it to have
+the figures of your machine.
 
-How figures come about:
+Whether a derived form is faster depends on the machine, the shapes, the element type and the number
+of threads. That is why einalg measures candidates where it runs, and keeps the expression as it is
+written where nothing is faster.
+"""
+CHARTS = (
+    (
+        "Networks",
+        "Whole networks against the fastest of torch (three ways of running it), `torch.compile`, "
+        "ONNX Runtime and OpenVINO. A dot right of 1 is faster than all of these. The colours are "
+        "machines.",
+        (
+            ("One sample at a time, one thread", partial(speed.network_chart, 1, 1)),
+            ("16 samples at a time, one thread", partial(speed.network_chart, 16, 1)),
+            ("One sample at a time, two threads", partial(speed.network_chart, 1, 2)),
+        ),
+    ),
+    (
+        "Single operators",
+        "Operators of these networks, as generated or as derived, whichever is faster, against the "
+        "same libraries and NumPy. The weights are known to all beforehand.",
+        (
+            ("One thread", partial(speed.kernel_chart, 1)),
+            ("Two threads", partial(speed.kernel_chart, 2)),
+        ),
+    ),
+    (
+        "Are the figures to be trusted?",
+        "The convolution of the README, derived ten times in new processes, half of them beside a "
+        "busy loop on the same core. Each run tells a speed and its range.",
+        (("Ten runs", speed.trust_chart),),
+    ),
+    (
+        "What Winograd's algorithm saves, and what it costs",
+        "A larger tile needs fewer products, and has a larger rounding error. Both are compared "
+        "with the sum as it is written. A derivation drops forms with an error above `accuracy`.",
+        (("Two axes, single precision", speed.factorisation_chart),),
+    ),
+)
+METHOD = """## How this is measured
 
-- Everything that is compared runs in turns, in the same minutes, on the same inputs, each turn
-  after calls that do not count. The tables show
-  the median. With several threads, each way waits until the threads of the one before have gone to
-  sleep.
-- Where one thread does the work, the time is that which the processor spends; with several threads
-  it is that of the clock. Turns in which the system gave a core to other work do not count where
-  there are enough others.
+- Everything that is compared runs in turns, within the same minutes, on the same inputs. Each turn
+  begins with calls that do not count. The tables show the median. With several threads, a turn
+  begins when the threads of the one before are asleep.
+- For one thread, the time is that of the processor; for several threads, it is that of the clock.
+  Turns in which the system gave the core to other work do not count, where there are enough others.
 - `ea.derive`, `compare` and the report tell a speed as `2.7x (2.6 to 2.9)`: the ratio of the
-  shortest times, and the range from spread to spread (a spread reaches from the shortest time to
-  the lower quartile). Something is called faster only where the spreads do not overlap. On a busy
-  machine only the range is told: `the machine is busy: 2.1 to 2.9x`. What was measured then is
-  marked in the cache, and measured again when the machine is quiet. `python -m bench.trust` tries
-  all of that.
+  shortest times, and its range. The range comes from the spread of both times, which reaches from
+  the shortest time to the lower quartile. Something is called faster only where the spreads do not
+  overlap. On a busy machine only the range is told: `the machine is busy: 2.1 to 2.9x`. Such a
+  measurement is marked in the cache, and done again when the machine is quiet.
 - A ratio is the time of the fastest library divided by that of einalg: above 1, einalg is faster.
-- Weights are given ahead, to the libraries too.
+- The libraries, too, know the weights beforehand.
 - `error` is the largest deviation from a computation in double precision, relative to the largest
-  element that is computed: the fill of a mask
-  counts relative to itself. A way with another result does not count.
+  element that is computed. (The fill of a mask counts relative to itself.) A program with another
+  result does not count.
+- `target` is a speed that was aimed at, and `missed` says by how much it was missed.
 
-Whether a derivation pays depends on the machine, the shape, the element type and the number of
-threads. That is why einalg measures
-candidates where it runs, and keeps the expression as it is where nothing is faster.
+The sections below have all figures.
 """
 
 
 def page() -> str:
-    """The whole page: an entry for every file of results."""
+    """Return the whole page: charts, the method, and an entry for every file of results."""
     return "\n\n".join(
         [
             INTRODUCTION,
+            *(part for chapter in CHARTS for part in _chapter(*chapter)),
+            METHOD,
             *(part for path in sorted((BENCH / "results").glob("*.json")) for part in _entry(path)),
         ]
     )
+
+
+def _chapter(title: str, text: str, charts: Iterable[Chart]) -> list[str]:
+    parts = [f"## {title}", text]
+    for name, chart in charts:
+        parts += [f"### {name}", f'<div class="chart">{chart()}</div>']
+    return parts
+
+
+def _folded(title: str, content: str) -> str:
+    """Return Markdown that a click unfolds."""
+    return f'??? "{title}"\n\n' + indent(content, "    ")
 
 
 def _entry(path: Path) -> list[str]:
@@ -74,7 +124,8 @@ def _entry(path: Path) -> list[str]:
         )
     for name, value in record.items():
         if isinstance(value, list) and value and isinstance(value[0], Mapping):
-            parts += [f"### {path.stem}: {name}", rows_table(value)]
+            content = _folded(f"{len(value)} rows", rows_table(value))
+            parts += [f"### {path.stem}: {name}", content]
         elif isinstance(value, Mapping):
             parts += [
                 f"### {path.stem}: {name}",
