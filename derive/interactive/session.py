@@ -9,9 +9,17 @@ import islpy as isl
 
 from derive.cost.backend import BACKEND, Backend, Runnable
 from derive.interactive.branches import Branches, SessionState
-from derive.interactive.choices import MoveList, NumberedMove, program_distance
+from derive.interactive.choices import Aim, MoveList, NumberedMove, aimed, program_distance
 from derive.interactive.session_record import load_branches, session_record
-from derive.matching import Distances, distances, kernels_of, why_not, with_operator_names
+from derive.matching import (
+    Distances,
+    distances,
+    kernels_of,
+    nearest_distance,
+    templates,
+    why_not,
+    with_operator_names,
+)
 from derive.proof import prove
 from derive.results.candidates import Candidate
 from derive.results.history import KIND, History, HistoryStep, indented
@@ -60,6 +68,7 @@ class DerivationSession:
 
     `moves()` lists what is possible, `apply(number)` does it and `undo()` takes it back; another
     move then begins a branch: `branches` shows them, `go_to(number)` goes to a state of any;
+    `aim(operator)` lists those moves first that lead nearer to it;
     `distances()` and `why_not(operator)` say what separates the program from operators; `script()`,
     `latex()` and `save(path)` keep the derivation, `plot()` draws it.
 
@@ -91,6 +100,7 @@ class DerivationSession:
         self.watchers: list[Callable[[], None]] = []
         self._backend, self._search = backend, search
         self._listed: tuple[Program, MoveList] | None = None
+        self._operator: str | None = None
 
     @property
     def expr(self) -> Program:
@@ -101,7 +111,8 @@ class DerivationSession:
     def moves(self, rule: str | None = None, path: Path | None = None) -> MoveList:
         """The moves that are possible now, numbered; of one rule, or at one place, if given.
 
-        The numbers hold for `apply` until the next step or the next call.
+        The numbers hold for `apply` until the next step or the next call. After `aim(operator)`,
+        those come first that lead nearest to it.
         """
         choices = self.possible(rule, path)
         self._listed = (self.expr, choices)
@@ -118,10 +129,40 @@ class DerivationSession:
             raise RuleError(f"there is no rule {rule!r}\n  {remedy}")
         offered = self.offered if rule is None else [self.rules[rule]]
         offered_moves = moves(self.expr, offered, None if path is None else tuple(path))
-        return MoveList(
-            NumberedMove(number, move, self.expr, self.rules)
+        aim = self.aimed
+        return aimed(
+            NumberedMove(number, move, self.expr, self.rules, aim)
             for number, move in enumerate(offered_moves)
         )
+
+    @checked(operator=optional(text("matmul", MatchError)))
+    def aim(self, operator: str | None) -> DerivationSession:
+        """Go towards an operator: `moves()` lists first those that lessen the distance to it.
+
+        None aims at nothing in particular. Raises `MatchError` for an unknown operator.
+
+        >>> import einalg as ea
+        >>> s = ea.Session("O[f,h] += A.pad(0,1)[c,h+r-1] * K[f,c,r]", A=(4, 9), K=(5, 4, 3))
+        >>> print(s.aim("matmul"))
+        0 steps; towards matmul, which is 6 away
+            O[f:5, h:9] = Sum[c:4, r:3](A.pad(0, 1)[c, h + r - 1]*K[f, c, r])
+        >>> choice = s.moves("summation splitting")[0]
+        >>> choice.nearness, choice.is_nearer
+        ('matmul 6 → 3', True)
+        """
+        if operator is not None:
+            templates(operator)
+        self._operator = operator
+        self._listed = None
+        self._tell()
+        return self
+
+    @property
+    def aimed(self) -> Aim | None:
+        """The operator that the session aims at, with the distance from it; None without one."""
+        if self._operator is None:
+            return None
+        return Aim(self._operator, nearest_distance(self.expr, self._operator))
 
     @checked(move=either(MOVE, whole(None)))
     def apply(self, move: Move | NumberedMove | int) -> HistoryStep:
@@ -352,6 +393,20 @@ class DerivationSession:
         ends = len(self.branches.ends)
         if ends > 1:
             heading += f"; state {self.branches.current} of {ends} branches, see s.branches"
+        aim = self.aimed
+        if aim is not None:
+            heading += f"; towards {aim.operator}, {_away(aim.distance)}"
         return heading
 
     __repr__ = __str__
+
+
+def _away(distance: float) -> str:
+    """Return a distance in words.
+
+    >>> _away(1.5), _away(0.0)
+    ('which is 1.5 away', 'which is reached')
+    """
+    if distance == 0:
+        return "which is reached"
+    return f"which is {float(distance):g} away"

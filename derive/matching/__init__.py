@@ -10,7 +10,7 @@ are `einalg.language` and the rules that inline scopes. An operator is added as 
 """
 
 from derive.matching.distance import Distance, distance, distance_to, nearest_templates
-from derive.matching.explain import Distances, distances, why_not
+from derive.matching.explain import Distances, distances, nearest_distance, why_not
 from derive.matching.match import match, matches, reasons, templates
 from derive.matching.multi_statement import (
     Group,
@@ -39,6 +39,7 @@ __all__ = [
     "match",
     "matches",
     "multiplies_by_constants",
+    "nearest_distance",
     "nearest_templates",
     "normal_form",
     "reasons",

@@ -60,6 +60,14 @@ def _has_another_body(distance: Distance) -> bool:
     return any(reason.kind == "body" for reason in distance.reasons)
 
 
+def nearest_distance(program: Program, operator: str) -> Distance:
+    """Return the distance of a program from an operator: what is nearest in it counts.
+
+    Raises `MatchError` for an unknown operator.
+    """
+    return min(distance_to(scope, operator) for scope in candidate_scopes(program))
+
+
 def distances(program: Program) -> Distances:
     """Return the distance of a program to every operator, the nearest first: what is nearest in it
     counts.

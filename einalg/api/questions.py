@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from codegen.measure.diagnostics import facts
-from derive.matching import Distance, candidate_scopes, distance_to
+from derive.matching import Distance, nearest_distance
 from derive.matching.mapping_table import mapping_table
 from derive.proof import Proof, prove
 from einalg.boundary import public
@@ -34,7 +34,7 @@ def distance(expr: Any, operator: str, **tensors: Any) -> Distance:
     >>> ea.distance("O[i,j] += A[i,k]*B[k,j]", "matmul", A=(4, 5), B=(5, 6))
     0: it is a matmul
     """
-    return min(distance_to(scope, operator) for scope in candidate_scopes(as_program(expr)))
+    return nearest_distance(as_program(expr), operator)
 
 
 @public

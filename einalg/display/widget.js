@@ -55,8 +55,8 @@ const SECTIONS = {
       button("↷ Redo", "redo", () => send("redo"), { disabled: now >= steps.length - 1, title: "apply it again (Ctrl+Y)" }),
       make("span", { class: "einalg-where" }, `step ${now} of ${steps.length - 1}`),
       make("span", { class: "einalg-space" }),
-      make("span", { class: "einalg-muted" }, "Export"),
-      ...Object.entries(EXPORTS).map(([kind, label]) => button(label, `export ${kind}`, () => send("export", { kind }))),
+      make("span", { class: "einalg-bar" }, make("span", { class: "einalg-muted" }, "Export"),
+        ...Object.entries(EXPORTS).map(([kind, label]) => button(label, `export ${kind}`, () => send("export", { kind })))),
     ];
   },
 
@@ -70,22 +70,22 @@ const SECTIONS = {
   },
 
   moves(model, send) {
-    const rules = model.get("rules"), possible = rules.filter((rule) => rule.count), idle = rules.filter((rule) => !rule.count);
-    const now = model.get("program").distance, version = model.get("version");
-    const groups = possible.map((rule) => {
-      const card = make("div", { class: "einalg-card" }, make("code", {}, `${rule.before} ⇒ ${rule.after}`), rule.requires ? ` requires: ${rule.requires}` : "");
-      const moves = rule.moves.map((move) => moveButton(rule, move, now, () => send("apply", { number: move.number, version })));
-      const details = make(
+    const groups = model.get("rules"), possible = groups.filter((group) => group.count), idle = groups.filter((group) => !group.count);
+    const now = model.get("program").distance, version = model.get("version"), aim = model.get("aim");
+    const details = possible.map((group) => {
+      const moves = group.moves.map((move) => moveButton(move, now, aim.operator, () => send("apply", { number: move.number, version })));
+      const node = make(
         "details",
-        { open: rule.open, ontoggle: () => details.open !== rule.open && send("open", { rule: rule.name, opened: details.open }) },
-        make("summary", { "data-key": `rule ${rule.name}` }, rule.name, make("span", { class: "einalg-count" }, rule.count)),
-        card,
+        { open: group.open, ontoggle: () => node.open !== group.open && send("open", { rule: group.name, opened: node.open }) },
+        make("summary", { "data-key": `rule ${group.name}` }, group.name, make("span", { class: "einalg-count" }, group.count)),
+        group.before ? make("div", { class: "einalg-card" }, make("code", {}, `${group.before} ⇒ ${group.after}`), group.requires ? ` requires: ${group.requires}` : "") : "",
         make("div", { class: "einalg-list" }, moves)
       );
-      return details;
+      return node;
     });
-    const rest = idle.length ? [make("p", { class: "einalg-muted" }, `No move now: ${idle.map((rule) => rule.name).join(", ")}.`)] : [];
-    return [make("h4", { tabindex: -1, "data-key": "moves" }, "Moves"), ...groups, ...rest];
+    const rest = idle.length ? [make("p", { class: "einalg-muted" }, `No move now: ${idle.map((group) => group.name).join(", ")}.`)] : [];
+    if (!possible.length && !idle.length) rest.push(make("p", { class: "einalg-muted" }, "No move now."));
+    return [make("div", { class: "einalg-bar einalg-heading" }, make("h4", { tabindex: -1, "data-key": "moves" }, "Moves"), aimAt(aim, send)), ...aimed(aim), ...details, ...rest];
   },
 
   steps(model, send) {
@@ -195,23 +195,45 @@ const SECTIONS = {
 };
 
 const DEPENDS = {
-  toolbar: ["steps"], message: ["message"], program: ["program"], moves: ["rules", "version"], steps: ["steps"],
+  toolbar: ["steps"], message: ["message"], program: ["program"], moves: ["rules", "version", "aim"], steps: ["steps"],
   distances: ["distances"], kernels: ["kernels"], search: ["search"], export: ["export"],
 };
 
-function moveButton(rule, move, now, act) {
+// The choice of an operator that the derivation goes towards.
+function aimAt(aim, send) {
+  const choose = make("select", { "data-key": "aim", onchange: () => send("aim", { operator: choose.value || null }) });
+  for (const operator of ["", ...aim.operators]) {
+    choose.append(make("option", { value: operator, selected: operator === aim.operator }, operator || "any operator"));
+  }
+  return make("label", {}, "towards ", choose);
+}
+
+// How far the operator is that the derivation goes towards, and what separates it.
+function aimed(aim) {
+  if (!aim.operator) return [];
+  const away = aim.distance ? `distance ${number(aim.distance)}` : "reached";
+  const start = aim.start === aim.distance ? "" : `, ${number(aim.start)} at the start`;
+  const badge = make("span", { class: `einalg-badge ${aim.distance ? "" : "good"}` }, `${aim.operator}: ${away}`);
+  const reasons = aim.reasons.length ? [make("ul", {}, aim.reasons.map((reason) => make("li", {}, reason)))] : [];
+  return [make("div", { class: "einalg-aim" }, badge, make("span", { class: "einalg-muted" }, start), ...reasons)];
+}
+
+function moveButton(move, now, aim, act) {
   const kind = move.distance < now ? "good" : move.distance > now ? "bad" : "";
-  const change = move.distance === now ? `distance ${number(now)}` : `distance ${number(now)} → ${number(move.distance)}`;
-  const badge = make("span", { class: `einalg-badge ${kind}`, title: "distance of the program to the operators" }, change);
+  const distance = move.distance === now ? `distance ${number(now)}` : `distance ${number(now)} → ${number(move.distance)}`;
+  const badge = aim
+    ? make("span", { class: `einalg-badge ${move.nearer ? "good" : ""}`, title: "distance of the program to the operator that is aimed at" }, move.nearness)
+    : make("span", { class: `einalg-badge ${kind}`, title: "distance of the program to the operators" }, distance);
+  const name = aim ? [make("strong", {}, move.rule), ` at ${move.detail}`] : [move.detail];
   return button(
     [
-      make("div", { class: "einalg-head" }, make("span", {}, move.detail), badge),
+      make("div", { class: "einalg-head" }, make("span", {}, ...name), badge),
       make("div", { class: "einalg-before", html: move.before }),
       make("div", { class: "einalg-after", html: move.after }),
     ],
-    `move ${rule.name} ${move.detail}`,
+    `move ${move.rule} ${move.detail}`,
     act,
-    { class: "einalg-move", "aria-label": `apply ${rule.name} at ${move.detail}; ${change}` }
+    { class: "einalg-move", "aria-label": `apply ${move.rule} at ${move.detail}; ${aim ? move.nearness : distance}` }
   );
 }
 
@@ -249,7 +271,7 @@ function render({ model, el }) {
   }
 
   function keys(event) {
-    if (event.target.matches("input, textarea")) return;
+    if (event.target.matches("input, textarea, select")) return;
     const command = event.ctrlKey || event.metaKey, letter = event.key.toLowerCase();
     if (command && letter === "z" && !event.shiftKey) send("undo");
     else if (command && (letter === "y" || (letter === "z" && event.shiftKey))) send("redo");

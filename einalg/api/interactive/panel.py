@@ -7,10 +7,12 @@ can a test.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from threading import RLock
 from typing import Any
 
+from derive.interactive.choices import MoveList
+from derive.matching import nearest_distance, templates
 from einalg.api.interactive.background_search import Searching
 from einalg.display.mathml import formula
 from einalg.display.results.moves import change_html
@@ -18,6 +20,7 @@ from einalg.errors import EinalgError, UseError
 from einalg.text.wording import counted
 
 Section = Any  # JSON values
+Group = tuple[Section, Sequence[Any]]  # the card of a rule or a title, and the moves below it
 Listener = Callable[[Mapping[str, Section]], None]
 MAX_NEAR_OPERATORS = 6  # whose distance is shown at once
 EXPORTS = {
@@ -39,7 +42,7 @@ class SessionPanel:
         self.version = 0
         self.widget: Any = None  # what shows it, once it is shown in a notebook
         self._opened: set[str] = set()
-        self._choices: list[Any] = []
+        self._choices = MoveList()
         self._changes: dict[int, tuple[str, str]] = {}  # of `_choices`, by number, once shown
         self._lock = RLock()
         self._searching = Searching(session, self._publish)
@@ -56,15 +59,10 @@ class SessionPanel:
                 "language": "",
             }
             self._publish(program=self._program(), steps=self._steps(), kernels=kernels, export={})
-            self._choices = list(self.session.possible())
+            self._choices = self.session.possible()
             self._changes.clear()
-            rules = [choice.move.rule for choice in self._choices]
-            if self._opened.isdisjoint(rules):
-                self._opened.update(rules[:1])
-            self._publish(
-                version=self.version, rules=self._rules(), search=self._searching.section()
-            )
-            self._publish(distances=self._distances())
+            self._publish(version=self.version, aim=self._aim(), rules=self._groups())
+            self._publish(search=self._searching.section(), distances=self._distances())
 
     def handle(self, message: Mapping[str, Any]) -> None:
         """Do what a button asks for; what cannot be done becomes the message that is shown."""
@@ -74,6 +72,7 @@ class SessionPanel:
             "redo": self.redo,
             "go_to": self.go_to,
             "open": self.open,
+            "aim": self.aim,
             "search": self._searching.start,
             "stop": self._searching.stop,
             "follow": self.follow,
@@ -122,10 +121,15 @@ class SessionPanel:
         self._say(f"at step {len(self.session.history)}, state {state}")
 
     def open(self, rule: str, opened: bool) -> None:
-        """Show the moves of a rule, or hide them."""
+        """Show the moves of a group, or hide them."""
         if opened != (rule in self._opened):
             self._opened ^= {rule}
-            self._publish(rules=self._rules())
+            self._publish(rules=self._groups())
+
+    def aim(self, operator: str | None) -> None:
+        """Go towards an operator, or nowhere in particular."""
+        self.session.aim(operator)
+        self._say(f"towards {operator}" if operator else "no aim")
 
     def follow(self, candidate: int) -> None:
         """Apply the moves of a candidate that the search found, from where it began."""
@@ -201,20 +205,44 @@ class SessionPanel:
             rows.append({**row, **place})
         return rows
 
-    def _rules(self) -> list[Section]:
+    def _aim(self) -> Section:
+        """The operator that the session aims at, and those that it may aim at."""
+        operators = sorted({template.name for template in templates()})
+        aim = self.session.aimed
+        if aim is None:
+            return {"operator": "", "operators": operators}
+        reasons = [reason.text for reason in aim.distance.reasons]
+        start = float(nearest_distance(self.session.history.start, aim.operator))
+        distances = {"distance": float(aim.distance), "start": start, "reasons": reasons}
+        return {"operator": aim.operator, "operators": operators, **distances}
+
+    def _groups(self) -> list[Section]:
+        """The moves by their rules or, with an aim, by whether they lead nearer to it."""
+        if self.session.aimed is None:
+            groups = self._by_rule()
+        else:
+            groups = self._by_nearness()
+        names = [card["name"] for card, choices in groups if choices]
+        if self._opened.isdisjoint(names):
+            self._opened.update(names[:1])
+        return [self._group(card, choices) for card, choices in groups]
+
+    def _by_rule(self) -> list[Group]:
         choices: dict[str, list[Any]] = {}
         for choice in self._choices:
             choices.setdefault(choice.move.rule, []).append(choice)
-        return [self._rule(rule, choices.get(rule.name, [])) for rule in self.session.offered]
+        groups = []
+        for rule in self.session.offered:
+            card = {"before": rule.before, "after": rule.after, "requires": rule.requires}
+            groups.append(({"name": rule.name, **card}, choices.get(rule.name, [])))
+        return groups
 
-    def _rule(self, rule: Any, choices: list[Any]) -> Section:
-        opened = rule.name in self._opened and bool(choices)
-        card = {
-            "name": rule.name,
-            "before": rule.before,
-            "after": rule.after,
-            "requires": rule.requires,
-        }
+    def _by_nearness(self) -> list[Group]:
+        groups = self._choices.by_nearness()
+        return [({"name": title, "before": ""}, choices) for title, choices in groups]
+
+    def _group(self, card: Section, choices: Sequence[Any]) -> Section:
+        opened = card["name"] in self._opened and bool(choices)
         moves = [self._move(choice) for choice in choices] if opened else []
         return {**card, "count": len(choices), "open": opened, "moves": moves}
 
@@ -224,7 +252,10 @@ class SessionPanel:
         before, after = self._changes[choice.number]
         return {
             "number": choice.number,
+            "rule": choice.move.rule,
             "detail": _detail(choice.move),
+            "nearness": choice.nearness,
+            "nearer": choice.is_nearer,
             "before": before,
             "after": after,
             "distance": choice.distance,

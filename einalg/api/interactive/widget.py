@@ -33,6 +33,7 @@ def _kind() -> Any:
         version = traitlets.Int(0).tag(sync=True)
         program = traitlets.Dict().tag(sync=True)
         steps = traitlets.List().tag(sync=True)
+        aim = traitlets.Dict().tag(sync=True)
         rules = traitlets.List().tag(sync=True)
         distances = traitlets.Dict().tag(sync=True)
         kernels = traitlets.Dict().tag(sync=True)

@@ -124,6 +124,26 @@ def test_another_move_after_a_step_back_begins_a_branch(panel):
     assert [step["number"] for step in panel.sections["steps"] if step["aside"]] == [3]
 
 
+def test_an_aim_puts_the_moves_first_that_lead_nearer(panel):
+    aim = panel.sections["aim"]
+    assert aim["operator"] == "" and {"matmul", "conv2d"} < set(aim["operators"])
+    do(panel, "aim", operator="matmul")
+    aim = panel.sections["aim"]
+    assert aim["operator"] == "matmul" and aim["start"] == aim["distance"] > 0 and aim["reasons"]
+    nearer, others = panel.sections["rules"]
+    assert nearer["name"].startswith("nearer to matmul") and nearer["open"] and not others["open"]
+    assert nearer["count"] == len(nearer["moves"]) and others["moves"] == []
+    assert all(move["nearer"] and "→" in move["nearness"] for move in nearer["moves"])
+    first = nearer["moves"][0]
+    do(panel, "apply", number=first["number"], version=panel.version)
+    assert panel.sections["steps"][-1]["rule"] == first["rule"]
+    assert panel.sections["aim"]["distance"] < panel.sections["aim"]["start"]
+    assert do(panel, "aim", operator="nothing")["kind"] == "error"
+    assert panel.sections["aim"]["operator"] == "matmul"
+    do(panel, "aim", operator=None)
+    assert panel.sections["aim"]["operator"] == "" and len(panel.sections["rules"]) > 2
+
+
 def test_what_cannot_be_done_is_said_and_changes_nothing(panel):
     before = str(panel.session.expr)
     for message in (
