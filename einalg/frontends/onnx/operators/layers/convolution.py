@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import Any
 
 from einalg.frontends.onnx.nodes.registry import NotExpressible, Operator, onnx_operator
@@ -98,28 +97,20 @@ def conv_transpose(node: Operator) -> Any:
     full = [(n - 1) * s + e for n, s, e in zip(x.shape[2:], strides, extents)]
     room: list[int] = []
     pads: list[tuple[int, int]] = []
-    is_expressible = True
-    for axis, pair in enumerate(_transposed_paddings(node, x.shape[2:], full, strides, extra)):
-        before, after = pair
-        room.append(max(extra[axis], extra[axis] - after))
+    paddings_of_axes = _transposed_paddings(node, x.shape[2:], full, strides, extra)
+    for more, (before, after) in zip(extra, paddings_of_axes):
+        room.append(max(more, more - after))
         pads.append((before, max(after, 0)))
-        if room[axis] >= max(strides[axis], dilations[axis]):
-            is_expressible = False
-    convolve = partial(
-        TRANSPOSED[rank - 1],
+    return TRANSPOSED[rank - 1](
+        x,
+        weight,
+        bias,
         stride=strides,
         padding=tuple(pads),
         groups=node.integer("group", 1),
         dilation=dilations,
+        output_padding=tuple(room),
     )
-    if is_expressible:
-        return convolve(x, weight, bias, output_padding=tuple(room))
-    # Room that the operator does not have: zeros around its result, before the bias.
-    result = convolve(x, weight, None)
-    result = ops.pad(result, [(0, 0), (0, 0), *((0, elements) for elements in room)])
-    if bias is None:
-        return result
-    return ops.bias_add(result, bias)
 
 
 def _transposed_paddings(
