@@ -14,6 +14,7 @@ from codegen.program.compile import compile_program, compile_separately
 from codegen.program.executable import Executable
 from codegen.runtime.array_arguments import sample
 from codegen.targets.c.compiler import find_compiler
+from codegen.targets.c.object_store import BackgroundCompiler
 from codegen.targets.cuda.device.find import find_driver
 from codegen.targets.cuda.device.nvcc import require_nvcc
 from codegen.targets.cuda.lowering.schedule import schedule_for_accuracy
@@ -61,13 +62,16 @@ def identity(target: str, accuracy: float | None = None) -> str:
 
 
 def kernel_timers(
-    kernels: Sequence[Kernel], target: str = "cpu", accuracy: float | None = None
+    kernels: Sequence[Kernel],
+    target: str = "cpu",
+    accuracy: float | None = None,
+    background: BackgroundCompiler | None = None,
 ) -> list[Callable[[], Measurement]]:
     """Return functions that measure kernels: one statement, compiled by itself and run on random
     inputs, weights given ahead.
 
-    What they need is compiled now, at once. They raise `CodegenError` where that fails. Values may
-    differ by `accuracy`, as those of
+    What they need is compiled now, at once; with a `background` that only begins. They raise
+    `CodegenError` where that fails. Values may differ by `accuracy`, as those of
     `codegen.program.compile.compile_program`.
 
     >>> import einalg as ea
@@ -79,7 +83,7 @@ def kernel_timers(
     return [
         partial(_measured, make, target)
         for make in compile_separately(
-            [(_alone(kernel), [kernel]) for kernel in kernels], target, accuracy
+            [(_alone(kernel), [kernel]) for kernel in kernels], target, accuracy, background
         )
     ]
 

@@ -31,7 +31,7 @@ from codegen.program.generated_code import (
     warn_of_damage,
 )
 from codegen.runtime.protocol import KernelFunction
-from codegen.targets.c.object_store import loaded
+from codegen.targets.c.object_store import BackgroundCompiler, loaded
 from codegen.targets.c.source_file import c_source
 from codegen.tuning.kernel_choice import alternatives, by_library, has_budget, library_for
 from einalg.errors import CodegenError, EinalgError
@@ -255,19 +255,25 @@ def build_generated(problem: BuildProblem) -> BuiltProgram:
     return BuiltProgram(decision, KernelSelection(decision.compile(sources), True))
 
 
-def compile_together(problems: Sequence[BuildProblem]) -> None:
+def compile_together(
+    problems: Sequence[BuildProblem], background: BackgroundCompiler | None = None
+) -> None:
     """Compile what no record is of, for programs that are built with the same compiler later.
 
-    What fails is reported to whoever builds it.
+    With a `background` that only begins. What fails is reported to whoever builds it.
     """
     sources: dict[str, KernelSource] = {}
     for number, problem in enumerate(problems):
         with suppress(EinalgError):
             for kernel in problem.uncached_kernels():
                 sources[f"{number}.{kernel.output}"] = problem.source(kernel)
-    if problems:
-        with suppress(EinalgError):
-            problems[0].compile(sources)
+    if not problems:
+        return
+    if background is not None:
+        problems[0].begin(sources, background)
+        return
+    with suppress(EinalgError):
+        problems[0].compile(sources)
 
 
 def decide_fusion(problem: BuildProblem) -> FusionDecision:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -17,7 +17,7 @@ from codegen.program.epilogue_fusion import Fused, fusible_pairs
 from codegen.program.generated_code import EINALG, KERNEL_RECORDS
 from codegen.runtime.protocol import GENERATED
 from codegen.targets.c.compiler import Compiler
-from codegen.targets.c.object_store import Place, placed
+from codegen.targets.c.object_store import BackgroundCompiler, Place, placed
 from codegen.targets.c.source_file import own_sources
 from codegen.tuning.fingerprint import host_fingerprint
 from codegen.tuning.tile_search import TUNINGS
@@ -159,17 +159,29 @@ class BuildProblem:
 
     def compile(self, sources: Mapping[str, KernelSource]) -> dict[str, CompiledSource]:
         """Compile functions, by their keys; those that need the same flags together."""
-        batches: dict[Compiler, dict[str, Function]] = {}
-        for key, source in sources.items():
-            batch = batches.setdefault(self.compiler_for(source.function), {})
-            batch[key] = source.function
         compiled: dict[str, CompiledSource] = {}
-        for compiler, batch in batches.items():
+        for compiler, batch in self._batches(sources):
             functions = list(batch.values())
             texts = own_sources(functions)
             places = placed(compiler, functions, texts, self.timeout)
             compiled.update(zip(batch, map(CompiledSource, texts, places)))
         return compiled
+
+    def begin(self, sources: Mapping[str, KernelSource], background: BackgroundCompiler) -> None:
+        """Begin to compile functions in the background."""
+        for compiler, batch in self._batches(sources):
+            functions = list(batch.values())
+            background.begin(compiler, functions, own_sources(functions), self.timeout)
+
+    def _batches(
+        self, sources: Mapping[str, KernelSource]
+    ) -> Iterable[tuple[Compiler, dict[str, Function]]]:
+        """Return functions, by their keys, with the compiler that they need."""
+        batches: dict[Compiler, dict[str, Function]] = {}
+        for key, source in sources.items():
+            batch = batches.setdefault(self.compiler_for(source.function), {})
+            batch[key] = source.function
+        return batches.items()
 
     def uncached_kernels(self) -> list[Kernel]:
         """Return the kernels that no record is of, as they are before fusion; one for each key."""

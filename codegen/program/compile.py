@@ -16,6 +16,7 @@ from codegen.program.generated_code import KernelCall
 from codegen.program.restore import KernelOf, RestoredProgram
 from codegen.runtime.protocol import Buffers
 from codegen.targets.c.compiler import COMPILE_TIMEOUT_SECONDS, Compiler, find_compiler
+from codegen.targets.c.object_store import BackgroundCompiler
 from codegen.targets.cuda.lowering.schedule import schedule_for_accuracy
 from einalg.errors import CodegenError, EinalgError
 from einalg.language.interpreters.numpy import execute
@@ -102,10 +103,11 @@ def compile_separately(
     programs: Sequence[tuple[Program, Sequence[Kernel]]],
     target: str = "cpu",
     accuracy: float | None = None,
+    background: BackgroundCompiler | None = None,
 ) -> list[Callable[[], Executable]]:
     """Return functions that give programs as `compile_program` does, one by one.
 
-    What these need is compiled now, on all cores at once.
+    What these need is compiled now, on all cores at once; with a `background` that only begins.
     """
     compiler = None
     if target == "cpu":
@@ -121,7 +123,7 @@ def compile_separately(
         problems.append(
             BuildProblem.of(program, kernels, compiler, DEFAULT, COMPILE_TIMEOUT_SECONDS)
         )
-    compile_together(problems)
+    compile_together(problems, background)
     return [partial(_executable, problem) for problem in problems]
 
 

@@ -59,6 +59,30 @@ class Runnable(Protocol):
         ...
 
 
+class BackgroundKernels(Protocol):
+    """Kernels that are compiled while the caller does something else."""
+
+    @property
+    def is_free(self) -> bool:
+        """Whether more of them may begin now."""
+        ...
+
+    def kernel_timers(self, kernels: Sequence[Kernel]) -> list[Callable[[], Measurement]]:
+        """Return functions as `Backend.kernel_timers` does; what they need is begun, not done."""
+        ...
+
+    def finish(self) -> None:
+        """Wait until nothing is compiled any more, so that measurements are not disturbed.
+
+        Raises `OutOfTime` where the time for the work under way is over before.
+        """
+        ...
+
+    def stop(self) -> None:
+        """Give up what is not compiled yet."""
+        ...
+
+
 class Backend(Protocol):
     """Compiles, checks and times flat programs on one target."""
 
@@ -116,6 +140,10 @@ class Backend(Protocol):
 
         What they need is compiled now, together, so that nothing else runs while one is measured.
         """
+        ...
+
+    def background_kernels(self) -> BackgroundKernels:
+        """Return what compiles kernels beside the work under way; whoever asks for it stops it."""
         ...
 
     def rates(self) -> Mapping[str, float]:

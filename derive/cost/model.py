@@ -15,7 +15,7 @@ from typing import Any, Protocol
 
 import sympy
 
-from derive.cost.backend import Backend
+from derive.cost.backend import Backend, BackgroundKernels
 from derive.cost.memory import memory_bytes
 from einalg.errors import EinalgError, without_remedy
 from einalg.language.analysis.canonical import key
@@ -201,15 +201,21 @@ class MeasuredCostModel:
     estimated: dict[str, str] = field(default_factory=dict, repr=False)
     timers: dict[str, Callable[[], Measurement]] = field(default_factory=dict, repr=False)
 
-    def make_ready(self, kernels: Sequence[Kernel]) -> None:
-        """Compile at once, for the measurements to come, those kernels that are not known."""
+    def make_ready(
+        self, kernels: Sequence[Kernel], background: BackgroundKernels | None = None
+    ) -> None:
+        """Compile at once, for the measurements to come, those kernels that are not known.
+
+        With a `background` that only begins.
+        """
         unknown: dict[str, Kernel] = {}
         for kernel in kernels:
             if self.model.seconds(kernel) <= self.max_seconds:
                 name = self.identity(kernel)
                 if not self._is_ready(name):
                     unknown[name] = kernel
-        timers = self.backend.kernel_timers(list(unknown.values()))
+        compiler = self.backend if background is None else background
+        timers = compiler.kernel_timers(list(unknown.values()))
         self.timers.update(zip(unknown, timers, strict=True))
 
     def _is_ready(self, name: str) -> bool:

@@ -21,6 +21,7 @@ from derive.results.derivation import SearchResult
 from derive.results.progress import format_stats
 from derive.results.selection import (
     SELECTION,
+    EarlyCompilation,
     KernelCosts,
     SelectionPolicy,
     most_promising,
@@ -35,7 +36,16 @@ from derive.search.best_first import Budget, Progress, Search, rules_by_name, te
 from derive.search.candidates import EstimatedCandidate, Stats
 from derive.search.expansion import StateExpander
 from einalg.language.ir.program import as_program
-from einalg.runtime.clock import MEASURING, PROVING, SEARCHING, Clock, Course, OutOfTime, check_time
+from einalg.runtime.clock import (
+    COMPILING,
+    MEASURING,
+    PROVING,
+    SEARCHING,
+    Clock,
+    Course,
+    OutOfTime,
+    check_time,
+)
 from einalg.text.wording import milliseconds
 
 log = logging.getLogger("einalg")
@@ -54,6 +64,7 @@ class TimePolicy:
     proving: float = 0.4
     proving_others: float = 0.5  # once the shortlist is measured
     proving_early: float = 0.1  # of the seconds so far, that proofs take during the search
+    compiling_early: float = 0.3  # of the seconds so far, that code generation takes during it
     after_interrupt: float = 1.0  # seconds for proofs, so that there is an answer
 
 
@@ -135,16 +146,22 @@ class _Derivation:
         self._postponed: set[int] = set()  # identities of candidates that are hard to prove
         self._stored: StoredSearch | None = None
         self._outcome: SearchOutcome | None = None  # of a search that was done now, and whole
+        self._early: EarlyCompilation | None = None  # where candidates are measured
 
     def run_measuring(self, backend: Backend, check: ShortlistCheck, executor: Any) -> None:
         """Search, prove what promises most, measure that, and prove the others."""
-        self._run(
-            partial(self._calibrate, backend),
-            partial(self._explore, executor, TIMES.searching),
-            self._prove_promising,
-            partial(self._measure, backend, check),
-            self._prove_others,
-        )
+        costs, background = MeasuredCostModel(Roofline(), backend), backend.background_kernels()
+        self._early = EarlyCompilation(costs, background, self._policy)
+        try:
+            self._run(
+                partial(self._calibrate, costs),
+                partial(self._explore, executor, TIMES.searching),
+                self._prove_promising,
+                partial(self._measure, costs, self._early, check),
+                self._prove_others,
+            )
+        finally:
+            background.stop()
 
     def run_estimating(self, executor: Any) -> None:
         """Search, and prove the candidates, the best by estimate first."""
@@ -228,10 +245,10 @@ class _Derivation:
             return
         self._stored.keep(self._outcome, self._proofs.verdict)
 
-    def _calibrate(self, backend: Backend) -> None:
+    def _calibrate(self, costs: MeasuredCostModel) -> None:
         with self._clock.phase(MEASURING, "this machine"), self._clock.limiting():
-            self._search.candidates.model = calibrated(backend)
-        self._stored = StoredSearch(self._search, self._search.candidates.model)
+            costs.model = self._search.candidates.model = calibrated(costs.backend)
+        self._stored = StoredSearch(self._search, costs.model)
 
     def _explore(self, executor: Any, share: float) -> None:
         """Search, or take what the same search has found before."""
@@ -247,27 +264,50 @@ class _Derivation:
             self._outcome = SearchOutcome.of(self.stats)
 
     def _look(self, stats: Stats) -> None:
-        """Prove the best candidate so far where that takes little, and report how far it is."""
-        self._prove_early()
+        """Prove the best candidate so far where that takes little, and report how far it is.
+
+        What promises most is compiled meanwhile, where a core is free.
+        """
+        best = self._search.candidates.best
+        if best is not None:
+            candidate = self._proven_early(best)
+            if candidate is not None:
+                self._show(candidate)
+        self._compile_early()
         self._clock.course.tell(format_stats(stats))
 
-    def _prove_early(self) -> None:
-        """Prove the best candidate so far where that takes little, and show it."""
-        best = self._search.candidates.best
-        if best is None:
-            return
-        if self._proofs.is_open(best) and id(best) not in self._postponed:
-            spent = self._clock.now() - self._began
-            if self._phases().get(PROVING, 0.0) > TIMES.proving_early * spent:
-                return
+    def _proven_early(self, estimated: EstimatedCandidate) -> Candidate | None:
+        """Return a candidate, proven now where that takes little; None where it is not."""
+        if self._proofs.is_open(estimated):
+            if id(estimated) in self._postponed or self._is_due(PROVING, TIMES.proving_early):
+                return None
             clock = self._clock.within(TIMES.proving_early * self._clock.left)
             with self._clock.phase(PROVING):
-                self._proofs.prove([best], clock)
-            if self._proofs.reopen(best):
-                self._postponed.add(id(best))
-        candidate = self._proofs.candidate(best)
-        if candidate is not None:
-            self._show(candidate)
+                self._proofs.prove([estimated], clock)
+            if self._proofs.reopen(estimated):
+                self._postponed.add(id(estimated))
+        return self._proofs.candidate(estimated)
+
+    def _is_due(self, phase: str, share: float) -> bool:
+        """Tell whether a phase has had more than its share of the time so far."""
+        spent = self._clock.now() - self._began
+        return self._phases().get(phase, 0.0) > share * spent
+
+    def _compile_early(self) -> None:
+        """Begin to compile the most promising candidate that is not begun, where a core is free.
+
+        It is the expression as it is at first, which is measured in any case.
+        """
+        early = self._early
+        if early is None or not early.is_free or self._is_due(COMPILING, TIMES.compiling_early):
+            return
+        candidates = [self._original()]
+        candidates += filter(None, map(self._proven_early, self._promising()))
+        for candidate in candidates:
+            if not early.has_begun(candidate):
+                with self._clock.phase(COMPILING, "while it searches"), self._clock.limiting():
+                    early.begin(candidate)
+                return
 
     def _show_best(self) -> None:
         self._show(ranked(self.candidates())[0])
@@ -333,20 +373,20 @@ class _Derivation:
         derived = [candidate for candidate in self._promising() if candidate.moves]
         self._proofs.prove(derived, clock)
 
-    def _measure(self, backend: Backend, check: ShortlistCheck) -> None:
+    def _measure(
+        self, costs: MeasuredCostModel, early: EarlyCompilation, check: ShortlistCheck
+    ) -> None:
         """Measure the kernels of what promises most, then the best of these as wholes."""
         proven = [self._proofs.candidate(estimated) for estimated in self._promising()]
         promising = [candidate for candidate in proven if candidate is not None]
-        model = self._search.candidates.model
-        assert isinstance(model, Roofline)
-        costs = KernelCosts(promising, MeasuredCostModel(model, backend), self._policy)
+        kernel_costs = KernelCosts(promising, costs, self._policy, early)
         try:
-            costs.run(self._clock.within(self._policy.max_kernel_share * self._clock.left))
+            kernel_costs.run(self._clock.within(self._policy.max_kernel_share * self._clock.left))
         except OutOfTime:
             self.stats.is_cut = True
-            self.stats.unmeasured += len(promising) - len(costs.measured)
-        shortlist = [*costs.shortlist[:1], self._original(), *costs.shortlist[1:]]
+            self.stats.unmeasured += len(promising) - len(kernel_costs.measured)
+        shortlist = kernel_costs.shortlist
         check.wrong = self._wrong
-        check.run(shortlist, self._clock)
-        if any(candidate.measured for candidate in shortlist):
+        check.run([*shortlist[:1], self._original(), *shortlist[1:]], self._clock)
+        if any(candidate.measured for candidate in [*shortlist, self._original()]):
             self._show_best()

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from derive.cost.backend import BackgroundKernels
 from derive.cost.model import MeasuredCostModel, kernels_of_each_run, total
 from derive.results.candidates import Candidate, Candidates
 from derive.search.candidates import EstimatedCandidate
@@ -20,6 +21,7 @@ class SelectionPolicy:
 
     promising: int = 12  # candidates by estimate, whose kernels are measured one by one
     max_estimate_ratio: float = 2.5  # to the lowest estimate: a higher one promises nothing
+    compiled_early: int = 12  # candidates whose kernels are compiled while the search goes on
     compiled_together: int = 4  # candidates whose kernels are compiled at once
     far_above: float = 1.5  # times the cost of the last of the shortlist
     shortlist: int = 4  # of the promising, that are compiled, checked and measured whole
@@ -35,6 +37,37 @@ SELECTION = SelectionPolicy()
 MIN_SECONDS = 1e-12  # of an estimate, in a ratio
 
 
+class EarlyCompilation:
+    """Kernels of candidates that are compiled in the background, while the search goes on."""
+
+    def __init__(
+        self,
+        model: MeasuredCostModel,
+        background: BackgroundKernels,
+        policy: SelectionPolicy = SELECTION,
+    ):
+        self._model, self._background, self._policy = model, background, policy
+        self._begun: list[Candidate] = []  # kept, so that no other one has the same identity
+
+    @property
+    def is_free(self) -> bool:
+        """Whether another candidate may begin now."""
+        return len(self._begun) < self._policy.compiled_early and self._background.is_free
+
+    def has_begun(self, candidate: Candidate) -> bool:
+        """Tell whether the kernels of a candidate were begun."""
+        return any(candidate is other for other in self._begun)
+
+    def begin(self, candidate: Candidate) -> None:
+        """Generate the code of a candidate's kernels, and begin to compile it."""
+        self._begun.append(candidate)
+        self._model.make_ready(kernels_of_each_run(candidate.kernels), self._background)
+
+    def finish(self) -> None:
+        """Wait until nothing is compiled any more."""
+        self._background.finish()
+
+
 class KernelCosts:
     """The costs of derived candidates, kernel by kernel by a model that measures.
 
@@ -48,8 +81,10 @@ class KernelCosts:
         candidates: Sequence[Candidate],
         model: MeasuredCostModel,
         policy: SelectionPolicy = SELECTION,
+        early: EarlyCompilation | None = None,
     ):
         self.candidates, self.model, self.policy = candidates, model, policy
+        self._early = early
         self.measured: list[Candidate] = []
         self._ratio = math.inf  # the lowest of a measured cost to an estimate
 
@@ -75,6 +110,8 @@ class KernelCosts:
         check_time()
         with clock.phase(COMPILING, f"{first + 1} of {len(self.candidates)}"):
             _make_ready(self.model, group)
+            if self._early is not None:
+                self._early.finish()
         for number, candidate in enumerate(group, first + 1):
             check_time()
             estimate = candidate.cost

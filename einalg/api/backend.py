@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from codegen.measure import calibration
+from codegen.measure.background import BackgroundTimers
 from codegen.program.batched_executable import BatchedExecutable
 from codegen.program.compile import compile_program, known_program
 from codegen.targets.cuda.device.find import find_driver
@@ -101,6 +102,10 @@ class LocalBackend:
     def kernel_timers(self, kernels: Sequence[Kernel]) -> list[Callable[[], Measurement]]:
         """Return functions that measure each kernel by itself; what they need is compiled now."""
         return calibration.kernel_timers(kernels, self.target, self.accuracy)
+
+    def background_kernels(self) -> BackgroundTimers:
+        """Return what compiles kernels beside a search; whoever asks for it stops it."""
+        return BackgroundTimers(self.target, self.accuracy)
 
     def rates(self) -> dict[str, float]:
         """Return what the roofline model needs to know of this machine."""

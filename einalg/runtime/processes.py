@@ -6,7 +6,7 @@ import os
 import signal
 import subprocess
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar, copy_context
 from threading import Lock
@@ -81,6 +81,41 @@ def run_command(command: Sequence[str], timeout: float) -> tuple[int, str]:
         return process.returncode, said
 
 
+class Background:
+    """A few threads that run functions which start commands, while the caller goes on.
+
+    As a context manager it waits for them at its end; at an exception it stops them.
+
+    >>> with Background(1) as background:
+    ...     status = background.submit(lambda text: run_command(["test", text], 10.0)[0], "a")
+    >>> status.result()
+    0
+    """
+
+    def __init__(self, threads: int):
+        self._pool, self._group = ThreadPoolExecutor(threads), CommandGroup()
+
+    def submit(self, function: Callable[[Item], Result], item: Item) -> Future[Result]:
+        """Begin a function of an item as soon as a thread is free, with the limits of now."""
+        context = copy_context()
+        context.run(_group.set, self._group)
+        return self._pool.submit(context.run, function, item)
+
+    def stop(self) -> None:
+        """Kill the commands that run, begin nothing that waits, and return when all is over."""
+        self._pool.shutdown(wait=False, cancel_futures=True)
+        self._group.kill()
+        self._pool.shutdown()
+
+    def __enter__(self) -> Background:
+        return self
+
+    def __exit__(self, kind: Any, *_: Any) -> None:
+        if kind is not None:
+            self.stop()
+        self._pool.shutdown()
+
+
 def in_parallel(function: Callable[[Item], Result], items: Iterable[Item]) -> list[Result]:
     """Return the results of a function that runs commands, for all items at once, in their order.
 
@@ -92,25 +127,9 @@ def in_parallel(function: Callable[[Item], Result], items: Iterable[Item]) -> li
     work = list(items)
     if len(work) < 2:
         return [function(item) for item in work]
-    group = CommandGroup()
-    token = _group.set(group)
-    try:
-        with ThreadPoolExecutor(len(work)) as pool:
-            try:
-                futures = [pool.submit(_in_context(function), item) for item in work]
-                return [future.result() for future in futures]
-            except BaseException:
-                pool.shutdown(wait=False, cancel_futures=True)
-                group.kill()
-                raise
-    finally:
-        _group.reset(token)
-
-
-def _in_context(function: Callable[[Item], Result]) -> Callable[[Item], Result]:
-    """Return the function for another thread, with the limits of this one."""
-    context = copy_context()
-    return lambda item: context.run(function, item)
+    with Background(len(work)) as background:
+        futures = [background.submit(function, item) for item in work]
+        return [future.result() for future in futures]
 
 
 def _kill(process: subprocess.Popen[Any]) -> None:

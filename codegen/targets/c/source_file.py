@@ -18,9 +18,9 @@ void {SEQUENCE}(long count, void (*const *kernels)(void *const *), void *const *
     kernels[k](buffers[k]);
 }}
 """
-_MAX_CACHED_SOURCES = 256
+_MAX_CACHED_PRINTERS = 256
 # By identity: comparing functions costs as much as printing them. The function stays alive here.
-_SOURCES: dict[int, tuple[Function, str]] = {}
+_PRINTERS: dict[int, tuple[Function, Printer]] = {}
 
 
 def c_source(functions: Sequence[Function]) -> str:
@@ -34,15 +34,16 @@ def c_source(functions: Sequence[Function]) -> str:
 
 def own_sources(functions: Sequence[Function]) -> list[str]:
     """Return the C file of each kernel by itself."""
-    return [_source(function) for function in functions]
+    return [_file([function]) for function in functions]
 
 
-def _source(function: Function) -> str:
-    cached = _SOURCES.get(id(function))
+def _printer(function: Function) -> Printer:
+    """Return the printer of a function, which prints the body once, whatever files it is in."""
+    cached = _PRINTERS.get(id(function))
     if cached is None:
-        if len(_SOURCES) >= _MAX_CACHED_SOURCES:
-            _SOURCES.clear()
-        cached = _SOURCES[id(function)] = function, _file([function])
+        if len(_PRINTERS) >= _MAX_CACHED_PRINTERS:
+            _PRINTERS.clear()
+        cached = _PRINTERS[id(function)] = function, Printer(function)
     return cached[1]
 
 
@@ -59,9 +60,9 @@ def _file(functions: Sequence[Function]) -> str:
     packs: list[_Entry] = []
     kernels: list[_Entry] = []
     for position, function in enumerate(functions):
-        kernels.append(_Entry(Printer(function), str(position)))
+        kernels.append(_Entry(_printer(function), str(position)))
         for number, pack in enumerate(function.packs):
-            packs.append(_Entry(Printer(pack), f"{position}_{number}"))
+            packs.append(_Entry(_printer(pack), f"{position}_{number}"))
     entries = [*packs, *kernels]
     texts = [entry.printer.function(entry.position) for entry in entries]
     head = file_head([entry.printer for entry in entries], texts)

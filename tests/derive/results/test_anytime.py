@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import signal
 import threading
@@ -14,8 +15,10 @@ import numpy as np
 import pytest
 
 import einalg as ea
-from codegen.targets.c.compiler import _find
+from codegen.measure.background import BackgroundTimers
+from codegen.targets.c.compiler import Compiler, _find
 from derive.cost.backend import Backend
+from derive.results import pipeline
 from derive.results.derivation import SearchResult
 from derive.results.pipeline import find_derivation
 from derive.search.best_first import Budget
@@ -29,17 +32,24 @@ FEW = Budget(states=3)
 LAYERED = ea.parse(
     "S[i,j] += A[i,k]*B[k,j]\nO[i,j] += S[i,k]*C[k,j]", A=(40, 64), B=(64, 16), C=(16, 32)
 )
+RATES = {"library": 1e11, "generated": 4e9, "bandwidth": 1e10, "call": 2e-6}
 PLACES = {  # what runs when an interrupt comes, by what is done
     "calibrating": "einalg.api.backend:LocalBackend.rates",
     "searching": "derive.search.expansion:StateExpander.__call__",
     "proving": "derive.results.verification:verdict_of",
     "generating code": "einalg.api.backend:LocalBackend.kernel_timers",
+    "while it searches": "codegen.measure.background:BackgroundTimers.kernel_timers",
     "compiling": "codegen.targets.c.compiler:run_compiler",
     "measuring kernels": "codegen.measure.calibration:sample",
     "computing the reference": "einalg.api.backend:LocalBackend.reference",
     "measuring": "einalg.api.backend:LocalBackend.measure",
 }
-AT_FIRST = ("calibrating", "compiling", "measuring kernels")  # these come before the search too
+AT_FIRST = (
+    "calibrating",
+    "while it searches",
+    "compiling",
+    "measuring kernels",
+)  # these come before the search too
 
 
 @pytest.fixture(scope="module")
@@ -49,8 +59,9 @@ def warm_cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(autouse=True)
 def own_cache(warm_cache: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """What one test measured is known in the next."""
+    """What one test measured is known in the next, but every test searches."""
     monkeypatch.setenv("EINALG_CACHE", str(warm_cache))
+    monkeypatch.setattr(pipeline, "MIN_SECONDS", math.inf)
     _find.cache_clear()
     yield
     _find.cache_clear()
@@ -145,13 +156,14 @@ def hanging(folder: Path) -> Path:
     return script(folder / "hanging", text)
 
 
-@pytest.fixture
-def hangs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The file that is there once a compiler hangs; it does from the proofs on."""
+@pytest.fixture(params=["generating code", "while it searches"])
+def hangs(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The file that is there once a compiler hangs: for what is measured, or before, already."""
     monkeypatch.setenv("CC", str(hanging(tmp_path)))
     _find.cache_clear()
     nothing_known(tmp_path, monkeypatch)
-    before(monkeypatch, PLACES["generating code"], (tmp_path / "armed").touch)
+    monkeypatch.setattr("codegen.measure.background.core_count", lambda: 2)
+    before(monkeypatch, PLACES[request.param], (tmp_path / "armed").touch)
     return tmp_path / "hangs"
 
 
@@ -251,6 +263,43 @@ def test_the_order_of_events(monkeypatch: pytest.MonkeyPatch) -> None:
     assert order.index(PROVING) < order.index(COMPILING) < len(order) - 1
     assert order[-1] == PROVING
     assert all(candidate.verdict == "proved" for candidate in d.candidates)
+
+
+def test_it_compiles_while_it_searches(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is proven by then; and what was begun is not compiled again."""
+    nothing_known(tmp_path, monkeypatch)
+    monkeypatch.setattr(LocalBackend, "rates", lambda _: RATES)
+    monkeypatch.setattr("codegen.measure.background.core_count", lambda: 2)
+    begun: list[Any] = []
+    sources: list[str] = []
+    phases: list[str] = []
+    kernel_timers, run = BackgroundTimers.kernel_timers, Compiler._run
+
+    def begin(self: BackgroundTimers, kernels: Any) -> Any:
+        begun.extend(kernels)
+        return kernel_timers(self, kernels)
+
+    def compile_one(self: Compiler, source: str, timeout: float) -> bytes:
+        sources.append(source)
+        return run(self, source, timeout)
+
+    monkeypatch.setattr(BackgroundTimers, "kernel_timers", begin)
+    monkeypatch.setattr(Compiler, "_run", compile_one)
+    d = derived(progress=lambda stats: phases.append(stats.phase))
+    assert begun and d.best.measured
+    first = phases.index(COMPILING)
+    assert SEARCHING in phases[:first] and SEARCHING in phases[first:]
+    assert len(set(sources)) == len(sources)
+
+
+def test_without_a_core_to_spare_nothing_is_compiled_early(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    nothing_known(tmp_path, monkeypatch)
+    monkeypatch.setattr(LocalBackend, "rates", lambda _: RATES)
+    monkeypatch.setattr("codegen.measure.background.core_count", lambda: 1)
+    before(monkeypatch, PLACES["while it searches"], interrupting(1))
+    assert not derived().stats.is_interrupted
 
 
 def test_the_one_who_watches_ends_it() -> None:

@@ -18,6 +18,7 @@ from einalg.api.backend import LocalBackend
 from einalg.runtime.clock import Clock
 from einalg.runtime.measurement import Measurement
 from einalg.storage.disk_cache import cache_folder
+from tests.helpers.measurements import NoBackground
 
 CONV = ea.parse("O[f,h] += A.pad(0,1)[c,h+r-1]*K[f,c,r]", A=(16, 61), K=(24, 16, 3))
 FEW = Budget(states=3)
@@ -39,6 +40,9 @@ class Estimating(LocalBackend):
 
     def kernel_timers(self, kernels: Any) -> list[Any]:
         return [lambda: ONE for _ in kernels]
+
+    def background_kernels(self) -> Any:
+        return NoBackground()
 
     def measure(self, runnables: Any, arrays: Any) -> list[Measurement]:
         return [ONE for _ in runnables]
