@@ -118,6 +118,7 @@ DATA_MODEL = {
     "einalg.language.interpreters.exact_values",
     "einalg.language.interpreters.reference",
     "einalg.language.interpreters.reference_functions",
+    "einalg.language.interpreters.reference_indices",
     "einalg.language.index",
     *(
         f"einalg.language.index.{name}"

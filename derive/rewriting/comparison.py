@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from fractions import Fraction
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -49,29 +50,54 @@ def _random_array(tensor: Tensor, rng: np.random.Generator) -> Any:
     return fractions
 
 
-def differ(
-    before: Scope | Program, after: Scope | Program, arrays: Arrays, domains: bool = True
-) -> bool:
-    """Return whether two expressions have other outputs, shapes or values on the same arrays, or,
-    with `domains`, one of them alone a value. The second may read fewer inputs.
+class OriginalExpression:
+    """An expression with arrays, whose values are computed once and compared with those of what it
+    is rewritten into.
+
+    >>> import einalg as ea
+    >>> expression = ea.parse("O[i] = A[i] + A[i]", A=(2,))
+    >>> original = OriginalExpression(expression, random_arrays(expression, seed=0))
+    >>> original.differs_from(ea.parse("O[i] = 2*A[i]", A=(2,)))
+    False
     """
-    one, two = as_program(before), as_program(after)
-    if one.outputs != two.outputs:
-        return True
-    if any(one[name].shape != two[name].shape for name in one.outputs):
-        return True
-    expected, values = _values(one, arrays), _values(two, arrays)
-    if expected is None or values is None:
-        return any(_differ_in_double(one, two, name, arrays, domains) for name in one.outputs)
-    for name in one.outputs:
-        unequal = np.asarray(expected[name] != values[name])
-        if not unequal.any():
-            continue
-        if not _is_rounded(expected[name][unequal]) or not _is_rounded(values[name][unequal]):
+
+    def __init__(self, expression: Scope | Program, arrays: Arrays):
+        self.expression, self.arrays = expression, arrays
+        self.program = as_program(expression)
+
+    @cached_property
+    def values(self) -> dict[str, Any] | None:
+        """The outputs by name; None where the reference has no value."""
+        return _values(self.program, self.arrays)
+
+    def differs_from(self, expression: Scope | Program, domains: bool = True) -> bool:
+        """Return whether an expression has other outputs, shapes or values on the same arrays, or,
+        with `domains`, one of the two alone a value. It may read fewer inputs.
+        """
+        one, two = self.program, as_program(expression)
+        if one.outputs != two.outputs:
             return True
-        if _differ_in_double(one, two, name, arrays, domains):
+        if any(one[name].shape != two[name].shape for name in one.outputs):
             return True
-    return False
+        expected, values = self.values, _values(two, self.arrays)
+        if expected is None or values is None:
+            return any(self._differs_in_double(two, name, domains) for name in one.outputs)
+        for name in one.outputs:
+            unequal = np.asarray(expected[name] != values[name])
+            if not unequal.any():
+                continue
+            if not _is_rounded(expected[name][unequal]) or not _is_rounded(values[name][unequal]):
+                return True
+            if self._differs_in_double(two, name, domains):
+                return True
+        return False
+
+    def _differs_in_double(self, two: Program, name: str, domains: bool) -> bool:
+        scopes = [inlined(in_double(program), name) for program in (self.program, two)]
+        floats = {}
+        for tensor, array in _inputs_of(self.program, self.arrays).items():
+            floats[tensor] = np.asarray(array, np.float64) if array.dtype.kind == "O" else array
+        return bool(unequal_in_double(scopes, floats, domains).any())
 
 
 def _values(program: Program, arrays: Arrays) -> dict[str, Any] | None:
@@ -88,14 +114,6 @@ def _values(program: Program, arrays: Arrays) -> dict[str, Any] | None:
 def _is_rounded(values: Any) -> bool:
     """Return whether values may owe a difference to rounding: finite floats."""
     return values.dtype.kind == "f" and bool(np.isfinite(values).all())
-
-
-def _differ_in_double(one: Program, two: Program, name: str, arrays: Arrays, domains: bool) -> bool:
-    scopes = [inlined(in_double(program), name) for program in (one, two)]
-    floats = {}
-    for tensor, array in _inputs_of(one, arrays).items():
-        floats[tensor] = np.asarray(array, np.float64) if array.dtype.kind == "O" else array
-    return bool(unequal_in_double(scopes, floats, domains).any())
 
 
 def _inputs_of(program: Program, arrays: Arrays) -> dict[str, Any]:

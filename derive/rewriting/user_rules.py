@@ -6,9 +6,9 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from derive.rewriting.comparison import differ, random_arrays
+from derive.rewriting.comparison import OriginalExpression, random_arrays
 from derive.rewriting.moves import RULE, Move, Rule, apply, moves, rewritten
-from derive.rewriting.paths import scope_at
+from derive.rewriting.paths import Path, scope_at
 from einalg.errors import EinalgError, RuleError, without_remedy
 from einalg.language.analysis.validate import check
 from einalg.language.ir.program import Program, as_program, substitute_tensors
@@ -200,15 +200,28 @@ def check_moves(tested: Rule, expression: Any, arrays: Any) -> int:
 
 def _checked_moves(tested: Rule, program: Program, arrays: Any) -> Iterator[tuple[str, str]]:
     """Check every move of a rule; yield what it rewrites, and how."""
+    whole_program = OriginalExpression(program, arrays)
+    scopes: dict[Path, OriginalExpression] = {}
     for move in moves(program, [tested]):
-        _check_move(tested, program, move, arrays)
+        after = _checked_result(tested, program, move)
+        # Small integers often lie at a pole.
+        _check_values(move, whole_program, after, domains=tested.level == "program")
         if tested.level == "program":
             yield str(program), str(move)
-        else:
-            yield str(scope_at(program, move.path)), move.arguments
+            continue
+        # Readers of the scope may hide a difference, so that it is compared by itself too.
+        scope = scope_at(program, move.path)
+        if move.path not in scopes:
+            by_itself = _by_itself(scope)
+            scopes[move.path] = OriginalExpression(by_itself, random_arrays(by_itself, seed=0))
+        _check_values(move, scopes[move.path], _by_itself(rewritten(tested, scope, move)))
+        yield str(scope), move.arguments
 
 
-def _check_move(tested: Rule, program: Program, move: Move, arrays: Any) -> None:
+def _checked_result(tested: Rule, program: Program, move: Move) -> Program:
+    """Return what a move makes of a program: an expression that is right, and the same again where
+    the move is read from JSON.
+    """
     known = {tested.name: tested}
     try:
         after = apply(program, move, known)
@@ -218,19 +231,12 @@ def _check_move(tested: Rule, program: Program, move: Move, arrays: Any) -> None
             f"{move} was proposed for\n{program}\nbut fails: {without_remedy(error)}\n"
             "  yield scopes of the same box only"
         ) from error
-    # Small integers often lie at a pole.
-    _check_values(move, program, after, arrays, domains=tested.level == "program")
-    if tested.level != "program":
-        # Readers of the scope may hide a difference, so that it is compared by itself too.
-        before = scope_at(program, move.path)
-        scope = _by_itself(rewritten(tested, before, move))
-        before = _by_itself(before)
-        _check_values(move, before, scope, random_arrays(before, seed=0))
     if str(apply(program, Move.from_json(move.to_json()), known)) != str(after):
         raise RuleError(
             f"{move} gives another result when it is replayed from JSON on\n{program}\n"
             "  yield the same results for the same scope"
         )
+    return after
 
 
 def _by_itself(scope: Scope) -> Scope:
@@ -242,9 +248,12 @@ def _by_itself(scope: Scope) -> Scope:
     return substitute_tensors(scope, inputs)
 
 
-def _check_values(move: Move, before: Any, after: Any, arrays: Any, domains: bool = True) -> None:
-    if differ(before, after, arrays, domains):
+def _check_values(
+    move: Move, original: OriginalExpression, after: Any, domains: bool = True
+) -> None:
+    if original.differs_from(after, domains):
         raise RuleError(
-            f"{move} changes the value of\n{before}\ninto that of\n{after}\non {arrays}\n"
+            f"{move} changes the value of\n{original.expression}\ninto that of\n{after}\n"
+            f"on {original.arrays}\n"
             "  mend the rule, or what it requires"
         )

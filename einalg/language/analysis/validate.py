@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import lru_cache
 from types import MappingProxyType
 from typing import Any
 
@@ -149,16 +150,23 @@ def _exact_interval(
     form: Affine, iterators: tuple[LoopIndex, ...], where: tuple[Constraint, ...]
 ) -> tuple[int, int] | None:
     """Return the smallest and largest value on the domain; None where the domain is empty."""
-    space = Space([it.index for it in iterators])
-    points = space.set(iterators, where)
-    aff = space.aff(form)
     try:
         with bounded():
-            if points.is_empty():
-                return None
-            return int(points.min_val(aff).to_python()), int(points.max_val(aff).to_python())
+            return _interval_on_points(form, iterators, where)
     except isl.Error:
         return form.interval({it.index: (it.low, it.high) for it in iterators})
+
+
+@lru_cache(maxsize=8192)  # a derivation checks the same reads after every move
+def _interval_on_points(
+    form: Affine, iterators: tuple[LoopIndex, ...], where: tuple[Constraint, ...]
+) -> tuple[int, int] | None:
+    space = Space([it.index for it in iterators])
+    points = space.set(iterators, where)
+    if points.is_empty():
+        return None
+    aff = space.aff(form)
+    return int(points.min_val(aff).to_python()), int(points.max_val(aff).to_python())
 
 
 def _check_inside_domain(

@@ -8,9 +8,8 @@ are tested against.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable
 from fractions import Fraction
-from itertools import product
 from typing import Any
 
 import numpy as np
@@ -21,12 +20,19 @@ from einalg.language.index.affine import IndexArithmetic
 from einalg.language.index.convert import affine
 from einalg.language.interpreters.exact_values import exact_values
 from einalg.language.interpreters.reference_functions import COMBINE, FUNCTIONS
+from einalg.language.interpreters.reference_indices import (
+    Environment,
+    box_points,
+    domain_points,
+    form_function,
+)
 from einalg.language.ir.body import Reduce
 from einalg.language.ir.program import as_program, require_names
 from einalg.language.ir.scope import Scope
 from einalg.language.ir.tensor import Access, Padded, Tensor, padded_box
 
 Values = dict[tuple[int, ...], Any]
+Function = Callable[[Environment], Any]
 
 
 def evaluate(expr: Any, *unnamed: Any, **arrays: Any) -> Any:
@@ -69,12 +75,7 @@ def _has_floats(values: Values) -> bool:
 
 def _load(tensor: Tensor, arrays: dict[str, Any]) -> Values:
     values = exact_values(tensor, arrays)
-    return dict(zip(_box_points(tensor.axes), values, strict=True))
-
-
-def _box_points(box: Iterable[tuple[int, int]]) -> Iterator[tuple[int, ...]]:
-    """Return the points of a box in row-major order."""
-    return product(*(range(low, high) for low, high in box))
+    return dict(zip(box_points(tensor.axes), values, strict=True))
 
 
 def _array(values: Values, scope: Scope) -> np.ndarray[Any, Any]:
@@ -98,8 +99,11 @@ def _dtype(values: Values) -> Any:
 
 
 class _Evaluation:
-    """Values of inner scopes are kept as dictionaries from point to value: a point that is absent
-    has no value.
+    """Values of scopes, computed point by point. A body becomes a function of the values of its
+    indices first, part by part, so that its nodes are not told apart again at every point.
+
+    Values of inner scopes are dictionaries from point to value: a point that is absent has no
+    value.
     """
 
     def __init__(self, known: dict[str, Values], exact: bool):
@@ -108,71 +112,124 @@ class _Evaluation:
 
     def scope(self, scope: Scope) -> Values:
         values = {}
-        for point, env in _points(scope.iterators, scope.where, {}):
-            values[point] = self.value(scope.body, env)
+        body = self.function(scope.body)
+        for point, env in domain_points(scope.iterators, scope.where)({}):
+            values[point] = body(env)
         return values
 
-    def values(self, base: Any) -> Values:
-        if isinstance(base, Tensor):
-            return self.known[base.name]
-        if base not in self.inner:
-            self.inner[base] = self.scope(base)
-        return self.inner[base]
+    def inner_values(self, scope: Scope) -> Values:
+        if scope not in self.inner:
+            self.inner[scope] = self.scope(scope)
+        return self.inner[scope]
 
-    def read(self, base: Any, point: tuple[int, ...]) -> Any:
-        """Return the element at `point`; None where the base has none."""
-        if not isinstance(base, Padded):
-            return self.values(base).get(point)
-        value = self.read(base.base, point)
-        if value is not None:
-            return value
-        for place, (low, high) in zip(point, padded_box(base)):
-            if not low <= place < high:
-                return None
-        return self.number(base.fill)
-
-    def value(self, body: Any, env: dict[Any, int]) -> Any:
+    def function(self, body: Any) -> Function:
+        """Return the function from the values of indices to the value of a body."""
         if isinstance(body, Access):
-            point = tuple(s.evaluate(env) for s in body.subscripts)
-            value = self.read(body.base, point)
+            return self.access(body)
+        if isinstance(body, Reduce):
+            return self.reduction(body)
+        if isinstance(body, IndexArithmetic):
+            return form_function(affine(body))
+        if isinstance(body, sympy.Piecewise):
+            return self.choice(body)
+        if body.args:
+            return self.application(body)
+        number = self.number(body)
+        return lambda env: number
+
+    def access(self, access: Access) -> Function:
+        subscripts = [form_function(subscript) for subscript in access.subscripts]
+        read = self.reader(access.base)
+
+        def element(env: Environment) -> Any:
+            point = tuple([subscript(env) for subscript in subscripts])
+            value = read(point)
             if value is None:
                 raise RangeError(
-                    f"{body} reads {point}, where there is no value\n"
+                    f"{access} reads {point}, where there is no value\n"
                     "  pad what is read, or narrow an index"
                 )
             return value
-        if isinstance(body, Reduce):
-            total = self.number(body.identity)
-            for _, inner in _points(body.iterators, body.where, env):
-                total = COMBINE[body.op](total, self.value(body.body, inner))
-            return total
-        if isinstance(body, IndexArithmetic):
-            return affine(body).evaluate(env)
-        if isinstance(body, sympy.Piecewise):
-            return self.choice(body, env)
-        if not body.args:
-            return self.number(body)
-        return self.apply(body, [self.value(a, env) for a in body.args], env)
 
-    def choice(self, body: sympy.Piecewise, env: dict[Any, int]) -> Any:
-        """Return the first value whose condition holds; NaN where none does."""
+        return element
+
+    def reader(self, base: Any) -> Callable[[tuple[int, ...]], Any]:
+        """Return the function from a point to the element there; to None where the base has none.
+
+        Scopes are evaluated when their first element is read.
+        """
+        if isinstance(base, Padded):
+            return self.padded_reader(base)
+        if isinstance(base, Tensor):
+            return self.known[base.name].get
+        values: Values | None = None
+
+        def read(point: tuple[int, ...]) -> Any:
+            nonlocal values
+            if values is None:
+                values = self.inner_values(base)
+            return values.get(point)
+
+        return read
+
+    def padded_reader(self, base: Padded) -> Callable[[tuple[int, ...]], Any]:
+        read_base, box, fill = self.reader(base.base), padded_box(base), self.number(base.fill)
+
+        def read(point: tuple[int, ...]) -> Any:
+            value = read_base(point)
+            if value is not None:
+                return value
+            for place, (low, high) in zip(point, box):
+                if not low <= place < high:
+                    return None
+            return fill
+
+        return read
+
+    def reduction(self, body: Reduce) -> Function:
+        identity, combine = self.number(body.identity), COMBINE[body.op]
+        points, element = domain_points(body.iterators, body.where), self.function(body.body)
+
+        def total(env: Environment) -> Any:
+            value = identity
+            for _, inner in points(env):
+                value = combine(value, element(inner))
+            return value
+
+        return total
+
+    def choice(self, body: sympy.Piecewise) -> Function:
+        """Return the function to the first value whose condition holds; to NaN where none does."""
+        cases = []
         for case in body.args:
             value, condition = case.args
-            if self.value(condition, env):
-                return self.value(value, env)
-        return math.nan
+            cases.append((self.function(value), self.function(condition)))
 
-    def apply(self, body: Any, values: list[Any], env: dict[Any, int]) -> Any:
+        def chosen(env: Environment) -> Any:
+            for value, condition in cases:
+                if condition(env):
+                    return value(env)
+            return math.nan
+
+        return chosen
+
+    def application(self, body: Any) -> Function:
+        arguments = [self.function(argument) for argument in body.args]
         function = FUNCTIONS.get(type(body))
-        if function is None:
-            raise NotationError(
-                f"the reference evaluator has no value for {type(body).__name__}\n"
-                "  write it with functions of the notation: exp, log, erf, …"
-            )
-        try:
-            return function(*values)
-        except (ArithmeticError, ValueError) as error:
-            raise UndefinedError(_without_value(body, values, env, error)) from None
+
+        def result(env: Environment) -> Any:
+            values = [argument(env) for argument in arguments]
+            if function is None:
+                raise NotationError(
+                    f"the reference evaluator has no value for {type(body).__name__}\n"
+                    "  write it with functions of the notation: exp, log, erf, …"
+                )
+            try:
+                return function(*values)
+            except (ArithmeticError, ValueError) as error:
+                raise UndefinedError(_without_value(body, values, env, error)) from None
+
+        return result
 
     def number(self, value: Any) -> Any:
         if value is sympy.true or value is sympy.false:
@@ -186,7 +243,7 @@ class _Evaluation:
         return float(value)
 
 
-def _without_value(body: Any, values: list[Any], env: dict[Any, int], error: Exception) -> str:
+def _without_value(body: Any, values: list[Any], env: Environment, error: Exception) -> str:
     """Say where an operation has no value, and why."""
     numbers = ", ".join(map(str, values))
     reason = f"it is not defined for {numbers}"
@@ -198,12 +255,3 @@ def _without_value(body: Any, values: list[Any], env: dict[Any, int], error: Exc
     place = ", ".join(f"{index} = {value}" for index, value in env.items())
     where = f" at {place}" if place else ""
     return f"{body} has no value{where}: {reason}\n  {UndefinedError.remedy}"
-
-
-def _points(iterators: Any, where: Any, env: dict[Any, int]) -> Any:
-    """Yield every point of a domain with the environment in which a body is evaluated there."""
-    indices = [it.index for it in iterators]
-    for point in _box_points([(it.low, it.high) for it in iterators]):
-        inner = {**env, **dict(zip(indices, point))}
-        if all(condition.holds(inner) for condition in where):
-            yield point, inner
