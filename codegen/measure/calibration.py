@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
-from itertools import count, takewhile
-from time import perf_counter
 from typing import Any
 
 import numpy as np
 
-from codegen.program.compile import compile_program, compile_separately
+from codegen.program.compile import compile_separately
 from codegen.program.executable import Executable
 from codegen.runtime.array_arguments import sample
 from codegen.targets.c.compiler import find_compiler
@@ -22,7 +20,6 @@ from codegen.tuning.fingerprint import device_fingerprint, host_fingerprint
 from einalg.language.analysis.compile_time import is_weight
 from einalg.language.ir.kernel import EOP, Kernel
 from einalg.language.ir.program import Program, as_program, substitute_tensors
-from einalg.language.ir.scope import Scope
 from einalg.language.ir.tensor import Tensor
 from einalg.language.notation.parser import parse
 from einalg.runtime.clock import check_time
@@ -37,9 +34,8 @@ from einalg.runtime.timing import (
 from einalg.storage.fingerprint import COST_CODE
 
 SECONDS = 0.02  # that one kernel is repeated for
-LEAST_REPEATS = 6
 KERNEL_POLICY = MeasuringPolicy(SECONDS, min_turns=3, max_turns=50)
-MOST_ROUNDS, SAME = 5, 0.2
+RATE_POLICY = MeasuringPolicy(0.15, max_turns=100)  # a quiet machine needs a tenth of it
 SIZE = 384  # of the matrices whose product is timed
 STREAM = 1 << 22  # elements that do not fit into a core's caches
 PRODUCT = "O[i,j] += A[i,k]*B[k,j]"  # what a device has for a library
@@ -115,74 +111,42 @@ def rates(target: str = "cpu", accuracy: float | None = None) -> dict[str, float
     """Return what the machine does in a second, as the fields of a `Roofline`.
 
     Operations per second of the library and of generated code, bytes per second of memory, and
-    seconds of an empty call: the best of some rounds, until one more improves nothing. A busy
-    moment of the machine is not what it can do.
+    seconds of an empty call: by the shortest of some turns. A busy moment of the machine is not
+    what it can do.
     """
-    _make_ready(target, accuracy)
-    best = _round(target, accuracy)
-    for _ in range(MOST_ROUNDS - 1):
-        before, again = best, _round(target, accuracy)
-        best = {
-            name: (min if name == "call" else max)(before[name], again[name]) for name in before
-        }
-        if all(abs(best[name] / before[name] - 1) < SAME for name in best):
-            break
-    return best
-
-
-def _make_ready(target: str, accuracy: float | None) -> None:
-    """Compile what generated code is measured by, at once."""
-    programs: list[tuple[Program, list[Kernel]]] = []
-    for scope in (
-        parse(FILTER, A=(SHORT + TAPS,), K=(TAPS,)),
-        parse(INCREMENT, A=(STREAM,)),
-        parse(INCREMENT, A=(1,)),
-    ):
-        kernel = Kernel(EOP, {}, tuple(scope.tensors), "O", scope=scope)
-        programs.append((as_program(scope), [kernel]))
-    compile_separately(programs, target, accuracy)
-
-
-def _round(target: str, accuracy: float | None) -> dict[str, float]:
-    def least(text: str, **shapes: tuple[int, ...]) -> float:
-        check_time()
-        return _least_of(parse(text, **shapes), target, accuracy)
-
+    calls = _generated_calls(target, accuracy)
+    if target == "cpu":
+        calls["library"] = _library_call()
+    measured = measure(calls, RATE_POLICY, watch=stopwatch(target))
+    seconds = {name: measurement.minimum for name, measurement in measured.items()}
     return {
-        "library": 2
-        * SIZE**3
-        / (
-            _matmul_seconds() if target == "cpu" else least(PRODUCT, A=(SIZE, SIZE), B=(SIZE, SIZE))
-        ),
-        "generated": 2 * TAPS * SHORT / least(FILTER, A=(SHORT + TAPS,), K=(TAPS,)),
-        "bandwidth": 8 * STREAM / least(INCREMENT, A=(STREAM,)),
-        "call": least(INCREMENT, A=(1,)),
+        "library": 2 * SIZE**3 / seconds["library"],
+        "generated": 2 * TAPS * SHORT / seconds["generated"],
+        "bandwidth": 8 * STREAM / seconds["bandwidth"],
+        "call": seconds["call"],
     }
 
 
-def _matmul_seconds() -> float:
+def _generated_calls(target: str, accuracy: float | None) -> dict[str, Callable[[], Any]]:
+    """Return calls of generated code by the rates that they tell; they are compiled at once."""
+    scopes = {
+        "generated": parse(FILTER, A=(SHORT + TAPS,), K=(TAPS,)),
+        "bandwidth": parse(INCREMENT, A=(STREAM,)),
+        "call": parse(INCREMENT, A=(1,)),
+    }
+    if target != "cpu":
+        scopes["library"] = parse(PRODUCT, A=(SIZE, SIZE), B=(SIZE, SIZE))
+    programs: list[tuple[Program, list[Kernel]]] = []
+    for scope in scopes.values():
+        kernel = Kernel(EOP, {}, tuple(scope.tensors), "O", scope=scope)
+        programs.append((as_program(scope), [kernel]))
+    calls: dict[str, Callable[[], Any]] = {}
+    for name, make in zip(scopes, compile_separately(programs, target, accuracy), strict=True):
+        check_time()
+        calls[name] = make().repeated()
+    return calls
+
+
+def _library_call() -> Callable[[], Any]:
     left, right = (np.ones((SIZE, SIZE), np.float32) for _ in range(2))
-    out = np.empty_like(left)
-    return _least(lambda: np.matmul(left, right, out=out))
-
-
-def _least_of(scope: Scope, target: str, accuracy: float | None) -> float:
-    run = compile_program(scope, None, target, accuracy=accuracy)
-    arrays = sample(run.program.tensors)
-    return min(sum(run.time(1, **arrays).values()) for _ in _for_a_while())
-
-
-def _least(call: Callable[[], Any]) -> float:
-    """The shortest time of a call: what a machine can do, whatever else it is busy with."""
-    spent: list[float] = []
-    for _ in _for_a_while():
-        began = perf_counter()
-        call()
-        spent.append(perf_counter() - began)
-    return min(spent)
-
-
-def _for_a_while() -> Iterator[int]:
-    """Counts for `SECONDS`, but to some number at least."""
-    began = perf_counter()
-    return takewhile(lambda n: n < LEAST_REPEATS or perf_counter() - began < SECONDS, count())
+    return partial(np.matmul, left, right, out=np.empty_like(left))
