@@ -27,7 +27,6 @@ from derive.proof.identities.forms.signs import (
     knowledge,
 )
 
-MAX_ROUNDS = 6  # of multiplying out denominators
 MAX_DEPTH = 14  # of cases in cases
 Case = tuple[Poly, list[Inequality]]  # what the choice is, and what holds there
 
@@ -54,15 +53,14 @@ def is_zero(polynomial: Poly, depth: int = 0) -> bool:
 
 def without_denominators(polynomial: Poly) -> Poly:
     """Return a polynomial times its denominators."""
-    for _ in range(MAX_ROUNDS):
+    has_denominators = True
+    while has_denominators:
         has_denominators = False
         for atom in polynomial.atoms():
             least = min((dict(mono).get(atom, 0) for mono in polynomial.terms), default=0)
             if isinstance(atom, (Base, OpaqueFunction)) and least < 0:
                 polynomial = raised(polynomial, atom, ceil(-least))
                 has_denominators = True
-        if not has_denominators:
-            break
     return polynomial
 
 

@@ -24,7 +24,7 @@ MAX_WHOLE = 16  # scopes of both sides that are compared as a whole
 MAX_WRITTEN_OUT = 64  # points of a reduction
 LIMITS = 0, MAX_WRITTEN_OUT
 MAX_POINTS = 100  # of an output that is compared point by point
-FAILURES = (TooLarge, NoValue, OutsideFragment, NotationError, RecursionError, ZeroDivisionError)
+FAILURES = (TooLarge, NoValue, OutsideFragment, NotationError, RecursionError)
 Ranges = Mapping[Index, tuple[int, int]]
 
 

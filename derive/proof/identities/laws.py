@@ -66,6 +66,7 @@ LAWS = (
     ),
     Law("a smaller entry", "Max(exp(a), 0, -b**2)", "exp(a)"),
     Law("increasing function of a maximum", "Max(a**3, b**3, c**3)", "Max(a, b, c)**3"),
+    Law("root of a maximum", "Max(sqrt(1 + exp(a)), sqrt(1 + exp(b)))", "sqrt(1 + exp(Max(a, b)))"),
     Law("decreasing function of a maximum", "Max(exp(-a), exp(-b), exp(-c))", "exp(-Min(a, b, c))"),
     Law(
         "choice",
@@ -91,6 +92,17 @@ LAWS = (
         "disjunction",
         "Piecewise((a, (b > 0) | (c > 0)), (0, True))",
         "Piecewise((0, (b <= 0) & (c <= 0)), (a, True))",
+    ),
+    Law(
+        "exclusive disjunction",
+        "Piecewise((a, Xor(b > 0, c > 0)), (0, True))",
+        "Piecewise((0, (b > 0) & (c > 0)), (a, (b > 0) | (c > 0)), (0, True))",
+    ),
+    Law("condition that always holds", "exp(a) > 0", "Eq(1, 1)"),
+    Law(
+        "equal values in a case",
+        "Piecewise((Abs(a - b) + c, (a >= b) & (a <= b)), (c, True))",
+        "c",
     ),
     Law(
         "equality",

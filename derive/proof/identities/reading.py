@@ -27,8 +27,8 @@ from derive.proof.identities.forms.conditions import at_least, index_at_least, i
 from derive.proof.identities.forms.entries import Entry, canonical, may_be_empty, order_of_use
 from derive.proof.identities.forms.extremes import maximum, minimum
 from derive.proof.identities.forms.functions import (
+    PI,
     absolute,
-    constant,
     cosine,
     exponential,
     hyperbolic,
@@ -41,11 +41,10 @@ from derive.proof.identities.forms.laurent import (
     ONE,
     ZERO,
     NoValue,
-    Number,
     Poly,
-    TooLarge,
     number,
     of_atom,
+    of_mono,
     spend,
     summed,
 )
@@ -70,7 +69,6 @@ from einalg.language.ir.tensor import Constant as ConstantTensor
 
 TOTAL = ("erf", "atan", "asinh", "floor", "ceiling")
 HYPERBOLIC = ("sinh", "cosh", "tanh")
-POSITIVE_CONSTANTS = ("pi", "EulerGamma", "GoldenRatio", "Catalan")
 Names = Mapping[Index, Affine]
 Requirement = tuple[str, Entry]  # its kind, and where it is not met
 
@@ -209,7 +207,7 @@ class Reader:
                 self._needs("empty", of_atom(atom))
         return value
 
-    def _factors(self, body: Any, names: Names) -> list[tuple[Poly, Number]]:
+    def _factors(self, body: Any, names: Names) -> list[tuple[Poly, int]]:
         """Return the factors of a body, with exponents."""
         if isinstance(body, sympy.Mul):
             factors = []
@@ -222,18 +220,27 @@ class Reader:
             return [(factor, its_exponent * exponent) for factor, its_exponent in inner]
         return [(self.body(body, names), 1)]
 
-    def _logarithm(self, body: Any, names: Names) -> Poly:
-        """Return a logarithm: apart for the factors that are positive, and for even powers."""
+    def _factors_apart(self, body: Any, names: Names) -> tuple[list[tuple[Poly, int]], Poly]:
+        """Return the factors of a body that are not negative, or absolute values for even powers,
+        with exponents, and the product of the others.
+        """
         parts, left = [], ONE
         for factor, exponent in self._factors(body, names):
-            if sign(factor) == POSITIVE:
-                parts.append(logarithm(factor).scaled(exponent))
-            elif isinstance(exponent, int) and exponent % 2 == 0:
-                parts.append(logarithm(absolute(factor)).scaled(exponent))
+            if exponent % 2 == 0 or sign(factor) in (POSITIVE, NONNEGATIVE):
+                parts.append((absolute(factor), exponent))
             else:
                 left = left * power(factor, exponent)
+        return parts, left
+
+    def _logarithm(self, body: Any, names: Names) -> Poly:
+        """Return a logarithm: apart for the factors that are not negative."""
+        factors, left = self._factors_apart(body, names)
+        parts = []
+        for factor, exponent in factors:
             self._is_not_zero(factor)
+            parts.append(logarithm(factor).scaled(exponent))
         if left != ONE:
+            self._is_not_zero(left)
             self._needs("log", ONE - at_least(left, False))
             parts.append(logarithm(left))
         return summed(parts)
@@ -262,8 +269,7 @@ class Reader:
             self._is_not_zero(base)
         if exponent.denominator == 1:
             return power(base, int(exponent))
-        self._needs("root", ONE - at_least(base, False))
-        return self._root(body.base, base, exponent, names)
+        return self._root(body.base, exponent, names)
 
     def _power_of_any(self, base: Poly, exponent: Poly) -> Poly:
         """Return a power whose exponent is no number."""
@@ -276,20 +282,16 @@ class Reader:
         self._needs("power", base)
         return other_function("power", [base, exponent])
 
-    def _root(self, body: Any, whole: Poly, exponent: Fraction, names: Names) -> Poly:
-        """Return a root: apart for the factors that are not negative, and for even powers."""
-        factors = self._factors(body, names)
-        if len(factors) == 1 and factors[0][1] == 1:
-            return power(whole, exponent)
-        parts, left = [], ONE
+    def _root(self, body: Any, exponent: Fraction, names: Names) -> Poly:
+        """Return a root: apart for the factors that are not negative."""
+        factors, left = self._factors_apart(body, names)
+        parts, under_root = [power(left, exponent)], left
         for factor, its_exponent in factors:
-            if sign(factor) in (POSITIVE, NONNEGATIVE):
-                parts.append(power(factor, its_exponent * exponent))
-            elif isinstance(its_exponent, int) and its_exponent % 2 == 0:
-                parts.append(power(absolute(factor), its_exponent * exponent))
-            else:
-                left = left * power(factor, its_exponent)
-        return product_of([*parts, power(left, exponent)])
+            parts.append(power(factor, its_exponent * exponent))
+            if not is_almost_never_zero(factor):
+                under_root = under_root * factor  # where it is 0, the others may be negative
+        self._needs("root", ONE - at_least(under_root, False))
+        return product_of(parts)
 
     def _piecewise(self, body: sympy.Piecewise, names: Names) -> Poly:
         parts, left = [], ONE
@@ -316,21 +318,14 @@ class Reader:
             return ONE if condition is sympy.true else ZERO
         if isinstance(condition, Relational):
             return self._comparison(condition, names)
-        parts = []
-        if isinstance(condition, (sympy.And, sympy.Or, sympy.Not, sympy.Xor)):
-            parts = [self.condition(part, names) for part in condition.args]
+        if isinstance(condition, sympy.Not):
+            return ONE - self.condition(condition.args[0], names)
+        if not isinstance(condition, (sympy.And, sympy.Or)):
+            return self.condition(condition.to_nnf(), names)
+        parts = [self.condition(part, names) for part in condition.args]
         if isinstance(condition, sympy.And):
             return product_of(parts)
-        if isinstance(condition, sympy.Or):
-            return ONE - product_of([ONE - part for part in parts])
-        if isinstance(condition, sympy.Not):
-            return ONE - parts[0]
-        if isinstance(condition, sympy.Xor):
-            odd = ZERO
-            for part in parts:
-                odd = odd + part - (odd * part).scaled(2)
-            return odd
-        return at_least(self.body(condition, names), True)
+        return ONE - product_of([ONE - part for part in parts])
 
     def _comparison(self, condition: Any, names: Names) -> Poly:
         left, right = condition.args
@@ -541,8 +536,6 @@ def _number(value: Any) -> Poly:
         return -of_atom(Infinity())
     if value is sympy.E:
         return exponential(ONE)
-    if str(value) in POSITIVE_CONSTANTS:
-        return constant(str(value))
-    if value is sympy.nan or value is sympy.zoo:
-        raise NoValue
-    raise TooLarge
+    if value is sympy.pi:
+        return of_mono(PI)
+    raise NoValue

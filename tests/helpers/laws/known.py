@@ -800,6 +800,256 @@ RECURRENCE = [
         for n in (2, 4)
     ),
 ]
+ROOTS = [
+    (
+        "root of a product",
+        "T[i] = 1 + x[i]**2\nU[i] = 2 + y[i]\nO[i] = sqrt(T[i]*U[i])",
+        "O[i] = sqrt(1 + x[i]**2)*sqrt(2 + y[i])",
+        XY,
+    ),
+    (
+        "root of even powers",
+        "T[i] = 1 + x[i]\nU[i] = exp(y[i])\nO[i] = sqrt(T[i]**2*U[i]*z[i])",
+        "O[i] = Abs(1 + x[i])*exp(y[i]/2)*sqrt(z[i])",
+        XYZ,
+    ),
+    (
+        "root of a choice",
+        "O[i] = exp(x[i] + sqrt(Piecewise((1 + x[i]**2, y[i] > 0), (0, True))))",
+        "O[i] = exp(x[i])*Piecewise((exp(sqrt(1 + x[i]**2)), y[i] > 0), (1, True))",
+        XY,
+    ),
+    (
+        "inverse of a root",
+        "T[i] = sqrt(x[i]*y[i])\nO[i] = 1/(T[i]*T[i]*T[i])",
+        "T[i] = sqrt(x[i]*y[i])\nO[i] = T[i]/(x[i]*y[i])**2",
+        XY,
+    ),
+]
+ABSOLUTE_VALUES = [
+    (
+        "a positive factor",
+        "T[i] = exp(x[i])*y[i]\nO[i] = Abs(T[i])",
+        "O[i] = exp(x[i])*Abs(y[i])",
+        XY,
+    ),
+    (
+        "a quotient",
+        "T[i] = y[i]/(1 + x[i])\nO[i] = Abs(T[i])",
+        "O[i] = Abs(y[i])/Abs(1 + x[i])",
+        XY,
+    ),
+    (
+        "a bounded function",
+        "T[i] = cos(x[i])**2 - 3\nU[i] = 2 - cos(y[i])**2\nO[i] = exp(Abs(T[i]) + Abs(U[i]))",
+        "O[i] = exp(3 - cos(x[i])**2)*exp(2 - cos(y[i])**2)",
+        XY,
+    ),
+    (
+        "the opposite of a sum with roots",
+        "T[i] = y[i]*sqrt(1 + x[i]**2) + z[i]\nO[i] = Abs(T[i])",
+        "T[i] = -z[i] - y[i]*sqrt(1 + x[i]**2)\nO[i] = Abs(T[i])",
+        XYZ,
+    ),
+]
+ANGLES = [
+    (
+        "many angles",
+        "T[i] = -9*x[i] - 8*y[i]\nO[i] = sin(T[i]) + cos(T[i])",
+        "O[i] = cos(9*x[i] + 8*y[i]) - sin(9*x[i] + 8*y[i])",
+        XY,
+    ),
+    (
+        "sine of a difference",
+        "O[i] = sin(x[i] - y[i])",
+        "O[i] = sin(x[i])*cos(y[i]) - cos(x[i])*sin(y[i])",
+        XY,
+    ),
+    ("a quarter turn", "T[i] = x[i] + pi/2\nO[i] = sin(T[i])", "O[i] = cos(x[i])", XY),
+    ("half a turn", "T[i] = x[i] - pi\nO[i] = cos(T[i])", "O[i] = -cos(x[i])", XY),
+]
+LOGARITHMS = [
+    (
+        "a factor of even power",
+        "T[i] = x[i]**2*(1 + y[i]**2)\nO[i] = log(T[i])",
+        "O[i] = 2*log(Abs(x[i])) + log(1 + y[i]**2)",
+        XY,
+    ),
+    (
+        "a factor that is not negative",
+        "T[i] = Abs(x[i])\nO[i] = log(T[i]*y[i])",
+        "O[i] = log(Abs(x[i])) + log(y[i])",
+        XY,
+    ),
+    (
+        "a positive quotient",
+        "T[i] = exp(x[i])/(1 + y[i]**2)\nO[i] = log(T[i])",
+        "O[i] = x[i] - log(1 + y[i]**2)",
+        XY,
+    ),
+    (
+        "a maximum of logarithms",
+        "O[i] = Max[j](log(1 + exp(A[i,j])))",
+        "O[i] = log(1 + exp(Max[j](A[i,j])))",
+        {"A": (4, 70)},
+    ),
+]
+MONOTONE_FUNCTIONS = [
+    (
+        "root of a sum",
+        "O[i] = Max[j](sqrt(1 + exp(A[i,j])))",
+        "O[i] = sqrt(1 + exp(Max[j](A[i,j])))",
+        {"A": (4, 6)},
+    ),
+    (
+        "error function and arc tangent",
+        "O[i] = Max[j](erf(A[i,j]) + c[i]**2*erf(A[i,j])) + Min[j](atan(A[i,j]))",
+        "O[i] = (1 + c[i]**2)*erf(Max[j](A[i,j])) + atan(Min[j](A[i,j]))",
+        {"A": (4, 6), "c": (4,)},
+    ),
+    (
+        "area hyperbolic sine of a polynomial",
+        "O[i] = Min[j](asinh(A[i,j] + A[i,j]**3))",
+        "T[i] = Min[j](A[i,j])\nO[i] = asinh(T[i] + T[i]**3)",
+        {"A": (4, 6)},
+    ),
+    (
+        "in a comparison",
+        "O[i] = Piecewise((x[i], erf(y[i]) > erf(z[i])), (0, True))",
+        "O[i] = Piecewise((x[i], y[i] > z[i]), (0, True))",
+        XYZ,
+    ),
+]
+ERROR_FUNCTIONS = [
+    (
+        "of a choice",
+        "O[i] = erf(Piecewise((x[i], y[i] > 0), (0, True)))",
+        "O[i] = Piecewise((erf(x[i]), y[i] > 0), (0, True))",
+        XY,
+    ),
+    (
+        "of the opposite",
+        "T[i] = -3*x[i] - y[i]\nO[i] = erf(T[i])",
+        "O[i] = -erf(3*x[i] + y[i])",
+        XY,
+    ),
+    (
+        "of an absolute value",
+        "O[i] = erf(Abs(x[i])) + log(1 + Abs(x[i])**3)",
+        "O[i] = Piecewise((erf(x[i]) + log(1 + Abs(x[i]**3)), x[i] > 0), (log(1 + Abs(x[i]**3)) - erf(x[i]), True))",
+        XY,
+    ),
+    (
+        "of a sine of an absolute value",
+        "O[i] = atan(Abs(x[i])) + sin(Abs(x[i]))",
+        "O[i] = sign(x[i])*(atan(x[i]) + sin(x[i]))",
+        XY,
+    ),
+]
+CONDITIONS = [
+    (
+        "not both",
+        "O[i] = Piecewise((exp(x[i]), ~((y[i] > 0) & (z[i] > 0))), (0, True))",
+        "O[i] = Piecewise((0, (y[i] > 0) & (z[i] > 0)), (exp(x[i]), True))",
+        XYZ,
+    ),
+    (
+        "a negative denominator",
+        "O[i] = Piecewise((x[i], y[i]/(sin(z[i]) - 2) > 0), (0, True))",
+        "O[i] = Piecewise((x[i], y[i] < 0), (0, True))",
+        XYZ,
+    ),
+    (
+        "a value that is 0",
+        "T[i] = x[i] + x[i]*y[i] + z[i]\nO[i] = Piecewise((exp(x[i])*T[i], Eq(T[i], 0)), (0, True))",
+        "O[i:5] = 0",
+        XYZ,
+    ),
+    (
+        "a root that never counts",
+        "O[i] = Piecewise((exp(x[i])*Piecewise((sqrt(x[i]), y[i] > 0), (1, True)), y[i] <= 0), (x[i], True))",
+        "O[i] = Piecewise((exp(x[i]), y[i] <= 0), (x[i], True))",
+        XY,
+    ),
+]
+INFINITIES = [
+    (
+        "a mask that is scaled",
+        "M[i] = Piecewise((x[i], y[i] > 0), (-inf, True))\nO[i] = exp((1 + z[i]**2)*M[i])",
+        "O[i] = Piecewise((exp(x[i])*exp(x[i]*z[i]**2), y[i] > 0), (0, True))",
+        XYZ,
+    ),
+    (
+        "a mask that is compared",
+        "M[i] = Piecewise((x[i], y[i] > 0), (-inf, True))\nO[i] = Piecewise((1, M[i] > 3), (0, True))",
+        "O[i] = Piecewise((1, (x[i] > 3) & (y[i] > 0)), (0, True))",
+        XY,
+    ),
+    (
+        "a mask of a minimum",
+        "O[i:6] = Min[j:6](Piecewise((x[j], j <= i), (inf, True)))",
+        "O[i:6] = -Max[j:6](-x[j], where=j <= i)",
+        XY,
+    ),
+    (
+        "a mask that leaves nothing",
+        "O[i:6] = exp(Max[j:6](Piecewise((x[j], j > 10), (-inf, True))))",
+        "O[i:6] = 0",
+        XY,
+    ),
+]
+RANGES_OF_MAXIMA = [
+    (
+        "three values by their order",
+        "T[i] = Max(Min(x[i], y[i]), Min(y[i], z[i]), Min(x[i], z[i]))\nO[i] = exp(Max(x[i], y[i], z[i])) + exp(T[i]) + exp(Min(x[i], y[i], z[i]))",
+        "O[i] = exp(x[i]) + exp(y[i]) + exp(z[i])",
+        XYZ,
+    ),
+    (
+        "four quarters",
+        "T[()] = Max(Max[j:2,k:3](A[j,k]), Max[j:2:4,k:3:6](A[j,k]))\nO[()] = Max(T[()], Max[j:2,k:3:6](A[j,k]), Max[j:2:4,k:3](A[j,k]))",
+        "O[()] = Max[j,k](A[j,k])",
+        {"A": (4, 6)},
+    ),
+    (
+        "a masked constant",
+        "O[i] = Max[j](Piecewise((c[i], A[i,j] > 0), (-inf, True)))",
+        "O[i] = c[i] + Max[j](Piecewise((0, A[i,j] > 0), (-inf, True)))",
+        {"A": (4, 6), "c": (4,)},
+    ),
+    (
+        "a part of a maximum",
+        "O[i] = Max(Max[j:0](x[j]), exp(x[i]))",
+        "O[i] = exp(x[i])",
+        XY,
+    ),
+]
+RANGES_OF_SUMS = [
+    (
+        "a triangle by rows and by columns",
+        "O[()] = Sum[j:30](Sum[k:30](exp(x[j] + y[k]), where=k <= j))",
+        "O[()] = Sum[k:30](Sum[j:30](exp(x[j])*exp(y[k]), where=j >= k))",
+        {"x": (30,), "y": (30,)},
+    ),
+    (
+        "a choice inside of a triangle",
+        "O[()] = Sum[j:100](exp(x[j])*Sum[k:100](exp(Abs(c[()])*y[k]), where=k <= j))",
+        "P[()] = Sum[j:100](exp(x[j])*Sum[k:100](exp(c[()]*y[k]), where=k <= j))\nN[()] = Sum[j:100](exp(x[j])*Sum[k:100](exp(-c[()]*y[k]), where=k <= j))\nO[()] = Piecewise((P[()], c[()] > 0), (N[()], True))",
+        {"x": (100,), "y": (100,), "c": ()},
+    ),
+    (
+        "a factor of powers and halves of an index",
+        "O[i] = Sum[k:100](exp(x[i] + y[i])*(k//2)) + Sum[k:100](exp(x[i])*k**9)",
+        "O[i] = exp(x[i])*(exp(y[i])*Sum[k:100](k//2) + Sum[k:100](k**9))",
+        XY,
+    ),
+    (
+        "no points and few points",
+        "O[i] = exp(x[i])*exp(Sum[j:0](x[j]))*Prod[j:0](x[j])*Sum[j:3](x[i]**(j - 2))",
+        "O[i] = exp(x[i])*(1 + 1/x[i] + 1/x[i]**2)",
+        XY,
+    ),
+]
 
 FAMILIES = {
     "extremes": EXTREMES,
@@ -814,5 +1064,15 @@ FAMILIES = {
     "many factors of one tensor": MANY_FACTORS,
     "masks": MASKS,
     "recurrent networks": RECURRENCE,
+    "roots": ROOTS,
+    "absolute values": ABSOLUTE_VALUES,
+    "angles": ANGLES,
+    "logarithms": LOGARITHMS,
+    "monotone functions": MONOTONE_FUNCTIONS,
+    "error functions": ERROR_FUNCTIONS,
+    "conditions": CONDITIONS,
+    "infinities": INFINITIES,
+    "ranges of maxima": RANGES_OF_MAXIMA,
+    "ranges of sums": RANGES_OF_SUMS,
 }
 KNOWN = [Law(family, *row) for family, rows in FAMILIES.items() for row in rows]

@@ -421,6 +421,179 @@ RECURRENCE = [
         lstm_shapes(3),
     ),
 ]
+ROOTS = [
+    (
+        "a factor that may be 0 beside one that may be negative",
+        "T[i] = Max(x[i], 0)\nO[i] = sqrt(T[i]*y[i])",
+        "T[i] = Max(x[i], 0)\nO[i] = sqrt(T[i])*sqrt(y[i])",
+        XY,
+    ),
+    (
+        "root of a choice at the other branch",
+        "O[i] = sqrt(Piecewise((1 + x[i]**2, y[i] > 0), (0, True)))",
+        "O[i] = Piecewise((sqrt(1 + x[i]**2), y[i] > 0), (1, True))",
+        XY,
+    ),
+    (
+        "a power of a root, once too few",
+        "T[i] = sqrt(x[i]*y[i])\nO[i] = 1/(T[i]*T[i]*T[i])",
+        "T[i] = sqrt(x[i]*y[i])\nO[i] = T[i]/(x[i]*y[i])",
+        XY,
+    ),
+    (
+        "a maximum of falling roots",
+        "O[i] = Max[j](sqrt(1 + exp(-A[i,j])))",
+        "O[i] = sqrt(1 + exp(-Max[j](A[i,j])))",
+        {"A": (4, 6)},
+    ),
+]
+MONOTONE_FUNCTIONS = [
+    (
+        "a function that falls and rises",
+        "O[i] = Max[j](sin(A[i,j]))",
+        "O[i] = sin(Max[j](A[i,j]))",
+        {"A": (4, 6)},
+    ),
+    (
+        "a function that is not defined between",
+        "O[i] = Max[j](log(A[i,j]**2 + A[i,j]))",
+        "T[i] = Max[j](A[i,j])\nO[i] = log(T[i]**2 + T[i])",
+        {"A": (4, 6)},
+    ),
+    (
+        "a comparison of two functions",
+        "O[i] = Piecewise((x[i], y[i]**3 > 2*z[i]**3), (0, True))",
+        "O[i] = Piecewise((x[i], y[i] > z[i]), (0, True))",
+        XYZ,
+    ),
+    (
+        "a comparison of even powers",
+        "O[i] = Piecewise((x[i], y[i]**2 > z[i]**2), (0, True))",
+        "O[i] = Piecewise((x[i], y[i] > z[i]), (0, True))",
+        XYZ,
+    ),
+]
+ANGLES = [
+    (
+        "sine of a difference with the sign of a sum",
+        "O[i] = sin(x[i] - y[i])",
+        "O[i] = sin(x[i])*cos(y[i]) + cos(x[i])*sin(y[i])",
+        XY,
+    ),
+    (
+        "a quarter turn, the other way",
+        "T[i] = x[i] - pi/2\nO[i] = sin(T[i])",
+        "O[i] = cos(x[i])",
+        XY,
+    ),
+    (
+        "many angles with the sign of a cosine",
+        "T[i] = -9*x[i] - 8*y[i]\nO[i] = sin(T[i])",
+        "O[i] = sin(9*x[i] + 8*y[i])",
+        XY,
+    ),
+    ("an inverse is not bounded", "O[i] = Abs(2 + 1/cos(x[i]))", "O[i] = 2 + 1/cos(x[i])", XY),
+]
+CONDITIONS = [
+    (
+        "not both for neither",
+        "O[i] = Piecewise((x[i], ~((y[i] > 0) & (z[i] > 0))), (0, True))",
+        "O[i] = Piecewise((x[i], (y[i] <= 0) & (z[i] <= 0)), (0, True))",
+        XYZ,
+    ),
+    (
+        "a negative denominator",
+        "O[i] = Piecewise((x[i], y[i]/(sin(z[i]) - 2) > 0), (0, True))",
+        "O[i] = Piecewise((x[i], y[i] > 0), (0, True))",
+        XYZ,
+    ),
+    (
+        "a maximum of three in the wrong order",
+        "O[i] = Max(x[i], y[i], z[i])",
+        "O[i] = Piecewise((x[i], (x[i] >= y[i]) & (x[i] >= z[i])), (y[i], y[i] < z[i]), (z[i], True))",
+        XYZ,
+    ),
+    (
+        "half of the quarters",
+        "O[()] = Max(Max[j:2,k:3](A[j,k]), Max[j:2:4,k:3:6](A[j,k]))",
+        "O[()] = Max[j,k](A[j,k])",
+        {"A": (4, 6)},
+    ),
+]
+MASK = "M[i] = Piecewise((x[i], y[i] > 0), (-inf, True))\n"
+FACTORS_OF_INFINITY = [
+    (
+        "a factor of unknown sign",
+        MASK + "O[i] = exp(z[i]*M[i])",
+        "O[i] = Piecewise((exp(x[i]*z[i]), y[i] > 0), (0, True))",
+        XYZ,
+    ),
+    (
+        "positive factors and no limit",
+        MASK + "O[i] = exp((2 + sin(z[i]))*(2 + cos(x[i]))*M[i])",
+        "O[i] = Piecewise((exp((2 + sin(z[i]))*(2 + cos(x[i]))*x[i]), y[i] > 0), (1, True))",
+        XYZ,
+    ),
+    ("infinity over itself", MASK + "U[i] = 1/M[i]\nO[i] = M[i]*U[i]", "O[i:6] = 1", XY),
+    (
+        "a square of infinity",
+        MASK + "U[i] = M[i]**2\nO[i] = exp(-U[i])",
+        "O[i] = Piecewise((exp(-x[i]**2), y[i] > 0), (1, True))",
+        XY,
+    ),
+]
+FUNCTIONS_OF_INFINITY = [
+    (
+        "an absolute value",
+        MASK + "O[i] = Abs(M[i])",
+        "O[i] = Piecewise((Abs(x[i]), y[i] > 0), (0, True))",
+        XY,
+    ),
+    (
+        "a sine",
+        MASK + "O[i] = sin(M[i])",
+        "O[i] = Piecewise((sin(x[i]), y[i] > 0), (0, True))",
+        XY,
+    ),
+    (
+        "an error function",
+        MASK + "O[i] = erf(M[i])",
+        "O[i] = Piecewise((erf(x[i]), y[i] > 0), (1, True))",
+        XY,
+    ),
+    (
+        "a logarithm of 0",
+        "O[i] = log(Piecewise((exp(x[i]), y[i] > 0), (0, True)))",
+        "O[i] = Piecewise((x[i], y[i] > 0), (0, True))",
+        XY,
+    ),
+]
+VALUES_AT_AN_END = [
+    (
+        "the largest value of all",
+        "T[i] = Piecewise((x[i], y[i] > 0), (inf, True))\nO[i] = Max(T[i], z[i])",
+        "O[i] = Piecewise((Max(x[i], z[i]), y[i] > 0), (z[i], True))",
+        XYZ,
+    ),
+    (
+        "a root of a negative number",
+        "T[i] = Piecewise((exp(x[i]), y[i] > 0), (-1, True))\nO[i] = sqrt(T[i])",
+        "O[i] = Piecewise((exp(x[i]/2), y[i] > 0), (0, True))",
+        XY,
+    ),
+    (
+        "an inverse of a root of 0",
+        "T[i] = Piecewise((exp(x[i]), y[i] > 0), (0, True))\nU[i] = sqrt(T[i])\nO[i] = 1/U[i]",
+        "O[i] = Piecewise((exp(-x[i]/2), y[i] > 0), (0, True))",
+        XY,
+    ),
+    (
+        "a product of many choices, doubled",
+        "O[()] = Prod[j](floor(Abs(x[j])))",
+        "O[()] = 2*Prod[j](floor(Abs(x[j])))",
+        {"x": (16,)},
+    ),
+]
 
 FAMILIES = {
     "extremes": EXTREMES,
@@ -435,5 +608,12 @@ FAMILIES = {
     "many factors of one tensor": MANY_FACTORS,
     "masks": MASKS,
     "recurrent networks": RECURRENCE,
+    "roots": ROOTS,
+    "monotone functions": MONOTONE_FUNCTIONS,
+    "angles": ANGLES,
+    "conditions": CONDITIONS,
+    "factors of infinity": FACTORS_OF_INFINITY,
+    "functions of infinity": FUNCTIONS_OF_INFINITY,
+    "values at an end": VALUES_AT_AN_END,
 }
 WRONG = [Law(family, *row) for family, rows in FAMILIES.items() for row in rows]

@@ -16,6 +16,7 @@ from derive.proof.identities.forms.laurent import (
     ZERO,
     Atom,
     Mono,
+    NoValue,
     Number,
     Poly,
     TooLarge,
@@ -31,7 +32,6 @@ from derive.proof.identities.forms.laurent import (
 from einalg.language.index.affine import Affine, Index, IndexArithmetic
 
 MAX_DIVISIONS = 40  # of the numerators of one polynomial
-MAX_CONTENTS = 4  # one in another
 MAX_POWER = 12  # of a sum that is multiplied out
 
 
@@ -108,9 +108,7 @@ class Base(Atom):
     def settle(self, exponent: Number) -> tuple[Number, Poly | None]:
         whole = floor(exponent)
         (base,) = self.fields
-        if len(base.terms) == 1 and whole:
-            return exponent - whole, whole_power(base, whole)
-        if whole < 1:
+        if not whole or (whole < 0 and len(base.terms) > 1):
             return exponent, None
         return exponent - whole, whole_power(base, whole)
 
@@ -197,7 +195,7 @@ def whole_power(polynomial: Poly, exponent: int) -> Poly:
         return ONE
     if not polynomial:
         if exponent < 0:
-            raise ZeroDivisionError
+            raise NoValue
         return ZERO
     if len(polynomial.terms) == 1:
         return inverse_of_mono(polynomial, exponent)
@@ -224,7 +222,8 @@ def content(polynomial: Poly) -> tuple[Number, Mono, Poly]:
     total: Number = 1
     powers: dict[Atom, Number] = {}
     rest = polynomial
-    for _ in range(MAX_CONTENTS):
+    has_denominators = True
+    while has_denominators:
         value = rational_content(rest)
         if rest.sorted_terms()[0][1] < 0:
             value = -value
@@ -234,8 +233,7 @@ def content(polynomial: Poly) -> tuple[Number, Mono, Poly]:
             powers[atom] = powers.get(atom, 0) + exponent
         rest = divided(rest.scaled(Fraction(1) / value), mono)
         # Where denominators were multiplied out, there may be common factors again.
-        if not any(isinstance(atom, Base) and exponent < 0 for atom, exponent in mono):
-            break
+        has_denominators = any(isinstance(atom, Base) and power < 0 for atom, power in mono)
     return total, tuple((atom, power) for atom, power in powers.items() if power), rest
 
 
@@ -356,19 +354,14 @@ def replaced(polynomial: Poly, mapping: dict[Atom, Poly]) -> Poly:
 
 
 def simple_power(polynomial: Poly, exponent: Number) -> Poly:
-    """Return a power of a single atom, or an integer power of anything."""
+    """Return a power: an integer one, or a root of a single atom or of anything as a whole."""
     if isinstance(exponent, int):
         return whole_power(polynomial, exponent)
-    atom, its_exponent = single_power(polynomial)
+    ((mono, value), *others) = polynomial.terms.items()
+    if others or value != 1 or len(mono) != 1:
+        return of_atom(Base(polynomial), exponent)
+    ((atom, its_exponent),) = mono
     return of_atom(atom, its_exponent * exponent)
-
-
-def single_power(polynomial: Poly) -> tuple[Atom, Number]:
-    """Return the atom and the exponent that a polynomial is; raise `TooLarge` for anything else."""
-    for mono, value in polynomial.terms.items():
-        if value == 1 and len(mono) == 1 and len(polynomial.terms) == 1:
-            return mono[0]
-    raise TooLarge
 
 
 def _unchanged(form: Any) -> Any:

@@ -10,7 +10,6 @@ from derive.proof.identities.forms.atoms import (
     Base,
     OpaqueFunction,
     leaves,
-    raised,
     replaced,
     whole_power,
 )
@@ -37,15 +36,10 @@ def monotone(function: Poly, leaf: Atom) -> int | None:
         slope = derivative(function, leaf)
     except TooLarge:
         return None
-    for _ in range(3):
-        its_sign = sign(slope)
-        if its_sign:
-            return 1 if its_sign > 0 else -1
-        cleared = cleared_denominators(slope)
-        if cleared == slope:
-            return None
-        slope = cleared
-    return None
+    its_sign = sign(slope)
+    if not its_sign:
+        return None
+    return 1 if its_sign > 0 else -1
 
 
 def weakly_monotone(function: Poly, leaf: Atom) -> int | None:
@@ -72,20 +66,6 @@ def _monotone_in_pieces(function: Poly, atom: Abs, leaf: Atom) -> int | None:
         if leaf in leaves(part):
             directions.add(weakly_monotone(part, leaf))
     return directions.pop() if len(directions) == 1 else None
-
-
-def cleared_denominators(polynomial: Poly) -> Poly:
-    """Return a polynomial times the even powers of denominators, or positive ones, that leave no
-    negative power of a sum.
-    """
-    for atom in polynomial.atoms():
-        if not isinstance(atom, Base):
-            continue
-        least = min(dict(mono).get(atom, 0) for mono in polynomial.terms)
-        if least < 0:
-            times = -least if sign_of_power(atom, 1) == POSITIVE else 2 * -(least // 2)
-            polynomial = raised(polynomial, atom, times)
-    return polynomial
 
 
 def derivative(function: Poly, leaf: Atom) -> Poly:

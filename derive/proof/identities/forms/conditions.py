@@ -8,7 +8,6 @@ from derive.proof.identities.forms.atoms import (
     IndexCondition,
     content,
     leaves,
-    raised,
     replaced,
 )
 from derive.proof.identities.forms.calculus import monotone
@@ -39,7 +38,6 @@ def _at_least(argument: Poly, strict: bool) -> Poly:
             left = -left
         elif its_sign != POSITIVE:
             left = left * of_atom(atom, exponent)
-    left = _without_denominators(left)
     reduced_argument = difference_of_arguments(left)
     if reduced_argument is not None:
         return _at_least(reduced_argument, strict)
@@ -60,15 +58,6 @@ def _decided(argument: Poly, strict: bool) -> Poly | None:
     if its_sign == NEGATIVE or (its_sign <= 0 and strict):
         return ZERO
     return None
-
-
-def _without_denominators(argument: Poly) -> Poly:
-    """Return an argument times denominators that are positive."""
-    for atom in argument.atoms():
-        least = min(dict(mono).get(atom, 0) for mono in argument.terms)
-        if least < 0 and sign_of_power(atom, 1) == POSITIVE:
-            argument = raised(argument, atom, -least)
-    return argument
 
 
 def difference_of_arguments(argument: Poly) -> Poly | None:

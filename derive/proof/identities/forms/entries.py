@@ -175,7 +175,7 @@ def _refined(colours: dict[Index, int], uses: dict[Index, Any]) -> dict[Index, i
     """Return a number for each index, equal for those that are used alike, beside others that are
     used alike.
     """
-    for _ in colours:
+    while True:
         signatures = {}
         for index, colour in colours.items():
             around = [(*use[:2], _coloured(use[2], index, colours)) for use in uses[index]]
@@ -186,9 +186,8 @@ def _refined(colours: dict[Index, int], uses: dict[Index, Any]) -> dict[Index, i
         for index, colour in colours.items():
             refined[index] = colour if colour < 0 else numbers[repr(signatures[index])]
         if refined == colours:
-            break
+            return colours
         colours = refined
-    return colours
 
 
 def _coloured(atom: Atom, index: Index, colours: dict[Index, int]) -> list[Any]:

@@ -20,7 +20,6 @@ from derive.proof.identities.forms.atoms import (
     PositiveNumber,
     Surd,
     content,
-    single_power,
     whole_power,
     with_reduced_fractions,
 )
@@ -44,7 +43,6 @@ from derive.proof.identities.forms.signs import (
     NEGATIVE,
     NONNEGATIVE,
     POSITIVE,
-    ZERO_SIGN,
     sign,
     sign_of_power,
 )
@@ -100,17 +98,14 @@ def infinite_sign(polynomial: Poly) -> int:
     """Return 1 or -1 where a polynomial is infinite, 0 where it is finite."""
     if INFINITY not in polynomial.atoms():
         return 0
-    total = ZERO_SIGN
+    infinite = {}
     for mono, value in polynomial.terms.items():
-        powers = dict(mono)
-        if INFINITY not in powers:
-            continue
-        power = powers.pop(INFINITY)
-        its_sign = sign(of_mono(tuple(powers.items()), value))
-        if power != 1 or its_sign not in (POSITIVE, NEGATIVE) or total * its_sign < 0:
-            raise NoValue
-        total = its_sign
-    return 1 if total > 0 else -1
+        if any(atom is INFINITY for atom, _ in mono):
+            infinite[mono] = value
+    its_sign = sign(Poly(infinite))
+    if its_sign not in (POSITIVE, NEGATIVE):
+        raise NoValue
+    return 1 if its_sign > 0 else -1
 
 
 def exponential(argument: Poly) -> Poly:
@@ -226,19 +221,13 @@ def power(argument: Poly, exponent: Number) -> Poly:
     """Return a power with a rational exponent."""
     exponent = reduced(exponent)
     if isinstance(exponent, int):
-        if not argument and exponent < 0:
-            raise NoValue
         return whole_power(argument, exponent)
     return by_conditions((argument,), lambda parts: _root(parts[0], exponent))
 
 
 def _root(argument: Poly, exponent: Number) -> Poly:
-    if infinite_sign(argument):
-        raise NoValue
     if not argument:
-        if exponent < 0:
-            raise NoValue
-        return ZERO
+        return whole_power(ZERO, 1 if exponent > 0 else -1)
     factors = _factors(argument)
     parts = []
     for prime, times in _primes(factors.number):
@@ -246,7 +235,7 @@ def _root(argument: Poly, exponent: Number) -> Poly:
     for atom, times in factors.positive:
         parts.append(of_atom(atom, times * exponent))
     for atom, times in factors.even:
-        parts.append(_root_of_even(atom, times * exponent))
+        parts.append(power(absolute(of_atom(atom)), times * exponent))
     if factors.rest != ONE:
         parts.append(_root_of_rest(factors.rest, exponent))
     return product(parts)
@@ -258,12 +247,6 @@ def _root_of_rest(rest: Poly, exponent: Number) -> Poly:
     if not others and len(first) == 1 and first[0][1] == 1 and value == 1:
         return of_atom(first[0][0], exponent)
     return of_atom(Base(rest), exponent)
-
-
-def _root_of_even(atom: Atom, exponent: Number) -> Poly:
-    """Return a power of the absolute value of an atom."""
-    positive, its_exponent = single_power(absolute(of_atom(atom)))
-    return of_atom(positive, its_exponent * exponent)
 
 
 def absolute(argument: Poly) -> Poly:
@@ -346,14 +329,12 @@ def _of_unit(mono: Mono, denominator: int) -> tuple[Poly, Poly]:
     return of_atom(OpaqueFunction("sin", (unit,))), of_atom(OpaqueFunction("cos", (unit,)))
 
 
-def other_function(name: str, arguments: Polys, commutative: bool = False) -> Poly:
+def other_function(name: str, arguments: Polys) -> Poly:
     """Return a function of which no more is known than that it is odd or even."""
 
     def apply(parts: Polys) -> Poly:
         if any(map(infinite_sign, parts)):
             raise NoValue
-        if commutative:
-            parts = sorted(parts, key=lambda part: part.digest)
         if name in (*ODD, *EVEN):
             return _with_parity(name, parts[0])
         return of_atom(OpaqueFunction(name, tuple(parts)))
@@ -368,8 +349,3 @@ def _with_parity(name: str, argument: Poly) -> Poly:
         value = of_atom(OpaqueFunction(name, (-argument,)))
         return value if name in EVEN else -value
     return of_atom(OpaqueFunction(name, (argument,)))
-
-
-def constant(name: str) -> Poly:
-    """Return a positive number that is not rational."""
-    return of_atom(PositiveNumber(name))

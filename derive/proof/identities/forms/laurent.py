@@ -73,8 +73,6 @@ def digest(value: Any) -> bytes:
         return value.digest
     if isinstance(value, (tuple, list)):
         return b"(" + b",".join(map(digest, value)) + b")"
-    if isinstance(value, frozenset):
-        return b"{" + b",".join(sorted(map(digest, value))) + b"}"
     return str(value).encode()
 
 

@@ -17,7 +17,6 @@ from derive.proof.identities.forms.functions import (
 )
 from derive.proof.identities.forms.laurent import Atom, Poly, mapped
 
-COMMUTATIVE = ("Eq", "Ne")
 OF_ONE = {"log": logarithm, "sin": sine, "cos": cosine}
 
 
@@ -72,4 +71,4 @@ def applied(name: str, arguments: Sequence[Poly]) -> Poly:
     """Return a function by its name."""
     if name in OF_ONE:
         return OF_ONE[name](arguments[0])
-    return other_function(name, arguments, name in COMMUTATIVE)
+    return other_function(name, arguments)

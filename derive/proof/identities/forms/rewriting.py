@@ -15,12 +15,12 @@ from derive.proof.identities.forms.atoms import (
     indices_of,
     of_index,
 )
-from derive.proof.identities.forms.binders import total, total_product
+from derive.proof.identities.forms.binders import reach, total, total_product, with_range
 from derive.proof.identities.forms.entries import Entry
 from derive.proof.identities.forms.extremes import maximum
 from derive.proof.identities.forms.laurent import ONE, ZERO, Atom, Poly, of_atom
 from derive.proof.identities.forms.rebuilding import rebuilt
-from derive.proof.identities.forms.signs import implied
+from derive.proof.identities.forms.signs import implied, knowing
 from einalg.language.index.convert import affine
 
 Change = Callable[[Atom], Poly | None]
@@ -38,17 +38,21 @@ def rewritten(polynomial: Poly, change: Change) -> Poly:
         if isinstance(atom, Extreme):
             return maximum([_rewritten_entry(entry, inside) for entry in atom.fields[0]])
         if isinstance(atom, Prefix):
-            op, body, index, upper = atom.fields
-            part = inside(body)
-            if part == body:
-                return None
-            bounds = affine(0), upper
-            if op == "Sum":
-                return total(part, index, bounds)
-            return total_product(part, index, bounds)
+            return _rewritten_prefix(atom, inside)
         return None
 
     return inside(polynomial)
+
+
+def _rewritten_prefix(atom: Atom, inside: Callable[[Poly], Poly]) -> Poly | None:
+    op, body, index, upper = atom.fields
+    low, high = reach((upper, upper))
+    with knowing(with_range(index, min(low, 0), max(high, 0))):
+        part = inside(body)
+    if part == body:
+        return None
+    reduce = total if op == "Sum" else total_product
+    return reduce(part, index, (affine(0), upper))
 
 
 def _decided(condition: Atom) -> Poly | None:

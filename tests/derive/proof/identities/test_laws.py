@@ -116,6 +116,17 @@ WITHOUT_VALUE = [
         "T[i] = Piecewise((x[i], y[i] > 0), (-inf, True))\nU[i] = T[i] + 1\nO[i] = U[i] - T[i]",
         "O[i:6] = 1",
     ),
+    (
+        "T[i] = Piecewise((x[i], y[i] > 0), (-inf, True))\nU[()] = Sum[i](T[i])\n"
+        "V[()] = Sum[i](T[i] + 1)\nO[()] = V[()] - U[()]",
+        "O[()] = 6",
+    ),
+    (
+        "T[i] = Piecewise((x[i], y[i] > 0), (-inf, True))\nU[()] = Sum[i,k:20](T[i])\n"
+        "V[()] = Sum[i,k:20](T[i] + 1)\nO[()] = V[()] - U[()]",
+        "O[()] = 120",
+    ),
+    ("O[i] = Piecewise((x[i], y[i] > 0))", "O[i] = x[i]"),
 ]
 
 
