@@ -27,6 +27,11 @@ class Runnable(Protocol):
         """The bytes that it holds for what is between its kernels."""
         ...
 
+    @property
+    def kernels(self) -> tuple[Kernel, ...]:
+        """The kernels that it was compiled of, generated ones with their source."""
+        ...
+
     def __call__(self, **arrays: Any) -> Any: ...
 
     def bind(self, **arrays: Any) -> Runnable:

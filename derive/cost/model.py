@@ -345,6 +345,23 @@ def known_rates(backend: Backend, cache: DiskCache | None = COSTS) -> Roofline |
     return _roofline(_read(cache, _rates_name(backend)))
 
 
+def known_seconds(backend: Backend, kernels: Sequence[Kernel]) -> list[float] | None:
+    """Return the seconds of each kernel by itself as they were measured before, 0 for what is done
+    once; None where one of them was not.
+    """
+    model = MeasuredCostModel(Roofline(), backend)
+    once, seconds = constant_outputs(kernels), []
+    for kernel in kernels:
+        if kernel.output in once:
+            seconds.append(0.0)
+            continue
+        stored, _ = model._stored(model.identity(_with_weights(kernel, once)))
+        if stored is None:
+            return None
+        seconds.append(stored.seconds)
+    return seconds
+
+
 def _rates_name(backend: Backend) -> str:
     return text_digest("roofline", backend.identity())
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from difflib import get_close_matches
@@ -13,19 +14,23 @@ from derive.cost.backend import Backend, Runnable
 from derive.cost.model import constant_outputs
 from derive.rewriting.moves import Move
 from einalg.boundary import public
-from einalg.errors import CodegenError, DeviceError, MatchError
+from einalg.errors import CodegenError, DeviceError, EinalgError, MatchError
 from einalg.language.ir.kernel import Kernel
 from einalg.language.ir.program import Program
 from einalg.language.ops.templates import EVERY
 from einalg.options import PATH, Kind, accepting, checked, instance_of, optional, text, whole
+from einalg.runtime.clock import Clock, OutOfTime
 from einalg.runtime.measurement import Comparison, Measurement
 from einalg.text.tables import Listing, aligned
 from einalg.text.terminal import fitted
 from einalg.text.wording import counted, milliseconds
 
+log = logging.getLogger("einalg")
+
 GENERATED = "eop"
 HEADS = ("", "ms", "how", "verdict", "moves", "kernels")
 ARRAYS_BY_NAME = instance_of(Mapping, "arrays by the names of inputs", "e.g. {name}={{'K': array}}")
+MAX_SOURCE_SECONDS = 2.0  # of compiling a candidate in order to show its source
 MOST_ROWS = 12  # that a text or a table shows
 
 
@@ -110,6 +115,19 @@ class Candidate:
         """Return the generated source of the kernels that no library has."""
         target = "cuda" if language == "cuda" else "cpu"
         return self.compile(target).source(language)
+
+    def kernels_with_source(self) -> tuple[Kernel, ...]:
+        """Return the kernels, those that are generated with their source where it is at hand: where
+        the candidate was measured, and is compiled anew in a moment.
+        """
+        if not self.measured or self.backend is None:
+            return self.kernels
+        try:
+            with Clock.of(MAX_SOURCE_SECONDS).limiting():
+                return self.compile().kernels
+        except (EinalgError, OutOfTime) as error:
+            log.info("einalg: the source of a candidate is not shown: %s", error)
+            return self.kernels
 
     @checked(rival=RIVAL)
     def compared(self, rival: Candidate) -> Comparison | None:

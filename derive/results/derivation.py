@@ -26,8 +26,8 @@ from derive.results.candidates import (
     summarize_operators,
 )
 from derive.results.costs import Bar, Costs
-from derive.results.history import History, HistoryStep, indented, replay
-from derive.results.script import python_script
+from derive.results.history import History, HistoryStep, replay
+from derive.results.script import ExplainedStep, Explanation, python_script
 from derive.rewriting.moves import Move, Rule
 from derive.rules import ALL
 from derive.rules.inter.lifting_nesting import lifted
@@ -142,29 +142,19 @@ class SearchResult:
         return self.candidates[candidate]
 
     @checked(candidate=CHOICE)
-    def explain(self, candidate: Candidate | int | None = None) -> str:
+    def explain(self, candidate: Candidate | int | None = None) -> Explanation:
         """Return the derivation of a candidate, or of that number, step by step.
 
-        Each step is shown in L-notation with its rule, the last one with the kernels. Raises
-        `RuleError` where there is no candidate of that number.
+        It is a text: each step is shown in L-notation with its rule, the last one with the kernels.
+        In Jupyter it is mathematics, with what each step changes marked. Raises `RuleError` where
+        there is no candidate of that number.
         """
-        return "\n".join(self._explanation(self._candidate(candidate)))
-
-    def _explanation(self, candidate: Candidate) -> Iterator[str]:
-        yield "given"
-        yield indented(self.expression)
-        programs = replay(self.expression, candidate.moves, self.rules)
-        for number, (move, program) in enumerate(zip(candidate.moves, programs), 1):
-            card = self.rules[move.rule]
-            yield f"{number}. {move}"
-            yield f"   {card.before} ⇒ {card.after}"
-            yield indented(program)
-        if str(lifted(self.expression)) != str(candidate.program):
-            yield "as kernels"
-            yield indented(candidate.program)
-        yield from format_kernels(candidate.kernels)
-        yield f"verdict: {candidate.verdict}"
-        yield _time(self.stats)
+        chosen = self._candidate(candidate)
+        programs = replay(self.expression, chosen.moves, self.rules)
+        steps = []
+        for move, program in zip(chosen.moves, programs, strict=True):
+            steps.append(ExplainedStep(move, self.rules[move.rule], program))
+        return Explanation.of(self.expression, steps, chosen, _time(self.stats))
 
     def plot(self) -> SearchTree:
         """Return the tree of states that the search kept: in Jupyter a picture.
@@ -199,14 +189,10 @@ class SearchResult:
         return Costs([self._bar(candidate) for candidate in candidates])
 
     def _bar(self, candidate: Candidate) -> Bar:
-        title = AS_WRITTEN
-        if candidate.moves:
-            title = f"after {counted(len(candidate.moves), 'move')}"
         model: CostModel = Roofline()
         if candidate.measured and self.backend is not None:
             model = MeasuredCostModel(calibrated(self.backend), self.backend)
-        kernels = zip(map(str, candidate.kernels), seconds_by_kernel(model, candidate.kernels))
-        return Bar(title, candidate.cost, candidate.measured, tuple(kernels))
+        return candidate_bar(candidate, seconds_by_kernel(model, candidate.kernels))
 
     @checked(candidates=CANDIDATES)
     def roofline(self, candidates: Sequence[Candidate] | None = None) -> RooflineTable:
@@ -294,6 +280,15 @@ class SearchResult:
         if all(candidate.moves for candidate in candidates):
             raise RecordError(f"{path} holds no candidates")
         return cls(expression, candidates, stats, backend, explored, rules)
+
+
+def candidate_bar(candidate: Candidate, seconds: Sequence[float]) -> Bar:
+    """Return the cost of a candidate, divided by the seconds of its kernels."""
+    title = AS_WRITTEN
+    if candidate.moves:
+        title = f"after {counted(len(candidate.moves), 'move')}"
+    kernels = tuple(zip(map(str, candidate.kernels), seconds, strict=True))
+    return Bar(title, candidate.cost, candidate.measured, kernels)
 
 
 def roofline_table(

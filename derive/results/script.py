@@ -1,17 +1,135 @@
-"""A derivation as a Python script that makes it again."""
+"""A derivation as text: told step by step, and as a Python script that makes it again."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from pprint import pformat
+from textwrap import indent, shorten
 from typing import Any
 
-from derive.rewriting.moves import Move
+from derive.results.candidates import Candidate, format_kernels
+from derive.rewriting.moves import Move, Rule
 from derive.rules import ALL
+from derive.rules.inter.lifting_nesting import lifted
 from einalg.language.ir.program import Program, as_program
 from einalg.language.ir.tensor import Constant, Tensor
+from einalg.text.terminal import differing, fitted, width, wrapped
 
 WIDTH = 120
+INDENT = "    "
+MAX_BRIEF_LINES = 30  # of an explanation that a terminal shows
+MAX_BRIEF_PROGRAM = 2  # lines of a program in it
+
+
+@dataclass(frozen=True)
+class ExplainedStep:
+    """A move with the rule that it applies, and the program after it."""
+
+    move: Move
+    rule: Rule
+    program: Program
+
+
+class Explanation(str):
+    """The derivation of a candidate: a text, which Jupyter shows as mathematics.
+
+    It is told from the `start`, in `steps`, to the `candidate`; `time` says how long the search
+    took. A terminal that shows the value has a short form, with what a step leaves as it was
+    left out; `print` writes the whole.
+    """
+
+    start: Program
+    steps: tuple[ExplainedStep, ...]
+    candidate: Candidate
+    time: str
+
+    @classmethod
+    def of(
+        cls, start: Program, steps: Sequence[ExplainedStep], candidate: Candidate, time: str
+    ) -> Explanation:
+        """Tell a derivation."""
+        explanation = cls("\n".join(_explanation(start, steps, candidate, time)))
+        explanation.start, explanation.steps = start, tuple(steps)
+        explanation.candidate, explanation.time = candidate, time
+        return explanation
+
+    @property
+    def has_kernels_of_its_own(self) -> bool:
+        """Whether the candidate's program is spelt in another way than the last step's."""
+        return str(lifted(self.start)) != str(self.candidate.program)
+
+    def __str__(self) -> str:
+        return fitted(str.__str__(self))
+
+    def __repr__(self) -> str:
+        return "\n".join(_brief(self))
+
+
+def _explanation(
+    start: Program, steps: Sequence[ExplainedStep], candidate: Candidate, time: str
+) -> Iterator[str]:
+    yield "given"
+    yield indent(str(start), INDENT)
+    for number, step in enumerate(steps, 1):
+        yield f"{number}. {step.move}"
+        yield f"   {step.rule.before} ⇒ {step.rule.after}"
+        yield indent(str(step.program), INDENT)
+    if str(lifted(start)) != str(candidate.program):
+        yield "as kernels"
+        yield indent(str(candidate.program), INDENT)
+    yield from _end(candidate, time)
+
+
+def _end(candidate: Candidate, time: str) -> Iterator[str]:
+    yield from format_kernels(candidate.kernels)
+    yield f"verdict: {candidate.verdict}"
+    yield time
+
+
+def _brief(explanation: Explanation) -> list[str]:
+    """Return a derivation in few lines: without rules, and programs as far as there is room."""
+    columns = width()
+    before = str(explanation.start)
+    head = ["given", *_cut_program(before, columns)]
+    end = []
+    for line in _end(explanation.candidate, explanation.time):
+        end.append(_cut(line, columns))
+    steps = [
+        _cut(f"{number}. {step.move}", columns) for number, step in enumerate(explanation.steps, 1)
+    ]
+    whole = [*head, *steps, *end]
+    detailed = list(head)
+    for line, step in zip(steps, explanation.steps, strict=True):
+        detailed += [line, *_cut_program(differing(str(step.program), before), columns)]
+        before = str(step.program)
+    detailed += end
+    if len(detailed) <= MAX_BRIEF_LINES:
+        return detailed
+    if len(whole) > MAX_BRIEF_LINES:
+        left_out = len(whole) - MAX_BRIEF_LINES + 1
+        room = max(1, len(whole) - left_out - len(end))
+        whole = [*whole[:room], f"… and {left_out} more lines", *end]
+    return [*whole, "print(...) writes the program after every move"]
+
+
+def _cut_program(program: str, columns: int) -> list[str]:
+    """Return a program within some columns, and not more than its first lines."""
+    lines = wrapped(indent(program, INDENT), columns).splitlines()
+    if len(lines) > MAX_BRIEF_PROGRAM:
+        lines = [
+            *lines[: MAX_BRIEF_PROGRAM - 1],
+            _cut(f"{lines[MAX_BRIEF_PROGRAM - 1]} …", columns),
+        ]
+    return lines
+
+
+def _cut(line: str, columns: int) -> str:
+    """Return a line within some columns."""
+    if len(line) <= columns:
+        return line
+    leading = line[: len(line) - len(line.lstrip())]
+    return leading + shorten(line, columns - len(leading), placeholder=" …")
 
 
 def python_script(start: Program, moves: Iterable[Move]) -> str:

@@ -38,6 +38,8 @@ What `derive` returns and its parts, which you read and do not make.
 
 ::: derive.results.candidates.Candidates
 
+::: derive.results.script.Explanation
+
 ::: derive.cost.roofline_table.RooflineTable
 
 ::: derive.cost.roofline_table.RooflineRow

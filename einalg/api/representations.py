@@ -16,12 +16,19 @@ from derive.matching import Distances
 from derive.matching.mapping_table import MappingTable
 from derive.programs.report import Report
 from derive.proof import Proof
-from derive.results.candidates import Candidates
+from derive.results.candidates import Candidate, Candidates
 from derive.results.costs import Costs
+from derive.results.derivation import SearchResult
 from derive.results.history import History
+from derive.results.script import Explanation
 from derive.results.timings import Timings
 from derive.search.search_tree import SearchTree
 from einalg.display.results.costs import costs_html
+from einalg.display.results.derivation import (
+    candidate_html,
+    derivation_html,
+    explanation_html,
+)
 from einalg.display.results.moves import moves_html
 from einalg.display.results.proof import history_html, proof_html
 from einalg.display.results.report import report_html
@@ -37,15 +44,18 @@ from einalg.display.results.tables import (
 METHOD = "_repr_html_"  # which IPython calls
 HTML: Mapping[type, Callable[[Any], str]] = MappingProxyType(
     {
+        Candidate: candidate_html,
         Candidates: candidates_html,
         Costs: costs_html,
         Distances: distances_html,
+        Explanation: explanation_html,
         History: history_html,
         MappingTable: mapping_table_html,
         MoveList: moves_html,
         Proof: proof_html,
         Report: report_html,
         RooflineTable: roofline_html,
+        SearchResult: derivation_html,
         SearchTree: search_tree_html,
         Timings: timings_html,
     }

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from difflib import SequenceMatcher
 from html import escape, unescape
 from itertools import groupby
+from types import MappingProxyType
 from xml.etree.ElementTree import Element, tostring
 
 from einalg.language.ir.printing.latex import latex
@@ -14,6 +15,7 @@ from einalg.language.ir.program import Program, statement_tensor
 from einalg.language.ir.scope import Scope
 
 CHANGED = "einalg-changed"
+NUMBER = "data-n"
 ALIGNED = (r"\begin{aligned}", r"\end{aligned}")
 ROW = r"\\"  # ends one in LaTeX
 LEAVES = ("mi", "mn", "mo", "mtext")
@@ -21,17 +23,39 @@ ROWS = ("math", "mrow", "mtd", "msqrt")  # of any number of parts
 Statements = Sequence[tuple[str, Scope]]
 
 
-def formula(statements: Program | Scope | Statements) -> str:
+def formula(
+    statements: Program | Scope | Statements, names: Mapping[str, int] = MappingProxyType({})
+) -> str:
     """Statements below each other as HTML: MathML, or the notation as text where latex2mathml is
     not installed.
 
-    A statement without a name is shown as its scope alone.
+    A statement without a name is shown as its scope alone. What is one of the `names` has its
+    number as an attribute (`NUMBER`), by which it is found.
 
     >>> import einalg as ea
     >>> formula(ea.parse("O[i] = A[i]", A=(4,))).startswith('<div class="einalg-formula"><div>')
     True
     """
-    return _block(_lines(statements))
+    lines = _lines(statements)
+    numbers = {_spelling(name): number for name, number in names.items()}
+    for line in lines:
+        _number(line, numbers)
+    return _block(lines)
+
+
+def _number(node: Element, numbers: Mapping[str, int]) -> None:
+    """Give the outermost parts of a formula that spell a name its number."""
+    number = numbers.get(_spelling("".join(node.itertext())))
+    if number is not None and node.tag not in ("math", "code"):
+        node.set(NUMBER, str(number))
+        return
+    for child in node:
+        _number(child, numbers)
+
+
+def _spelling(name: str) -> str:
+    """Return a name as a formula has it: an index `h_1` or `h1` is an h with a 1 below."""
+    return "".join(letter for letter in name if not letter.isspace() and letter != "_")
 
 
 def from_latex(source: str) -> str:
@@ -215,5 +239,7 @@ def _serialised(line: Element) -> str:
         shown = escape(leaf.text or "")
         if leaf.get("class"):
             shown = f'<mark class="{CHANGED}">{shown}</mark>'
+        elif leaf.get(NUMBER):
+            shown = f'<span {NUMBER}="{leaf.get(NUMBER)}">{shown}</span>'
         parts.append(shown)
     return f"<code>{''.join(parts)}</code>"

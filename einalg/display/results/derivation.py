@@ -1,0 +1,159 @@
+"""Derivations: a search with its best candidate, one candidate, and a derivation that is told."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from html import escape
+
+from derive.cost.model import known_rates, known_seconds
+from derive.cost.roofline_table import Roof, RooflineTable
+from derive.cost.work import work_of_each_run
+from derive.results.candidates import Candidate
+from derive.results.costs import Bar, kernel_cost, longest
+from derive.results.derivation import SearchResult, candidate_bar, roofline_table
+from derive.results.script import ExplainedStep, Explanation
+from einalg.display.cost_bars import stack
+from einalg.display.html import badge, folded, page
+from einalg.display.kernel_code import KernelFigures, kernels_html
+from einalg.display.mathml import changed, formula
+from einalg.display.results.proof import BADGES
+from einalg.display.results.tables import candidates_table, roofline_picture
+from einalg.errors import EinalgError
+from einalg.language.ir.program import Program
+from einalg.text.wording import counted, milliseconds
+
+NO_SOURCE = "the source is that of candidate.source(): it is compiled when it is asked for"
+
+
+def derivation_html(result: SearchResult) -> str:
+    """Return the expression, the costs of the best candidate beside it, and, folded, its kernels
+    with their source, its derivation, all candidates and the roofline.
+    """
+    best, text = result.best, str(result).splitlines()
+    verdict = badge(best.verdict, BADGES.get(best.verdict, ""))
+    moves = badge(counted(len(best.moves), "move"))
+    parts = [
+        f"<p><strong>{escape(text[0])}</strong> {verdict} {moves}</p>",
+        formula(result.expression),
+        _bars(result),
+        folded("Kernels of the best, with their source", _kernels(best)),
+        folded("Derivation of the best", _steps(result.explain())),
+        folded(counted(len(result.candidates), "candidate"), candidates_table(result.candidates)),
+        folded("Roofline", roofline_picture(_known_roofline(result))),
+    ]
+    remarks = "<br>".join(map(escape, text[-2:]))
+    return page(f'{"".join(parts)}<p class="einalg-muted">{remarks}</p>', "einalg-derivation")
+
+
+def candidate_html(candidate: Candidate) -> str:
+    """Return the program of a candidate, and its kernels beside their source."""
+    bar = _known_bar(candidate)
+    parts = [_head(candidate), stack(bar, bar.seconds or 1.0)]
+    return page(f"{''.join(parts)}{_kernels(candidate)}", "einalg-candidate")
+
+
+def _head(candidate: Candidate) -> str:
+    """Return the cost of a candidate, its verdict, its moves and its error."""
+    parts = [
+        f"<strong>{milliseconds(candidate.cost)} {candidate.cost_kind}</strong>",
+        badge(candidate.verdict, BADGES.get(candidate.verdict, "")),
+        badge(counted(len(candidate.moves), "move")),
+    ]
+    if candidate.error is not None:
+        parts.append(f"<small>error {candidate.error:.1e}</small>")
+    return f"<p>{' '.join(parts)}</p>"
+
+
+def explanation_html(explanation: Explanation) -> str:
+    """Return a derivation read downwards: rules, and what each changes, then the kernels."""
+    candidate = explanation.candidate
+    verdict = badge(candidate.verdict, BADGES.get(candidate.verdict, ""))
+    parts = [
+        _steps(explanation),
+        f"<p>{verdict} <small>{escape(explanation.time)}</small></p>",
+        folded("Kernels, with their source", _kernels(candidate)),
+    ]
+    return page("".join(parts), "einalg-explanation")
+
+
+def _steps(explanation: Explanation) -> str:
+    """Return the start and every step; what a step changed is marked."""
+    rows = [f"<li><p>given</p>{formula(explanation.start)}</li>"]
+    before = explanation.start
+    for step in explanation.steps:
+        rows.append(_step(step, before))
+        before = step.program
+    program = explanation.candidate.program
+    if str(before) != str(program):
+        rows.append(f"<li><p>⇓ as kernels</p>{formula(program)}</li>")
+    return f'<ol class="einalg-steps-told" start="0">{"".join(rows)}</ol>'
+
+
+def _step(step: ExplainedStep, before: Program) -> str:
+    rule, _, rest = str(step.move).partition(" at ")
+    place = f" <small>at {escape(rest)}</small>" if rest else ""
+    card = f"<small><code>{escape(step.rule.before)} ⇒ {escape(step.rule.after)}</code></small>"
+    after = changed(before, step.program)[1]
+    return f"<li><p>⇓ <strong>{escape(rule)}</strong>{place}<br>{card}</p>{after}</li>"
+
+
+def _bars(result: SearchResult) -> str:
+    """Return the costs of the expression as it is written and of the best, on one scale."""
+    candidates = [result.original]
+    if result.best is not result.original:
+        candidates.append(result.best)
+    bars = [_known_bar(candidate) for candidate in candidates]
+    scale = longest(bars)
+    return "".join(stack(bar, scale) for bar in bars)
+
+
+def _known_bar(candidate: Candidate) -> Bar:
+    """Return the cost of a candidate, divided by kernel where their times are known; nothing is
+    measured in order to show it.
+    """
+    seconds = _known_seconds(candidate)
+    if seconds is not None:
+        return candidate_bar(candidate, seconds)
+    whole = candidate_bar(candidate, [0.0] * len(candidate.kernels))
+    return replace(whole, kernels=(("all kernels", candidate.cost),))
+
+
+def _known_seconds(candidate: Candidate) -> list[float] | None:
+    if not candidate.measured or candidate.backend is None:
+        return None
+    try:
+        return known_seconds(candidate.backend, candidate.kernels)
+    except EinalgError:  # where the device of the derivation is missing
+        return None
+
+
+def _known_roofline(result: SearchResult) -> RooflineTable:
+    """Return the roofline of all candidates, below the rates that are known of the machine."""
+    rates = None
+    if result.backend is not None and result.best.measured:
+        try:
+            rates = known_rates(result.backend)
+        except EinalgError:
+            rates = None
+    return roofline_table(result, result.candidates, Roof.of(rates))
+
+
+def _kernels(candidate: Candidate) -> str:
+    """Return the kernels of a candidate, each with its expression beside its source."""
+    seconds = _known_seconds(candidate)
+    works = work_of_each_run(candidate.kernels)
+    kernels = candidate.kernels_with_source()
+    language = "cuda" if getattr(candidate.backend, "target", "cpu") == "cuda" else "c"
+    figures = []
+    for number, (kernel, work) in enumerate(zip(kernels, works, strict=True)):
+        time, part = "", None
+        if not work.bytes:
+            time = kernel_cost(0.0)
+        elif seconds is not None:
+            time = kernel_cost(seconds[number])
+            part = number if seconds[number] else None
+        figures.append(KernelFigures(kernel, work, time, language, part))
+    shown = kernels_html(figures)
+    if any(kernel.source is not None for kernel in kernels):
+        return shown
+    return f'{shown}<p class="einalg-muted">{NO_SOURCE}</p>'
