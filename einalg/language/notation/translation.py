@@ -8,7 +8,7 @@ The tables of names are in `foreign_functions`.
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from copy import deepcopy
 from difflib import get_close_matches
 from string import ascii_lowercase
@@ -192,8 +192,8 @@ class _Translator(ast.NodeTransformer):
             return special
         if isinstance(called, ast.Subscript):
             return self.binder(node, called)
-        if isinstance(called, ast.Attribute) and called.attr == "pad":
-            self.generic_visit(node)
+        if _is_padding(node):
+            node.args = [self.visit(amount) for amount in node.args]
             return node
         name, operands = self.function_and_operands(called, node.args)
         keywords = {keyword.arg or "": keyword.value for keyword in node.keywords}
@@ -364,7 +364,7 @@ class _Translator(ast.NodeTransformer):
 
     def freed(self, operand: ast.expr) -> list[str]:
         """Give the slices of an operand, or its last subscript, an index of its own."""
-        accesses = [part for part in ast.walk(operand) if isinstance(part, ast.Subscript)]
+        accesses = _accesses(operand)
         if not accesses:
             raise Untranslatable
         entries = _entries(accesses[-1].slice)
@@ -395,20 +395,19 @@ class _Translator(ast.NodeTransformer):
     def free(self, operand: ast.expr) -> list[str]:
         """Return the names in subscripts that nothing binds, in order."""
         names: dict[str, None] = {}
-        for part in ast.walk(operand):
-            if isinstance(part, ast.Subscript):
-                for inner in ast.walk(part.slice):
-                    if isinstance(inner, ast.Name) and inner.id not in self.bound:
-                        names[inner.id] = None
+        for part in _accesses(operand):
+            for inner in ast.walk(part.slice):
+                if isinstance(inner, ast.Name) and inner.id not in self.bound:
+                    names[inner.id] = None
         return [name for name in names if name not in self.tensors]
 
     def size(self, operand: ast.expr, index: str) -> int | None:
         """Return the size of an axis over which an index runs alone."""
-        for name, subscripts in _accesses(operand):
-            tensor = self.tensors.get(name)
-            if tensor is None:
+        for part in _accesses(operand):
+            tensor = self.tensors.get(getattr(part.value, "id", ""))
+            if tensor is None:  # also where it is padded, which has more elements
                 continue
-            for entry, size in zip(subscripts, tensor.shape):
+            for entry, size in zip(_entries(part.slice), tensor.shape):
                 if isinstance(entry, ast.Name) and entry.id == index:
                     return size
         return None
@@ -416,19 +415,22 @@ class _Translator(ast.NodeTransformer):
     def softmax(
         self, name: str, operands: list[ast.expr], keywords: Mapping[str, ast.expr]
     ) -> ast.expr:
-        """Return the exponential over the sum of all along an axis, the last one by default."""
+        """Return the exponential over the sum of all along an axis, the last one by default, of
+        what has most axes in the operand.
+        """
         if not operands:
             raise Untranslatable
         operand = self.element(operands[0])
         axes = _axes(operands[1:2], keywords) or [-1]
-        for _, subscripts in _accesses(operand):
-            if -len(subscripts) <= axes[0] < len(subscripts):
-                index = subscripts[axes[0]]
-                if isinstance(index, ast.Name):
-                    other = self.fresh()
-                    again = _Renamed({index.id: other}).visit(deepcopy(operand))
-                    return _Reduced(_names([other]), operand, None, again).filled(SOFTMAX[name])
-        raise Untranslatable
+        subscripts = max((_entries(part.slice) for part in _accesses(operand)), key=len, default=[])
+        if not -len(subscripts) <= axes[0] < len(subscripts):
+            raise Untranslatable
+        index = subscripts[axes[0]]
+        if not isinstance(index, ast.Name):
+            raise Untranslatable
+        other = self.fresh()
+        again = _Renamed({index.id: other}).visit(deepcopy(operand))
+        return _Reduced(_names([other]), operand, None, again).filled(SOFTMAX[name])
 
     def product(self, operands: list[ast.expr]) -> ast.expr:
         """Return a matrix product, of matrices or vectors, as a sum of products."""
@@ -498,7 +500,12 @@ class _Elements(ast.NodeTransformer):
     def visit_Subscript(self, node: ast.Subscript) -> Any:
         return node
 
-    def visit_Call(self, node: ast.Call) -> Any:
+    def visit_Call(self, node: Any) -> Any:
+        if _is_padding(node):
+            access = self.visit(node.func.value)
+            if not isinstance(node.func.value, ast.Name):
+                raise Untranslatable
+            return ast.Subscript(node, access.slice, ast.Load())
         node.args = [self.visit(argument) for argument in node.args]
         return node
 
@@ -555,14 +562,13 @@ def _names(indices: Iterable[str]) -> list[ast.expr]:
     return [ast.Name(index, ast.Load()) for index in indices]
 
 
-def _accesses(operand: ast.expr) -> Iterator[tuple[str, list[ast.expr]]]:
-    """Yield the name and the subscripts of all that is read by name."""
-    for part in ast.walk(operand):
-        if isinstance(part, ast.Subscript):
-            base: Any = part.value
-            if isinstance(base, ast.Call) and isinstance(base.func, ast.Attribute):
-                base = base.func.value
-            yield getattr(base, "id", ""), _entries(part.slice)
+def _accesses(operand: ast.expr) -> list[ast.Subscript]:
+    """Return all that is read with subscripts."""
+    return [part for part in ast.walk(operand) if isinstance(part, ast.Subscript)]
+
+
+def _is_padding(node: ast.Call) -> bool:
+    return isinstance(node.func, ast.Attribute) and node.func.attr == "pad"
 
 
 def _is_condition(node: ast.expr) -> bool:
