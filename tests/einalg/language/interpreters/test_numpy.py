@@ -114,6 +114,8 @@ EXPRESSIONS: dict[str, tuple[str, Shapes]] = {
         "L[i](Piecewise((1,(A[i]>B[i])|Eq(A[i],0)),(2,Ne(A[i],B[i])&(A[i]<1)),(3,True)))",
         {"A": (9,), "B": (9,)},
     ),
+    "contraction of nothing": ("L[i,j](Sum[k](A[i,k]*B[k,j]))", {"A": (3, 0), "B": (0, 4)}),
+    "read of nothing": ("L[i:2](A[i-5]+3, where=i>=5)", {"A": (0,)}),
     "truth": ("L[i](A[i]>B[i])", {"A": (9,), "B": (9,)}),
     "empty": ("L[i:0,j](A[j])", {"A": (3,)}),
     "empty input": ("L[i](Sum[j](A[i,j])+Prod[j](A[i,j]))", {"A": (3, 0)}),
@@ -148,6 +150,8 @@ FLOATS: dict[str, tuple[str, Shapes]] = {
     ),
     "gamma": ("L[i](gamma(A[i]**2+1)+loggamma(A[i]**2+2))", {"A": (5,)}),
     "quotients": ("L[i](A[i]/3+1/(A[i]**2+1)+(A[i]**2+2)**-0.5)", {"A": (5,)}),
+    "powers of indices": ("L[i](A[i]**(i-2))", {"A": (5,)}),
+    "roots of indices": ("L[i]((A[i]**2+1)**(i/2))", {"A": (5,)}),
     "mean": ("L[c](Sum[h,w](A[h,w,c])/6)", {"A": (2, 3, 4)}),
     "fraction outside": ("L[i,j](Sum[k](A[i,k]*B[k,j]/7))", {"A": (3, 4), "B": (4, 5)}),
 }

@@ -293,6 +293,54 @@ def test_infinities() -> None:
     assert FIELD.reduce("Sum", values, (1,), values == 5).tolist() == [5, 0]
 
 
+def test_numbers_that_are_no_elements_are_undefined() -> None:
+    field = PrimeField(3)
+    for number in (sympy.nan, sympy.Rational(1, 3)):
+        assert field.number(number) == field.extended.undefined
+    assert residues(np.zeros((0, 3)), 101).shape == (0, 3)
+
+
+def test_a_conversion_changes_nothing() -> None:
+    arrays = {"A": np.array([1, 2, 2**20 + 1])}
+    assert (
+        execute(ea.parse("L[i](f16(A[i]))", A=(3,)), arrays, arithmetic=FIELD)["O"].tolist()
+        == arrays["A"].tolist()
+    )
+
+
+def test_what_is_finite_is_neither_nan_nor_infinite() -> None:
+    arrays = {"A": np.arange(200)}
+    nan, infinite, finite = (
+        execute(
+            ea.parse(f"L[i](Piecewise((1, {name}(A[i])), (0, True)))", A=(200,)),
+            arrays,
+            arithmetic=FIELD,
+        )["O"]
+        for name in ("isnan", "isinf", "isfinite")
+    )
+    assert finite.tolist() == [int(not (one or other)) for one, other in zip(nan, infinite)]
+    assert all(60 < answers.sum() < 140 for answers in (nan, infinite)) and finite.any()
+
+
+def test_quotients_and_remainders_belong_together() -> None:
+    arrays = {"A": np.arange(7), "B": np.arange(1, 8)}
+    text = "L[i](Quotient(A[i],B[i])*B[i] + Mod(A[i],B[i]))"
+    values = execute(ea.parse(text, A=(7,), B=(7,)), arrays, arithmetic=FIELD)["O"]
+    assert values.tolist() == arrays["A"].tolist()
+
+
+@pytest.mark.parametrize("op", ["Max", "Min", "Sum", "Prod"])
+def test_parts_of_a_reduction_are_combined(op: str) -> None:
+    parts = np.random.default_rng(0).integers(0, P, (2, 40))
+    whole = FIELD.reduce(op, parts, (0,), None)
+    assert np.array_equal(FIELD.combine(op, *parts), whole)
+
+
+def test_a_function_that_nothing_computes() -> None:
+    with pytest.raises(NotationError, match="no value for zeta"):
+        FIELD.function(sympy.zeta, [3])
+
+
 def test_an_infinity_in_a_sum_of_products() -> None:
     expr = ea.parse("L[i](Sum[k:4](A.pad(0,(0,1),fill=-inf)[i,k]*B[k]))", A=(2, 3), B=(4,))
     got = execute(expr, {"A": np.ones((2, 3), int), "B": np.array([1, 2, 3, 4])}, arithmetic=FIELD)[
