@@ -10,7 +10,7 @@ PACKAGES := einalg derive codegen
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help setup demo test coverage gpu-test browser lint format types docs docs-serve notebooks notebooks-store bench nightly clean
+.PHONY: help setup demo test coverage gpu-test browser lint format types docs docs-serve notebooks notebooks-store pictures bench nightly clean
 
 help:  ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -54,6 +54,9 @@ notebooks: $(VENV)/.installed-notebook $(VENV)/.installed-$(EXTRAS)  ## execute 
 
 notebooks-store: $(VENV)/.installed-notebook  ## execute every notebook, and store what it shows
 	$(BIN)/python -m docs.notebooks
+
+pictures: $(VENV)/.installed-browser  ## take the pictures of the documentation anew, and write the README's figures
+	OMP_NUM_THREADS=1 $(BIN)/python -m docs.pictures
 
 bench: $(VENV)/.installed-$(EXTRAS)  ## the language benchmark; the others are bench/*.py, one question each
 	$(BIN)/python -m bench.language

@@ -70,9 +70,13 @@ def network_chart(batch: int, threads: int) -> str:
         for row in record["models"]:
             if row["batch"] == batch and row["threads"] == threads and row["ratio"]:
                 series.setdefault(row["model"], {})[machine] = row["ratio"]
-    rows: list[Row] = [(NETWORKS.get(name, name), series[name]) for name in sorted(series)]
+    rows: list[Row] = [(_network(name), series[name]) for name in sorted(series)]
     title = f"Networks, batch {batch}, {_threads(threads)}"
     return dots(title, rows, TIMES_AS_FAST, list(records("models")))
+
+
+def _network(name: str) -> str:
+    return NETWORKS.get(name, name)
 
 
 def kernel_chart(threads: int) -> str:
@@ -130,7 +134,7 @@ def trust_chart() -> str:
 def readme_chart() -> str:
     """Return the chart of the README: networks on the first machine."""
     record = next(iter(records("models").values()))
-    rows = [(NETWORKS.get(row["model"], row["model"]), row["ratio"]) for row in record["models"]]
+    rows = [(_network(row["model"]), row["ratio"]) for row in record["models"]]
     rows.sort(key=lambda row: -row[1])
     return bars("Speed of networks", rows, TIMES_AS_FAST)
 

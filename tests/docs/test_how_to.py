@@ -15,6 +15,7 @@ from einalg.errors import EinalgError
 ROOT = Path(__file__).resolve().parents[2]
 HOW_TO = ROOT / "docs" / "how-to"
 PAGE = HOW_TO / "test-your-own-code.md"
+VARIABLE = re.compile(r'"((?:EINALG|OMP|OPENBLAS|MKL|XDG|CUDA)_[A-Z_]+|CC|CXX)"')
 BLOCKS = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
@@ -47,6 +48,18 @@ def test_all_three_mistakes_are_on_the_page():
         "ea.testing.assert_equal",
         "ea.testing.check_rule",
     ]
+
+
+def test_every_variable_that_is_read_is_on_the_page():
+    read = set()
+    for package in ("einalg", "derive", "codegen"):
+        for path in (ROOT / package).rglob("*.py"):
+            text = path.read_text(encoding="utf-8")
+            if "os.environ" in text:
+                read.update(VARIABLE.findall(text))
+    page = (HOW_TO / "environment-variables.md").read_text(encoding="utf-8")
+    assert read >= {"EINALG_CACHE", "EINALG_FULL_TRACEBACK", "EINALG_LIBRARIES", "CC", "CXX"}
+    assert not [name for name in read if f"`{name}`" not in page]
 
 
 def test_the_template_runs_by_itself(tmp_path):

@@ -1,0 +1,32 @@
+"""Make the pictures anew: `python -m docs.pictures`, or some: `readme`, `session`, `tree`, …"""
+
+from __future__ import annotations
+
+import sys
+
+from docs.pictures import readme
+from docs.pictures.gallery import GALLERY, SESSION, entries, results
+
+
+def main(names: list[str]) -> None:
+    """Make the pictures of these names, or all."""
+    text = GALLERY.read_text(encoding="utf-8")
+    wanted = set(names) or {"readme", *(entry.name for entry in entries(text))}
+    if "readme" in wanted:
+        readme.write()
+    if wanted == {"readme"}:
+        return
+    from docs.pictures import browser  # which needs the extra `browser`
+
+    values = results(text)
+    shown = {name: values[name] for name in wanted & set(values) - {SESSION}}
+    for path in browser.photograph(shown):
+        print(f"{path.name}: {path.stat().st_size // 1024} kB")
+    if SESSION in wanted:
+        code = "\n".join(entry.code for entry in entries(text)).partition("d = ea.derive")[0]
+        for path in browser.photograph_session(code):
+            print(f"{path.name}: {path.stat().st_size // 1024} kB")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
