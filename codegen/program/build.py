@@ -284,7 +284,8 @@ def decide_fusion(problem: BuildProblem) -> FusionDecision:
     """
     compared: dict[str, KernelSource] = {}
     for kernel in problem.uncached_kernels():
-        if alternatives(kernel, problem.scopes[kernel.output]):
+        has_rivals = alternatives(kernel, problem.scopes[kernel.output])
+        if has_rivals and _record_alone(problem, kernel) is None:
             compared[kernel.output] = problem.source(kernel)
     problem.compile(compared)
     verdicts: dict[str, FusionVerdict] = {}
@@ -335,15 +336,32 @@ def _fusion_verdict(problem: BuildProblem, pair: Fused, key: str) -> FusionVerdi
     product = pair.product
     function = problem.fused_function(pair)
     is_conclusive = True
-    if function is not None and alternatives(product, problem.scopes[product.output]):
-        library, is_conclusive = _compare_libraries(
-            problem, product, problem.source(product).function
-        )
+    if function is not None:
+        library, is_conclusive = _library_alone(problem, product)
         if library is not None:
             function = None
     if function is None:
         _store_reviewed(key, KernelRecord(NOT_FUSED, is_conclusive))
     return FusionVerdict(function is not None, is_conclusive, function)
+
+
+def _library_alone(problem: BuildProblem, product: Kernel) -> tuple[str | None, bool]:
+    """Return the library that is faster than an operator by itself, and whether that is conclusive.
+
+    Where another program has that operator, it is known.
+    """
+    libraries = alternatives(product, problem.scopes[product.output])
+    if not libraries:
+        return None, True
+    record = _record_alone(problem, product)
+    if record is not None:
+        return _if_among(record.row.get("library", ""), libraries), record.is_conclusive
+    return _compare_libraries(problem, product, problem.source(product).function)
+
+
+def _record_alone(problem: BuildProblem, product: Kernel) -> KernelRecord | None:
+    """Return the record of an operator that is not fused."""
+    return _usable_record(problem.key(problem.signatures[product.output]))
 
 
 def _faster_library(

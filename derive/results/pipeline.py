@@ -385,6 +385,8 @@ class _Derivation:
         except OutOfTime:
             self.stats.is_cut = True
             self.stats.unmeasured += len(promising) - len(kernel_costs.measured)
+        with self._clock.phase(COMPILING, "what was begun"), self._clock.limiting():
+            early.finish()
         shortlist = kernel_costs.shortlist
         check.wrong = self._wrong
         check.run([*shortlist[:1], self._original(), *shortlist[1:]], self._clock)

@@ -204,3 +204,22 @@ def test_reading_records_in_doubt_changes_nothing(monkeypatch):
     in_doubt = build.build(problem(found))
     assert in_doubt.record() is None
     assert first.selection.is_conclusive and first.record() is not None
+
+
+@pytest.mark.parametrize("library", [None, "numpy"])
+def test_an_operator_that_is_known_is_not_measured_again_for_its_fusion(library, monkeypatch):
+    """What another program has learned of it alone says whether its reader becomes a part of it."""
+    monkeypatch.setenv("EINALG_LIBRARIES", "numpy")
+    monkeypatch.setattr(build, "library_for", lambda *_: (library, True))
+    alone = program("T[i,j] += A[i,k]*W[k,j]")
+    compile_program(alone, kernels_of(alone))
+
+    def refuse(kernel, *_):
+        assert kernel.is_eop, "this is known"
+        return None, True
+
+    monkeypatch.setattr(build, "library_for", refuse)
+    fused = program("U[i,j] += A[i,k]*W[k,j]\nO[i,j] = Max(U[i,j] + b[j], 0)")
+    compiled = compile_program(fused, kernels_of(fused))
+    assert len(compiled.kernels) == (1 if library is None else 2)
+    assert_right(fused, compiled)
