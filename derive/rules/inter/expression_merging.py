@@ -92,8 +92,6 @@ def _is_padded_part(part: Any) -> bool:
 
 def _adjacent_axis(first: Scope, second: Scope) -> int | None:
     """Return the only axis in which two boxes differ, if the second follows the first there."""
-    if first.rank != second.rank:
-        return None
     differing = _differing_axes(first, second)
     if len(differing) != 1:
         return None
@@ -222,7 +220,7 @@ def _position(tensor: Tensor, scope: Scope, axis: int) -> int | None:
     occurs elsewhere.
     """
     index, box = scope.indices[axis], scope.box[axis]
-    if any(index in condition.indices for condition in scope.where):
+    if _counts(index, scope):
         return None
     positions: set[int] = set()
     for access in accesses(scope.body):
@@ -242,6 +240,14 @@ def _position(tensor: Tensor, scope: Scope, axis: int) -> int | None:
     if tensor.axes[position] != box or box[0] != 0:
         return None
     return position
+
+
+def _counts(index: Index, scope: Scope) -> bool:
+    """Tell whether an index stands in a condition, or as a number in the body."""
+    if any(index in condition.indices for condition in scope.where):
+        return True
+    without_reads = map_accesses(scope.body, lambda _: sympy.Dummy(real=True))
+    return index in without_reads.free_symbols
 
 
 def stacking_key(scope: Scope, axis: int) -> Hashable | None:
