@@ -6,6 +6,7 @@ import operator
 from typing import Any
 
 import numpy as np
+import sympy
 
 from einalg.errors import UseError
 
@@ -70,7 +71,10 @@ def _remedy(name: str, example: str) -> str:
             "combine elements with elements and numbers; an array is an input, given where the "
             "expression is evaluated"
         )
-    return f"use SymPy's functions: sympy.{_sympy_name(name)}({example})"
+    function = _sympy_name(name)
+    if hasattr(sympy, function):
+        return f"use SymPy's functions: sympy.{function}({example})"
+    return f"use SymPy's functions, such as sympy.Abs({example})"
 
 
 def _sympy_name(name: str) -> str:

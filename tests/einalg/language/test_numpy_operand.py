@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pytest
+import sympy
 
 import einalg as ea
 from einalg.errors import UseError
@@ -19,6 +21,14 @@ I = ea.indices("i")
 def test_a_function_of_an_index_is_refused(function: Callable[[Any], Any], operand: Any) -> None:
     with pytest.raises(UseError, match=r"has no value for an index\n  use SymPy's functions"):
         function(operand)
+
+
+@pytest.mark.parametrize("function", [np.positive, np.isnan, np.exp2, np.exp, np.arctanh])
+def test_a_remedy_names_a_function_that_there_is(function: Callable[[Any], Any]) -> None:
+    with pytest.raises(UseError) as caught:
+        function(I)
+    match = re.search(r"sympy\.(\w+)\(i\)$", caught.value.message)
+    assert match and hasattr(sympy, match[1])
 
 
 def test_an_array_is_refused() -> None:

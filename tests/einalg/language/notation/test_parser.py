@@ -414,6 +414,31 @@ def test_refused(text: str) -> None:
         ea.parse(text, A=A, B=B)
 
 
+@pytest.mark.parametrize(
+    "text, message",
+    [
+        ("O[i] = A[i,0].pad(1,\n1)", r"\^{13}\n.*\n  write A\.pad\(1, 1\)\[i, 0\]"),
+        ("O[i] = A[i,0].pad(1)", r"write A\.pad\(1, 1\)\[i, 0\]"),
+        ("O[i] = (A[i,0]\n B[i,0])", r"\n        \^\n.*\n  write O\[i\] = \(A\[i,0\]\)"),
+        ("O[i] = A[i,0] | A[i,1]", "this has no value: unsupported operand"),
+        (f"O[i] = Max({', '.join(['A[i,0]'] * 65)})", r"at most 64 are read\n  write a reduction"),
+        ("O[i] = A(foo(i), 0)", r"subscripts in square brackets: A\[i, j\]"),
+        ("L[i](Z.pad(1))", r"Z=\(8, 64\)"),
+        ("O[i] = (Z.pad(1))[i]", r"Z=\(8,\)"),
+        ("O[i,j] = A[i,j] + (Z).pad(1,1)[i,j]", r"Z=\(4, 3\)"),
+    ],
+)
+def test_refused_with_what_to_write(text: str, message: str) -> None:
+    with pytest.raises(NotationError, match=message):
+        ea.parse(text, A=A, B=B)
+
+
+def test_an_infinity_among_the_arguments_of_an_extremum() -> None:
+    assert ea.parse("O[i] = Max(A[i,0], -inf, A[i,1])", A=A) == ea.parse(
+        "O[i] = Max(A[i,0], A[i,1])", A=A
+    )
+
+
 @pytest.mark.parametrize("value", [None, 3, b"O[i] = A[i,0]", ["O[i] = A[i,0]"], A])
 def test_only_text_is_parsed(value: Any) -> None:
     with pytest.raises(NotationError, match=r"parse\(\) takes text, not"):
