@@ -10,6 +10,7 @@ import islpy as isl
 from derive.cost.backend import BACKEND, Backend, Runnable
 from derive.interactive.branches import Branches, SessionState
 from derive.interactive.choices import Aim, MoveList, NumberedMove, aimed, program_distance
+from derive.interactive.parts import Part, PartList, changes, parts, parts_at, paths_of
 from derive.interactive.session_record import load_branches, session_record
 from derive.matching import (
     Distances,
@@ -38,6 +39,8 @@ from einalg.options import (
     FUNCTION,
     NEW_FILE,
     PATH,
+    Kind,
+    accepting,
     checked,
     either,
     instance_of,
@@ -52,9 +55,16 @@ from einalg.text.wording import counted
 
 MOVE = instance_of((Move, NumberedMove), "a move", "see s.moves()", RuleError)
 MOVES = several(MOVE, "moves in a list", "e.g. {name}=d.best.moves")
+
+
+def _is_part(value: Any) -> bool:
+    return isinstance(value, (Part, str)) and bool(value)
+
+
 PLACE = several(
     either(whole(), text("O")), "a path, the name of a statement first", "see s.places()"
 ).raising(RuleError)
+PART = either(Kind("a part of the formula", accepting(_is_part), "see s.parts()", RuleError), PLACE)
 STATE = instance_of(SessionState, "a state", "see s.branches", RuleError)
 MAP = instance_of(
     (str, isl.Map), "an isl map, or its text", "e.g. {name}='{{ [h, w] -> [w, h] }}'", RuleError
@@ -68,7 +78,8 @@ class DerivationSession:
 
     `moves()` lists what is possible, `apply(number)` does it and `undo()` takes it back; another
     move then begins a branch: `branches` shows them, `go_to(number)` goes to a state of any;
-    `aim(operator)` lists those moves first that lead nearer to it;
+    `aim(operator)` lists those moves first that lead nearer to it; `moves(at=part)` lists those
+    that change one of `parts()`;
     `distances()` and `why_not(operator)` say what separates the program from operators; `script()`,
     `latex()` and `save(path)` keep the derivation, `plot()` draws it.
 
@@ -107,19 +118,30 @@ class DerivationSession:
         """The program as it is now."""
         return self.history.program
 
-    @checked(rule=optional(text("staging", RuleError)), path=optional(PLACE))
-    def moves(self, rule: str | None = None, path: Path | None = None) -> MoveList:
+    @checked(rule=optional(text("staging", RuleError)), path=optional(PLACE), at=optional(PART))
+    def moves(
+        self, rule: str | None = None, path: Path | None = None, at: Part | str | Path | None = None
+    ) -> MoveList:
         """The moves that are possible now, numbered; of one rule, or at one place, if given.
 
+        `path` is that of the scope which the moves rewrite. `at` is a part of the formula that they
+        change: one of `parts()`, its name such as "O.0", or the name of a tensor or a reduction.
         The numbers hold for `apply` until the next step or the next call. After `aim(operator)`,
-        those come first that lead nearest to it.
+        those come first that lead nearest to it. Raises `RuleError` for an unknown rule or part.
+
+        >>> import einalg as ea
+        >>> s = ea.Session("O[f,h] += A.pad(0,1)[c,h+r-1] * K[f,c,r]", A=(4, 9), K=(5, 4, 3))
+        >>> sorted({choice.move.rule for choice in s.moves(at="Sum")})
+        ['bilinear factorisation', 'summation splitting']
         """
-        choices = self.possible(rule, path)
+        choices = self.possible(rule, path, at)
         self._listed = (self.expr, choices)
         return choices
 
-    @checked(rule=optional(text("staging", RuleError)), path=optional(PLACE))
-    def possible(self, rule: str | None = None, path: Path | None = None) -> MoveList:
+    @checked(rule=optional(text("staging", RuleError)), path=optional(PLACE), at=optional(PART))
+    def possible(
+        self, rule: str | None = None, path: Path | None = None, at: Part | str | Path | None = None
+    ) -> MoveList:
         """Return the same as `moves`, but the numbers that `apply` takes stay as they are."""
         if rule is not None and rule not in self.rules:
             meant = similar(rule, self.rules)
@@ -128,12 +150,40 @@ class DerivationSession:
                 remedy = f"write {meant[0]!r}; {remedy}"
             raise RuleError(f"there is no rule {rule!r}\n  {remedy}")
         offered = self.offered if rule is None else [self.rules[rule]]
-        offered_moves = moves(self.expr, offered, None if path is None else tuple(path))
+        if at is None:
+            offered_moves = moves(self.expr, offered, path)
+        else:
+            offered_moves = self._moves_at(parts_at(self.expr, at), offered, path)
         aim = self.aimed
         return aimed(
             NumberedMove(number, move, self.expr, self.rules, aim)
             for number, move in enumerate(offered_moves)
         )
+
+    def _moves_at(
+        self, wanted: Iterable[Part], offered: Iterable[Rule], path: Path | None
+    ) -> list[Move]:
+        """Return the moves that change some part of a program; with a path those at that place."""
+        changing: dict[Move, None] = {}
+        for part in wanted:
+            for place in paths_of(part):
+                if path not in (None, place):
+                    continue
+                for move in moves(self.expr, offered, place):
+                    if move not in changing and self._changes(part, move):
+                        changing[move] = None
+        return list(changing)
+
+    def _changes(self, part: Part, move: Move) -> bool:
+        """Return whether a move changes a part; one that cannot be applied changes nothing."""
+        try:
+            return changes(part, move.path, self.expr, apply(self.expr, move, self.rules))
+        except RuleError:
+            return False
+
+    def parts(self) -> PartList:
+        """The parts of the program that `moves(at=…)` takes: scopes, reductions and reads."""
+        return parts(self.expr)
 
     @checked(operator=optional(text("matmul", MatchError)))
     def aim(self, operator: str | None) -> DerivationSession:

@@ -40,7 +40,7 @@ def formula(
     numbers = {_spelling(name): number for name, number in names.items()}
     for line in lines:
         _number(line, numbers)
-    return _block(lines)
+    return block(lines)
 
 
 def _number(node: Element, numbers: Mapping[str, int]) -> None:
@@ -66,11 +66,11 @@ def from_latex(source: str) -> str:
     """
     lines = []
     for row in _rows(source.removeprefix(ALIGNED[0]).removesuffix(ALIGNED[1])):
-        line = _mathml(row)
+        line = mathml(row)
         if line is None:
-            line = _plain(row)
+            line = plain(row)
         lines.append(line)
-    return _block(lines)
+    return block(lines)
 
 
 def _rows(source: str) -> list[str]:
@@ -103,7 +103,7 @@ def changed(
                 leaf.set("class", CHANGED)
     for line in (*old, *new):
         _gather(line)
-    return _block(old), _block(new)
+    return block(old), block(new)
 
 
 def _texts(leaves: Sequence[Element]) -> list[str | None]:
@@ -118,12 +118,12 @@ def _lines(of: Program | Scope | Statements) -> list[Element]:
 
 def _line(name: str, scope: Scope) -> Element:
     if not name:
-        return _mathml(latex(scope)) or _plain(text(scope))
+        return mathml(latex(scope)) or plain(text(scope))
     left = latex(statement_tensor(name, scope))
-    return _mathml(f"{left} = {latex(scope)}") or _plain(f"{name} = {text(scope)}")
+    return mathml(f"{left} = {latex(scope)}") or plain(f"{name} = {text(scope)}")
 
 
-def _mathml(source: str) -> Element | None:
+def mathml(source: str) -> Element | None:
     """LaTeX as MathML; None where it cannot be, for want of the package or of depth."""
     try:
         from latex2mathml.converter import convert_to_element
@@ -138,7 +138,7 @@ def _mathml(source: str) -> Element | None:
     return root
 
 
-def _plain(shown: str) -> Element:
+def plain(shown: str) -> Element:
     """Text, a leaf for each word or sign, so that what changed can be marked in it as well."""
     code = Element("code")
     for token in _tokens(shown):
@@ -200,13 +200,20 @@ def _gather(row: Element) -> bool:
     return row.get("class") == CHANGED
 
 
+def _is_fence(node: Element) -> bool:
+    return node.get("fence") == "true"
+
+
 def _join_runs(row: Element, marked: list[bool]) -> None:
-    """Put the children of a row that are marked one after the other into a row of their own."""
-    pairs = list(zip(row, marked))
+    """Put the children of a row that are marked one after the other into a row of their own.
+
+    Braces stay in the row, where both of a pair grow with what is between them.
+    """
+    pairs = [(child, mark, _is_fence(child)) for child, mark in zip(row, marked)]
     row[:] = []
-    for mark, group in groupby(pairs, key=lambda pair: pair[1]):
-        children = [child for child, _ in group]
-        if not mark or len(children) < 2 or not _all_leaves(children):
+    for (mark, is_fence), group in groupby(pairs, key=lambda pair: pair[1:]):
+        children = [child for child, *_ in group]
+        if not mark or is_fence or len(children) < 2 or not _all_leaves(children):
             row.extend(children)
             continue
         run = Element("mrow", {"class": CHANGED})
@@ -226,7 +233,7 @@ def _all_leaves(lines: Sequence[Element]) -> list[Element]:
     return leaves
 
 
-def _block(lines: Iterable[Element]) -> str:
+def block(lines: Iterable[Element]) -> str:
     rows = "".join(f"<div>{_serialised(line)}</div>" for line in lines)
     return f'<div class="einalg-formula">{rows}</div>'
 

@@ -65,8 +65,17 @@ const SECTIONS = {
     return message.text ? [make("span", { class: message.kind === "error" ? "einalg-error" : "" }, message.text)] : [];
   },
 
-  program(model) {
-    return [make("div", { class: "einalg-expression", html: model.get("program").math, title: model.get("program").text })];
+  program(model, send) {
+    const { math, text, parts } = model.get("program"), chosen = model.get("part").name;
+    const choose = (name) => send("part", { name: name === chosen ? null : name });
+    const formula = make("div", { class: "einalg-expression", html: math, title: text });
+    const nodes = [...formula.querySelectorAll("[data-part]")];
+    for (const node of nodes) pointAt(node, parts[node.dataset.part], chosen, choose);
+    walk(nodes);
+    // Without mathematics to click at, the parts are a list.
+    const chips = nodes.length ? [] : [make("div", { class: "einalg-bar einalg-parts" }, make("span", { class: "einalg-muted" }, "Parts"),
+      parts.map((part) => button(part.name, `part ${part.name}`, () => choose(part.name), { title: part.text, "aria-pressed": String(part.name === chosen) })))];
+    return [formula, ...chips];
   },
 
   moves(model, send) {
@@ -83,9 +92,11 @@ const SECTIONS = {
       );
       return node;
     });
-    const rest = idle.length ? [make("p", { class: "einalg-muted" }, `No move now: ${idle.map((group) => group.name).join(", ")}.`)] : [];
-    if (!possible.length && !idle.length) rest.push(make("p", { class: "einalg-muted" }, "No move now."));
-    return [make("div", { class: "einalg-bar einalg-heading" }, make("h4", { tabindex: -1, "data-key": "moves" }, "Moves"), aimAt(aim, send)), ...aimed(aim), ...details, ...rest];
+    const where = model.get("part").name ? "here" : "now";
+    const rest = idle.length ? [make("p", { class: "einalg-muted" }, `No move ${where}: ${idle.map((group) => group.name).join(", ")}.`)] : [];
+    if (!possible.length && !idle.length) rest.push(make("p", { class: "einalg-muted" }, `No move ${where}.`));
+    const heading = make("div", { class: "einalg-bar einalg-heading" }, make("h4", { tabindex: -1, "data-key": "moves" }, "Moves"), aimAt(aim, send));
+    return [heading, ...atPart(model.get("part"), send), ...aimed(aim), ...details, ...rest];
   },
 
   steps(model, send) {
@@ -195,9 +206,45 @@ const SECTIONS = {
 };
 
 const DEPENDS = {
-  toolbar: ["steps"], message: ["message"], program: ["program"], moves: ["rules", "version", "aim"], steps: ["steps"],
+  toolbar: ["steps"], message: ["message"], program: ["program", "part"], moves: ["rules", "version", "aim", "part"], steps: ["steps"],
   distances: ["distances"], kernels: ["kernels"], search: ["search"], export: ["export"],
 };
+
+// A part of the formula as a button: a click, Enter or Space chooses it, the innermost one that is pointed at.
+function pointAt(node, part, chosen, choose) {
+  const act = (event) => { event.stopPropagation(); event.preventDefault(); choose(part.name); };
+  node.dataset.key = `part ${part.name}`;
+  node.setAttribute("role", "button");
+  node.setAttribute("aria-label", `moves at ${part.name}: ${part.text}`);
+  node.setAttribute("aria-pressed", String(part.name === chosen));
+  node.addEventListener("click", act);
+  node.addEventListener("keydown", (event) => { if (event.key === "Enter" || event.key === " ") act(event); });
+}
+
+// One part is a tab stop; arrow keys go to the next ones, up and down to what is around and inside.
+function walk(nodes) {
+  const stop = nodes.find((node) => node.getAttribute("aria-pressed") === "true") ?? nodes[0];
+  for (const node of nodes) node.setAttribute("tabindex", node === stop ? 0 : -1);
+  const outer = (node) => node.parentElement.closest("[data-part]");
+  nodes.forEach((node, k) => node.addEventListener("keydown", (event) => {
+    const next = {
+      ArrowRight: () => nodes[k + 1], ArrowLeft: () => nodes[k - 1], Home: () => nodes[0], End: () => nodes[nodes.length - 1],
+      ArrowUp: () => outer(node), ArrowDown: () => node.querySelector("[data-part]"),
+    }[event.key];
+    if (!next || event.target !== node) return;
+    event.preventDefault();
+    event.stopPropagation();
+    next()?.focus();
+  }));
+}
+
+// The part whose moves are shown, and how to see more of them.
+function atPart(part, send) {
+  if (!part.name) return [];
+  const wider = part.wider ? [button(`Wider: ${part.wider}`, "wider", () => send("part", { name: part.wider }))] : [];
+  return [make("div", { class: "einalg-bar einalg-at" }, make("span", {}, `at ${part.name}`), make("code", { title: part.text }, part.text),
+    ...wider, button("All moves", "all moves", () => send("part", { name: null })))];
+}
 
 // The choice of an operator that the derivation goes towards.
 function aimAt(aim, send) {
@@ -267,7 +314,7 @@ function render({ model, el }) {
     showNow(place);
     if (!key) return;
     const again = [...place.querySelectorAll("[data-key]")].find((node) => node.dataset.key === key && !node.disabled);
-    (again ?? place.querySelector("h4[tabindex], button:not([disabled])"))?.focus();
+    (again ?? place.querySelector("h4[tabindex], [tabindex='0'], button:not([disabled])"))?.focus({ preventScroll: true });
   }
 
   function keys(event) {

@@ -12,9 +12,10 @@ from threading import RLock
 from typing import Any
 
 from derive.interactive.choices import MoveList
+from derive.interactive.parts import Part, parts_at
 from derive.matching import nearest_distance, templates
 from einalg.api.interactive.background_search import Searching
-from einalg.display.mathml import formula
+from einalg.display.formula_parts import formula_with_parts
 from einalg.display.results.moves import change_html
 from einalg.errors import EinalgError, UseError
 from einalg.text.wording import counted
@@ -22,6 +23,7 @@ from einalg.text.wording import counted
 Section = Any  # JSON values
 Group = tuple[Section, Sequence[Any]]  # the card of a rule or a title, and the moves below it
 Listener = Callable[[Mapping[str, Section]], None]
+MAX_OPENED_MOVES = 12  # of a part, which are shown at once
 MAX_NEAR_OPERATORS = 6  # whose distance is shown at once
 EXPORTS = {
     "script": ("derivation.py", lambda session: session.history.script()),
@@ -42,6 +44,8 @@ class SessionPanel:
         self.version = 0
         self.widget: Any = None  # what shows it, once it is shown in a notebook
         self._opened: set[str] = set()
+        self._part: Part | None = None  # of which the moves are shown; of all without one
+        self._shown_program: Any = None
         self._choices = MoveList()
         self._changes: dict[int, tuple[str, str]] = {}  # of `_choices`, by number, once shown
         self._lock = RLock()
@@ -52,17 +56,27 @@ class SessionPanel:
     def refresh(self) -> None:
         """Everything that depends on the program, anew: what is quick to say first."""
         with self._lock:
-            self.version += 1
+            if self._shown_program is not self.session.expr:
+                self._part = None
+            self._shown_program = self.session.expr
             kernels = {
                 "kernels": [str(kernel) for kernel in self.session.kernels],
                 "source": "",
                 "language": "",
             }
+            self.version += 1  # before anything slow: the moves that are shown are those of before
             self._publish(program=self._program(), steps=self._steps(), kernels=kernels, export={})
-            self._choices = self.session.possible()
-            self._changes.clear()
-            self._publish(version=self.version, aim=self._aim(), rules=self._groups())
+            self._list_moves()
             self._publish(search=self._searching.section(), distances=self._distances())
+
+    def _list_moves(self) -> None:
+        """The moves of the part that is chosen, or all, anew."""
+        self._choices = self.session.possible(at=self._part)
+        self._changes.clear()
+        if self._part is not None and len(self._choices) <= MAX_OPENED_MOVES:
+            self._opened.update(choice.move.rule for choice in self._choices)
+        part, aim = self._chosen_part(), self._aim()
+        self._publish(version=self.version, part=part, aim=aim, rules=self._groups())
 
     def handle(self, message: Mapping[str, Any]) -> None:
         """Do what a button asks for; what cannot be done becomes the message that is shown."""
@@ -73,6 +87,7 @@ class SessionPanel:
             "go_to": self.go_to,
             "open": self.open,
             "aim": self.aim,
+            "part": self.part,
             "search": self._searching.start,
             "stop": self._searching.stop,
             "follow": self.follow,
@@ -175,10 +190,12 @@ class SessionPanel:
                 listener(changed)
 
     def _program(self) -> Section:
+        parts = self.session.parts()
         return {
-            "math": formula(self.session.expr),
+            "math": formula_with_parts(self.session.expr, parts),
             "text": str(self.session.expr),
             "distance": self.session.distance,
+            "parts": [{"name": part.name, "text": part.text} for part in parts],
         }
 
     def _steps(self) -> list[Section]:
@@ -204,6 +221,32 @@ class SessionPanel:
             }
             rows.append({**row, **place})
         return rows
+
+    def part(self, name: str | None) -> None:
+        """Show the moves that change a part of the formula, or all moves."""
+        with self._lock:
+            part = None
+            if name is not None:
+                (part,) = parts_at(self.session.expr, name)
+            self._part = part
+            self.version += 1
+            self._list_moves()
+        if part is None:
+            self._say("all moves")
+        else:
+            self._say(f"{counted(len(self._choices), 'move')} at {part.name}")
+
+    def _chosen_part(self) -> Section:
+        """The part of which the moves are shown, with the next larger one."""
+        part = self._part
+        if part is None:
+            return {"name": ""}
+        place = ".".join(map(str, part.path))
+        wider = place
+        if part.name == place:
+            wider = place.rpartition(".")[0]
+        row = {"name": part.name, "text": part.text, "wider": wider}
+        return {**row, "count": len(self._choices)}
 
     def _aim(self) -> Section:
         """The operator that the session aims at, and those that it may aim at."""

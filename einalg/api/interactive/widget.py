@@ -34,6 +34,7 @@ def _kind() -> Any:
         program = traitlets.Dict().tag(sync=True)
         steps = traitlets.List().tag(sync=True)
         aim = traitlets.Dict().tag(sync=True)
+        part = traitlets.Dict().tag(sync=True)
         rules = traitlets.List().tag(sync=True)
         distances = traitlets.Dict().tag(sync=True)
         kernels = traitlets.Dict().tag(sync=True)

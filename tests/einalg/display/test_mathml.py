@@ -108,3 +108,14 @@ def test_without_the_package_it_is_text(monkeypatch, missing):
 def test_names_cannot_bring_markup_along(monkeypatch):
     monkeypatch.setitem(sys.modules, "latex2mathml.converter", None)
     assert "<script" not in formula(ea.parse("O[i] = Piecewise((1, A[i] <1), (0, True))", A=(4,)))
+
+
+@mathml
+def test_a_pair_of_braces_stays_in_one_row():
+    """One of them in a row of its own is as tall as something else."""
+    session = ea.Session(CONV)
+    for choice in session.moves():
+        for html in changed(*choice.change):
+            for row in ElementTree.fromstring(html).iter():
+                fences = [child.get("form") for child in row if child.get("fence") == "true"]
+                assert fences.count("prefix") == fences.count("postfix")

@@ -15,6 +15,7 @@ from einalg.language.ir.printing.kinds import accesses_in, is_reduction, is_scop
 from einalg.language.ir.printing.text import TOO_DEEP, ordered_terms
 
 SIGNS = {"Sum": r"\sum", "Prod": r"\prod", "Max": r"\max", "Min": r"\min"}
+PRINTER_OPTIONS = {"mul_symbol": r"\ ", "order": "none"}
 
 
 class PaperPrinter(LatexPrinter):
@@ -74,7 +75,11 @@ class PaperPrinter(LatexPrinter):
         body = self._print(node.body)
         if node.body.is_Add:
             body = rf"\left({body}\right)"
-        return rf"{SIGNS[node.op]}_{{{self._below(node)}}} {body}"
+        return f"{self._sign(node)} {body}"
+
+    def _sign(self, node: Any) -> str:
+        """Return the sign of a reduction with what stands below it."""
+        return rf"{SIGNS[node.op]}_{{{self._below(node)}}}"
 
     def _print_Scope(self, node: Any) -> str:
         return rf"\mathop{{L}}_{{{self._below(node)}}}\ {self._print(node.body)}"
@@ -108,6 +113,6 @@ def latex(node: Any) -> str:
     scopes.
     """
     try:
-        return PaperPrinter({"mul_symbol": r"\ ", "order": "none"}).doprint(node)
+        return PaperPrinter(PRINTER_OPTIONS).doprint(node)
     except RecursionError:
         return rf"\text{{{TOO_DEEP}}}"

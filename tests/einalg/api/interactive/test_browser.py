@@ -183,6 +183,98 @@ def test_everything_works_by_keyboard(lab):
     ), "JupyterLab took the keys"
 
 
+def back_to_the_start(page):
+    """The first state, all moves, no aim."""
+    page.locator("[data-key='state 0']").first.click()
+    idle(page)
+    page.locator("select[data-key='aim']").first.select_option("")
+    idle(page)
+
+
+def idle(page):
+    """Until the kernel has answered."""
+    page.wait_for_timeout(100)
+    page.wait_for_selector(".einalg-session:not([aria-busy])")
+
+
+def focused(page):
+    return page.evaluate("document.activeElement.dataset.key")
+
+
+def test_a_part_of_the_formula_is_clicked(lab):
+    back_to_the_start(lab)
+    mirror = started()
+    lab.locator("[data-key='part O.Sum'] mo").first.click()
+    lab.wait_for_selector(".einalg-at:has-text('at O.Sum')")
+    picture(lab, "lab-part")
+    counts = sum(map(int, lab.locator(".einalg-moves summary .einalg-count").all_inner_texts()))
+    assert counts == len(mirror.moves(at="O.Sum"))
+    pressed = lab.locator("[data-part][aria-pressed='true']")
+    assert pressed.count() == 1 and pressed.first.get_attribute("data-key") == "part O.Sum"
+    mirror.apply(mirror.moves(at="O.Sum")[0])
+    lab.locator("button.einalg-move").first.click()
+    lab.wait_for_selector(".einalg-at", state="detached")
+    assert shown(lab) == str(mirror.expr)
+
+
+def test_a_part_is_chosen_by_keyboard(lab):
+    back_to_the_start(lab)
+    stops = lab.locator(".einalg-program [data-part][tabindex='0']")
+    assert stops.count() == 1
+    stops.first.focus()
+    for key, part in (("ArrowDown", "O.Sum"), ("ArrowRight", "O.A"), ("End", "O.K")):
+        lab.keyboard.press(key)
+        assert focused(lab) == f"part {part}"
+    lab.keyboard.press("ArrowLeft")
+    lab.keyboard.press("Enter")
+    lab.wait_for_selector(".einalg-at:has-text('at O.A')")
+    idle(lab)
+    assert focused(lab) == "part O.A", "the focus is lost"
+    lab.keyboard.press("ArrowUp")
+    lab.keyboard.press(" ")
+    lab.wait_for_selector(".einalg-at:has-text('at O')")
+    lab.locator("[data-key='all moves']").first.click()
+    lab.wait_for_selector(".einalg-at", state="detached")
+
+
+def test_the_session_aims_at_an_operator(lab):
+    back_to_the_start(lab)
+    mirror = started().aim("matmul")
+    aim = lab.locator("select[data-key='aim']").first
+    aim.focus()
+    aim.select_option("matmul")
+    lab.wait_for_selector(".einalg-aim:has-text('matmul: distance 12')")
+    idle(lab)
+    assert focused(lab) == "aim"
+    badges = lab.locator("button.einalg-move .einalg-badge").all_inner_texts()
+    assert badges == [choice.nearness for choice in mirror.moves() if choice.is_nearer]
+    picture(lab, "lab-aim")
+    lab.locator("button.einalg-move").first.click()
+    mirror.apply(0)
+    lab.wait_for_selector(".einalg-aim:has-text('matmul: reached, 12 at the start')")
+    assert shown(lab) == str(mirror.expr)
+
+
+def test_another_move_begins_a_branch_that_is_gone_to(lab):
+    back_to_the_start(lab)
+    before = lab.locator(".einalg-steps li").count()
+    lab.locator("button.einalg-move", has_text="outer=(c, s)").click()
+    idle(lab)
+    first = shown(lab)
+    lab.locator("[data-key='undo']").first.click()
+    idle(lab)
+    lab.locator("button.einalg-move", has_text="outer=(c, r)").click()
+    idle(lab)
+    assert lab.locator(".einalg-steps li").count() == before + 2
+    picture(lab, "lab-branches")
+    lab.locator(f"[data-key='state {before}']").focus()
+    lab.keyboard.press("Enter")
+    idle(lab)
+    assert shown(lab) == first
+    assert lab.locator(".einalg-steps li.now button").get_attribute("data-key") == f"state {before}"
+    assert lab.locator(".einalg-steps li.aside").count() > 0
+
+
 def test_what_a_move_changes_is_marked(lab):
     move = lab.locator("button.einalg-move").first
     assert move.locator(".einalg-after .einalg-changed").count() > 0

@@ -144,6 +144,31 @@ def test_an_aim_puts_the_moves_first_that_lead_nearer(panel):
     assert panel.sections["aim"]["operator"] == "" and len(panel.sections["rules"]) > 2
 
 
+def test_a_part_of_the_formula_has_its_moves(panel):
+    shown = panel.sections["program"]["parts"]
+    assert [part["name"] for part in shown] == ["O", "O.Sum", "O.A", "O.K"]
+    everything = sum(row["count"] for row in panel.sections["rules"])
+    version = panel.version
+    do(panel, "part", name="O.Sum")
+    part = panel.sections["part"]
+    assert part["name"] == "O.Sum" and part["wider"] == "O" and panel.version > version
+    assert part["count"] == sum(row["count"] for row in panel.sections["rules"]) < everything
+    moves = [move for row in panel.sections["rules"] for move in row["moves"]]
+    assert len(moves) == part["count"] == len(panel.session.possible(at="O.Sum"))
+    assert do(panel, "part", name="O.Q")["kind"] == "error"
+    assert panel.sections["part"]["name"] == "O.Sum"
+    do(panel, "aim", operator="matmul")
+    assert panel.sections["part"]["name"] == "O.Sum"
+    first = panel.sections["rules"][0]["moves"][0]
+    do(panel, "apply", number=first["number"], version=panel.version)
+    assert panel.sections["steps"][-1]["rule"] == first["rule"]
+    assert panel.sections["part"] == {"name": ""}
+    do(panel, "part", name="O")
+    assert panel.sections["part"]["wider"] == ""
+    do(panel, "part", name=None)
+    assert panel.sections["part"] == {"name": ""}
+
+
 def test_what_cannot_be_done_is_said_and_changes_nothing(panel):
     before = str(panel.session.expr)
     for message in (
