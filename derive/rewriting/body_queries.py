@@ -15,7 +15,7 @@ from einalg.language.analysis.simplify import with_padding
 from einalg.language.index.affine import Affine, Index, IndexArithmetic
 from einalg.language.index.constraint import Constraint
 from einalg.language.index.convert import affine
-from einalg.language.index.isl import Space, bounded
+from einalg.language.index.isl import Space, bounded, domain_set
 from einalg.language.index.iterator import LoopIndex
 from einalg.language.ir.body import IDENTITY, Reduce, rebuild
 from einalg.language.ir.scope import Scope, all_scopes
@@ -47,6 +47,13 @@ def names_of(indices: Iterable[Index]) -> list[str]:
 def is_empty(iterators: Iterable[LoopIndex]) -> bool:
     """Tell whether a box has no points."""
     return any(it.extent <= 0 for it in iterators)
+
+
+def has_no_points(iterators: Sequence[LoopIndex], where: Sequence[Constraint]) -> bool:
+    """Tell whether no point of a box meets the conditions."""
+    if is_empty(iterators):
+        return True
+    return bool(where) and holds_everywhere(lambda: domain_set(iterators, where).is_empty())
 
 
 def substitute_conditions(

@@ -134,7 +134,7 @@ def results(program: Program, value: Any) -> dict[str, Any]:
 
 
 def check_values(derivation: RandomDerivation) -> None:
-    """Fail where the evaluators disagree, or a move changes a value."""
+    """Fail where the evaluators disagree, or a move changes a value or reads where there is none."""
     program = derivation.program
     expected = results(program, ea.evaluate(program, **derivation.arrays))
     for name, points in values_of(program, derivation.arrays).items():
@@ -143,10 +143,11 @@ def check_values(derivation: RandomDerivation) -> None:
             point = tuple(at + low for at, low in zip(place, lows))
             assert value == points.get(point, 0), f"{name}{list(point)} of\n{program}"
     for step in derivation.steps:
-        found = results(step, ea.evaluate(step, **derivation.arrays_for(step)))
+        check_program(step)
+        step_values = results(step, ea.evaluate(step, **derivation.arrays_for(step)))
         for name, values in expected.items():
             message = f"{program}\nbecame\n{step}"
-            np.testing.assert_array_equal(found[name], values, message)
+            np.testing.assert_array_equal(step_values[name], values, message)
 
 
 @dataclass(frozen=True)

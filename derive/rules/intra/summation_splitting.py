@@ -10,10 +10,13 @@ import sympy
 
 from derive.rewriting.body_queries import (
     enclosing_domain,
+    has_no_points,
     indices_of,
+    is_empty,
     reduction_at,
     replace_reduction,
 )
+from derive.rewriting.domains import is_applicable
 from derive.rewriting.moves import Example, Rule
 from einalg.errors import EinalgError, RuleError
 from einalg.language.analysis.simplify import simplify_scope
@@ -43,11 +46,26 @@ def find(scope: Scope) -> Iterator[dict[str, Any]]:
         if 2 ** len(groups) > MAX_CHOICES:
             groups = _side_by_side(node)
         fewest = 1 if node is scope.body else 0
+        may_misread = _is_unreached(scope, node)
         for size in range(fewest, len(groups)):
             for chosen in islice(combinations(groups, size), MAX_CHOICES):
                 outer = set(chain(*chosen))
                 names = [index.name for index in node.indices if index in outer]
-                yield {"reduction": position, "outer": names}
+                args = {"reduction": position, "outer": names}
+                if not may_misread or is_applicable(split, scope, args):
+                    yield args
+
+
+def _is_unreached(scope: Scope, node: Reduce) -> bool:
+    """Tell whether the body of a reduction is evaluated nowhere: whatever it reads is no mistake.
+
+    A node that stands under several domains is not known to be evaluated.
+    """
+    try:
+        iterators, where = enclosing_domain(scope, node)
+    except RuleError:
+        return True
+    return has_no_points([*iterators, *node.iterators], [*where, *node.where])
 
 
 def _side_by_side(node: Reduce) -> list[list[Index]]:
@@ -71,7 +89,7 @@ def split(scope: Scope, reduction: int, outer: Sequence[str]) -> Scope:
     """Keep `outer` of a reduction's indices; the others are reduced by an inner scope.
 
     Factors that do not depend on the inner indices stay outside (unless a condition on these guards
-    them), and the inner scope has only the indices that it uses.
+    them, or there is no inner point), and the inner scope has only the indices that it uses.
     """
     node = reduction_at(scope, reduction)
     remaining: list[LoopIndex] = []
@@ -91,7 +109,7 @@ def split(scope: Scope, reduction: int, outer: Sequence[str]) -> Scope:
         else:
             inside.append(condition)
     factor, body = sympy.S.One, node.body
-    if not inside:
+    if not inside and not is_empty(moved):
         factor, body = _independent_factor(node, moved_indices)
     inner_sum = Reduce(node.op, moved, inside, body)
     inner = _inner_scope(scope, node, inner_sum, remaining, outside)
@@ -132,7 +150,11 @@ def _independent_factor(node: Reduce, moved: set[Index]) -> tuple[Any, Any]:
 def _inner_scope(
     scope: Scope, node: Reduce, inner_sum: Reduce, remaining: Iterators, outside: Conditions
 ) -> Scope:
-    """Return the scope that computes the inner sum, over as few indices as it may have."""
+    """Return the scope that computes the inner sum, over as few indices as it may have.
+
+    Raises `RangeError` where the inner sum is never reached, and reads where there is nothing once
+    it stands by itself.
+    """
     around, conditions_around = enclosing_domain(scope, node)
     iterators, where = [*remaining, *around], [*conditions_around, *outside]
     used = {symbol for symbol in inner_sum.free_symbols if isinstance(symbol, Index)}
@@ -140,6 +162,8 @@ def _inner_scope(
     tied = _over(inner_sum, iterators, where, _tied_indices(used, where))
     if alone.rank < tied.rank and _is_well_formed(alone):
         return alone
+    if has_no_points([*iterators, *inner_sum.iterators], [*where, *inner_sum.where]):
+        check_scope(tied)
     return tied
 
 

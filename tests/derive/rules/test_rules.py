@@ -635,3 +635,21 @@ def test_a_comparison_is_staged_whole() -> None:
     staged = apply(start, move, ALL)
     values = [0, 2, 0]
     assert list(ea.evaluate(staged, A=values)) == list(ea.evaluate(start, A=values))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "O[j:3] = Sum[s:-2:-2, r:1](B[0, r+2]*((j-s+1)%3))",
+        "O[j:5] = Max[s:2](B[0,0]*s) + Sum[s:0](B[j,0]*C[0])",
+        "O[j:3] = Sum[s:4, r:2](B[0, r+2]*(j+s), where=s>=5)",
+        "O[j:3,h:0] = Sum[s:4, r:2](B[0, r+2]*s*h)",
+    ],
+)
+def test_splitting_takes_no_read_out_of_an_empty_reduction(text):
+    """Where no point is reached, a read beyond a tensor is none; outside it would be one."""
+    start = program(text, B=(1, 1), C=(1,))
+    for move in moves(start, [ALL["summation splitting"]]):
+        after = apply(start, move, ALL)
+        check(after)
+        assert same(start, after)
