@@ -22,6 +22,7 @@ from codegen.targets.c.thread_pool import REGIONS, attached
 from einalg.boundary import public
 from einalg.language.analysis.batching import Slices
 from einalg.language.ir.dtypes import numpy_dtype
+from einalg.language.ir.kernel import Kernel
 from einalg.language.ir.program import statement_tensor
 from einalg.language.ir.tensor import Tensor
 from einalg.runtime.buffer_pool import BufferPool
@@ -74,6 +75,11 @@ class BatchedExecutable:
         if len(results) > 1:
             return results
         return next(iter(results.values()))
+
+    @property
+    def kernels(self) -> tuple[Kernel, ...]:
+        """The kernels of one slice."""
+        return self.one.kernels
 
     @property
     def is_generated(self) -> bool:

@@ -21,7 +21,7 @@ from derive.programs.layers import (
 )
 from derive.rules.algebra import bilinear_factorisation
 from derive.rules.inter.lifting_nesting import lifted
-from einalg.errors import RecordError
+from einalg.errors import EinalgError, RecordError
 from einalg.language.analysis.batching import Slices
 from einalg.language.ir.program import Program, statement_tensor
 from einalg.language.ir.tensor import Tensor
@@ -39,6 +39,7 @@ log = logging.getLogger("einalg")
 
 SPREADING = frozenset({bilinear_factorisation.RULE.name})  # rules that transform tiles of an input
 PARTS = DiskCache("parts", ".json", "optimized programs")
+REPEATS = 3  # of a program whose kernels are timed in order to be shown
 Weights = Mapping[str, Any]
 
 
@@ -134,6 +135,27 @@ def compiled(
     read = [name for name in program.inputs if name in weights]
     run = backend.bound(run, {name: weights[name] for name in read})
     return run if slices is None else backend.in_slices(run, slices)
+
+
+def statement_seconds(
+    part: OptimizedProgram, backend: Backend, weights: Weights
+) -> tuple[dict[str, float], dict[str, float]]:
+    """Measure the kernels of a program as it was and as it is, on random inputs.
+
+    Returns the seconds of each by its output; nothing for a program that is not timed kernel by
+    kernel, as one in slices.
+    """
+    try:
+        before = _seconds_by_output(compiled(part.before, backend, weights))
+    except EinalgError as error:
+        log.info("einalg: a program as it was is not timed: %s", error)
+        before = {}
+    return before, _seconds_by_output(part.run)
+
+
+def _seconds_by_output(run: Runnable | None) -> dict[str, float]:
+    time = getattr(run, "time", None)
+    return {} if time is None else dict(time(REPEATS))
 
 
 def part_key(program: Program, weights: Weights, backend: Backend, *wishes: object) -> str:

@@ -44,6 +44,8 @@ What `derive` returns and its parts, which you read and do not make.
 
 ::: derive.cost.roofline_table.RooflineRow
 
+::: einalg.display.network_graph.NetworkGraph
+
 ::: derive.results.timings.Timing
 
 ::: derive.results.timings.Timings

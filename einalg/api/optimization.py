@@ -9,7 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from codegen.targets.onnx import onnx_model
+from derive.cost.model import Roofline, known_rates
 from derive.programs import OptimizedNetwork, is_large, optimized, postponed
+from derive.programs.optimized_program import statement_seconds
 from derive.results.progress import shown_progress
 from einalg.api.backend import TARGET, LocalBackend, require_device
 from einalg.api.export import export_network
@@ -17,12 +19,14 @@ from einalg.api.models import EXAMPLES, network, plain
 from einalg.api.verification.comparison import Wishes
 from einalg.api.verification.verification import Verified, verified
 from einalg.boundary import hide_inside, public, public_by_hand
+from einalg.display.network_graph import NetworkGraph, network_graph
 from einalg.errors import CodegenError, EinalgError, RecordError
 from einalg.frontends.graph import Graph
 from einalg.frontends.network import Network, bound, signature_of
 from einalg.frontends.random_inputs import random_arrays
 from einalg.options import (
     ACCURACY,
+    FLAG,
     NEW_FILE,
     PATH,
     PROGRESS,
@@ -136,6 +140,27 @@ class Optimized(OptimizedNetwork):
         except EinalgError as error:
             hide_inside(error)
             raise
+
+    @checked(measure=FLAG)
+    def plot(self, measure: bool = True) -> NetworkGraph:
+        """Return the graph of the network before and after: in Jupyter to search and to unfold,
+        coloured by time.
+
+        Each kernel is timed by itself on random inputs, which takes a few runs of the network;
+        with `measure=False` its time is an estimate.
+
+        >>> import numpy as np
+        >>> import einalg as ea
+        >>> o = ea.optimize(ea.parse("O[i] = A[i] + 1", A=(4,)), {"A": np.ones(4)}, seconds=1)
+        >>> [statement.name for statement in o.plot().after.statements]
+        ['O']
+        """
+        backend = self.backend or LocalBackend(self.target)
+        times = {}
+        if measure:
+            for position, part in self.parts.items():
+                times[position] = statement_seconds(part, backend, self.graph.weights)
+        return network_graph(self, known_rates(backend) or Roofline(), times)
 
     @checked(path=PATH, language=optional(text("c")))
     def save(self, path: Any, language: str | None = None) -> None:

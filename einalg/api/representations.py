@@ -14,6 +14,7 @@ from derive.cost.roofline_table import RooflineTable
 from derive.interactive.choices import MoveList
 from derive.matching import Distances
 from derive.matching.mapping_table import MappingTable
+from derive.programs import OptimizedNetwork
 from derive.programs.report import Report
 from derive.proof import Proof
 from derive.results.candidates import Candidate, Candidates
@@ -23,6 +24,7 @@ from derive.results.history import History
 from derive.results.script import Explanation
 from derive.results.timings import Timings
 from derive.search.search_tree import SearchTree
+from einalg.display.network_graph import NetworkGraph
 from einalg.display.results.costs import costs_html
 from einalg.display.results.derivation import (
     candidate_html,
@@ -30,8 +32,9 @@ from einalg.display.results.derivation import (
     explanation_html,
 )
 from einalg.display.results.moves import moves_html
+from einalg.display.results.network import network_html
 from einalg.display.results.proof import history_html, proof_html
-from einalg.display.results.report import report_html
+from einalg.display.results.report import optimized_html, report_html
 from einalg.display.results.search_tree import search_tree_html
 from einalg.display.results.tables import (
     candidates_html,
@@ -52,6 +55,8 @@ HTML: Mapping[type, Callable[[Any], str]] = MappingProxyType(
         History: history_html,
         MappingTable: mapping_table_html,
         MoveList: moves_html,
+        NetworkGraph: network_html,
+        OptimizedNetwork: optimized_html,
         Proof: proof_html,
         Report: report_html,
         RooflineTable: roofline_html,

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from html import escape
 
+from derive.programs import OptimizedNetwork
 from derive.programs.report import LayerReport, ProgramReport, Report
 from einalg.display.cost_bars import mark, stacks
 from einalg.display.html import code, folded, page, table
@@ -14,8 +15,21 @@ ELSE = "everything else, and memory between layers"
 HEADS = ("layer", "weights", "times", "before, ms", "after, ms", "kernels", "verdict")
 
 
+PLOT = "<code>o.plot()</code> shows the network before and after, statement by statement."
+
+
+def optimized_html(network: OptimizedNetwork) -> str:
+    """Return the report of a network, and how to see its graph."""
+    hint = f'<p class="einalg-muted">{PLOT}</p>'
+    return page(_content(network.report) + hint, "einalg-report")
+
+
 def report_html(report: Report) -> str:
     """Return the calls of the whole as bars, then each program, then what the framework runs."""
+    return page(_content(report), "einalg-report")
+
+
+def _content(report: Report) -> str:
     parts = [f"<p>{report.head}</p>", stacks(report.calls)]
     if report.call:
         parts.append(f"<p>{escape(report.call)}</p>")
@@ -24,7 +38,7 @@ def report_html(report: Report) -> str:
     if report.opaque:
         rows = [f"<li>{escape(node.operator)}: {escape(node.why)}</li>" for node in report.opaque]
         parts.append(f"<p>opaque, run by the framework:</p><ul>{''.join(rows)}</ul>")
-    return page("".join(parts), "einalg-report")
+    return "".join(parts)
 
 
 def _program(program: ProgramReport) -> str:
