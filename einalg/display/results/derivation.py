@@ -14,7 +14,7 @@ from derive.results.derivation import SearchResult, candidate_bar, roofline_tabl
 from derive.results.script import ExplainedStep, Explanation
 from einalg.display.cost_bars import stack
 from einalg.display.html import badge, folded, page
-from einalg.display.kernel_code import KernelFigures, kernels_html
+from einalg.display.kernels.kernel_code import KernelFigures, kernels_html
 from einalg.display.mathml import changed, formula
 from einalg.display.results.proof import BADGES
 from einalg.display.results.tables import candidates_table, roofline_picture

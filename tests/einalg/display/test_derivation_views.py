@@ -14,9 +14,9 @@ from derive.cost.model import MeasuredCostModel, Roofline
 from derive.cost.work import work_of_each_run
 from derive.results.script import MAX_BRIEF_LINES
 from einalg.display.html import asset
-from einalg.display.kernel_code import MAX_NAMES, linking_style, numbered_names
+from einalg.display.kernels.kernel_code import MAX_NAMES, linking_style, numbered_names
+from einalg.display.kernels.source_code import source_html
 from einalg.display.mathml import NUMBER, formula
-from einalg.display.source_code import source_html
 from einalg.text.wording import significant
 
 VOID = {"br", "input", "hr"}

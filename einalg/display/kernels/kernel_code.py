@@ -13,8 +13,8 @@ from html import escape
 from derive.cost.work import Work
 from einalg.display.cost_bars import mark
 from einalg.display.html import folded
+from einalg.display.kernels.source_code import source_html
 from einalg.display.mathml import NUMBER, formula
-from einalg.display.source_code import source_html
 from einalg.language.ir.body import Reduce
 from einalg.language.ir.kernel import Kernel
 from einalg.language.ir.scope import Scope
