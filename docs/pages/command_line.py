@@ -9,11 +9,10 @@ INTRODUCTION = """# Command line
 `pip install 'einalg[cli]'` installs the command `einalg`; `python -m einalg.cli` is the same.
 
 Shapes are options that are named like the tensors of the expression: `--A 1,64,56,56`, or with an
-element type `--x 8:f64`.
-`--json` prints JSON for other programs; that of `einalg derive` follows the schema that `einalg
-derive --schema` prints. Where the output is no terminal, nothing is wrapped or coloured, and every
-row of a table is one line. Shells complete commands, options and, after `--op`, the names of
-operators, once they are told to as below.
+element type `--x 8:f64`. `--json` prints JSON for other programs; that of `einalg derive` follows
+the schema that `einalg derive --schema` prints. In a pipe or a file, nothing is wrapped or
+coloured, and every row of a table is one line. Shells complete commands, options and, after
+`--op`, the names of operators; the commands for that are below.
 """
 COMMANDS = """::: mkdocs-click
     :module: einalg.cli.app

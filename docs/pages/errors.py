@@ -16,14 +16,13 @@ from einalg.errors import EinalgError
 TRANSCRIPTS = Path(__file__).resolve().parents[2] / "tests" / "golden" / "errors"
 INTRODUCTION = """# Errors
 
-Whatever einalg raises on purpose is an `EinalgError`. A message says what is wrong in your names,
-shows where with a caret, tells
-what is known, and ends with one remedy that you can paste. Search this page for the message that
-you got. The messages are those of
-the tests, which know `A` of shape `(8, 6)`, `B` of shape `(6, 5)` and `K` of shape `(3,)`.
+Every error that einalg raises on purpose is an `EinalgError`. Its message uses your names: it
+says what is wrong, shows the place with a caret, and ends with one remedy that you can paste.
+Search this page for the message that you got. The messages here come from the tests, with `A` of
+shape `(8, 6)`, `B` of shape `(6, 5)` and `K` of shape `(3,)`.
 
-A traceback ends at your own line, in Python, IPython, Jupyter, pytest and logs; the inside of
-einalg is hidden. `EINALG_FULL_TRACEBACK=1` in the environment shows it, for a report of a bug. A
+A traceback ends at your own line, in Python, IPython, Jupyter, pytest and logs; frames inside
+einalg are hidden. `EINALG_FULL_TRACEBACK=1` in the environment shows it, for a report of a bug. A
 message that points at a place starts on a line of its own, so that the caret stands below the
 place; `error.message` is the text alone.
 """

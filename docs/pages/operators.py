@@ -13,15 +13,14 @@ from einalg.language.ops.templates import PLAIN, TEMPLATES
 
 INTRODUCTION = """# Operators
 
-An operator is a function of `ea.ops`. It takes tensors or expressions, and gives an expression: its
-definition. The same definition types the
-operator in a program, is matched against expressions, and is the reference in tests. Every operator
-raises `ShapeError` where
-its arguments do not fit, and the message begins with the name of the operator.
+An operator is a function of `ea.ops`. It takes tensors or expressions, and gives an expression:
+its definition. The same definition types the operator in a program, is matched against
+expressions, and is the reference in tests. Every operator raises `ShapeError` if its arguments do
+not fit, and the message begins with the operator's name.
 
-**Matched** are the operators that `ea.derive` looks for: where a piece of a program equals one of
-them, a library computes it. Names in
-`ops=[...]`, `ea.distance(expr, name)` and `d.why_not(name)` are those of that column.
+The column *matched as* has the operators that `ea.derive` looks for. If a piece of a program
+equals one of them, a library can compute it. `ops=[...]`, `ea.distance(expr, name)` and
+`d.why_not(name)` take the names of that column.
 """
 
 

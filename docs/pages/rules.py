@@ -14,25 +14,23 @@ from einalg.language.ir.program import as_program
 INTRODUCTION = """# Rules
 
 A derivation is a sequence of moves. A **move** is a rule, applied at one place of a program, with
-arguments. Each rule here has a
-card: what it rewrites, into what, and what must hold. A rule checks what it requires with integer
-sets (isl), every time that it is
-applied, and raises `RuleError` where that does not hold.
+arguments. The card of a rule shows the expression before and after, and what the rule requires.
+Every time that a rule is applied, it checks its requirements with integer sets (isl), and raises
+`RuleError` if they do not hold.
 
 The cards use the notation of the EinNet paper. `L[x∈X] f` is a scope: the value of `f` at every
-point `x` of the domain `X`. `Σ[s]` is a
-sum over `s`. Braces hold an inner scope. `f ~ g` are two expressions side by side. `Φ` maps indices
-to indices.
+point `x` of the domain `X`. `Σ[s]` is a sum over `s`. Braces hold an inner scope. `f ~ g` are two
+expressions side by side. `Φ` maps indices to indices.
 
-`ea.Session` applies rules by hand; see the [tutorial](../tutorial.md). `ea.derive` searches through
-them. Each rule is tested alone,
-on random expressions, by the same [`check_rule`](../extend/rule.md) that you can use for your own.
+`ea.Session` applies rules by hand; see the [tutorial](../tutorial.md). `ea.derive` searches
+through them. Each rule is tested alone, on random expressions, by the same
+[`check_rule`](../extend/rule.md) that you can use for your own.
 """
-SPELLINGS = """## Spellings
+SPELLINGS = """## Other ways to write the same thing
 
-These rules say the same thing in another way: they give a scope a name, put it back, gather what is
-read, or use the laws of arithmetic.
-The search uses them around the rules above.
+These rules do not change what is computed in each statement. They give an inner scope a name or
+put it back, compute a part of a body first, or use the laws of arithmetic. The search uses them
+around the rules above.
 """
 
 

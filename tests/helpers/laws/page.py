@@ -11,20 +11,20 @@ from tests.helpers.laws.wrong import WRONG
 MAX_CHARACTERS = 400  # of a side that is shown
 INTRODUCTION = f"""# Laws that are proved
 
-`ea.prove` compares access relations where both sides are sums of products, and is exact there. For functions it knows laws: both sides are
-written in a normal form, and where choices are left (a maximum, an absolute value, a condition), their difference is shown to be 0 in every
-case. The verdict is then `proved`, and its method says `laws of functions`.
+If both sides are sums of products, `ea.prove` compares access relations, which is exact. For other functions it uses laws: both sides are
+written in a normal form. If choices are left (a maximum, an absolute value, a condition), the difference is shown to be 0 in every case. The
+verdict is then `proved`, and its method says `laws of functions`.
 
-What is proved holds over the real numbers, wherever both sides have a value:
+A proof holds over the real numbers, wherever both sides have a value:
 
-- No denominator is 0. Where one is not known to have a sign, the method says so: `laws of functions, where no denominator is 0`. A denominator
+- No denominator is 0. If the sign of one is not known, the method says so: `laws of functions, where no denominator is 0`. A denominator
   that is 0 for many inputs, such as `Max(x, 0)`, must stand on both sides.
-- A logarithm or a root of what may be negative must stand on both sides: `log(x**2)` is not `2*log(x)`.
-- A maximum of which a condition may leave nothing has no value, and must stand on both sides.
+- A logarithm or a root of a value that may be negative must stand on both sides: `log(x**2)` is not `2*log(x)`.
+- If a condition may exclude all elements of a maximum, it has no value, and must stand on both sides.
 - Rounding, overflow and NaN are not part of it.
 
-Below are {len(KNOWN)} laws by family, all of them proved by the tests; {len(HELD_OUT) + len(UNSEEN)} more, on which the prover was not built, are proved too, and none of
-{len(WRONG) + len(UNSEEN_WRONG)} pairs that only look like laws is. What is proved is no list of these: the laws at the end are applied in any order and at any size.
+Below are {len(KNOWN)} laws by family, all of them proved by the tests; {len(HELD_OUT) + len(UNSEEN)} more, which were kept apart while the prover was built, are proved too, and none of
+{len(WRONG) + len(UNSEEN_WRONG)} pairs that only look like laws is. The prover has no list of these: it applies the laws at the end of this page, in any order and at any size.
 """
 
 
