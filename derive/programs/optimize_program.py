@@ -29,7 +29,8 @@ log = logging.getLogger("einalg")
 
 Times = tuple[Measurement, Measurement]  # before and after
 SECONDS_TO_MEASURE = 0.15  # of one form
-QUICK_COMPILATION = 1.0  # seconds: where it takes less, a form is tried even if time is over
+QUICK_COMPILATION = 1.0  # seconds: where it takes less, a form is tried even if time is over,
+QUICK_SHARE = 0.25  # and less than this share of all seconds, unless nothing is to be searched
 MAX_ROUNDING = 16.0  # times NumPy's error in the same types; compiled code sums in another order
 UNSOUND = (
     "code for a program has other values than the reference (by %.1e of the largest), and no other "
@@ -136,7 +137,7 @@ def optimize_program(
         )
     forms = Forms(Trial(example, task, max_error), original, is_right)
     at_least = clock.finishing()
-    if not task.seconds or compile_seconds < QUICK_COMPILATION:
+    if not task.seconds or compile_seconds < min(QUICK_COMPILATION, QUICK_SHARE * task.seconds):
         at_least = at_least.unlimited()
     with at_least.bounding():
         forms.search(program, compile_seconds)
@@ -144,7 +145,7 @@ def optimize_program(
         forms.compile()
     if not is_right and not forms.alternatives and not task.is_compared:
         raise CodegenError(f"{UNSOUND % original.error}\n  please report it with the model")
-    with at_least.bounding():
+    with clock.finishing().at_least(SECONDS_TO_MEASURE * forms.count).bounding():
         forms.measure()
     with clock.bounding():
         forms.refine()
@@ -165,6 +166,11 @@ class Forms:
         self._best = original
         self._times: Times | None = None  # of a call, of the original and of the best
         self._trial_seconds = 0.0  # of the longest trial
+
+    @property
+    def count(self) -> int:
+        """How many forms are compiled."""
+        return 1 + len(self.alternatives)
 
     def search(self, program: Program, compile_seconds: float) -> None:
         """Search the layers of all forms; time to compile as many as there are is left."""

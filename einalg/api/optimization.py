@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from functools import partial
+from math import inf
 from pathlib import Path
 from typing import Any
 
@@ -46,6 +48,7 @@ PREFERENCE = one_of("fastest", "einalg")
 # How far a NaN or an infinity may reach: to what shares a transform tile with it, or no further
 # than in the framework.
 NONFINITE = one_of("spread", "exact")
+SECONDS_TO_COMPARE = 0.3  # a model with its framework, though time is over
 SOURCE_LANGUAGES = {"cpu": "c", "cuda": "cuda"}  # of the generated kernels, by target
 
 
@@ -74,6 +77,7 @@ class Optimized(OptimizedNetwork):
         target: str = "cpu",
         prefer: str = "fastest",
         is_right: bool = True,
+        clock: Clock | None = None,
     ):
         super().__init__(made.graph, made.parts, made.seconds, backend=made.backend)
         self._is_right = is_right
@@ -101,19 +105,21 @@ class Optimized(OptimizedNetwork):
             LOG.warning("einalg: the model deviates from its framework, which goes on running it")
             self.is_original, self._call = True, model.itself
             return
-        self._compare(model, model.itself, made)
+        self._compare(model, model.itself, made, clock or Clock.of(inf))
 
     def _compare(
-        self, model: Network, original: Callable[..., Any], made: OptimizedNetwork
+        self, model: Network, original: Callable[..., Any], made: OptimizedNetwork, clock: Clock
     ) -> None:
         """Time the model in its framework too, and let that run it where it is faster."""
         arguments, named = model.examples
-        self.measurements = LocalBackend().measure_both(
-            partial(original, *arguments, **named),
-            partial(self._call, *arguments, **named),
-            f"{model.framework} {made.key}",
-            made.is_known,
-        )
+        self.measurements = None
+        with suppress(OutOfTime), clock.at_least(SECONDS_TO_COMPARE).limiting():
+            self.measurements = LocalBackend().measure_both(
+                partial(original, *arguments, **named),
+                partial(self._call, *arguments, **named),
+                f"{model.framework} {made.key}",
+                made.is_known,
+            )
         if self.measurements is None or self._prefer == "einalg":
             return
         before, after = self.measurements
@@ -340,7 +346,7 @@ def optimize(
         made.notes = result.notes
         with clock.phase(MEASURING, "the model beside its framework"):
             chosen = clock.insist(
-                lambda: Optimized(made, result.network, target, prefer, result.is_right)
+                lambda: Optimized(made, result.network, target, prefer, result.is_right, clock)
             )
     chosen.seconds, chosen.phases = clock.spent, dict(clock.course.seconds)
     return chosen

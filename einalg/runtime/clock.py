@@ -134,6 +134,15 @@ class Clock:
         """Return the clock of a part of the work, that is over after some seconds at the latest."""
         return replace(self, end=min(self.end, self.now() + seconds))
 
+    def at_least(self, seconds: float) -> Clock:
+        """Return the clock of a part of the work that has some seconds though time is over.
+
+        >>> clock = Clock.of(2.0, now=iter([0.0, 1.9, 2.0, 2.5]).__next__).at_least(0.25)
+        >>> round(clock.left, 2), clock.is_over
+        (0.15, True)
+        """
+        return replace(self, end=max(self.end, self.now() + seconds))
+
     def finishing(self) -> Clock:
         """Return the clock of what makes an answer of the work done, also after an interrupt."""
         return replace(self, is_finishing=True)

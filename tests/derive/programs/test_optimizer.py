@@ -34,6 +34,7 @@ from einalg.language import ops
 from einalg.language.ir.program import Program, as_program
 from einalg.language.ir.tensor import Constant
 from einalg.language.notation import program_json
+from einalg.runtime.clock import Clock
 from einalg.storage.disk_cache import cache_folder
 from tests.helpers.measurements import exactly
 from tests.helpers.networks import assert_same_values, network, sample, weight
@@ -514,3 +515,26 @@ def test_gathered_windows_that_do_not_fit_are_not_made(monkeypatch: pytest.Monke
         assert np.allclose(
             made(*(arrays[name] for name in part.before.inputs)), expected, atol=1e-5
         )
+
+
+@pytest.mark.parametrize("seconds, compile_seconds, tried", [(2, 0.3, 2), (2, 0.7, 1), (0, 0.7, 2)])
+def test_a_form_is_tried_too_late_only_where_that_is_quick(
+    own_cache, seconds, compile_seconds, tried
+):
+    """Compiling the program as it is took so long; without any time, nothing else is to be done."""
+    now = [3.0]
+    compiled = []
+
+    class Slow(LocalBackend):
+        def compile(self, *options):
+            now[0] += compile_seconds
+            compiled.append(options)
+            return super().compile(*options)
+
+    given = {"A": np.ones((4, 8)), "W": np.ones((8, 3))}
+    text = "T[i,j] += A[i,k]*W[k,j]\nO[i,j] = Max(T[i,j], 0)"
+    program = as_program(ea.parse(text, A=(4, 8), W=weight("W", 8, 3)))
+    graph, clock = model_network(program, given).graph, Clock.of(seconds, 0.0, lambda: now[0])
+    made = optimizer.optimized(graph, [given["A"]], Slow(), seconds, clock=clock)
+    assert len(compiled) == tried
+    np.testing.assert_array_equal(made(given["A"])[0], np.full((4, 3), 8))
