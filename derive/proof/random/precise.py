@@ -33,6 +33,7 @@ MARGIN_BITS = 12  # many roundings, and the chance that the moves of one element
 STEADY_BITS = 40  # by at most this power of 1/2 may moves change an element
 EQUAL_BITS = 140  # what is nearer than this power of 1/2 is equal, without a look at rounding
 EVALUATIONS = 2
+MAX_MAGNITUDE = 4096  # bits before the point of what a function is taken of: as many are computed
 Array = np.ndarray[Any, Any]
 CONTEXT = mpmath.MPContext()
 CONTEXT.prec = BITS
@@ -41,8 +42,21 @@ ZERO, ONE = CONTEXT.mpf(0), CONTEXT.mpf(1)
 IDENTITY = {"Sum": ZERO, "Prod": ONE, "Max": -INFINITY, "Min": INFINITY}
 
 
+class _TooLargeNumber(Exception):
+    """A function of a number with too many digits, as of a tower of exponentials."""
+
+
 def unequal_precisely(scopes: Sequence[Scope], arrays: Mapping[str, Any]) -> Array:
-    """Return where two scopes differ by more than rounding with `BITS` bits."""
+    """Return where two scopes differ by more than rounding with `BITS` bits; nowhere if values
+    become too large.
+    """
+    try:
+        return _unequal(scopes, arrays)
+    except _TooLargeNumber:
+        return np.zeros(scopes[0].shape, bool)
+
+
+def _unequal(scopes: Sequence[Scope], arrays: Mapping[str, Any]) -> Array:
     one, two = [_values(scope, arrays, MultiprecisionArithmetic()) for scope in scopes]
     distance, size = _distance_and_size(one, two)
     far = np.greater(distance, size * CONTEXT.ldexp(1, -EQUAL_BITS)).astype(bool)
@@ -87,6 +101,18 @@ def _real(function: Callable[..., Any], inputs: int = 1) -> Callable[..., Array]
     return lambda *values: np.asarray(mapped(*values), object)
 
 
+def _of_bounded(function: Callable[..., Any], inputs: int = 1) -> Callable[..., Array]:
+    """Return a function of arrays whose cost grows with the digits of what it is taken of."""
+
+    def at(*values: Any) -> Any:
+        for value in values:
+            if CONTEXT.isfinite(value) and CONTEXT.mag(value) > MAX_MAGNITUDE:
+                raise _TooLargeNumber
+        return function(*values)
+
+    return _real(at, inputs)
+
+
 def _sign(value: Any) -> Any:
     return value if CONTEXT.isnan(value) else ONE * ((value > 0) - (value < 0))
 
@@ -101,7 +127,7 @@ _is_nan = np.frompyfunc(lambda value: bool(CONTEXT.isnan(value)), 1, 1)
 _is_infinite = np.frompyfunc(lambda value: bool(CONTEXT.isinf(value)), 1, 1)
 _absolute = np.frompyfunc(abs, 1, 1)
 _quotient = _real(lambda above, below: above / below, 2)
-_power = _real(CONTEXT.power, 2)
+_power = _of_bounded(CONTEXT.power, 2)
 FUNCTIONS: dict[type, Callable[..., Any]] = {
     sympy.Abs: _real(abs),
     sympy.sign: _real(_sign),
@@ -121,7 +147,8 @@ SAME_NAME = (  # in SymPy and mpmath
     *("exp", "log", "sin", "cos", "tan", "asin", "acos", "atan"),
     *("sinh", "cosh", "tanh", "asinh", "acosh", "atanh", "erf", "erfc", "gamma", "loggamma"),
 )
-FUNCTIONS.update((getattr(sympy, name), _real(getattr(CONTEXT, name))) for name in SAME_NAME)
+for _name in SAME_NAME:
+    FUNCTIONS[getattr(sympy, _name)] = _of_bounded(getattr(CONTEXT, _name))
 
 
 class MultiprecisionArithmetic:

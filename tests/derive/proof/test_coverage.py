@@ -69,6 +69,19 @@ def test_many_digits_see_no_difference_in_laws(one: str, two: str) -> None:
     assert prove(*scopes).holds
 
 
+@pytest.mark.parametrize(("height", "is_seen"), [(2, True), (3, True), (7, False)])
+def test_many_digits_of_a_tower_of_exponentials(height: int, is_seen: bool) -> None:
+    """Numbers with too many digits say nothing, at once: the seventh has more than memory holds."""
+    tower = "exp(" * height + "{}" + ")" * height
+    texts = [tower.format("x[i]"), tower.format("1.000000000001*x[i]")]
+    scopes = [parsed(f"O[i:4] = {text}", x=(4,)) for text in texts]
+    arrays = {"x": np.array([0.25, 0.5, 0.75, 1])}
+    assert unequal_precisely(scopes, arrays).all() == is_seen
+    assert unequal_precisely(scopes, arrays).any() == is_seen
+    assert prove(scopes[0], scopes[0]).verdict == "proved"
+    assert prove(*scopes).verdict == ("different" if is_seen else "tested")
+
+
 def test_many_digits_of_every_kind_of_body() -> None:
     text = """T[i,j] = Piecewise((A.pad(0,1)[i,j], A.pad(0,1)[i,j] > 0.5), (Max(A[i,0], -2), True))
         M[i] = Max[j:4](T[i,j]) + Min[j:4](T[i,j])

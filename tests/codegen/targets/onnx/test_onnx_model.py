@@ -12,8 +12,9 @@ from hypothesis import given, settings
 import einalg as ea
 from derive.matching import kernels_of
 from einalg.errors import CodegenError
+from einalg.language.index.remainder import Quotient
 from einalg.language.ir.dtypes import numpy_dtype
-from einalg.language.ir.program import Program
+from einalg.language.ir.program import Program, as_program
 from tests.helpers.expressions import EXPRESSIONS
 from tests.helpers.expressions.values import ARRAYS
 from tests.helpers.kernels import agrees, evaluated, flat
@@ -220,3 +221,50 @@ def ops_in(dtype: str) -> Any:
     data = ea.tensor("A", (1, 2, 5, 4), dtype)
     weights = ea.tensor("K", (3, 2, 2, 2), dtype)
     return ea.ops.avg_pool2d(ea.ops.conv2d(data, weights, padding=1), 2)
+
+
+X, Y = ea.tensor("X", (7,)), ea.tensor("Y", (7,))
+N, M = ea.tensor("N", (7,), "i32"), ea.tensor("M", (7,), "i32")
+SUM_OF_TWO = ea.parse("O[i] = X[i] + Y[i]", X=X, Y=Y)
+
+
+@pytest.mark.parametrize(
+    ("expression", "operator"),
+    [
+        (ea.parse("O[i] = X[i] % Y[i]", X=X, Y=Y), "Mod"),
+        (ea.parse("O[i] = N[i] % M[i]", N=N, M=M), "Mod"),
+        (ea.Scope(SUM_OF_TWO.iterators, (), Quotient(*SUM_OF_TWO.body.args)), "Floor"),
+        (ea.parse("O[i] = erfc(X[i])", X=X), "Erf"),
+        (ea.parse("O[i] = X[i]**3*Y[i]", X=X, Y=Y), "Pow"),
+        (ea.ops.cast(X, "bf16"), "Cast"),
+        (
+            ea.parse(
+                "O[i,j] += A[i,k]*B[k,j]",
+                A=ea.tensor("A", (4, 5)),
+                B=ea.tensor("B", (5, 3), "f64"),
+            ),
+            "Einsum",
+        ),
+    ],
+    ids=str,
+)
+def test_functions_that_are_several_operators(expression: ea.Scope, operator: str) -> None:
+    program, rng = flat(expression), np.random.default_rng(0)
+    arrays = {}
+    for name, tensor in program.inputs.items():
+        values = rng.normal(size=tensor.shape) * 3
+        if tensor.dtype == "i32":
+            values = rng.choice([-5, -3, -2, 2, 3, 7], tensor.shape)
+        arrays[name] = values.astype(numpy_dtype(tensor.dtype))
+    assert operator in nodes(expression)
+    check(program, arrays, evaluated(program, arrays))
+
+
+def test_an_inner_scope_is_computed_once() -> None:
+    text = "O[i] = (L[j:7](exp(X[j])))[6-i] + 2*(L[j:7](exp(X[j])))[i]"
+    program = as_program(ea.parse(text, X=X))
+    model = model_of(program)
+    assert [node.op_type for node in model.graph.node].count("Exp") == 1
+    x = np.linspace(-2, 2, 7, dtype=np.float32)
+    values = values_of(model, program, {"X": x})["O"]
+    np.testing.assert_allclose(values, np.exp(x[::-1]) + 2 * np.exp(x), rtol=1e-6)
