@@ -21,7 +21,7 @@ from derive.rules.inter.lifting_nesting import lifted
 from einalg.errors import CodegenError
 from einalg.language.interpreters.numpy import execute
 from einalg.language.ir.program import Program
-from einalg.runtime.clock import CHECKING, COMPILING, MEASURING, SEARCHING
+from einalg.runtime.clock import CHECKING, COMPILING, MEASURING, SEARCHING, check_time
 from einalg.runtime.measurement import Measurement
 from einalg.text.wording import counted
 
@@ -192,8 +192,11 @@ class Forms:
     def compile(self) -> None:
         """Compile the forms that are searched, and keep those that are right.
 
-        One is tried at least; no other one where that would end too late.
+        One is tried if there is time at all, or nothing else is right; no other one where that
+        would end too late.
         """
+        if self.is_right:
+            check_time()
         clock = self.trial.task.clock.finishing()
         some = [variant for variant in self.searched if variant.is_searched]
         if not some and not (self.is_right and clock.course.is_stopped):
