@@ -9,6 +9,8 @@ PIP := $(BIN)/python -m pip install -qq --disable-pip-version-check
 PACKAGES := einalg derive codegen
 
 .DEFAULT_GOAL := help
+# Compiled modules are kept: tests start many processes, and each would compile them again. `make clean` removes them.
+unexport PYTHONDONTWRITEBYTECODE
 .NOTPARALLEL:
 .PHONY: help setup demo test coverage gpu-test browser lint format types docs docs-serve notebooks notebooks-store pictures bench nightly clean
 

@@ -319,8 +319,9 @@ class MissingName(UseError, AttributeError):
 
 def missing_attribute(module: str, name: str, known: Iterable[str]) -> MissingName:
     """Return the error of a name that a module does not have, with the one that was meant."""
-    meant = similar(name, known)
     remedy = f"see dir({module}) for what there is"
-    if meant and not name.startswith("_"):
-        remedy = f"write {module}.{meant[0]}"
+    if not name.startswith("_"):  # Python asks for many of those itself
+        meant = similar(name, known)
+        if meant:
+            remedy = f"write {module}.{meant[0]}"
     return MissingName(f"{module} has no attribute {name!r}\n  {remedy}")

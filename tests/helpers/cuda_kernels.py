@@ -4,7 +4,9 @@ the CPU in several orders of threads.
 
 from __future__ import annotations
 
+import ctypes
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -67,10 +69,7 @@ def run_programs(
     """The values of all statements of several flat programs; the routes and orders must agree."""
     kernels = [functions(program, schedule) for program in programs]
     flat = [kernel for group in kernels for kernel in group]
-    shim, library = (
-        Shim(flat, max_grid),
-        compiler().with_flags("-fwrapv").load(c_source([serial(kernel) for kernel in flat])),
-    )
+    shim, library = Shim(flat, max_grid), serial_library(flat)
     results: list[dict[str, Array]] = []
     position = 0
     for program, group, given in zip(programs, kernels, arrays):
@@ -96,6 +95,17 @@ def run_programs(
             position += 1
         results.append(values)
     return results
+
+
+def serial_library(kernels: Sequence[Function]) -> ctypes.CDLL:
+    """The schedules of kernels as C, which runs in these tests only: nothing is optimized.
+
+    The C of the product is compiled with the flags of the product elsewhere.
+    """
+    usual = compiler()
+    flags = [flag for flag in usual.flags if flag != "-O3"]
+    plain = replace(usual, flags=("-fwrapv", "-O0", *flags))
+    return plain.load(c_source([serial(kernel) for kernel in kernels]))
 
 
 def coarse(dtype: str) -> str:

@@ -11,7 +11,6 @@ from xml.etree import ElementTree
 import click
 import pytest
 from click.testing import CliRunner
-from jsonschema import Draft202012Validator
 
 import einalg as ea
 from codegen.measure.diagnostics import facts
@@ -28,8 +27,14 @@ QUICK = ["--no-measure", "--states", "5"]
 
 def valid(text: str) -> dict[str, Any]:
     record = json.loads(text)
-    Draft202012Validator(schema()).validate(record)
+    validator()(schema()).validate(record)
     return record
+
+
+def validator() -> Any:
+    from jsonschema import Draft202012Validator  # takes two seconds: not in every worker
+
+    return Draft202012Validator
 
 
 def schema() -> dict[str, Any]:
@@ -115,13 +120,13 @@ def test_derived_moves_are_valid() -> None:
 
 def test_schema_refuses_other_records() -> None:
     record = valid(printed(*MATMUL, "--json", *QUICK))
-    Draft202012Validator.check_schema(schema())
+    validator().check_schema(schema())
     for wrong in (
         {**record, "more": 1},
         {**record, "candidates": []},
         {k: v for k, v in record.items() if k != "stats"},
     ):
-        assert not Draft202012Validator(schema()).is_valid(wrong)
+        assert not validator()(schema()).is_valid(wrong)
 
 
 def test_derive_measures() -> None:

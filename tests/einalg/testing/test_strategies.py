@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from functools import cache
 from statistics import median
 from time import perf_counter
 from typing import Any
@@ -45,8 +46,10 @@ def drawn(strategy: Any, count: int = 200) -> list[Any]:
     return found
 
 
-SCOPES = drawn(strategies.scopes())
-TEXTS = [str(scope) for scope in SCOPES]
+@cache  # once in the worker that needs them, not where tests are collected
+def random_scopes() -> list[Scope]:
+    return drawn(strategies.scopes())
+
 
 VARIETY: dict[str, Any] = {
     "one index": lambda scope: scope.rank == 1,
@@ -90,19 +93,21 @@ VARIETY: dict[str, Any] = {
 @pytest.mark.parametrize("feature", VARIETY)
 def test_variety(feature: str) -> None:
     """Everything occurs in at least one of fifty examples."""
-    assert sum(map(bool, map(VARIETY[feature], SCOPES))) >= len(SCOPES) / 50
+    scopes = random_scopes()
+    assert sum(map(bool, map(VARIETY[feature], scopes))) >= len(scopes) / 50
 
 
 def test_examples_are_valid_and_differ() -> None:
-    for scope in SCOPES:
+    for scope in random_scopes():
         check(scope)
-    assert len(set(TEXTS)) > 0.6 * len(TEXTS)
+    texts = list(map(str, random_scopes()))
+    assert len(set(texts)) > 0.6 * len(texts)
 
 
 def test_examples_are_evaluated_quickly() -> None:
     random = np.random.default_rng(0)
     seconds = []
-    for scope in SCOPES[:100]:
+    for scope in random_scopes()[:100]:
         arrays = {
             name: random.integers(-3, 4, tensor.shape) for name, tensor in scope.tensors.items()
         }

@@ -61,27 +61,42 @@ def source() -> str:
     return "\n".join(lines) + "\n"
 
 
-@cache
-def compilers() -> dict[str, Compiler]:
+PROCESSORS = ("x86-64", "x86-64-v2", "sandybridge", "haswell")
+
+
+def compiler_names() -> list[str]:
     """The compiler of this machine, also for older processors, and clang where it is installed."""
-    usual = find_compiler()
-    assert usual is not None, "these tests need a C compiler"
-    found = {"as usual": usual}
-    if "-march=native" in usual.flags:
-        for processor in ("x86-64", "x86-64-v2", "sandybridge", "haswell"):
-            flags = [flag.replace("=native", f"={processor}") for flag in usual.flags]
-            found[processor] = Compiler(usual.command, usual.version, tuple(flags))
+    names = ["as usual"]
+    if "-march=native" in usual_compiler().flags:
+        names += PROCESSORS
     if shutil.which("clang") is not None:
+        names.append("clang")
+    return names
+
+
+def usual_compiler() -> Compiler:
+    compiler = find_compiler()
+    assert compiler is not None, "these tests need a C compiler"
+    return compiler
+
+
+@cache
+def compiler_of(name: str) -> Compiler:
+    usual = usual_compiler()
+    if name in PROCESSORS:
+        flags = [flag.replace("=native", f"={name}") for flag in usual.flags]
+        return Compiler(usual.command, usual.version, tuple(flags))
+    if name == "clang":
         with patch.dict(os.environ, CC="clang"):
             clang = find_compiler()
         assert clang is not None, "clang is installed, and compiles nothing"
-        found["clang"] = clang
-    return found
+        return clang
+    return usual
 
 
-@pytest.fixture(scope="module", params=compilers())
+@pytest.fixture(scope="module", params=compiler_names())
 def library(request: pytest.FixtureRequest) -> ctypes.CDLL:
-    return compilers()[request.param].load(source())
+    return compiler_of(request.param).load(source())
 
 
 def values(library: ctypes.CDLL, call: str, x: np.ndarray) -> np.ndarray:
