@@ -65,7 +65,7 @@ def test_results_by_name_are_those_of_the_outputs() -> None:
 def returned(x: int) -> np.ndarray: ...  # pyright: ignore
 
 
-def of_tensors(x: torch.Tensor) -> Any: ...
+def of_tensors(x: torch.Tensor) -> Any: ...  # pyright: ignore
 
 
 def of_arrays(count: int, x: np.ndarray) -> Any: ...  # pyright: ignore
