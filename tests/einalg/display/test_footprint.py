@@ -151,3 +151,37 @@ def test_the_figure_shows_the_chosen_points(tmp_path):
         and len({tuple(np.round(p, 3)) for row in pixels for p in row}) == 6
     )  # two points, both, padding, its paler part, the rest
     assert footprint(EXPRESSIONS["one axis"])._repr_png_().startswith(b"\x89PNG")
+
+
+def test_points_are_marked_where_there_are_some():
+    """The first, and the middle one if it is a point."""
+    marked = {
+        "where=i >= 9": [],
+        "where=i%4 == 1": [1],
+        "where=i >= 2": [2],
+        "where=i >= 1": [1, 2],
+    }
+    for condition, points in marked.items():
+        output = grids(ea.parse(f"O = L[i](C[i], {condition})", C=(5,)))[0]
+        places = [np.flatnonzero(mask == mask.max()).tolist() for mask in output.marked]
+        assert places == [[point] for point in points]
+
+
+def test_a_tensor_without_axes_is_not_drawn():
+    scope = ea.parse("O[i] = A[i]*s[()]", A=(4,), s=())
+    assert [grid.title for grid in grids(scope)] == ["output", "A"]
+    with pytest.raises(ea.UseError, match="a single number, which has no axes"):
+        grids(ea.parse("O[()] = Sum[i](A[i])", A=(4,)))
+
+
+def test_a_point_is_a_mapping_of_whole_numbers():
+    pytest.importorskip("matplotlib", reason="needs einalg[notebook]")
+    figure = ea.footprint("O[i,j] = A[i,j]", A=(60, 60), points=[{"i": 1, "j": 2}])
+    assert [text.get_text() for text in figure.legends[0].get_texts()] == [
+        "interior",
+        "padding, or no point",
+        "point 1 and what it reads",
+    ]
+    for wrong in (3, {"i": 1.5, "j": 0}):
+        with pytest.raises(ea.UseError, match="points"):
+            ea.footprint("O[i,j] = A[i,j]", A=(6, 6), points=[wrong])

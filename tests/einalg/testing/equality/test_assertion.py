@@ -86,6 +86,45 @@ def test_a_fault_is_named(name):
     assert text in message(function, vectors)
 
 
+SUM = ea.parse("O[()] = Sum[i](x[i])", x=(12,))
+TERMS = " + ".join(f"Max(x[i], {k}/7)*tanh({k}*x[i])" for k in range(2, 40))
+REPORTS = {
+    "no input": (lambda x: x, "O[i:3] = i", "It was called without arguments"),
+    "truth": (lambda x: x > 0, VECTOR, "returns truth values (bool), and real numbers (f32)"),
+    "truth values": (
+        lambda m: m,
+        ea.parse("O[i] = ~m[i]", m=ea.tensor("m", (3,), "bool")),
+        "at [0]: expected True, returned False",
+    ),
+    "many reads": (
+        lambda x: x.sum() + x.dtype.type(x.all()),
+        SUM,
+        "x[5] = 1 and 6\n    other elements",
+    ),
+    "a zero among many reads": (
+        lambda x: x.sum() + x.dtype.type(x[:-1].all()),
+        SUM,
+        "5 other\n    elements and 1 zero",
+    ),
+    "a long formula": (lambda x: 0 * x, ea.parse(f"O[i] = x[i] + {TERMS}", x=(3,)), "\n  …\n"),
+}
+
+
+@pytest.mark.parametrize("name", REPORTS)
+def test_a_report_says_what_was_read_and_returned(name):
+    function, expected, text = REPORTS[name]
+    assert text in message(function, expected)
+
+
+def test_an_error_of_a_function_of_tensors_is_not_one_of_the_kind_of_arrays():
+    torch = pytest.importorskip("torch")
+
+    def of_tensors(x: torch.Tensor):
+        raise TypeError("it never works")
+
+    assert "NumPy arrays" not in message(of_tensors, VECTOR)
+
+
 def test_an_error_of_the_function_is_the_cause():
     def broken(x):
         return 2 * x if len(x) < 3 else 2 * x[len(x)]
