@@ -34,8 +34,8 @@ class TrustPolicy:
     min_quiet_turns: int = 5  # with so many, those that were interrupted do not count
     max_share_of_others: float = 0.05  # of the processor time, where one thread does the work
     min_running_share: float = 0.5  # of an undisturbed turn, in which that thread runs
-    max_waiting_share: float = 0.1  # of the clock, in which a quiet machine keeps it waiting
-    max_interruptions: float = 20.0  # in a second of a quiet machine
+    max_lost_share: float = 0.1  # of the clock, that interrupted turns lose on a quiet machine
+    max_interruptions: float = 20.0  # in a second, where no turn tells what they cost
     few_interruptions: int = 2  # which are by chance, however short the time is
     max_range: float = 0.25  # relative, of a ratio that is told as one figure
     noise: float = 0.03  # relative difference of two times that says nothing
@@ -160,7 +160,7 @@ def measurement(turns: Sequence[Turn], trust: TrustPolicy = TRUST) -> Measuremen
     quartile = times[0]
     if len(times) > 1:
         quartile = quantiles(times, n=4, method="inclusive")[0]
-    middle, busy = median(times), _is_busy(turns, clock, trust)
+    middle, busy = median(times), _is_busy(turns, trust)
     return Measurement(times[0], quartile, middle, len(times), clock, busy)
 
 
@@ -196,16 +196,35 @@ def _seconds(turn: Turn, clock: str) -> float:
     return turn.clock
 
 
-def _is_busy(turns: Sequence[Turn], clock: str, trust: TrustPolicy) -> bool:
-    """Say whether other work took cores away while the turns ran."""
+def _is_busy(turns: Sequence[Turn], trust: TrustPolicy) -> bool:
+    """Say whether other work took cores away while the turns ran.
+
+    Threads of the process itself also take cores from each other, which costs a turn nothing. So
+    what counts is the time that interrupted turns lost; where all turns were interrupted, that is
+    not known, and how often they were decides.
+    """
     passed = sum(turn.clock * turn.runs for turn in turns)
     interruptions = sum(turn.interruptions for turn in turns)
     if interruptions <= trust.few_interruptions:
         return False
-    if interruptions > trust.max_interruptions * passed:
-        return True
-    worked = sum(_seconds(turn, clock) * turn.runs for turn in turns)
-    return worked < (1 - trust.max_waiting_share) * passed
+    undisturbed = [turn for turn in turns if not turn.interruptions]
+    if not undisturbed:
+        return interruptions > trust.max_interruptions * passed
+    usual_clock = median(turn.clock for turn in undisturbed)
+    usual_waiting = median(_waiting(turn) for turn in undisturbed)
+    lost = 0.0
+    for turn in turns:
+        if turn.interruptions:
+            longer = max(turn.clock - usual_clock, _waiting(turn) - usual_waiting, 0.0)
+            lost += longer * turn.runs
+    return lost > trust.max_lost_share * passed
+
+
+def _waiting(turn: Turn) -> float:
+    """Return the seconds of a turn in which the calling thread had no core."""
+    if turn.own is None:
+        return 0.0
+    return max(0.0, turn.clock - turn.own)
 
 
 @dataclass(frozen=True)

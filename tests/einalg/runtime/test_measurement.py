@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -38,6 +39,21 @@ THREADS = [
     *((1.21, 1.20, 1.19, 0), (6.10, 1.60, 1.50, 2), (1.24, 1.22, 1.20, 0), (9.70, 1.90, 1.80, 3)),
     *((1.22, 1.21, 1.20, 0), (5.20, 1.40, 1.30, 1), (1.25, 1.24, 1.20, 0), (1.23, 1.22, 1.20, 0)),
 ]
+# A convolution on two threads, beside six other programs on two cores: some turns have a core taken.
+CONVOLUTION_LOADED = [
+    *((2.21, 2.21, 0.00, 0), (81.85, 1.84, 8.39, 3), (2.27, 2.27, 0.03, 1), (2.25, 2.25, 0.07, 1)),
+    *((2.25, 2.25, 0.00, 0), (13.79, 1.76, 0.58, 1), (15.94, 2.05, 0.48, 1), (2.32, 2.32, 0.0, 0)),
+]
+# The same where the scheduler prefers it to all others.
+CONVOLUTION_QUIET = [
+    *((1.45, 1.45, 0.99, 0), (1.41, 1.41, 0.91, 0), (1.39, 1.39, 1.39, 0), (1.36, 1.36, 1.34, 0)),
+    *((1.37, 1.38, 1.18, 0), (1.35, 1.35, 1.52, 0), (1.36, 1.36, 0.64, 0), (1.43, 1.43, 0.95, 0)),
+]
+# A product by a library, beside the same programs: every turn is interrupted.
+PRODUCT_LOADED = [
+    *((45.16, 5.12, 3.98, 2), (67.11, 6.87, 5.98, 4), (164.99, 12.95, 10.02, 6)),
+    *((122.24, 9.73, 12.84, 7), (137.66, 9.49, 10.60, 9), (198.26, 12.94, 15.10, 8)),
+]
 
 
 def one_thread(rows: Sequence[tuple[float, float, int]]) -> list[Turn]:
@@ -61,6 +77,33 @@ def test_several_threads_are_measured_by_the_clock_of_undisturbed_turns() -> Non
     assert measured.clock == CLOCK and measured.busy and measured.turns == 5
     assert measured.minimum == pytest.approx(1.21 * MS) and measured.is_sharp
     assert measured.median < 1.25 * MS
+
+
+@pytest.mark.parametrize("rows", [CONVOLUTION_LOADED, PRODUCT_LOADED])
+def test_other_programs_make_it_busy(rows: Sequence[tuple[float, float, float, int]]) -> None:
+    assert measurement(two_threads(rows)).busy
+
+
+@pytest.mark.parametrize("interruptions", [1, 4, 20])
+def test_own_threads_that_take_cores_from_each_other_do_not(interruptions: int) -> None:
+    """A turn that takes as long as one without an interruption has lost nothing by it."""
+    turns = two_threads(CONVOLUTION_QUIET)
+    assert not measurement(turns).busy
+    exchanged = [replace(turn, interruptions=interruptions) for turn in turns[1::2]]
+    assert not measurement([*turns[::2], *exchanged]).busy
+
+
+@given(st.integers(1, 5), st.floats(1.5, 50.0))
+def test_what_turns_lose_decides(disturbed: int, times: float) -> None:
+    """A turn that is interrupted, and longer, makes it busy where it is a tenth of the time."""
+    turns = two_threads(CONVOLUTION_QUIET)
+    longer = [replace(turn, clock=turn.clock * times, interruptions=3) for turn in turns]
+    turns[:disturbed] = longer[:disturbed]
+    usual = sum(turn.clock for turn in turns[disturbed:]) / (len(turns) - disturbed)
+    passed = sum(turn.clock for turn in turns)
+    lost = passed - len(turns) * usual
+    if lost < 0.05 * passed or lost > 0.15 * passed:
+        assert measurement(turns).busy == (lost > 0.1 * passed)
 
 
 def test_with_few_undisturbed_turns_all_count() -> None:
