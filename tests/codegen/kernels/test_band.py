@@ -289,3 +289,22 @@ def test_other_operators_are_refused() -> None:
     scope = ops.matmul(ea.tensor("A", (3, 4)), ea.tensor("B", (4, 5)))
     kernel = match(scope, "O", templates("matmul"))
     assert kernel is not None and band_function(kernel, scope, "f32") is None
+
+
+def test_depth_of_several_axes() -> None:
+    """Axes that lie apart, in either order, around the rows."""
+    reads = ("X[b,i,w]*V.pad(0,2,0,0)[b,i+w-2,k,l]", (2, 13, 4, 3))
+    apart = ("X[b,i,w]*V.pad(0,0,2,0)[b,l,i+w-2,k]", (2, 3, 13, 4))
+    bodies = {
+        "b:2,i:13,k:4,l:3": reads,
+        "b:2,i:13,l:3,k:4": reads,
+        "b:2,l:3,i:13,k:4": reads,
+        "b:2,k:4,i:13,l:3": apart,
+    }
+    cases = []
+    for axes, (body, shape) in bodies.items():
+        scope = ea.parse(f"O[{axes}] = Sum[w:5]({body})", X=(2, 13, 5), V=shape)
+        cases.append(Case(scope))
+    text = "O[b:2,i:13,w:5] = Sum[k:4,l:3](Y[b,i,k,l]*V.pad(0,2,0,0)[b,i+w-2,k,l])"
+    cases.append(Case(ea.parse(text, Y=(2, 13, 4, 3), V=(2, 13, 4, 3))))
+    check(cases)

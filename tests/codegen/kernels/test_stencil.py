@@ -258,6 +258,24 @@ def test_tiles_of_this_machine() -> None:
     )
 
 
+def test_blocks_that_do_not_divide_the_lines() -> None:
+    """The last block has fewer tiles; and phases of a line that lie outside of the data."""
+    roomy = CpuModel(vector=16, registers=12, level1=2048, level2=1 << 16, cores=1)
+    K = ea.tensor("K", (1, 2, 3, 3))
+    cases, rests = [], []
+    for size, stride in (((1, 2, 101, 9), 2), ((2, 2, 59, 11), 1)):
+        scope = ops.conv2d(ea.tensor("A", size), K, padding=1, stride=stride)
+        kernel = match(scope, "O", CONVOLUTIONS)
+        assert kernel is not None
+        for stencil in stencils_of(kernel, scope, "f32") or ():
+            tile = choose_tile(stencil, roomy)[0]
+            rests.append(-(-stencil.lines.extent // tile.lines) % tile.block)
+        cases.append(Case(scope, machine=roomy))
+    assert any(rests)
+    cases.append(Case(ops.conv2d(ea.tensor("A", (1, 2, 7, 2)), K, padding=4, stride=3)))
+    check(cases)
+
+
 TAPS = st.dictionaries(st.integers(-5, 9), st.integers(0, 99), min_size=1, max_size=6)
 
 
