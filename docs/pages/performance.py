@@ -87,12 +87,13 @@ The sections below have all figures.
 
 def page() -> str:
     """Return the whole page: charts, the method, and an entry for every file of results."""
+    files = sorted((BENCH / "results").glob("*.json"), key=lambda path: path.stem)
     return "\n\n".join(
         [
             INTRODUCTION,
             *(part for chapter in CHARTS for part in _chapter(*chapter)),
             METHOD,
-            *(part for path in sorted((BENCH / "results").glob("*.json")) for part in _entry(path)),
+            *(part for path in files for part in _entry(path)),
         ]
     )
 
@@ -140,10 +141,13 @@ def _entry(path: Path) -> list[str]:
 
 
 def _about(name: str) -> Iterable[str]:
-    """The question of a benchmark, and its command, as its file tells them; what follows a dash in
-    a name is a machine's.
+    """The question of a benchmark, and its command, as its file tells them.
+
+    A name with a dash is that of the same benchmark on another machine.
     """
-    name = name.partition("-")[0]
+    name, _, machine = name.partition("-")
+    if machine:
+        return [f"`bench.{name}` on another machine."]
     files = [
         path for path in (BENCH / f"{name}.py", BENCH / name / "__main__.py") if path.is_file()
     ]
