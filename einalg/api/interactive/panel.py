@@ -43,7 +43,8 @@ class SessionPanel:
         self.sections: dict[str, Section] = {"message": {"text": "", "kind": "done"}}
         self.version = 0
         self.widget: Any = None  # what shows it, once it is shown in a notebook
-        self._opened: set[str] = set()
+        self._opened: set[str] = set()  # rules and titles whose moves are shown
+        self._opened_at_part: set[str] = set()  # those besides, because a part has few moves
         self._part: Part | None = None  # of which the moves are shown; of all without one
         self._shown_program: Any = None
         self._choices = MoveList()
@@ -73,8 +74,9 @@ class SessionPanel:
         """The moves of the part that is chosen, or all, anew."""
         self._choices = self.session.possible(at=self._part)
         self._changes.clear()
+        self._opened_at_part = set()
         if self._part is not None and len(self._choices) <= MAX_OPENED_MOVES:
-            self._opened.update(choice.move.rule for choice in self._choices)
+            self._opened_at_part = {choice.move.rule for choice in self._choices}
         part, aim = self._chosen_part(), self._aim()
         self._publish(version=self.version, part=part, aim=aim, rules=self._groups())
 
@@ -93,6 +95,7 @@ class SessionPanel:
             "follow": self.follow,
             "source": self.source,
             "export": self.export,
+            "ping": lambda: None,  # to be answered, which tells that somebody is there
         }
         arguments = dict(message)
         try:
@@ -137,9 +140,17 @@ class SessionPanel:
 
     def open(self, rule: str, opened: bool) -> None:
         """Show the moves of a group, or hide them."""
-        if opened != (rule in self._opened):
-            self._opened ^= {rule}
-            self._publish(rules=self._groups())
+        if opened == self._is_open(rule):
+            return
+        self._opened_at_part.discard(rule)
+        if opened:
+            self._opened.add(rule)
+        else:
+            self._opened.discard(rule)
+        self._publish(rules=self._groups())
+
+    def _is_open(self, name: str) -> bool:
+        return name in self._opened or name in self._opened_at_part
 
     def aim(self, operator: str | None) -> None:
         """Go towards an operator, or nowhere in particular."""
@@ -266,7 +277,7 @@ class SessionPanel:
         else:
             groups = self._by_nearness()
         names = [card["name"] for card, choices in groups if choices]
-        if self._opened.isdisjoint(names):
+        if not any(map(self._is_open, names)):
             self._opened.update(names[:1])
         return [self._group(card, choices) for card, choices in groups]
 
@@ -285,7 +296,7 @@ class SessionPanel:
         return [({"name": title, "before": ""}, choices) for title, choices in groups]
 
     def _group(self, card: Section, choices: Sequence[Any]) -> Section:
-        opened = card["name"] in self._opened and bool(choices)
+        opened = self._is_open(card["name"]) and bool(choices)
         moves = [self._move(choice) for choice in choices] if opened else []
         return {**card, "count": len(choices), "open": opened, "moves": moves}
 

@@ -28,7 +28,7 @@ def _kind() -> Any:
     import traitlets
 
     class SessionWidget(anywidget.AnyWidget):
-        _esm = asset("tree.js") + asset("widget.js")
+        _esm = asset("tree.js") + asset("session_sections.js") + asset("widget.js")
         _css = asset("style.css")
         version = traitlets.Int(0).tag(sync=True)
         program = traitlets.Dict().tag(sync=True)

@@ -41,6 +41,35 @@ CELLS = [
     "ea.mapping_table(s.history.start)",
     "d.costs()",
 ]
+SEVERAL = [  # views: of two sessions, and of the first one again
+    CELLS[0],
+    CELLS[1],
+    's2 = ea.Session("O[i,j] += A[i,k]*B[k,j]", A=(6, 7), B=(7, 8))\ns2',
+    "s",
+]
+SOURCES = {"lab.ipynb": CELLS, "notebook.ipynb": CELLS[:2], "several.ipynb": SEVERAL}
+# What is wider than the view that it is in, but for what scrolls.
+TOO_WIDE = """view => {
+    const right = view.getBoundingClientRect().right + 1;
+    const scrolls = '.einalg-formula, .einalg-canvas, pre, textarea, .einalg-card';
+    return [...view.querySelectorAll('*')]
+        .filter(node => !node.parentElement.closest(scrolls) && !node.matches('option, small, .einalg-at code'))
+        .filter(node => node.getBoundingClientRect().right > right)
+        .map(node => `${node.tagName}.${node.className}: ${node.textContent.slice(0, 40)}`);
+}"""
+# Buttons and labels that lie over each other.
+OVERLAPS = """view => {
+    const boxes = [...view.querySelectorAll('button, select, summary, h4, label, .einalg-badge')]
+        .map(node => [node, node.getBoundingClientRect()]).filter(([, box]) => box.width && box.height);
+    const apart = (a, b) => a.right <= b.left + 1 || b.right <= a.left + 1 || a.bottom <= b.top + 1 || b.bottom <= a.top + 1;
+    const pairs = [];
+    for (const [one, a] of boxes) for (const [other, b] of boxes) {
+        if (one === other || one.contains(other) || other.contains(one)) continue;
+        if (one.closest('.einalg-list') || other.closest('.einalg-list')) continue;
+        if (!apart(a, b)) pairs.push(`${one.textContent.slice(0, 30)} | ${other.textContent.slice(0, 30)}`);
+    }
+    return pairs;
+}"""
 
 
 @pytest.fixture(scope="module")
@@ -50,11 +79,8 @@ def folder(tmp_path_factory):
         pytest.importorskip(package, reason="needs einalg[browser]")
     made = tmp_path_factory.mktemp("notebooks")
     kernel = {"kernelspec": {"name": "python3", "display_name": "Python 3", "language": "python"}}
-    for name in ("lab.ipynb", "notebook.ipynb"):
-        cells = [
-            nbformat.v4.new_code_cell(source)
-            for source in (CELLS if name == "lab.ipynb" else CELLS[:2])
-        ]
+    for name, sources in SOURCES.items():
+        cells = [nbformat.v4.new_code_cell(source) for source in sources]
         nbformat.write(nbformat.v4.new_notebook(cells=cells, metadata=kernel), made / name)
     return made
 
@@ -192,9 +218,9 @@ def back_to_the_start(page):
 
 
 def idle(page):
-    """Until the kernel has answered."""
+    """Until the kernel has answered all views."""
     page.wait_for_timeout(100)
-    page.wait_for_selector(".einalg-session:not([aria-busy])")
+    page.wait_for_function("!document.querySelector('.einalg-session[aria-busy]')")
 
 
 def focused(page):
@@ -257,22 +283,22 @@ def test_the_session_aims_at_an_operator(lab):
 
 def test_another_move_begins_a_branch_that_is_gone_to(lab):
     back_to_the_start(lab)
-    before = lab.locator(".einalg-steps li").count()
     lab.locator("button.einalg-move", has_text="outer=(c, s)").click()
     idle(lab)
-    first = shown(lab)
+    first, key = shown(lab), lab.locator(".einalg-steps li.now button").get_attribute("data-key")
     lab.locator("[data-key='undo']").first.click()
     idle(lab)
     lab.locator("button.einalg-move", has_text="outer=(c, r)").click()
     idle(lab)
-    assert lab.locator(".einalg-steps li").count() == before + 2
+    assert shown(lab) != first
+    assert lab.locator(f".einalg-steps li.aside [data-key='{key}']").count() == 1
+    assert "branches" in lab.locator(".einalg-steps").locator("..").inner_text()
     picture(lab, "lab-branches")
-    lab.locator(f"[data-key='state {before}']").focus()
+    lab.locator(f"[data-key='{key}']").focus()
     lab.keyboard.press("Enter")
     idle(lab)
-    assert shown(lab) == first
-    assert lab.locator(".einalg-steps li.now button").get_attribute("data-key") == f"state {before}"
-    assert lab.locator(".einalg-steps li.aside").count() > 0
+    assert shown(lab) == first and focused(lab) == key
+    assert lab.locator(".einalg-steps li.now button").get_attribute("data-key") == key
 
 
 def test_what_a_move_changes_is_marked(lab):
@@ -380,6 +406,102 @@ def test_notebook_7_shows_the_same(chromium, address):
     assert shown(page) == str(mirror.expr)
     picture(page, "notebook")
     page.close()
+
+
+@pytest.fixture(scope="module")
+def several(chromium, address):
+    page = opened(chromium, address, "several.ipynb")
+    page.set_viewport_size({"width": 1280, "height": 2400})
+    page.wait_for_function("document.querySelectorAll('.einalg-session').length === 3")
+    idle(page)
+    return page
+
+
+def texts(page):
+    """The expressions of all views."""
+    return page.locator(".einalg-program .einalg-expression").evaluate_all(
+        "nodes => nodes.map(node => node.title)"
+    )
+
+
+def in_kernel(page, action):
+    page.evaluate(f"window.jupyterapp.shell.currentWidget.sessionContext.{action}")
+
+
+def test_views_of_one_session_go_together_and_of_two_do_not(several):
+    before = texts(several)
+    assert before[0] == before[2] != before[1]
+    views = several.locator(".einalg-session")
+    views.nth(2).locator("button.einalg-move").nth(1).click()
+    several.wait_for_function("document.querySelectorAll('.einalg-steps li').length === 5")
+    idle(several)
+    after = texts(several)
+    assert after[0] == after[2] != before[0] and after[1] == before[1]
+    views.nth(1).locator("[data-key='part O.Sum'] mo").first.click()
+    idle(several)
+    assert views.nth(1).locator(".einalg-at").count() == 1
+    assert several.locator(".einalg-at").count() == 1
+    views.nth(0).locator("[data-key='undo']").click()
+    idle(several)
+    assert texts(several) == before
+
+
+def test_an_output_that_is_made_again_is_no_second_one(several):
+    before = texts(several)
+    several.evaluate("window.jupyterapp.commands.execute('notebook:run-all-cells')")
+    several.wait_for_timeout(1500)
+    several.wait_for_function("document.querySelectorAll('.einalg-session').length === 3")
+    idle(several)
+    assert texts(several) == before and several.locator(".einalg-notice:not(:empty)").count() == 0
+    several.locator(".einalg-session").nth(0).locator("button.einalg-move").first.click()
+    idle(several)
+    assert texts(several)[0] == texts(several)[2] != before[0]
+
+
+@pytest.mark.parametrize("width", [1280, 700, 400])
+def test_nothing_sticks_out_or_lies_over_something_else(several, width):
+    several.set_viewport_size({"width": width, "height": 2400})
+    several.wait_for_timeout(400)
+    views = several.locator(".einalg-session")
+    views.nth(0).locator("select[data-key='aim']").select_option("matmul")
+    idle(several)
+    heights = [view.bounding_box()["height"] for view in views.all()]
+    several.wait_for_timeout(500)
+    assert [view.bounding_box()["height"] for view in views.all()] == heights, "it stretches"
+    for number, view in enumerate(views.all()):
+        view.scroll_into_view_if_needed()
+        assert view.evaluate(TOO_WIDE) == []
+        assert view.evaluate(OVERLAPS) == []
+        picture(several, f"several-{width}-{number}")
+
+
+def test_a_view_whose_kernel_is_gone_says_so(several):
+    several.set_viewport_size({"width": 1280, "height": 2400})
+    in_kernel(several, "restartKernel()")
+    several.wait_for_function("document.querySelectorAll('.einalg-stale').length === 3")
+    for view in several.locator(".einalg-session").all():
+        assert "Run the cell again" in view.locator(".einalg-notice").inner_text()
+        assert view.locator("button:enabled, select:enabled, input:enabled").count() == 0
+        assert view.locator("[data-part][tabindex]").count() == 0
+        assert view.get_attribute("aria-busy") is None
+    picture(several, "several-stale")
+    several.evaluate("window.jupyterapp.commands.execute('notebook:run-all-cells')")
+    several.wait_for_function(
+        "document.querySelectorAll('.einalg-session:not(.einalg-stale)').length === 3"
+    )
+    idle(several)
+    several.locator(".einalg-session").first.locator("button.einalg-move").first.click()
+    idle(several)
+    assert several.locator(".einalg-where").first.inner_text() == "step 1 of 1"
+
+
+def test_a_kernel_that_does_not_answer_is_said(several):
+    in_kernel(several, "shutdown()")
+    several.wait_for_timeout(1000)
+    several.locator(".einalg-session").first.locator("[data-key='undo']").click()
+    several.wait_for_selector(".einalg-notice:not(:empty)")
+    said = several.locator(".einalg-notice:not(:empty)").first.inner_text()
+    assert "has not answered" in said or "Run the cell again" in said
 
 
 @pytest.mark.nightly
