@@ -37,7 +37,7 @@ function shrink(place) {
 
 // Scroll the list of steps, and nothing else, to the present one.
 function showNow(place) {
-  const list = place.querySelector(".einalg-steps"), now = list?.querySelector(".now");
+  const list = place.querySelector(".einalg-states"), now = list?.querySelector(".now");
   if (!now) return;
   const top = now.offsetTop - list.offsetTop;
   if (top < list.scrollTop || top + now.offsetHeight > list.scrollTop + list.clientHeight) list.scrollTop = top - list.clientHeight / 3;
@@ -123,7 +123,7 @@ const SECTIONS = {
     );
     const ends = states.filter((step) => step.end).length;
     const count = ends > 1 ? make("span", { class: "einalg-count" }, `${ends} branches`) : "";
-    return [make("h4", {}, "Steps", count), make("ol", { start: 0, class: "einalg-steps", "data-scroll": "steps" }, rows)];
+    return [make("h4", {}, "Steps", count), make("ol", { start: 0, class: "einalg-states", "data-scroll": "steps" }, rows)];
   },
 
   distances(model) {

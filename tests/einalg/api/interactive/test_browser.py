@@ -285,20 +285,20 @@ def test_another_move_begins_a_branch_that_is_gone_to(lab):
     back_to_the_start(lab)
     lab.locator("button.einalg-move", has_text="outer=(c, s)").click()
     idle(lab)
-    first, key = shown(lab), lab.locator(".einalg-steps li.now button").get_attribute("data-key")
+    first, key = shown(lab), lab.locator(".einalg-states li.now button").get_attribute("data-key")
     lab.locator("[data-key='undo']").first.click()
     idle(lab)
     lab.locator("button.einalg-move", has_text="outer=(c, r)").click()
     idle(lab)
     assert shown(lab) != first
-    assert lab.locator(f".einalg-steps li.aside [data-key='{key}']").count() == 1
-    assert "branches" in lab.locator(".einalg-steps").locator("..").inner_text()
+    assert lab.locator(f".einalg-states li.aside [data-key='{key}']").count() == 1
+    assert "branches" in lab.locator(".einalg-side .einalg-count").first.inner_text()
     picture(lab, "lab-branches")
     lab.locator(f"[data-key='{key}']").focus()
     lab.keyboard.press("Enter")
     idle(lab)
     assert shown(lab) == first and focused(lab) == key
-    assert lab.locator(".einalg-steps li.now button").get_attribute("data-key") == key
+    assert lab.locator(".einalg-states li.now button").get_attribute("data-key") == key
 
 
 def test_what_a_move_changes_is_marked(lab):
@@ -360,7 +360,7 @@ TEXTS = (
         ".einalg-expression",
         ".einalg-muted",
         ".einalg-count",
-        ".einalg-steps small",
+        ".einalg-states small",
         ".einalg-badge",
         ".einalg-card",
     ),
@@ -433,7 +433,7 @@ def test_views_of_one_session_go_together_and_of_two_do_not(several):
     assert before[0] == before[2] != before[1]
     views = several.locator(".einalg-session")
     views.nth(2).locator("button.einalg-move").nth(1).click()
-    several.wait_for_function("document.querySelectorAll('.einalg-steps li').length === 5")
+    several.wait_for_function("document.querySelectorAll('.einalg-states li').length === 5")
     idle(several)
     after = texts(several)
     assert after[0] == after[2] != before[0] and after[1] == before[1]
