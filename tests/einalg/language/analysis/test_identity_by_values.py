@@ -20,7 +20,7 @@ from einalg.language.ir.program import Program, as_program, substitute_tensors
 from einalg.language.ir.scope import Scope
 from einalg.language.ir.tensor import Tensor
 from einalg.testing import strategies
-from tests.helpers.mutations import candidates, is_well_formed, mutations
+from tests.helpers.mutations import is_well_formed, makers, mutations
 from tests.helpers.naive_evaluator import grid, values_of
 from tests.helpers.paddings import paddings
 
@@ -73,9 +73,10 @@ def of_other_types(scope: Any) -> list[Any]:
 
 def some_mutants(scope: Any, seed: int, most: int = MOST) -> list[Any]:
     """Well-formed mutants, of all kinds; other ones for another seed."""
-    every = list(candidates(scope))
+    every = list(makers(scope))
     step = 1 + len(every) // most
-    return [other for other in every[seed % step :: step] if is_well_formed(other)]
+    chosen = [make() for make in every[seed % step :: step]]
+    return [other for other in chosen if is_well_formed(other)]
 
 
 def of_other_reductions(scope: Any) -> list[Any]:
