@@ -6,7 +6,7 @@ import math
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 from derive.cost.backend import BackgroundKernels
 from derive.cost.model import MeasuredCostModel, kernels_of_each_run, total
@@ -23,6 +23,7 @@ class SelectionPolicy:
     max_estimate_ratio: float = 2.5  # to the lowest estimate: a higher one promises nothing
     compiled_early: int = 12  # candidates whose kernels are compiled while the search goes on
     compiled_together: int = 4  # candidates whose kernels are compiled at once
+    near_cheapest: float = 1.25  # times the cost of the cheapest, by kernels one by one
     far_above: float = 1.5  # times the cost of the last of the shortlist
     shortlist: int = 4  # of the promising, that are compiled, checked and measured whole
     max_proof_share: float = 0.5  # of the time for proofs, that one may take
@@ -34,6 +35,7 @@ class SelectionPolicy:
 
 
 SELECTION = SelectionPolicy()
+AnyCandidate = TypeVar("AnyCandidate", Candidate, EstimatedCandidate)
 MIN_SECONDS = 1e-12  # of an estimate, in a ratio
 
 
@@ -90,9 +92,14 @@ class KernelCosts:
 
     @property
     def shortlist(self) -> list[Candidate]:
-        """The cheapest of those that were measured; of all of them where none was."""
-        some = self.measured or self.candidates
-        return sorted(some, key=_cost)[: self.policy.shortlist]
+        """The cheapest of those that were measured; of all of them where none was.
+
+        Those that are near the cheapest come first, varied: what kernels take one by one, the
+        whole need not take.
+        """
+        ordered = sorted(self.measured or self.candidates, key=_cost)
+        near = [c for c in ordered if c.cost <= self.policy.near_cheapest * ordered[0].cost]
+        return [*varied(near), *ordered[len(near) :]][: self.policy.shortlist]
 
     def run(self, clock: Clock) -> None:
         """Measure the candidates in order, those that are compiled together after each other.
@@ -156,7 +163,7 @@ def _make_ready(model: MeasuredCostModel, candidates: Sequence[Candidate]) -> No
     model.make_ready(kernels)
 
 
-def varied(ordered: Sequence[EstimatedCandidate]) -> list[EstimatedCandidate]:
+def varied(ordered: Sequence[AnyCandidate]) -> list[AnyCandidate]:
     """Order candidates anew: the first of every set of operators, then the second of every one.
 
     An estimate that is wrong is wrong for a whole set.

@@ -334,6 +334,18 @@ def test_measured_seconds_decide_who_is_promising():
     assert len(measured_by(Model(), many).shortlist) == SELECTION.shortlist
 
 
+def test_the_shortlist_is_varied_where_costs_are_near():
+    """A sum of kernels that is wrong for one candidate is wrong for all with the same operators."""
+    plain = kernels("O[i] = A[i]+1", A=(4,))
+    product = kernels("O[i,j] += A[i,k]*B[k,j]", A=(4, 4), B=(4, 4))
+    costs = KernelCosts([], Half())
+    for kernels_of_one, cost in [(plain, 1.0), (plain, 1.01), (product, 1.2), (plain, 1.02)]:
+        costs.measured.append(candidate(kernels_of_one, (1,), cost))
+    assert [c.cost for c in costs.shortlist] == [1.0, 1.2, 1.01, 1.02]
+    costs.measured[2].cost = 1.5
+    assert [c.cost for c in costs.shortlist] == [1.0, 1.01, 1.02, 1.5]
+
+
 def test_time_ends_the_measuring():
     quick = kernels("O[i] = A[i]+1", A=(4,))
     candidates = [candidate(quick, (1,), 1 + n / 3) for n in range(3)]
