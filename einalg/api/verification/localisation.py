@@ -16,7 +16,7 @@ from derive.programs.optimized_program import compiled, spreading_layers
 from derive.rules.inter.lifting_nesting import lifted
 from einalg.api.verification.deviation import Deviation, deviation, tolerance_of
 from einalg.api.verification.examples import FrameworkCall
-from einalg.errors import EinalgError
+from einalg.errors import EinalgError, first_line
 from einalg.frontends.graph import Graph, GraphNode, ProgramNode
 from einalg.frontends.reading import Reading
 from einalg.frontends.special_inputs import roughened
@@ -128,7 +128,10 @@ class Localisation:
         read = [name for name in part.before.inputs if name not in self.network.graph.weights]
         if any(name not in self.values for name in read):
             return ""
-        outputs = run(**{name: self.values[name] for name in read})
+        try:
+            outputs = run(**{name: self.values[name] for name in read})
+        except EinalgError as error:
+            return f"einalg has no result on {self.example.name}: {first_line(error)}"
         results = outputs if isinstance(outputs, dict) else {part.before.outputs[0]: outputs}
         for name in node.outputs:
             if name not in self.values:
