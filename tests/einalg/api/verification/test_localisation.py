@@ -1,0 +1,132 @@
+"""The judgement of values of a framework beside those of a graph, with values that are made up."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+
+import einalg as ea
+from derive.programs import OptimizedNetwork, OptimizedProgram
+from derive.programs.optimized_program import SPREADING
+from einalg.api.verification import localisation
+from einalg.api.verification.localisation import Localisation
+from einalg.frontends.graph import Graph, ProgramNode
+from einalg.language.ir.program import Program, as_program
+
+ONES = np.ones(4)
+READS_ONE = as_program(ea.parse("O[i] = x[i]", x=(4,)))
+READS_ALL = as_program(ea.parse("O[i] = x[i] + Sum[j](y[j])", x=(4,), y=(4,)))
+
+
+def node_of(program: Program) -> ProgramNode:
+    return ProgramNode("own", tuple(program.inputs), program.outputs, program)
+
+
+def network_of(program: Program, run: Callable[..., Any], rules: list[str]) -> OptimizedNetwork:
+    """Return a network of one program, which runs as `run` and has a layer made by rules."""
+    moves = [SimpleNamespace(rule=rule) for rule in rules]
+    layer: Any = SimpleNamespace(names=["O"], candidate=SimpleNamespace(moves=moves))
+    part = OptimizedProgram(program, program, lambda: [layer], run=run)  # pyright: ignore
+    graph = Graph(tuple(program.inputs.values()), {}, (node_of(program),), program.outputs)
+    return OptimizedNetwork(graph, {0: part}, 0.0)
+
+
+def judged(
+    values: dict[str, Any],
+    rough: dict[str, Any],
+    network: Any = None,
+    expected: Any = None,
+    may_spread: bool = False,
+) -> Localisation:
+    """Return a localisation that knows the framework's values."""
+    reading: Any = SimpleNamespace(
+        graph=Graph((), {}, (node_of(READS_ONE),), ("O",)),
+        misread=lambda values, judge: {},
+        origins={"O": "node"},
+    )
+    original = SimpleNamespace(name="torch")
+    example: Any = SimpleNamespace(expected=expected, name="one NaN", original=original)
+    result = Localisation(reading, example, network, None, may_spread)
+    result.__dict__.update(values=values, rough_values=rough)
+    return result
+
+
+@pytest.mark.parametrize(
+    ("result", "rough", "is_model"),
+    [
+        (ONES, ONES, True),
+        (1.5 * ONES, ONES, False),
+        (1.5 * ONES, 1.1 * ONES, True),  # other rounding changes as much
+        (np.full(4, np.nan), ONES, False),
+    ],
+)
+def test_a_graph_is_the_model_where_its_results_are(
+    result: Any, rough: Any, is_model: bool
+) -> None:
+    known = judged({"O": ONES}, {"O": rough}, expected=[(result, "f32")])
+    assert known.is_model is is_model
+
+
+def test_a_graph_is_the_model_where_nothing_says_that_it_is_not() -> None:
+    assert judged({}, {}, expected=[(ONES, "f32")]).is_model
+    assert judged({"O": ONES}, {"O": ONES}, expected=[]).is_model
+
+
+def test_forms_spread_nans_where_they_may() -> None:
+    (rule,) = SPREADING
+    spreading, other = (network_of(READS_ONE, dict, rules) for rules in ([rule], ["fusion"]))
+    assert judged({}, {}, spreading, may_spread=True).is_spread
+    assert not judged({}, {}, spreading).is_spread
+    assert not judged({}, {}, other, may_spread=True).is_spread
+    assert not judged({}, {}, len, may_spread=True).is_spread
+
+
+class Computed:
+    """What is computed of a program, with `wrong` in the place of some elements."""
+
+    def __init__(self, program: Program, wrong: dict[int, float]):
+        self.program, self.wrong = program, wrong
+
+    def __call__(self, **arrays: Any) -> Any:
+        result = np.array(ea.evaluate(self.program, **arrays), float)
+        for place, element in self.wrong.items():
+            result[place] = element
+        return result
+
+
+@pytest.mark.parametrize(
+    ("wrong", "may_spread", "is_fault"),
+    [
+        ({}, False, True),  # the form makes all NaN
+        ({}, True, False),
+        ({0: 7.0}, True, True),  # a NaN is lost, which no form does
+    ],
+)
+def test_how_far_a_nan_may_reach(
+    wrong: dict[int, float], may_spread: bool, is_fault: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As far as it does in the form as it is written: here everywhere, by a sum of very little."""
+    (rule,) = SPREADING
+    x, y = np.arange(4.0), np.array([0, np.nan, 0, 1e-30])
+    program = READS_ALL
+    values = {"x": x, "y": y, "O": np.where(np.arange(4) == 0, np.nan, x)}
+    network = network_of(program, Computed(program, wrong), [rule])
+    monkeypatch.setattr(Localisation, "_of_part", lambda self, position, node, part, fault: fault)
+    known = judged(values, {}, network, may_spread=may_spread)
+    fault: Any = known.faults()
+    assert (isinstance(fault, str) and "einalg deviates from torch on one NaN" in fault) is is_fault
+    if not is_fault:
+        monkeypatch.setattr(localisation, "MAX_REACH_OPERATIONS", 0)
+        assert not judged(values, {}, network, may_spread=True).faults().nodes
+
+
+def test_what_the_framework_does_not_tell_is_not_judged() -> None:
+    """Neither programs whose inputs are not known, nor outputs that are not."""
+    network = network_of(READS_ONE, Computed(READS_ONE, {2: 9.0}), [])
+    for values in ({"O": ONES}, {"x": ONES}):
+        faults = judged(values, {}, network).faults()
+        assert not faults.nodes and faults.replaced is None
