@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from fractions import Fraction
-from math import inf, isinf, isnan
+from math import inf, isfinite, isnan
 from typing import Any
 
 from codegen.ir.scalar import WEAK
@@ -29,12 +29,13 @@ def literal(value: Any, dtype: str) -> str:
     suffix = ""
     if dtype == "f32":
         suffix = "f"
-    if isinstance(value, Fraction):
-        if value.denominator.bit_count() == 1:
-            return _floating(value, suffix)
+    if not isinstance(value, Fraction) or value.denominator.bit_count() == 1:
+        return _floating(value, suffix)
+    try:
         numerator, denominator = float(value.numerator), float(value.denominator)
-        return f"({numerator!r}{suffix}/{denominator!r}{suffix})"
-    return _floating(value, suffix)
+    except OverflowError:
+        return _floating(value, suffix)
+    return f"({numerator!r}{suffix}/{denominator!r}{suffix})"
 
 
 def _truth(value: Any) -> str:
@@ -44,19 +45,24 @@ def _truth(value: Any) -> str:
 
 
 def _floating(value: Any, suffix: str) -> str:
-    if isnan(value):
-        return "NAN"
-    try:
-        number = float(value)
-    except OverflowError:
-        number = inf
-        if value < 0:
-            number = -inf
-    if not isinf(number):
+    number = _nearest_float(value)
+    if isfinite(number):
         return f"{number!r}{suffix}"
+    if isnan(number):
+        return "NAN"
     if number < 0:
         return "-INFINITY"
     return "INFINITY"
+
+
+def _nearest_float(value: Any) -> float:
+    try:
+        return float(value)
+    except OverflowError:
+        pass
+    if value < 0:
+        return -inf
+    return inf
 
 
 def _integer(value: Any, dtype: str) -> str:
@@ -78,8 +84,8 @@ def _integer(value: Any, dtype: str) -> str:
 
 def _nearest(value: Any, low: int, high: int) -> int:
     """Return a whole number; a limit of its type for an infinity."""
-    if not isinf(value):
-        return int(value)
-    if value < 0:
+    if value == inf:
+        return high
+    if value == -inf:
         return low
-    return high
+    return int(value)

@@ -8,10 +8,12 @@ import numpy as np
 import pytest
 
 import einalg as ea
-from codegen.ir.half_rows import half_rows, with_half_rows
-from codegen.ir.nodes import For, Predicate, walk
+from codegen.ir.half_rows import converted_row, half_rows, with_half_rows
+from codegen.ir.nodes import Apply, Buf, For, Predicate, Ref, Store, walk
 from codegen.lowering.lower import lower
 from codegen.targets.c.source_file import c_source
+from einalg.language.index.affine import Index
+from einalg.language.index.convert import affine
 from tests.helpers.kernels import run_functions
 
 Array = np.ndarray[Any, Any]
@@ -105,3 +107,48 @@ def test_names_of_rows_are_free() -> None:
 def test_functions_without_halves_are_themselves() -> None:
     function = lower("O", ea.parse("O[i] = A[i]*2", A=(200,)))
     assert with_half_rows(function) is function
+
+
+J = Index("j")
+HALF, OTHER = Buf("A", (4, 300), "f16"), Buf("B", (4, 300), "f16")
+FLOAT, ONE_HALF = Buf("F", (4, 300), "f32"), Buf("H", (), "f16")
+
+
+def at(buf: Buf, row: int = 0, shift: int = 0) -> Ref:
+    return Ref(buf, (affine(row), affine(J) + shift))
+
+
+def loop(*stores: Store, kind: str = "vec", count: int = 200) -> For:
+    return For(J, affine(0), affine(count), (0, count), stores, kind)
+
+
+TWICE = Apply("mul", (at(HALF), at(HALF)), "f32")
+LOOPS = [
+    (loop(Store(at(FLOAT), "=", TWICE)), [at(HALF)]),
+    (loop(Store(at(FLOAT), "=", TWICE), count=15), []),
+    (loop(Store(at(FLOAT), "=", TWICE), kind="par", count=128), []),
+    (loop(Store(at(FLOAT), "=", TWICE), kind="par", count=129), [at(HALF)]),
+    (loop(Store(at(FLOAT), "=", TWICE), kind="seq"), []),
+    (loop(Store(at(OTHER), "=", TWICE)), [at(OTHER), at(HALF)]),
+    (loop(Store(at(OTHER), "+=", TWICE)), []),
+    (loop(Store(at(HALF), "=", at(HALF, 1))), []),
+    (loop(Store(at(HALF), "=", at(HALF))), []),
+    (loop(Store(at(FLOAT), "=", Ref(ONE_HALF, ()))), []),
+    (loop(Store(at(FLOAT), "=", Ref(HALF, (affine(J), affine(J))))), []),
+]
+
+
+@pytest.mark.parametrize(("nest", "rows"), LOOPS, ids=range(len(LOOPS)))
+def test_the_rows_of_a_loop(nest: For, rows: list[Ref]) -> None:
+    assert half_rows(nest) == rows
+
+
+def test_a_loop_that_only_converts() -> None:
+    target, source = at(FLOAT, 1, 3), at(HALF, 2)
+    low = Ref(FLOAT, (affine(1), affine(3))), Ref(HALF, (affine(2), affine(0)))
+    assert converted_row(loop(Store(target, "=", source))) == low
+    assert converted_row(loop(Store(at(HALF), "=", at(FLOAT)))) is not None
+    turned = Ref(HALF, (affine(J), affine(0)))
+    assert converted_row(loop(Store(target, "=", turned))) is None
+    assert converted_row(loop(Store(at(FLOAT), "=", at(FLOAT, 1)))) is None
+    assert converted_row(loop(Store(at(FLOAT), "+=", source))) is None

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from fractions import Fraction
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -26,14 +27,16 @@ from codegen.kernels.contraction.cost_model import (
     tilings,
 )
 from codegen.kernels.contraction.loop_nest import contraction_function
-from codegen.kernels.contraction.problem import contraction_of
-from codegen.kernels.strided_axes import even_tiles
+from codegen.kernels.contraction.partition import Partition, Tiling
+from codegen.kernels.contraction.problem import Contraction, contraction_of
+from codegen.kernels.strided_axes import StridedAxis, StridedOperand, even_tiles
 from codegen.program.compile import compile_program
 from codegen.program.generated_kernels import SLOW_RATE
 from codegen.runtime import kernel_call
 from codegen.targets.c.source_file import c_source
 from derive.matching import match
 from einalg.language import ops
+from einalg.language.index.affine import Index
 from einalg.language.index.convert import affine
 from einalg.language.interpreters.numpy import execute
 from einalg.language.ir.program import as_program
@@ -382,3 +385,51 @@ def test_sums_along_memory_are_not_tiled() -> None:
     found = contraction_of(kernel, scope, "f32") if kernel is not None else None
     best = plan(found) if found is not None else None
     assert best is None or products_per_cycle(*best) < SLOW_RATE
+
+
+M, N, K = Index("m"), Index("n"), Index("k")
+OUTER = StridedAxis(Index("o"), 6, 400, 0, 400)
+BLOCKED = Tiling(8, 6, 2, depth=24, block=4, group=2)
+
+
+def partition(
+    tiling: Tiling = BLOCKED, *, outer: str = "", rows: int = 20, columns: int = 80
+) -> Partition:
+    """Return a product of matrices, with one more axis in the batch, the rows or the columns."""
+    groups: dict[str, tuple[StridedAxis, ...]] = {
+        "batch": (),
+        "rows": (StridedAxis(M, rows, 96, 0, 96),),
+        "columns": (StridedAxis(N, columns, 0, 1, 1),),
+        "depth": (StridedAxis(K, 96, 1, 96, 0),),
+    }
+    if outer:
+        groups[outer] = (OUTER, *groups[outer])
+    operands = [StridedOperand(Buf(name, (96, 96), "f32"), 0) for name in "ABC"]
+    return Partition(Contraction(*operands, dtype="f32", **groups), tiling)
+
+
+SHARED = [
+    # 4 tiles of rows, 5 panels of 16 columns in groups of 2
+    (partition(replace(BLOCKED, apart=True)), "depth", [1, Fraction(2, 3)]),  # 4 steps of 24
+    (partition(replace(BLOCKED, block=1)), "blocks", [1, Fraction(2, 3)]),  # 4 blocks
+    (partition(outer="batch"), "blocks", [1, 1]),  # 6 batches
+    (partition(rows=6, outer="columns"), "columns", [1, 1]),  # 6 outer columns
+    (partition(rows=6), "groups", [Fraction(5, 8), Fraction(5, 6)]),  # 3 groups of 2
+    (partition(columns=16), "rows", [1, Fraction(2, 3)]),  # 4 tiles of 5 rows
+]
+
+
+@pytest.mark.parametrize(("part", "shared", "used"), SHARED, ids=[row[1] for row in SHARED])
+def test_threads_share_the_loop_that_has_turns_for_all(
+    part: Partition, shared: str, used: list[Any]
+) -> None:
+    assert part.shared == shared
+    assert [part.core_utilization(cores) for cores in (2, 3)] == pytest.approx(
+        list(map(float, used))
+    )
+
+
+def test_one_row_of_an_outer_axis_is_shared() -> None:
+    part = partition(replace(BLOCKED, block=6), outer="rows", columns=16)
+    assert part.shared == "rows"
+    assert part.core_utilization(4) == 6 / 8

@@ -14,7 +14,8 @@ import pytest
 
 import einalg as ea
 from bench.tune import maker, numbers
-from codegen.kernels.contraction.cost_model import plan, ranked
+from codegen.hardware.cpu import CpuModel
+from codegen.kernels.contraction.cost_model import orders, plan, ranked
 from codegen.kernels.contraction.partition import Tiling
 from codegen.program import generated_kernels
 from codegen.runtime.protocol import prepared
@@ -191,3 +192,66 @@ def test_a_tiling_with_other_values_is_left_out(caplog: Any) -> None:
         t for n, t in enumerate(made) if n != 1
     ]
     assert np.isfinite(winner.seconds) and numbers(winner.tiling)
+
+
+def test_a_signature_has_the_windows_of_a_convolution_and_no_names() -> None:
+    def of(data: str, kernel: str, dilation: int, padding: int) -> str:
+        A, K = ea.tensor(data, (1, 8, 14, 14)), ea.tensor(kernel, (16, 8, 3, 3))
+        scope = ops.conv2d(A, K, padding=padding, dilation=dilation)
+        return signature(contraction_in(scope, ())[1])
+
+    assert of("A", "K", 1, 1) == of("X", "W", 1, 1)
+    assert len({of("A", "K", *row) for row in ((1, 1), (2, 2), (1, 0))}) == 3
+
+
+def unmeasured() -> Winner:
+    """The tiling that the model ranks best, as if it had won here."""
+    _, found = contraction_in(SCOPE)
+    compiler, best = find_compiler(), plan(found)
+    assert compiler is not None and best is not None
+    return Winner(
+        kernel=signature(found),
+        machine=tile_search.this_machine(),
+        compiler=tile_search.this_compiler(compiler),
+        order=orders(found).index(best[0]),
+        tiling=best[1],
+        seconds=1.0,
+        model_seconds=2.0,
+    )
+
+
+def test_a_row_without_what_has_a_usual_value() -> None:
+    winner = unmeasured()
+    entry = json.loads(winner.text())
+    usual = {name for name in ("lines", "apart", "pack_left") if not entry["tiling"][name]}
+    usual |= {"lines"} if entry["tiling"]["lines"] == 1 else set()
+    assert usual
+    for name in usual:
+        del entry["tiling"][name]
+    assert tile_search.winner_of(entry) == winner
+    for name in ("lanes", "rows", "vectors"):
+        broken = {**entry, "tiling": {**entry["tiling"]}}
+        del broken["tiling"][name]
+        with pytest.raises(RecordError, match="this is no tuned kernel"):
+            tile_search.winner_of(broken)
+
+
+def test_an_empty_entry_of_the_cache_is_none() -> None:
+    winner, (_, found) = unmeasured(), contraction_in(SCOPE)
+    for content, result in ((winner.text().encode(), winner.of(found)), (b"", None)):
+        TUNINGS.replace(winner.key, content)
+        tile_search._known.cache_clear()
+        assert tuned(found) == result
+    assert json.loads(exported())["kernels"] == []
+
+
+def test_steps_that_threads_share_are_tried(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of several steps of depth only, and where there are several cores."""
+    _, found = contraction_in(SCOPE)
+    best = plan(found)
+    assert best is not None
+    ordered, tiling = best
+    for cores, depth, is_tried in ((4, 10, True), (1, 10, False), (4, 40, False)):
+        monkeypatch.setattr(tile_search, "machine", lambda cores=cores: CpuModel(cores=cores))
+        near = list(neighbours(ordered, replace(tiling, depth=depth)))
+        assert any(other.apart != tiling.apart for other in near) == is_tried
