@@ -9,6 +9,7 @@ import logging
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
+from functools import cached_property
 from math import prod
 from time import perf_counter
 from typing import Any, Protocol
@@ -236,6 +237,11 @@ class MeasuredCostModel:
                 self.known[name] = stored.seconds
         return self.known[name]
 
+    @cached_property
+    def machine(self) -> str:
+        """What all measurements depend on."""
+        return self.backend.identity()
+
     def identity(self, kernel: Kernel) -> str:
         """Return the name of a kernel on this machine, with all that its seconds depend on."""
         assert kernel.scope is not None
@@ -244,9 +250,7 @@ class MeasuredCostModel:
         for name, tensor in sorted(scope.tensors.items()):
             is_weight = tensor.role == "weight"
             dtypes.append(f"{name} {tensor.dtype} {tensor.shape} {is_weight}")
-        return text_digest(
-            self.backend.identity(), kernel.op, repr(key(scope)), scope.dtype, *dtypes
-        )
+        return text_digest(self.machine, kernel.op, repr(key(scope)), scope.dtype, *dtypes)
 
     def _stored(self, name: str) -> tuple[Measurement | None, int]:
         """Return the measurement on disk, and how often it was taken."""

@@ -55,18 +55,13 @@ class DiskCache:
 
     def find(self, key: str) -> Path | None:
         """Return the file stored under a key; remove damaged ones."""
-        for root in (cache_folder(), temporary_folder()):
-            path = self._intact_file(self._folder(root, key), key)
-            if path is not None:
-                return path
-        return None
+        entry = self._entry(key)
+        return None if entry is None else entry[0]
 
     def read(self, key: str) -> bytes | None:
         """Return the content stored under a key."""
-        path = self.find(key)
-        if path is None:
-            return None
-        return _intact_content(path)
+        entry = self._entry(key)
+        return None if entry is None else entry[1]
 
     def entries_digest(self) -> str:
         """Return a digest of all entries, for what depends on any of them."""
@@ -116,18 +111,30 @@ class DiskCache:
     def _folder(self, root: Path, key: str) -> Path:
         return root / self.name / key[:2]
 
-    def _intact_file(self, folder: Path, key: str) -> Path | None:
-        try:
-            paths = sorted(folder.glob(f"{key}-*{self.suffix}"))
-        except OSError:
-            return None
-        for path in paths:
-            if _intact_content(path) is not None:
-                return path
-            if path.exists():  # else another process has replaced it
-                LOG.warning("einalg: %s in the cache is damaged; it is made again", path)
-                _remove(path)
+    def _entry(self, key: str) -> tuple[Path, bytes] | None:
+        """Return the file stored under a key and its content; remove damaged ones."""
+        for root in (cache_folder(), temporary_folder()):
+            for path in self._files(root, key):
+                content = _intact_content(path)
+                if content is not None:
+                    return path, content
+                if path.exists():  # else another process has replaced it
+                    LOG.warning("einalg: %s in the cache is damaged; it is made again", path)
+                    _remove(path)
         return None
+
+    def _files(self, root: Path, key: str) -> list[Path]:
+        """Return the files of a key, also those that are damaged."""
+        folder = self._folder(root, key)
+        try:
+            names = sorted(os.listdir(folder))
+        except OSError:
+            return []
+        files: list[Path] = []
+        for name in names:
+            if name.startswith(f"{key}-") and name.endswith(self.suffix):
+                files.append(folder / name)
+        return files
 
     def _write(self, folder: Path, key: str, content: bytes) -> Path:
         """Write a file beside the place and rename it: others see the whole file or none."""
