@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ METADATA = {
     "kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"},
     "language_info": {"name": "python"},
 }
+STYLE = re.compile(r"<style>.*?</style>", re.DOTALL)
 WIDGET = "application/vnd.jupyter.widget-view+json"  # nothing without a running kernel
 
 Notebook = dict[str, Any]
@@ -54,12 +56,16 @@ def executed(path: Path) -> Notebook:
 
 
 def tidy(notebook: Notebook) -> Notebook:
-    """Return a notebook without what is of one run only: widgets, time stamps, empty outputs."""
-    cells = []
+    """Return a notebook without what is of one run only: widgets, time stamps, empty outputs.
+
+    A style sheet stays in the first output that brings it.
+    """
+    cells, styles = [], set()
     for cell in notebook["cells"]:
         tidied = {**cell, "metadata": _tags(cell)}
         if cell["cell_type"] == "code":
-            tidied["outputs"] = _tidy_outputs(cell.get("outputs", []))
+            outputs = _tidy_outputs(cell.get("outputs", []))
+            tidied["outputs"] = [_with_new_styles(output, styles) for output in outputs]
         cells.append(tidied)
     return {**notebook, "cells": cells, "metadata": METADATA}
 
@@ -85,6 +91,21 @@ def _tidy_outputs(outputs: list[Output]) -> list[Output]:
         else:
             tidied.append(output)
     return tidied
+
+
+def _with_new_styles(output: Output, styles: set[str]) -> Output:
+    """Return an output without the style sheets that are among `styles`, and add its own there."""
+    if "text/html" not in output.get("data", {}):
+        return output
+
+    def once(style: re.Match[str]) -> str:
+        if style[0] in styles:
+            return ""
+        styles.add(style[0])
+        return style[0]
+
+    html = STYLE.sub(once, joined(output["data"]["text/html"]))
+    return {**output, "data": {**output["data"], "text/html": html.splitlines(keepends=True)}}
 
 
 def joined(text: Any) -> str:

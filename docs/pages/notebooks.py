@@ -11,9 +11,9 @@ from typing import Any
 
 from docs.notebooks.stored import joined, paths, read
 from docs.pages.markdown import block
+from einalg.display.html import asset
 from einalg.display.mathml import from_latex
 
-REPEATED = re.compile(r"<style>.*?</style>", re.DOTALL)  # the site has the style sheet once
 LINK = re.compile(r"\]\(([\w-]+)\.ipynb\)")
 DISPLAY = r"\displaystyle"
 LONG = 40  # lines of an output that is folded
@@ -47,13 +47,22 @@ def _output(output: dict[str, Any]) -> str:
         return _text(joined(output["text"]))
     data = {kind: joined(value) for kind, value in output["data"].items()}
     if "text/html" in data:
-        return _html(REPEATED.sub("", data["text/html"]))
+        return _html(without_sheet(data["text/html"]))
     if "image/png" in data:
         source = f"data:image/png;base64,{data['image/png'].strip()}"
         return _html(f'<img src="{source}" alt="{escape(data["text/plain"])}">')
     if "text/latex" in data:
         return _html(from_latex(data["text/latex"].strip("$ \n").removeprefix(DISPLAY).strip()))
     return _text(data["text/plain"])
+
+
+def without_sheet(html: str) -> str:
+    """Return HTML without the style sheet of einalg's views: the site has it once for all pages.
+
+    An older version of it is recognised by its first line.
+    """
+    first = asset("style.css").partition("\n")[0]
+    return re.sub(f"<style>{re.escape(first)}.*?</style>", "", html, flags=re.DOTALL)
 
 
 def _html(content: str) -> str:
