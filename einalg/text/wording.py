@@ -35,8 +35,8 @@ def milliseconds(seconds: float) -> str:
 def in_bytes(size: float) -> str:
     """Return a size as a person reads it.
 
-    >>> in_bytes(12), in_bytes(3 * 2**20)
-    ('12 B', '3.0 MiB')
+    >>> in_bytes(12), in_bytes(3 * 2**20), in_bytes(5 * 2**32)
+    ('12 B', '3.0 MiB', '20.0 GiB')
     """
     if size < 1024:
         return f"{size:.0f} B"

@@ -309,6 +309,15 @@ def test_rounding_is_no_fault() -> None:
     assert not o.opaque and not o.is_original
 
 
+def test_results_that_are_rounding_alone_are_told() -> None:
+    """Two sums of the same numbers, in another order."""
+    x = torch.randn(8, 64)
+    o = optimized(lambda x: x.sum(1) - x.flip(1).sum(1), x)
+    assert not o.opaque and not o.is_original
+    assert "results depend on rounding" in " ".join(str(o.report).split())
+    assert abs(o(x)).max() < 1e-4
+
+
 def test_forms_that_spread_nans_are_not_searched_where_these_shall_be_exact() -> None:
     assert Task(LocalBackend(), 1.0, Clock.of(1.0)).rules is None
     rules = Task(LocalBackend(), 1.0, Clock.of(1.0), nonfinite="exact").rules
