@@ -39,6 +39,11 @@ def parsed(text: str) -> ea.Scope:
         ("O[i:7] = A.pad(1, fill=3)[i-1]", 1),
         ("O[i] = i**2*A[i]", 1),
         ("O[i] = exp(A[i]*B[i])", 1 + 1 * 4 * 2 + 2 * 2 * 2),
+        ("O[i] = A[i]**i*B[i]", 4 + 1),
+        ("O[i] = A[i] + Sum[j:0](B[j]**3)", 1),
+        ("O[i] = A[i]*Prod[j:0](B[j]**3)", 1),
+        ("T[i] = A[i]**2\nO[i] = T[i]*T[4-i]", 2 + 2),
+        ("O[i:5] = Eq(1, 1)", 0),
     ],
 )
 def test_roots(text: str, roots: int) -> None:
@@ -73,6 +78,8 @@ def test_primes_that_divide_coefficients(text: str, primes: int) -> None:
         "O[i] = sqrt(A[i])",
         "O[i:5] = Max[j:5](A[j])",
         "O[i] = Piecewise((A[i], B[i] > 0), (0, True))",
+        "O[()] = Prod[j:5,k:40000](A[j]/7)",  # 7**200000 is not computed
+        "O[()] = Prod[j:5,k:6000](A[j]/7)*Prod[j:5,k:4000](B[j]/11)",
     ],
 )
 def test_no_bound_where_order_or_roots_decide(text: str) -> None:
