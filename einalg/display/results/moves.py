@@ -18,7 +18,7 @@ def nearness_html(choice: NumberedMove) -> str:
     """Return the distance to the operator that the session aims at, before and after the move."""
     if not choice.nearness:
         return ""
-    return badge(choice.nearness, "good" if choice.is_nearer else "")
+    return " " + badge(choice.nearness, "good" if choice.is_nearer else "")
 
 
 def moves_html(moves: MoveList) -> str:
@@ -28,6 +28,6 @@ def moves_html(moves: MoveList) -> str:
     rows = []
     for choice in moves:
         before, after = change_html(choice)
-        heading = f"{escape(str(choice.move))} {nearness_html(choice)}"
+        heading = f"{escape(str(choice.move))}{nearness_html(choice)}"
         rows.append([str(choice.number), f"{heading}{before}⇒ {after}"])
     return page(table(["number", "move"], rows), "einalg-moves")
