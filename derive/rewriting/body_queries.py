@@ -20,7 +20,7 @@ from einalg.language.index.iterator import LoopIndex
 from einalg.language.ir.body import IDENTITY, Reduce, rebuild
 from einalg.language.ir.scope import Scope, all_scopes
 from einalg.language.ir.tensor import Access, Padded, unpadded
-from einalg.language.ir.traversal import accesses, reductions
+from einalg.language.ir.traversal import accesses, map_accesses, reductions
 from einalg.options import shown
 
 MAX_MEMOIZED_SCOPES = 20_000
@@ -89,6 +89,21 @@ def iterator_named(iterators: Iterable[LoopIndex], name: str) -> LoopIndex | Non
 def has_reduction(body: Any) -> bool:
     """Tell whether anything is reduced in a body, inner scopes not counted."""
     return next(reductions(body), None) is not None
+
+
+def counts_with(scope: Scope, index: Index) -> bool:
+    """Tell whether an index of a scope stands elsewhere than in subscripts: in a condition, or as
+    a number in the body.
+
+    >>> import einalg as ea
+    >>> counts_with(ea.parse("O[n,i] = n*(A[n,i] - A[n,0])", A=(4, 5)), Index("n"))
+    True
+    """
+    if any(index in condition.indices for condition in scope.where):
+        return True
+    # Elements are unlike each other, so that nothing cancels what stands beside them.
+    without_reads = map_accesses(scope.body, lambda _: sympy.Dummy(real=True))
+    return index in without_reads.free_symbols
 
 
 def bound_indices(scope: Scope) -> set[Index]:

@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from math import prod
 
 from derive.cost.model import arithmetic
+from derive.rewriting.body_queries import counts_with
 from einalg.language.analysis.batching import Slices
 from einalg.language.analysis.compile_time import is_weight
 from einalg.language.index.affine import Index
@@ -115,13 +116,7 @@ def _only_reads(scope: Scope, index: Index) -> bool:
     """Say whether an index stands in subscripts alone: in no condition, and not as a number."""
     if any(index in node.indices for node in reductions(scope.body)):
         return False
-    if any(index in condition.indices for condition in scope.where):
-        return False
-
-    def at_origin(access: Access) -> Access:
-        return Access.of(access.tensor, (affine(0),) * len(access.subscripts))
-
-    return index not in map_accesses(scope.body, at_origin).free_symbols
+    return not counts_with(scope, index)
 
 
 def _of_first(program: Program, axes: Mapping[str, int]) -> Program:

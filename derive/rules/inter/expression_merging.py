@@ -8,7 +8,7 @@ from typing import Any
 
 import sympy
 
-from derive.rewriting.body_queries import bare_subscripts, bound_indices
+from derive.rewriting.body_queries import bare_subscripts, bound_indices, counts_with
 from derive.rewriting.moves import Example, Rule
 from derive.rewriting.paths import Path, paths, replace_at, scope_at
 from einalg.errors import RuleError
@@ -220,7 +220,7 @@ def _position(tensor: Tensor, scope: Scope, axis: int) -> int | None:
     occurs elsewhere.
     """
     index, box = scope.indices[axis], scope.box[axis]
-    if _counts(index, scope):
+    if counts_with(scope, index):
         return None
     positions: set[int] = set()
     for access in accesses(scope.body):
@@ -240,14 +240,6 @@ def _position(tensor: Tensor, scope: Scope, axis: int) -> int | None:
     if tensor.axes[position] != box or box[0] != 0:
         return None
     return position
-
-
-def _counts(index: Index, scope: Scope) -> bool:
-    """Tell whether an index stands in a condition, or as a number in the body."""
-    if any(index in condition.indices for condition in scope.where):
-        return True
-    without_reads = map_accesses(scope.body, lambda _: sympy.Dummy(real=True))
-    return index in without_reads.free_symbols
 
 
 def stacking_key(scope: Scope, axis: int) -> Hashable | None:

@@ -139,6 +139,8 @@ REFUSED = {
     "in another order": "O[n:4,i] = A[3-n,i]",
     "a sum over samples": "T[i] += A[n,i]\nO[n:4,i] = A[n,i] - T[i]",
     "its number": "O[n:4,i] = n*A[n,i]",
+    "its number times a difference": "O[n:4,i] = n*(A[n,i] - A[n,0])",
+    "its number in a comparison": "O[n:4,i] = Piecewise((A[n,i], A[n,0] > n), (A[n,1], True))",
     "a condition": "O = L[n:4, i:5](A[n,i], where=n>=1)",
     "a condition of a sum": "O[n:4] = Sum[i:5](A[n,i], where=i<=n)",
     "one output without samples": "O[n:4,i] = A[n,i]\nP[i] += A[n,i]",
