@@ -145,7 +145,8 @@ class _Derivation:
         self._wrong: list[Candidate] = []
         self._postponed: set[int] = set()  # identities of candidates that are hard to prove
         self._stored: StoredSearch | None = None
-        self._outcome: SearchOutcome | None = None  # of a search that was done now, and whole
+        self._outcome: SearchOutcome | None = None  # of a search that is whole
+        self._stored_verdicts = 0  # of a search that was done before
         self._early: EarlyCompilation | None = None  # where candidates are measured
 
     def run_measuring(self, backend: Backend, check: ShortlistCheck, executor: Any) -> None:
@@ -240,10 +241,18 @@ class _Derivation:
 
     def _keep(self) -> None:
         """Keep a search that took some time on disk, with what was proven."""
-        spent = self._phases().get(SEARCHING, 0.0)
-        if self._stored is None or self._outcome is None or spent < MIN_SECONDS:
+        if self._stored is None or self._outcome is None:
             return
-        self._stored.keep(self._outcome, self._proofs.verdict)
+        if self.stats.is_known:
+            is_worth_it = self._count_verdicts() > self._stored_verdicts
+        else:
+            is_worth_it = self._phases().get(SEARCHING, 0.0) >= MIN_SECONDS
+        if is_worth_it:
+            self._stored.keep(self._outcome, self._proofs.verdict)
+
+    def _count_verdicts(self) -> int:
+        collected = self._search.candidates.collected
+        return sum(self._proofs.verdict(candidate) is not None for candidate in collected)
 
     def _calibrate(self, costs: MeasuredCostModel) -> None:
         with self._clock.phase(MEASURING, "this machine"), self._clock.limiting():
@@ -257,7 +266,9 @@ class _Derivation:
             if self._stored is not None:
                 verdicts = self._stored.restore()
                 if verdicts is not None:
+                    self._outcome = SearchOutcome.of(self.stats)
                     self._proofs.restore(verdicts, self._search.candidates.collected)
+                    self._stored_verdicts = self._count_verdicts()
                     return
             self._search.explore(clock, self._look, executor)
         if not self.stats.is_cut:
