@@ -25,6 +25,7 @@ from einalg.language.interpreters.reference_indices import (
     box_points,
     domain_points,
     form_function,
+    point_function,
 )
 from einalg.language.ir.body import Reduce
 from einalg.language.ir.program import as_program, require_names
@@ -138,11 +139,10 @@ class _Evaluation:
         return lambda env: number
 
     def access(self, access: Access) -> Function:
-        subscripts = [form_function(subscript) for subscript in access.subscripts]
-        read = self.reader(access.base)
+        read, point_of = self.reader(access.base), point_function(access.subscripts)
 
         def element(env: Environment) -> Any:
-            point = tuple([subscript(env) for subscript in subscripts])
+            point = point_of(env)
             value = read(point)
             if value is None:
                 raise RangeError(

@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import product
 from operator import itemgetter
 from typing import Any
@@ -50,6 +50,20 @@ def _condition(constraint: Constraint) -> Callable[[Environment], bool]:
     return lambda env: value(env) == 0
 
 
+def point_function(subscripts: Sequence[Affine]) -> Callable[[Environment], Point]:
+    """Return the function from the values of indices to the point that is read.
+
+    >>> point_function([Index("h"), 2*Index("r")])({"h": 4, "r": 7})
+    (4, 14)
+    """
+    indices = [subscript.as_affine().as_index() for subscript in subscripts]
+    names = [index.name for index in indices if index is not None]
+    if len(names) == len(subscripts) > 1:
+        return itemgetter(*names)
+    functions = [form_function(subscript.as_affine()) for subscript in subscripts]
+    return lambda env: tuple([function(env) for function in functions])
+
+
 def form_function(form: Affine) -> Callable[[Environment], int]:
     """Return the function from the values of indices to that of an index form.
 
@@ -66,6 +80,8 @@ def form_function(form: Affine) -> Callable[[Environment], int]:
             indices.append((atom.name, coefficient))
         else:
             quotients.append((_quotient(atom), coefficient))
+    if not quotients and 0 < len(indices) <= 2:
+        return _short_form(indices, const)
 
     def value(env: Environment) -> int:
         total = const
@@ -76,6 +92,15 @@ def form_function(form: Affine) -> Callable[[Environment], int]:
         return total
 
     return value
+
+
+def _short_form(indices: Sequence[tuple[str, int]], const: int) -> Callable[[Environment], int]:
+    """Return the function of a form of one or two indices, which most subscripts are."""
+    (first, factor), *others = indices
+    if not others:
+        return lambda env: factor * env[first] + const
+    ((second, other_factor),) = others
+    return lambda env: factor * env[first] + other_factor * env[second] + const
 
 
 def _quotient(atom: IndexQuotient) -> Callable[[Environment], int]:
