@@ -16,6 +16,7 @@ from tests.helpers.jupyter_lab import browser, jupyter, opened
 SCHEMES = ("light", "dark")
 WIDTH = 960
 HIGHEST = 700  # pixels of a picture
+MARGIN = 18  # pixels right of what is shown
 COLOURS = 128  # of its palette, so that files are small
 SHARPNESS = 1.5  # pixels of the picture for one of the page
 THEME = "theme => window.jupyterapp.commands.execute('apputils:change-theme', { theme })"
@@ -81,13 +82,15 @@ def _write_notebook(path: Path, code: str) -> None:
 
 
 def _save(shown: Any, name: str, scheme: str) -> Path:
-    """Write the picture of an element, cut at `HIGHEST`, with a palette."""
-    from PIL import Image  # with matplotlib, in the extra `notebook`
+    """Write the picture of an element without an empty right side, with a palette."""
+    from PIL import Image, ImageChops  # with matplotlib, in the extra `notebook`
 
     picture = Image.open(BytesIO(shown.screenshot())).convert("RGB")
+    ground = Image.new("RGB", picture.size, picture.getpixel((0, picture.height - 1)))
+    _, _, right, _ = ImageChops.difference(picture, ground).getbbox() or (0, 0, 0, 0)
+    width = min(picture.width, right + MARGIN)
     height = min(picture.height, round(HIGHEST * SHARPNESS))
     path = IMAGES / f"{name}-{scheme}.png"
     IMAGES.mkdir(exist_ok=True)
-    cut = picture.crop((0, 0, picture.width, height))
-    cut.quantize(COLOURS).save(path, optimize=True)
+    picture.crop((0, 0, width, height)).quantize(COLOURS).save(path, optimize=True)
     return path

@@ -58,6 +58,6 @@ def html(value: Any) -> str:
     return (
         '<!doctype html><meta charset="utf-8"><meta name="color-scheme" content="light dark">'
         f"<style>{asset('style.css')}</style>"
-        '<body style="margin:0"><div id="shown" style="display:inline-block;padding:12px;'
-        f'max-width:936px;box-sizing:border-box">{content}</div>'
+        '<body style="margin:0"><div id="shown" style="padding:12px;'
+        f'box-sizing:border-box">{content}</div>'
     )
