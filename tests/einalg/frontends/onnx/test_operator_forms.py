@@ -217,6 +217,17 @@ RUN = {  # by onnxruntime
     "range": form("Range", {}, {"a": 1, "b": 8, "c": 3}, kind=np.int64),
 }
 EVALUATED = {  # by onnx
+    "sum of bytes": form(
+        "Add",
+        {"a": np.array([100, -3], np.int8), "b": np.array([100, 5], np.int8)},
+        why="integers of 8 and 16 bits wrap round where they are too large",
+        kind=np.int8,
+    ),
+    "largest byte": form(
+        "ReduceMax", np.array([[100, -3]], np.int8), {"axes": [1]}, kind=np.int8, keepdims=0
+    ),
+    "power": form("Pow", {"a": np.abs(X), "b": X}),
+    "whole power": form("Pow", {"a": X, "b": np.arange(6)}),
     "conv, unknown padding": form(
         "Conv", IMAGE, FILTER, "attribute auto_pad is 'SOME'", auto_pad="SOME"
     ),
