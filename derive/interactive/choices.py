@@ -172,8 +172,8 @@ class MoveList(Listing[NumberedMove]):
 def aimed(choices: Iterable[NumberedMove]) -> MoveList:
     """Return moves numbered anew, those first that lead nearest to what the session aims at.
 
-    Of two that lead as near, that one is first which leads nearer to the operators of the
-    libraries as a whole.
+    Of two that lead nearer alike, that one is first which leaves the whole program nearer to the
+    operators of the libraries.
     """
 
     def rank(choice: NumberedMove) -> tuple[float, float, int]:
@@ -182,6 +182,8 @@ def aimed(choices: Iterable[NumberedMove]) -> MoveList:
         distance = choice.distance_to_aim
         if distance is None:
             return inf, inf, choice.number
+        if not choice.is_nearer:
+            return float(distance), 0.0, choice.number
         return float(distance), choice.distance, choice.number
 
     ranked = sorted(choices, key=rank)

@@ -65,7 +65,12 @@ def nearest_distance(program: Program, operator: str) -> Distance:
 
     Raises `MatchError` for an unknown operator.
     """
-    return min(distance_to(scope, operator) for scope in candidate_scopes(program))
+    distances = []
+    for scope in candidate_scopes(program):
+        distances.append(distance_to(scope, operator))
+        if distances[-1] == 0:
+            break
+    return min(distances)
 
 
 def distances(program: Program) -> Distances:

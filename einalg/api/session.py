@@ -42,4 +42,4 @@ class Session(DerivationSession):
         return SessionPanel(self)
 
     def _repr_mimebundle_(self, **_: Any) -> dict[str, Any]:
-        return bundle(self.panel)
+        return bundle(self)

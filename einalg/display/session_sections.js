@@ -88,7 +88,7 @@ const SECTIONS = {
         { open: group.open, ontoggle: () => node.open !== group.open && send("open", { rule: group.name, opened: node.open }) },
         make("summary", { "data-key": `rule ${group.name}` }, group.name, make("span", { class: "einalg-count" }, group.count)),
         group.before ? make("div", { class: "einalg-card" }, make("code", {}, `${group.before} ⇒ ${group.after}`), group.requires ? ` requires: ${group.requires}` : "") : "",
-        make("div", { class: "einalg-list", "data-scroll": `${version} ${group.name}` }, moves)
+        make("div", { class: "einalg-list", "data-scroll": `${version} ${group.name}` }, moves, hidden(group, send))
       );
       return node;
     });
@@ -265,12 +265,20 @@ function aimed(aim) {
   return [make("div", { class: "einalg-aim" }, badge, make("span", { class: "einalg-muted" }, start), ...reasons)];
 }
 
+// A button for the moves of an open group that are not shown yet.
+function hidden(group, send) {
+  const more = group.count - group.moves.length;
+  return group.open && more > 0 ? [button(`Show ${plural(more, "more move")}`, `more ${group.name}`, () => send("more", { rule: group.name }))] : [];
+}
+
 function moveButton(move, now, aim, act) {
-  const kind = move.distance < now ? "good" : move.distance > now ? "bad" : "";
-  const distance = move.distance === now ? `distance ${number(now)}` : `distance ${number(now)} → ${number(move.distance)}`;
-  const badge = aim
-    ? make("span", { class: `einalg-badge ${move.nearer ? "good" : ""}`, title: "distance of the program to the operator that is aimed at" }, move.nearness)
-    : make("span", { class: `einalg-badge ${kind}`, title: "distance of the program to the operators" }, distance);
+  let kind = move.nearer ? "good" : "", change = move.nearness, title = "distance of the program to the operator that is aimed at";
+  if (!aim) {
+    kind = move.distance < now ? "good" : move.distance > now ? "bad" : "";
+    change = move.distance === now ? `distance ${number(now)}` : `distance ${number(now)} → ${number(move.distance)}`;
+    title = "distance of the program to the operators";
+  }
+  const badge = make("span", { class: `einalg-badge ${kind}`, title }, change);
   const name = aim ? [make("strong", {}, move.rule), ` at ${move.detail}`] : [move.detail];
   return button(
     [
@@ -280,6 +288,6 @@ function moveButton(move, now, aim, act) {
     ],
     `move ${move.rule} ${move.detail}`,
     act,
-    { class: "einalg-move", "aria-label": `apply ${move.rule} at ${move.detail}; ${aim ? move.nearness : distance}` }
+    { class: "einalg-move", "aria-label": `apply ${move.rule} at ${move.detail}; ${change}` }
   );
 }

@@ -23,6 +23,7 @@ from einalg.text.wording import counted
 Section = Any  # JSON values
 Group = tuple[Section, Sequence[Any]]  # the card of a rule or a title, and the moves below it
 Listener = Callable[[Mapping[str, Section]], None]
+MAX_SHOWN_MOVES = 20  # of a group, unless more are asked for
 MAX_OPENED_MOVES = 12  # of a part, which are shown at once
 MAX_NEAR_OPERATORS = 6  # whose distance is shown at once
 EXPORTS = {
@@ -44,6 +45,7 @@ class SessionPanel:
         self.version = 0
         self.widget: Any = None  # what shows it, once it is shown in a notebook
         self._opened: set[str] = set()  # rules and titles whose moves are shown
+        self._whole: set[str] = set()  # those of which all moves are shown, however many
         self._opened_at_part: set[str] = set()  # those besides, because a part has few moves
         self._part: Part | None = None  # of which the moves are shown; of all without one
         self._shown_program: Any = None
@@ -75,6 +77,7 @@ class SessionPanel:
         self._choices = self.session.possible(at=self._part)
         self._changes.clear()
         self._opened_at_part = set()
+        self._whole.clear()
         if self._part is not None and len(self._choices) <= MAX_OPENED_MOVES:
             self._opened_at_part = {choice.move.rule for choice in self._choices}
         part, aim = self._chosen_part(), self._aim()
@@ -88,6 +91,7 @@ class SessionPanel:
             "redo": self.redo,
             "go_to": self.go_to,
             "open": self.open,
+            "more": self.more,
             "aim": self.aim,
             "part": self.part,
             "search": self._searching.start,
@@ -147,6 +151,11 @@ class SessionPanel:
             self._opened.add(rule)
         else:
             self._opened.discard(rule)
+        self._publish(rules=self._groups())
+
+    def more(self, rule: str) -> None:
+        """Show all moves of a group."""
+        self._whole.add(rule)
         self._publish(rules=self._groups())
 
     def _is_open(self, name: str) -> bool:
@@ -297,7 +306,10 @@ class SessionPanel:
 
     def _group(self, card: Section, choices: Sequence[Any]) -> Section:
         opened = self._is_open(card["name"]) and bool(choices)
-        moves = [self._move(choice) for choice in choices] if opened else []
+        shown = choices
+        if card["name"] not in self._whole:
+            shown = choices[:MAX_SHOWN_MOVES]
+        moves = [self._move(choice) for choice in shown] if opened else []
         return {**card, "count": len(choices), "open": opened, "moves": moves}
 
     def _move(self, choice: Any) -> Section:
@@ -312,8 +324,14 @@ class SessionPanel:
             "nearer": choice.is_nearer,
             "before": before,
             "after": after,
-            "distance": choice.distance,
+            "distance": self._distance(choice),
         }
+
+    def _distance(self, choice: Any) -> float | None:
+        """The distance after a move to the nearest operators; with an aim it is not shown."""
+        if choice.aim is not None:
+            return None
+        return choice.distance
 
     def _distances(self) -> Section:
         ranked = []

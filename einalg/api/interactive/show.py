@@ -13,20 +13,38 @@ from einalg.api.interactive.widget import widget
 from einalg.display.html import badge, code, page, table
 
 
-def bundle(panel: SessionPanel) -> dict[str, Any]:
-    """The session in every form that there is a front end for, of which it takes the best."""
-    forms: dict[str, Any] = {"text/plain": str(panel.session), "text/html": static(panel)}
+def bundle(session: Any) -> dict[str, Any]:
+    """The session in every form that there is a front end for, of which it takes the best.
+
+    A terminal takes text, for which nothing else is computed.
+    """
+    text = {"text/plain": str(session)}
+    if in_terminal():
+        return text
+    forms: dict[str, Any] = {**text, "text/html": static(session.panel)}
     if in_notebook():
-        forms.update(_view(panel))
+        forms.update(_view(session.panel))
     return forms
 
 
 def in_notebook() -> bool:
     """Whether this process is the kernel of a notebook."""
+    shell = _shell()
+    return getattr(shell, "kernel", None) is not None
+
+
+def in_terminal() -> bool:
+    """Whether this process is IPython in a terminal."""
+    shell = _shell()
+    return shell is not None and getattr(shell, "kernel", None) is None
+
+
+def _shell() -> Any:
+    """The shell of IPython; None in plain Python."""
     ipython = sys.modules.get("IPython")
     if ipython is None:
-        return False
-    return getattr(ipython.get_ipython(), "kernel", None) is not None
+        return None
+    return ipython.get_ipython()
 
 
 def _view(panel: SessionPanel) -> dict[str, Any]:

@@ -5,6 +5,8 @@ that act.
 from __future__ import annotations
 
 import json
+import sys
+from types import SimpleNamespace
 
 import pytest
 
@@ -167,6 +169,29 @@ def test_a_part_of_the_formula_has_its_moves(panel):
     assert panel.sections["part"]["wider"] == ""
     do(panel, "part", name=None)
     assert panel.sections["part"] == {"name": ""}
+
+
+def test_of_many_moves_the_first_are_shown(monkeypatch):
+    monkeypatch.setattr("einalg.api.interactive.panel.MAX_SHOWN_MOVES", 1)
+    panel = ea.Session(CONV, **SHAPES).panel
+    row = rule(panel, "summation splitting")
+    assert row["open"] and len(row["moves"]) == 1 < row["count"]
+    do(panel, "more", rule="summation splitting")
+    assert len(rule(panel, "summation splitting")["moves"]) == row["count"]
+    do(panel, "apply", number=1, version=panel.version)
+    do(panel, "undo")
+    assert len(rule(panel, "summation splitting")["moves"]) == 1
+
+
+def test_a_terminal_takes_text_alone(monkeypatch):
+    """What a panel shows is not computed where nobody can see it."""
+    session = ea.Session(CONV, **SHAPES)
+    shell = SimpleNamespace()
+    monkeypatch.setitem(sys.modules, "IPython", SimpleNamespace(get_ipython=lambda: shell))
+    assert session._repr_mimebundle_() == {"text/plain": str(session)}
+    assert not session.watchers
+    shell = None
+    assert "text/html" in session._repr_mimebundle_()
 
 
 def test_what_cannot_be_done_is_said_and_changes_nothing(panel):
