@@ -66,6 +66,11 @@ class OriginalExpression:
         self.program = as_program(expression)
 
     @cached_property
+    def text(self) -> str:
+        """The expression as text."""
+        return str(self.expression)
+
+    @cached_property
     def values(self) -> dict[str, Any] | None:
         """The outputs by name; None where the reference has no value."""
         return _values(self.program, self.arrays)

@@ -207,7 +207,7 @@ def _checked_moves(tested: Rule, program: Program, arrays: Any) -> Iterator[tupl
         # Small integers often lie at a pole.
         _check_values(move, whole_program, after, domains=tested.level == "program")
         if tested.level == "program":
-            yield str(program), str(move)
+            yield whole_program.text, str(move)
             continue
         # Readers of the scope may hide a difference, so that it is compared by itself too.
         scope = scope_at(program, move.path)
@@ -215,7 +215,7 @@ def _checked_moves(tested: Rule, program: Program, arrays: Any) -> Iterator[tupl
             by_itself = _by_itself(scope)
             scopes[move.path] = OriginalExpression(by_itself, random_arrays(by_itself, seed=0))
         _check_values(move, scopes[move.path], _by_itself(rewritten(tested, scope, move)))
-        yield str(scope), move.arguments
+        yield scopes[move.path].text, move.arguments
 
 
 def _checked_result(tested: Rule, program: Program, move: Move) -> Program:
