@@ -307,18 +307,24 @@ class _Derivation:
     def _compile_early(self) -> None:
         """Begin to compile the most promising candidate that is not begun, where a core is free.
 
-        It is the expression as it is at first, which is measured in any case.
+        The expression as it is comes second: it is measured in any case.
         """
         early = self._early
         if early is None or not early.is_free or self._is_due(COMPILING, TIMES.compiling_early):
             return
-        candidates = [self._original()]
-        candidates += filter(None, map(self._proven_early, self._promising()))
-        for candidate in candidates:
+        for candidate in self._wanted_early():
             if not early.has_begun(candidate):
                 with self._clock.phase(COMPILING, "while it searches"), self._clock.limiting():
                     early.begin(candidate)
                 return
+
+    def _wanted_early(self) -> Iterator[Candidate]:
+        """Yield what is measured later, as far as is known now; each is proven when it is due."""
+        promising = filter(None, map(self._proven_early, self._promising()))
+        for number, candidate in enumerate(promising):
+            yield candidate
+            if number == 0:
+                yield self._original()
 
     def _show_best(self) -> None:
         self._show(ranked(self.candidates())[0])

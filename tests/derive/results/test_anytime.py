@@ -162,6 +162,7 @@ def hangs(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.Mo
     monkeypatch.setenv("CC", str(hanging(tmp_path)))
     _find.cache_clear()
     nothing_known(tmp_path, monkeypatch)
+    monkeypatch.setattr(LocalBackend, "rates", lambda _: RATES)
     monkeypatch.setattr("codegen.measure.background.core_count", lambda: 2)
     before(monkeypatch, PLACES[request.param], (tmp_path / "armed").touch)
     return tmp_path / "hangs"
