@@ -32,7 +32,7 @@ gpu-test: $(VENV)/.installed-$(EXTRAS),cuda  ## the cases of the CUDA tests on t
 	$(BIN)/python -m pytest -m gpu tests/codegen
 
 browser: $(VENV)/.installed-$(EXTRAS),browser  ## what notebooks show: a real JupyterLab on this machine in headless Chromium
-	$(BIN)/python -m pytest -m "browser and not nightly" -rs tests/einalg/api/interactive
+	$(BIN)/python -m pytest -m "browser and not nightly" -rs tests/einalg/api/interactive tests/einalg/display
 
 lint: $(VENV)/.installed-dev  ## style and formatting; changes nothing
 	$(BIN)/ruff check .

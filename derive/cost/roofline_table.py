@@ -7,6 +7,7 @@ other.
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
@@ -14,7 +15,7 @@ from derive.cost.model import Roofline
 from derive.cost.work import Work, total_work
 from einalg.boundary import public
 from einalg.text.tables import aligned
-from einalg.text.terminal import fitted
+from einalg.text.terminal import COLUMNS, fitted
 from einalg.text.wording import BINARY, DECIMAL, Unit, significant
 
 MIN_SECONDS = 1e-12  # of what is divided by
@@ -23,8 +24,8 @@ ARITHMETIC, MEMORY, NOTHING = "arithmetic", "memory", "nothing"
 NONE = "–"
 RATES = "attainable and reached are in GFLOP/s, share is that of the attainable speed"
 COUNTED = (
-    "FLOP (operations on data) and bytes (each kernel reads and writes every element",
-    "once) are counted, for one call; what depends on weights alone is done before",
+    "FLOP (operations on data) and bytes (each kernel reads and writes every element once) are "
+    "counted, for one call; what depends on weights alone is done before"
 )
 ESTIMATED = "~: estimated, not measured"
 CACHED = "more than is attainable: the data are in caches, which are faster than memory"
@@ -72,7 +73,7 @@ class Roof:
     def __str__(self) -> str:
         peak, bandwidth = significant(self.peak / 1e9), significant(self.bandwidth / 1e9)
         return (
-            f"roof, {self._origin}: {peak} GFLOP/s, {bandwidth} GB/s;\n"
+            f"roof, {self._origin}: {peak} GFLOP/s, {bandwidth} GB/s; "
             f"memory is the bound below {significant(self.ridge)} FLOP/B, arithmetic above"
         )
 
@@ -179,7 +180,7 @@ class RooflineTable:
 
     def remarks(self) -> list[str]:
         """Return what a reader of the rows should know."""
-        remarks = [RATES, *COUNTED, *str(self.roof).splitlines()]
+        remarks = [RATES, COUNTED, str(self.roof)]
         if not all(row.is_measured for row in self.rows):
             remarks.insert(0, ESTIMATED)
         if any((row.share or 0.0) > 1 for row in self.rows):
@@ -191,6 +192,8 @@ class RooflineTable:
         lines = [aligned(rows, str.rjust)]
         if len(self.rows) > MAX_TEXT_ROWS:
             lines.append(f"and {len(self.rows) - MAX_TEXT_ROWS} more")
-        return fitted("\n".join([*lines, *self.remarks()]))
+        for remark in self.remarks():
+            lines += textwrap.wrap(remark, COLUMNS, subsequent_indent="  ")
+        return fitted("\n".join(lines))
 
     __repr__ = __str__
