@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterable
 from functools import cache
 from html import escape
@@ -11,6 +12,9 @@ from importlib.resources import files
 from itertools import count
 
 _NUMBERS = count(1)
+COMMENT = re.compile(r"/\*.*?\*/", re.S)
+RULE = re.compile(r"[^{}]+\{(?:[^{}]|\{[^{}]*\})*\}")  # with the rules inside, of a container
+CLASS = re.compile(r"\.(einalg-[\w-]+)")
 
 
 @cache
@@ -21,7 +25,33 @@ def asset(name: str) -> str:
 
 def page(content: str, what: str) -> str:
     """HTML that brings its style along; `what` is the class of its outermost element."""
-    return f'<style>{asset("style.css")}</style><div class="einalg {what}">{content}</div>'
+    shown = f'<div class="einalg {what}">{content}</div>'
+    return f"<style>{style_of(shown)}</style>{shown}"
+
+
+def style_of(content: str) -> str:
+    """The rules of the style sheet that concern some HTML, for a notebook stores them with each
+    output.
+
+    >>> muted = style_of("<p class='einalg-muted'>")
+    >>> "einalg-muted" in muted, "einalg-session" in muted
+    (True, False)
+    """
+    rules = []
+    for classes, rule in _rules():
+        if not classes or any(name in content for name in classes):
+            rules.append(rule)
+    return "\n".join(rules)
+
+
+@cache
+def _rules() -> tuple[tuple[frozenset[str], str], ...]:
+    """The rules of the style sheet, each with the classes of ours that it names."""
+    rules = []
+    for match in RULE.finditer(COMMENT.sub("", asset("style.css"))):
+        rule = match[0].strip()
+        rules.append((frozenset(CLASS.findall(rule)), rule))
+    return tuple(rules)
 
 
 def fresh_id() -> str:

@@ -165,7 +165,7 @@ def _box(node: TreeNode, label: str, x: int, y: int) -> str:
     corner = SHARP_CORNER if node.framed else ROUND_CORNER
     size = f'width="{WIDTH}" height="{HEIGHT}" rx="{corner}"'
     rectangle = f'<rect x="{x}" y="{y}" {size} fill="{node.colour}"/>'
-    title = "\n".join(part for part in (node.label, node.note, node.text) if part)
+    title = "\n".join(part for part in (node.label, node.note) if part)
     content = f"<title>{escape(title)}</title>{rectangle}{''.join(texts)}"
     return f"<g {_attributes(node)}>{content}</g>"
 

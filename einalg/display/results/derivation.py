@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from html import escape
 
@@ -19,15 +20,21 @@ from einalg.display.mathml import changed, formula
 from einalg.display.results.proof import BADGES
 from einalg.display.results.tables import candidates_table, roofline_picture
 from einalg.errors import EinalgError
+from einalg.language.ir.kernel import Kernel
 from einalg.language.ir.program import Program
 from einalg.text.wording import counted, milliseconds
 
 NO_SOURCE = "the source is that of candidate.source(): it is compiled when it is asked for"
+SOURCES = "d.best shows their source beside them"
+PROGRAMS = "d.explain() shows what each of them changes"
 
 
 def derivation_html(result: SearchResult) -> str:
-    """Return the expression, the costs of the best candidate beside it, and, folded, its kernels
-    with their source, its derivation, all candidates and the roofline.
+    """Return the expression, the costs of the best candidate beside it, and, folded, its kernels,
+    its moves, all candidates and the roofline.
+
+    What is long, sources and programs between the moves, is left to the candidate and to `explain`:
+    a notebook stores what it shows.
     """
     best, text = result.best, str(result).splitlines()
     verdict = badge(best.verdict, BADGES.get(best.verdict, ""))
@@ -36,8 +43,8 @@ def derivation_html(result: SearchResult) -> str:
         f"<p><strong>{escape(text[0])}</strong> {verdict} {moves}</p>",
         formula(result.expression),
         _bars(result),
-        folded("Kernels of the best, with their source", _kernels(best)),
-        folded("Derivation of the best", _steps(result.explain())),
+        folded("Kernels of the best", _kernels(best, best.kernels) + _hint(SOURCES)),
+        folded("Moves to the best", _moves(result.explain()) + _hint(PROGRAMS)),
         folded(counted(len(result.candidates), "candidate"), candidates_table(result.candidates)),
         folded("Roofline", roofline_picture(_known_roofline(result))),
     ]
@@ -49,7 +56,7 @@ def candidate_html(candidate: Candidate) -> str:
     """Return the program of a candidate, and its kernels beside their source."""
     bar = _known_bar(candidate)
     parts = [_head(candidate), stack(bar, bar.seconds or 1.0)]
-    return page(f"{''.join(parts)}{_kernels(candidate)}", "einalg-candidate")
+    return page(f"{''.join(parts)}{_kernels_with_source(candidate)}", "einalg-candidate")
 
 
 def _head(candidate: Candidate) -> str:
@@ -71,7 +78,7 @@ def explanation_html(explanation: Explanation) -> str:
     parts = [
         _steps(explanation),
         f"<p>{verdict} <small>{escape(explanation.time)}</small></p>",
-        folded("Kernels, with their source", _kernels(candidate)),
+        folded("Kernels", _kernels(candidate, candidate.kernels)),
     ]
     return page("".join(parts), "einalg-explanation")
 
@@ -90,11 +97,25 @@ def _steps(explanation: Explanation) -> str:
 
 
 def _step(step: ExplainedStep, before: Program) -> str:
+    after = changed(before, step.program)[1]
+    return f"<li><p>⇓ {_move(step)}</p>{after}</li>"
+
+
+def _moves(explanation: Explanation) -> str:
+    """Return the moves of a derivation with their rules; nothing where there is none."""
+    rows = "".join(f"<li>{_move(step)}</li>" for step in explanation.steps)
+    return f'<ol class="einalg-steps-told">{rows}</ol>' if rows else "<p>none: it is as written</p>"
+
+
+def _move(step: ExplainedStep) -> str:
     rule, _, rest = str(step.move).partition(" at ")
     place = f" <small>at {escape(rest)}</small>" if rest else ""
     card = f"<small><code>{escape(step.rule.before)} ⇒ {escape(step.rule.after)}</code></small>"
-    after = changed(before, step.program)[1]
-    return f"<li><p>⇓ <strong>{escape(rule)}</strong>{place}<br>{card}</p>{after}</li>"
+    return f"<strong>{escape(rule)}</strong>{place}<br>{card}"
+
+
+def _hint(text: str) -> str:
+    return f'<p class="einalg-muted">{escape(text)}</p>'
 
 
 def _bars(result: SearchResult) -> str:
@@ -138,11 +159,19 @@ def _known_roofline(result: SearchResult) -> RooflineTable:
     return roofline_table(result, result.candidates, Roof.of(rates))
 
 
-def _kernels(candidate: Candidate) -> str:
-    """Return the kernels of a candidate, each with its expression beside its source."""
+def _kernels_with_source(candidate: Candidate) -> str:
+    """Return the kernels of a candidate beside their source, where that is at hand."""
+    kernels = candidate.kernels_with_source()
+    shown = _kernels(candidate, kernels)
+    if any(kernel.source is not None for kernel in kernels):
+        return shown
+    return shown + _hint(NO_SOURCE)
+
+
+def _kernels(candidate: Candidate, kernels: Sequence[Kernel]) -> str:
+    """Return the kernels of a candidate, each with its expression, its work and its time."""
     seconds = _known_seconds(candidate)
     works = work_of_each_run(candidate.kernels)
-    kernels = candidate.kernels_with_source()
     language = "cuda" if getattr(candidate.backend, "target", "cpu") == "cuda" else "c"
     figures = []
     for number, (kernel, work) in enumerate(zip(kernels, works, strict=True)):
@@ -153,7 +182,4 @@ def _kernels(candidate: Candidate) -> str:
             time = kernel_cost(seconds[number])
             part = number if seconds[number] else None
         figures.append(KernelFigures(kernel, work, time, language, part))
-    shown = kernels_html(figures)
-    if any(kernel.source is not None for kernel in kernels):
-        return shown
-    return f'{shown}<p class="einalg-muted">{NO_SOURCE}</p>'
+    return kernels_html(figures)

@@ -9,7 +9,7 @@ import pytest
 import einalg as ea
 from derive.results.costs import BESIDES, TOGETHER, Bar, Costs
 from einalg.api.representations import HTML
-from einalg.display.html import asset
+from einalg.display.html import asset, style_of
 from einalg.display.results.costs import costs_html
 from einalg.display.tree_svg import COLUMN, LINE, TreeNode, layout, tree_html
 
@@ -137,3 +137,17 @@ def test_what_is_wide_scrolls_inside_its_cell() -> None:
 
 def test_every_kind_of_result_has_its_picture_in_jupyter():
     assert len(HTML) == 16 and all(kind._repr_html_ is html for kind, html in HTML.items())
+
+
+def test_a_page_brings_the_rules_along_that_concern_it():
+    whole = asset("style.css")
+    assert whole.count("{") == whole.count("}")
+    tree = tree_html([node(0, None, end=True, text="A")])
+    style = re.search(r"<style>(.*?)</style>", tree, re.S)[1]
+    assert style.count("{") == style.count("}") and "/*" not in style
+    assert ".einalg-canvas g.chosen" in style and "--ea-text" in style
+    assert ".einalg-heat" not in style and ".einalg-session" not in style
+    for kind in ("einalg-pair", "einalg-sides", "einalg-columns"):
+        assert "@container" in style_of(kind)  # a rule around others is whole
+    every = style_of(" ".join(re.findall(r"einalg-[\w-]+", whole)))
+    assert every.count("{") == whole.count("{")
