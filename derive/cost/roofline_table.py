@@ -28,7 +28,10 @@ COUNTED = (
     "counted, for one call; what depends on weights alone is done before"
 )
 ESTIMATED = "~: estimated, not measured"
-CACHED = "more than is attainable: the data are in caches, which are faster than memory"
+ABOVE = (
+    "a share above 100%: caches are faster than memory, and the peak is that of "
+    "the fastest kernel that the rates are measured by, not the processor's limit"
+)
 
 
 @dataclass(frozen=True)
@@ -184,7 +187,7 @@ class RooflineTable:
         if not all(row.is_measured for row in self.rows):
             remarks.insert(0, ESTIMATED)
         if any((row.share or 0.0) > 1 for row in self.rows):
-            remarks.append(CACHED)
+            remarks.append(ABOVE)
         return remarks
 
     def __str__(self) -> str:

@@ -12,7 +12,7 @@ from hypothesis import assume, given
 import einalg as ea
 from derive.cost.model import Roofline, traffic
 from derive.cost.roofline_table import (
-    CACHED,
+    ABOVE,
     ESTIMATED,
     MAX_TEXT_ROWS,
     NONE,
@@ -125,7 +125,7 @@ def test_copies_and_nothing_at_all_have_a_row():
 
 def test_faster_than_memory_is_explained():
     table = RooflineTable([row([Work(0, 4_000_000)], 1e-5)], ROOF)
-    assert table.rows[0].share > 1 and CACHED in table.remarks()
+    assert table.rows[0].share > 1 and ABOVE in table.remarks()
 
 
 def test_the_text_fits_a_terminal_and_says_where_rates_are_from():
