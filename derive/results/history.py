@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from derive.results.script import python_script
+from derive.results.script import brief, python_script
 from derive.rewriting.moves import Move, Rule, apply
 from derive.rules import ALL
 from einalg.boundary import public
@@ -18,6 +18,7 @@ from einalg.language.ir.program import Program, as_program, statement_tensor
 from einalg.language.notation.program_json import program_from_record, program_record
 from einalg.options import NEW_FILE, PATH, Kind, accepting, checked
 from einalg.storage import record
+from einalg.text.terminal import fitted
 
 KIND = "einalg history"
 
@@ -93,9 +94,12 @@ class History:
         lines = ["given", indented(self.start)]
         for number, step in enumerate(self.steps, 1):
             lines.append(f"{number}. {step}")
-        return "\n".join(lines)
+        return fitted("\n".join(lines))
 
-    __repr__ = __str__
+    def __repr__(self) -> str:
+        """Return the steps in few lines; `print` writes all of their programs."""
+        steps = [(f"{step.verdict}: {step.move}", step.program) for step in self.steps]
+        return brief(self.start, steps)
 
     @checked(path=NEW_FILE)
     def save(self, path: Any) -> None:

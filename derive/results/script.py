@@ -15,6 +15,7 @@ from derive.rules.inter.lifting_nesting import lifted
 from einalg.language.ir.program import Program, as_program
 from einalg.language.ir.tensor import Constant, Tensor
 from einalg.text.terminal import differing, fitted, width, wrapped
+from einalg.text.wording import counted
 
 WIDTH = 120
 INDENT = "    "
@@ -54,16 +55,12 @@ class Explanation(str):
         explanation.candidate, explanation.time = candidate, time
         return explanation
 
-    @property
-    def has_kernels_of_its_own(self) -> bool:
-        """Whether the candidate's program is spelt in another way than the last step's."""
-        return str(lifted(self.start)) != str(self.candidate.program)
-
     def __str__(self) -> str:
         return fitted(str.__str__(self))
 
     def __repr__(self) -> str:
-        return "\n".join(_brief(self))
+        steps = [(str(step.move), step.program) for step in self.steps]
+        return brief(self.start, steps, list(_end(self.candidate, self.time)))
 
 
 def _explanation(
@@ -87,30 +84,26 @@ def _end(candidate: Candidate, time: str) -> Iterator[str]:
     yield time
 
 
-def _brief(explanation: Explanation) -> list[str]:
-    """Return a derivation in few lines: without rules, and programs as far as there is room."""
+def brief(start: Program, steps: Sequence[tuple[str, Program]], end: Sequence[str] = ()) -> str:
+    """Return a derivation within the width of a terminal and in few lines: its steps in words, and
+    their programs, without what a step leaves as it was, as far as there is room.
+    """
     columns = width()
-    before = str(explanation.start)
+    before = str(start)
     head = ["given", *_cut_program(before, columns)]
-    end = []
-    for line in _end(explanation.candidate, explanation.time):
-        end.append(_cut(line, columns))
-    steps = [
-        _cut(f"{number}. {step.move}", columns) for number, step in enumerate(explanation.steps, 1)
-    ]
-    whole = [*head, *steps, *end]
-    detailed = list(head)
-    for line, step in zip(steps, explanation.steps, strict=True):
-        detailed += [line, *_cut_program(differing(str(step.program), before), columns)]
-        before = str(step.program)
-    detailed += end
-    if len(detailed) <= MAX_BRIEF_LINES:
-        return detailed
-    if len(whole) > MAX_BRIEF_LINES:
-        left_out = len(whole) - MAX_BRIEF_LINES + 1
-        room = max(1, len(whole) - left_out - len(end))
-        whole = [*whole[:room], f"… and {left_out} more lines", *end]
-    return [*whole, "print(...) writes the program after every move"]
+    tail = [_cut(line, columns) for line in end]
+    lines, detailed = list(head), list(head)
+    for number, (words, program) in enumerate(steps, 1):
+        line = _cut(f"{number}. {words}", columns)
+        lines.append(line)
+        detailed += [line, *_cut_program(differing(str(program), before), columns)]
+        before = str(program)
+    if len(detailed) + len(tail) <= MAX_BRIEF_LINES:
+        return "\n".join([*detailed, *tail])
+    room = max(len(head), MAX_BRIEF_LINES - len(tail) - 2)
+    if len(lines) > room:
+        lines = [*lines[:room], f"… and {counted(len(lines) - room, 'more step')}"]
+    return "\n".join([*lines, *tail, "print(...) writes the program after every step"])
 
 
 def _cut_program(program: str, columns: int) -> list[str]:

@@ -12,6 +12,7 @@ import pytest
 import einalg as ea
 from derive.cost.model import MeasuredCostModel, Roofline
 from derive.cost.work import work_of_each_run
+from derive.results.history import History
 from derive.results.script import MAX_BRIEF_LINES
 from einalg.display.html import asset
 from einalg.display.kernels.kernel_code import MAX_NAMES, linking_style, numbered_names
@@ -143,13 +144,26 @@ def test_a_terminal_shows_explanations_in_short(d, monkeypatch):
         for columns in ("80", "50"):
             monkeypatch.setenv("COLUMNS", columns)
             lines = repr(explanation).splitlines()
-            assert len(lines) <= MAX_BRIEF_LINES + 2
+            assert len(lines) <= MAX_BRIEF_LINES
             assert max(map(len, lines)) <= int(columns)
             assert f"verdict: {candidate.verdict}" in lines
     assert str(explanation) == "" + explanation  # in a pipe it is whole
     monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
     monkeypatch.setenv("COLUMNS", "80")
     assert max(map(len, str(explanation).splitlines())) <= 80
+
+
+def test_a_terminal_shows_many_steps_in_short(d, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
+    chosen = max(d.candidates, key=lambda candidate: len(candidate.moves))
+    steps = d.steps(chosen)
+    lines = repr(steps).splitlines()
+    assert lines[0] == "given" and max(map(len, lines)) <= 80
+    assert sum(". proved: " in line for line in lines) == len(steps)
+    long = History(steps.start, steps.steps * 20)
+    lines = repr(long).splitlines()
+    assert len(lines) <= MAX_BRIEF_LINES and "more steps" in lines[-2]
+    assert str(long).count("(proved)") == len(long)
 
 
 def test_names_are_found_in_expression_and_source():
