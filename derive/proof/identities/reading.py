@@ -167,11 +167,7 @@ class Reader:
         return self._function(body, names)
 
     def _product(self, body: Any, names: Names) -> Poly:
-        parts = []
-        for part in body.args:
-            parts.append(self.body(part, names))
-            if not parts[-1]:
-                return ZERO
+        parts = [self.body(part, names) for part in body.args]
         if any(map(_is_infinite_somewhere, parts)):
             finite = [part for part in parts if not _is_infinite_somewhere(part)]
             if len(finite) < len(parts) - 1 or not all(map(_is_never_zero, finite)):

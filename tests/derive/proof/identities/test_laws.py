@@ -127,6 +127,8 @@ WITHOUT_VALUE = [
         "O[()] = 120",
     ),
     ("O[i] = Piecewise((x[i], y[i] > 0))", "O[i] = x[i]"),
+    ("T[i] = x[i] - y[i]\nU[i] = y[i] - x[i]\nO[i] = (T[i] + U[i])*sqrt(x[i])", "O[i:6] = 0"),
+    ("T[i] = x[i] - y[i]\nU[i] = y[i] - x[i]\nO[i] = (T[i] + U[i])*log(x[i])", "O[i:6] = 0"),
 ]
 
 
