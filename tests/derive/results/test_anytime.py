@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import os
 import signal
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -183,6 +184,10 @@ def interrupt_once(there: Path) -> threading.Thread:
 
 
 def test_an_interrupt_ends_compilers(hangs: Path) -> None:
+    if sys.gettrace() is not None:
+        pytest.skip(
+            "the interrupt may come inside a tracer, such as coverage's, and leave it locked"
+        )
     thread = interrupt_once(hangs)
     d = derived()
     thread.join()
