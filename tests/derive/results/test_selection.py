@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import pytest
@@ -12,6 +13,15 @@ from derive.results.selection import KernelCosts, SelectionPolicy
 from einalg.language.ir.program import as_program
 from einalg.language.notation.parser import parse
 from einalg.runtime.clock import Clock, OutOfTime
+
+
+@dataclass(frozen=True)
+class TimedKernel:
+    """A kernel in place of a real one: its operator, and what it costs when it is measured."""
+
+    op: str
+    cost: float
+
 
 PROGRAM = as_program(parse("O[i] = A[i] + 1", A=(4,)))
 POLICY = SelectionPolicy(compiled_together=2, shortlist=2)
@@ -26,7 +36,7 @@ def compiled(monkeypatch: pytest.MonkeyPatch) -> list[list[float]]:
         groups.append([candidate.error for candidate in candidates])
 
     monkeypatch.setattr(selection, "_make_ready", make_ready)
-    monkeypatch.setattr(selection, "total", lambda _, kernels, limit: kernels[0])
+    monkeypatch.setattr(selection, "total", lambda _, kernels, limit: kernels[0].cost)
     return groups
 
 
@@ -34,7 +44,7 @@ def candidates(*costs: tuple[float, float]) -> list[Candidate]:
     """Candidates, each by its estimate and by what it costs when it is measured."""
     rows = []
     for estimate, cost in costs:
-        kernels: Any = (cost,)
+        kernels: Any = (TimedKernel("eop", cost),)
         rows.append(Candidate(PROGRAM, kernels, (), estimate, "proved", error=cost))
     return rows
 
@@ -64,3 +74,14 @@ def test_what_was_measured_until_time_is_over_counts(compiled: Any) -> None:
     with pytest.raises(OutOfTime):
         costs.run(Clock.of(10.0, now=lambda: next(times)))
     assert 0 < len(costs.measured) < 4 and costs.shortlist[0].cost <= 2
+
+
+def test_the_shortlist_has_other_operators_where_these_cost_about_as_much(compiled: Any) -> None:
+    """Of one set of operators the cheapest comes first; what costs far more stays behind."""
+    rows = []
+    for op, cost in (("eop", 1.0), ("eop", 1.01), ("matmul", 1.02), ("conv2d", 9.0)):
+        kernels: Any = (TimedKernel(op, cost),)
+        rows.append(Candidate(PROGRAM, kernels, (), cost, "proved", error=cost))
+    costs = costs_of(rows)
+    costs.run(Clock.of(10.0))
+    assert [candidate.operators for candidate in costs.shortlist] == [("eop",), ("matmul",)]
