@@ -19,7 +19,13 @@ from warnings import catch_warnings
 import click
 
 from einalg import __version__
-from einalg.cli.shape_options import ONNX, divided, named_values, parsed_shapes
+from einalg.cli.shape_options import (
+    ONNX,
+    divided,
+    named_values,
+    parsed_shapes,
+    without_dashes,
+)
 from einalg.errors import CodegenError, DeviceError, EinalgError
 
 PARSE_ARGUMENT = re.compile(r"parse\(\.\.\., (\w+)=\(([\d, ]+)\)\)")
@@ -225,7 +231,7 @@ def _texts_and_shapes(
         wanted = "one expression" if texts == 1 else f"{texts} expressions"
         raise click.UsageError(
             f"give {wanted}, not {len(expressions)}: "
-            "a text in quotes, a file, or - for the standard input",
+            "a text in quotes, a file, or - for the standard input" + without_dashes(expressions),
             ctx,
         )
     return expressions, parsed_shapes({**named, **named_values(shapes, "--shape")})

@@ -36,6 +36,19 @@ def divided(words: Sequence[str], options: Sequence[str]) -> tuple[list[str], di
     return texts, named
 
 
+def without_dashes(texts: Sequence[str]) -> str:
+    """The remedy where a text is a shape without the dashes of an option; else nothing.
+
+    >>> without_dashes(["O[i] = A[i]", "A=4"])
+    '\\n  shapes are options: --A 4'
+    """
+    for text in texts:
+        name, _, value = text.partition("=")
+        if name.isidentifier() and _is_shape(value):
+            return f"\n  shapes are options: --{name} {value}"
+    return ""
+
+
 def _is_shape(value: str) -> bool:
     return re.fullmatch(r"(\(\)|\d+(,\d+)*)(:\w+)?", value) is not None
 

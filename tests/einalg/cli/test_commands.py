@@ -285,6 +285,8 @@ def test_shapes_and_roles() -> None:
         (["derive", SUM, "--A", "4,5", "--seconds", "-1"], "--seconds"),
         (["derive", SUM], "give its shape: --A "),
         (["derive"], "give one expression, not 0"),
+        (["derive", SUM, "A=4,5"], "shapes are options: --A 4,5"),
+        (["prove", SUM, SUM, "A=()"], "shapes are options: --A ()"),
         (["derive", "missing.ein"], "neither an expression nor a file"),
         (["show", "O[i] = A[i", "--A", "4"], "error:"),
         (["show", SUM, "--shape", "A"], "NAME=VALUE"),
