@@ -16,12 +16,11 @@ from derive.results.script import ExplainedStep, Explanation
 from einalg.display.cost_bars import stack
 from einalg.display.html import badge, folded, page
 from einalg.display.kernels.kernel_code import KernelFigures, kernels_html
-from einalg.display.mathml import changed, formula
-from einalg.display.results.proof import BADGES
+from einalg.display.mathml import formula
+from einalg.display.results.proof import move_html, step_rows, verdict_badge
 from einalg.display.results.tables import candidates_table, roofline_picture
 from einalg.errors import EinalgError
 from einalg.language.ir.kernel import Kernel
-from einalg.language.ir.program import Program
 from einalg.text.wording import counted, milliseconds
 
 NO_SOURCE = "the source is that of candidate.source(): it is compiled when it is asked for"
@@ -37,7 +36,7 @@ def derivation_html(result: SearchResult) -> str:
     a notebook stores what it shows.
     """
     best, text = result.best, str(result).splitlines()
-    verdict = badge(best.verdict, BADGES.get(best.verdict, ""))
+    verdict = verdict_badge(best.verdict)
     moves = badge(counted(len(best.moves), "move"))
     parts = [
         f"<p><strong>{escape(text[0])}</strong> {verdict} {moves}</p>",
@@ -63,7 +62,7 @@ def _head(candidate: Candidate) -> str:
     """Return the cost of a candidate, its verdict, its moves and its error."""
     parts = [
         f"<strong>{milliseconds(candidate.cost)} {candidate.cost_kind}</strong>",
-        badge(candidate.verdict, BADGES.get(candidate.verdict, "")),
+        verdict_badge(candidate.verdict),
         badge(counted(len(candidate.moves), "move")),
     ]
     if candidate.error is not None:
@@ -74,7 +73,7 @@ def _head(candidate: Candidate) -> str:
 def explanation_html(explanation: Explanation) -> str:
     """Return a derivation read downwards: rules, and what each changes, then the kernels."""
     candidate = explanation.candidate
-    verdict = badge(candidate.verdict, BADGES.get(candidate.verdict, ""))
+    verdict = verdict_badge(candidate.verdict)
     parts = [
         _steps(explanation),
         f"<p>{verdict} <small>{escape(explanation.time)}</small></p>",
@@ -85,20 +84,13 @@ def explanation_html(explanation: Explanation) -> str:
 
 def _steps(explanation: Explanation) -> str:
     """Return the start and every step; what a step changed is marked."""
-    rows = [f"<li><p>given</p>{formula(explanation.start)}</li>"]
-    before = explanation.start
-    for step in explanation.steps:
-        rows.append(_step(step, before))
-        before = step.program
+    steps = [(_move(step), step.program) for step in explanation.steps]
+    rows = list(step_rows(explanation.start, steps))
     program = explanation.candidate.program
-    if str(before) != str(program):
+    last = explanation.steps[-1].program if explanation.steps else explanation.start
+    if str(last) != str(program):
         rows.append(f"<li><p>⇓ as kernels</p>{formula(program)}</li>")
     return f'<ol class="einalg-steps-told" start="0">{"".join(rows)}</ol>'
-
-
-def _step(step: ExplainedStep, before: Program) -> str:
-    after = changed(before, step.program)[1]
-    return f"<li><p>⇓ {_move(step)}</p>{after}</li>"
 
 
 def _moves(explanation: Explanation) -> str:
@@ -108,10 +100,8 @@ def _moves(explanation: Explanation) -> str:
 
 
 def _move(step: ExplainedStep) -> str:
-    rule, _, rest = str(step.move).partition(" at ")
-    place = f" <small>at {escape(rest)}</small>" if rest else ""
     card = f"<small><code>{escape(step.rule.before)} ⇒ {escape(step.rule.after)}</code></small>"
-    return f"<strong>{escape(rule)}</strong>{place}<br>{card}"
+    return f"{move_html(step.move)}<br>{card}"
 
 
 def _hint(text: str) -> str:

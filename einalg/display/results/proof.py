@@ -4,10 +4,12 @@ below the one before, the rule and the verdict between them.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from html import escape
 
 from derive.proof import Proof
 from derive.results.history import History, HistoryStep
+from derive.rewriting.moves import Move
 from einalg.display.html import badge, code, page
 from einalg.display.mathml import changed, formula
 from einalg.language.ir.program import Program
@@ -15,9 +17,14 @@ from einalg.language.ir.program import Program
 BADGES = {"proved": "good", "different": "bad"}  # the kind of badge of a verdict
 
 
+def verdict_badge(verdict: str) -> str:
+    """Return a verdict as a badge of its kind."""
+    return badge(verdict, BADGES.get(verdict, ""))
+
+
 def proof_html(proof: Proof) -> str:
     """Return a verdict, how it was reached, and the points that differ."""
-    verdict = badge(proof.verdict, BADGES.get(proof.verdict, ""))
+    verdict = verdict_badge(proof.verdict)
     evidence = f"<small>{escape(proof.evidence)}</small>"
     rows = [f"<p>{verdict} {escape(proof.explanation)} {evidence}</p>"]
     if proof.region is not None:
@@ -27,17 +34,28 @@ def proof_html(proof: Proof) -> str:
 
 def history_html(history: History) -> str:
     """Return the start and every step of a history; what a step changed is marked."""
-    rows = [f"<li><p>given</p>{formula(history.start)}</li>"]
-    before = history.start
-    for step in history.steps:
-        rows.append(_step(step, before))
-        before = step.program
-    return page(f"<ol start='0'>{''.join(rows)}</ol>", "einalg-proof")
+    steps = [(_said(step), step.program) for step in history.steps]
+    rows = "".join(step_rows(history.start, steps))
+    return page(f"<ol start='0'>{rows}</ol>", "einalg-proof")
 
 
-def _step(step: HistoryStep, before: Program) -> str:
-    rule, _, rest = str(step.move).partition(" at ")
+def _said(step: HistoryStep) -> str:
+    return f"{move_html(step.move)} {verdict_badge(step.verdict)}"
+
+
+def move_html(move: Move) -> str:
+    """Return the rule of a move, and where it is applied."""
+    rule, _, rest = str(move).partition(" at ")
     place = f" <small>at {escape(rest)}</small>" if rest else ""
-    verdict = badge(step.verdict, BADGES.get(step.verdict, ""))
-    after = changed(before, step.program)[1]
-    return f"<li><p>⇓ <strong>{escape(rule)}</strong>{place} {verdict}</p>{after}</li>"
+    return f"<strong>{escape(rule)}</strong>{place}"
+
+
+def step_rows(start: Program, steps: Iterable[tuple[str, Program]]) -> Iterator[str]:
+    """Yield the entries of a list: the start, then what is said of each step above its program,
+    with what it changed marked.
+    """
+    yield f"<li><p>given</p>{formula(start)}</li>"
+    before = start
+    for said, program in steps:
+        yield f"<li><p>⇓ {said}</p>{changed(before, program)[1]}</li>"
+        before = program
