@@ -12,7 +12,7 @@ PACKAGES := einalg derive codegen
 # Compiled modules are kept: tests start many processes, and each would compile them again. `make clean` removes them.
 unexport PYTHONDONTWRITEBYTECODE
 .NOTPARALLEL:
-.PHONY: help setup demo test coverage gpu-test browser lint format types docs docs-serve notebooks notebooks-store pictures bench nightly clean
+.PHONY: help setup demo test coverage gpu-test browser lint format types docs docs-serve notebooks notebooks-store pictures readme bench nightly clean
 
 help:  ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -57,8 +57,11 @@ notebooks: $(VENV)/.installed-notebook $(VENV)/.installed-$(EXTRAS)  ## execute 
 notebooks-store: $(VENV)/.installed-notebook  ## execute every notebook, and store what it shows
 	$(BIN)/python -m docs.notebooks
 
-pictures: $(VENV)/.installed-browser  ## take the pictures of the documentation anew, and write the README's figures
+pictures: $(VENV)/.installed-browser  ## take the pictures of the documentation anew
 	OMP_NUM_THREADS=1 $(BIN)/python -m docs.pictures
+
+readme: $(VENV)/.installed-$(EXTRAS)  ## run the README's examples, and write what they print, and its figures
+	OMP_NUM_THREADS=1 $(BIN)/python -m docs.readme
 
 bench: $(VENV)/.installed-$(EXTRAS)  ## the language benchmark; the others are bench/*.py, one question each
 	$(BIN)/python -m bench.language

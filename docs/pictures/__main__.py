@@ -1,23 +1,17 @@
-"""Make the pictures anew: `python -m docs.pictures`, or some: `readme`, `session`, `tree`, …"""
+"""Make the pictures anew: `python -m docs.pictures`, or some: `session`, `tree`, …"""
 
 from __future__ import annotations
 
 import sys
 
-from docs.pictures import readme
+from docs.pictures import browser
 from docs.pictures.gallery import GALLERY, SESSION, entries, results
 
 
 def main(names: list[str]) -> None:
     """Make the pictures of these names, or all."""
     text = GALLERY.read_text(encoding="utf-8")
-    wanted = set(names) or {"readme", *(entry.name for entry in entries(text))}
-    if "readme" in wanted:
-        readme.write()
-    if wanted == {"readme"}:
-        return
-    from docs.pictures import browser  # which needs the extra `browser`
-
+    wanted = set(names) or {entry.name for entry in entries(text)}
     values = results(text)
     shown = {name: values[name] for name in wanted & set(values) - {SESSION}}
     for path in browser.photograph(shown):

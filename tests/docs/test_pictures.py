@@ -1,14 +1,11 @@
-"""The pictures of the documentation are there, and the README's figures are those of the results."""
+"""The pictures of the documentation are there, and show what their code makes."""
 
 from __future__ import annotations
 
-import re
-
 import pytest
 
-from docs.pages import speed
-from docs.pictures import gallery, readme
-from einalg.text.wording import counted
+from docs.pictures import gallery
+from docs.readme import figures
 
 GALLERY = gallery.GALLERY.read_text(encoding="utf-8")
 ENTRIES = gallery.entries(GALLERY)
@@ -29,31 +26,11 @@ def test_an_entry_is_short_and_has_a_picture_for_light_and_dark(entry):
 def test_every_picture_is_shown_somewhere():
     pages = "\n".join(
         path.read_text(encoding="utf-8")
-        for path in (readme.README, *sorted((gallery.ROOT / "docs").rglob("*.md")))
+        for path in (figures.README, *sorted((gallery.ROOT / "docs").rglob("*.md")))
     )
     pictures = sorted(path.name for path in gallery.IMAGES.iterdir())
     assert len(ENTRIES) >= 10
     assert not [name for name in pictures if f"images/{name}" not in pages]
-
-
-def test_the_figures_of_the_readme_are_those_of_the_results():
-    text = readme.README.read_text(encoding="utf-8")
-    assert readme.with_figures(text) == text, "write them anew with `make pictures`"
-    assert {name for name, _ in readme.BLOCK.findall(text)} == set(readme.BLOCKS)
-    assert readme.CHART.read_text(encoding="utf-8") == readme.chart()
-
-
-def test_figures_are_written_between_their_marks():
-    text = "a <!-- demo -->1 ms<!-- end --> b\n\n<!-- speed -->\n| old |\n<!-- end -->\n"
-    written = readme.with_figures(text)
-    assert written.startswith(f"a <!-- demo -->{speed.readme_demo()}<!-- end --> b\n\n")
-    assert written.endswith(f"<!-- speed -->\n{speed.readme_table()}\n<!-- end -->\n")
-
-
-def test_the_chart_of_the_readme_has_every_network():
-    record = next(iter(speed.records("models").values()))
-    bars = re.findall("<rect", readme.chart())
-    assert counted(len(bars), "network") == counted(len(record["models"]), "network")
 
 
 @pytest.mark.parametrize("name", ["expression", "mapping-table", "proof"])
