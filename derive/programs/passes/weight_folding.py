@@ -6,7 +6,7 @@ apart as far as it is linear.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -62,15 +62,25 @@ class _Context:
         return _Context(program, readers, frozenset(constants))
 
 
+Place = tuple[Any, Linear]  # a part of a body, and what it is of the read
+
+
 @dataclass(frozen=True)
 class _Folding:
-    """A factor behind the layer `name`: `place`, a part of its `reader`'s body, is `linear`."""
+    """A factor behind the layer `name`: the parts of its `reader`'s body that are linear in it.
+
+    Their factors are multiples of `factor`, as in `v/(1 + exp(-v))` with `v = 2*x + 1`.
+    """
 
     name: str
     reader: str
     read: Access
-    place: Any
-    linear: Linear
+    places: Sequence[Place]
+    factor: Any
+
+    def times(self, linear: Linear) -> Any:
+        """Return which multiple of the factor a part has."""
+        return sympy.cancel(linear.factor / self.factor)
 
 
 def folded(program: Program) -> Program:
@@ -101,10 +111,20 @@ def _folding_at(context: _Context, name: str) -> _Folding | None:
     (read,) = reads
     if not _is_bare(read):
         return None
-    split = _linear(after.body, read, constants)
-    if split is None or split[1].factor == 1:
+    places = _linear_places(after.body, read, constants)
+    if not places:
         return None
-    return _Folding(name, reader, read, *split)
+    factor = _without_numbers(places[0][1].factor)
+    folding = _Folding(name, reader, read, places, factor)
+    if factor == 1 or not all(folding.times(linear).is_number for _, linear in places):
+        return None
+    return folding
+
+
+def _without_numbers(factor: Any) -> Any:
+    """Return the tensors of a factor: its numbers are as good behind the layer."""
+    tensors = [part for part in sympy.Mul.make_args(factor) if not part.is_number]
+    return sympy.Mul(*tensors) if tensors else factor
 
 
 def _reads(access: Access, name: str) -> bool:
@@ -117,7 +137,7 @@ def _folded(context: _Context, folding: _Folding) -> Program | None:
     inward = {}
     for subscript, index in zip(folding.read.subscripts, indices):
         inward[subscript.as_index()] = affine(index)
-    factor = folding.linear.factor
+    factor = folding.factor
     used = {symbol for symbol in factor.free_symbols if isinstance(symbol, Index)}
     if not used <= inward.keys():
         return None
@@ -146,33 +166,45 @@ def _is_bare(access: Access) -> bool:
     return access.base is access.tensor and None not in bare and len(set(bare)) == len(bare)
 
 
-def _linear(body: Any, read: Access, constants: frozenset[str]) -> tuple[Any, Linear] | None:
-    """Return the largest part of a body that is linear in the read with a constant factor."""
+def _linear_places(body: Any, read: Access, constants: frozenset[str]) -> list[Place]:
+    """Return the largest parts of a body that are linear in the read with constant factors.
+
+    Together they hold all its reads; none are returned where something else reads it, too.
+    """
     if body == read:
-        return body, Linear(sympy.S.One, sympy.S.Zero, sympy.S.Zero)
+        return [(body, Linear(sympy.S.One, sympy.S.Zero, sympy.S.Zero))]
     if isinstance(body, Access):
-        return None
+        return []
+    places: list[Place] = []
     holding = [part for part in body.args if read in set(accesses(part))]
-    if len(holding) != 1:
-        return None
-    below = _linear(holding[0], read, constants)
-    if below is None or below[0] != holding[0]:
-        return below
-    if not isinstance(body, (sympy.Add, sympy.Mul)):
-        return below
-    linear = below[1]
+    for part in holding:
+        below = _linear_places(part, read, constants)
+        if not below:
+            return []
+        places += below
+    is_linear = len(holding) == 1 and [place for place, _ in places] == holding
+    if is_linear and isinstance(body, (sympy.Add, sympy.Mul)):
+        larger = _larger(body, places[0], constants)
+        if larger is not None:
+            return [(body, larger)]
+    return places
+
+
+def _larger(body: Any, place: Place, constants: frozenset[str]) -> Linear | None:
+    """Return a sum or a product with a linear part; None where it is not linear itself."""
+    holding, linear = place
     constant, rest = [], []
     for part in body.args:
-        if part is holding[0]:
+        if part == holding:
             continue
         terms = constant if _is_constant(part, constants) else rest
         terms.append(part)
     if isinstance(body, sympy.Add):
         sums = sympy.Add(linear.constant, *constant), sympy.Add(linear.rest, *rest)
-        return body, Linear(linear.factor, *sums)
+        return Linear(linear.factor, *sums)
     if rest:
-        return below
-    return body, linear.scaled(sympy.Mul(*constant))
+        return None
+    return linear.scaled(sympy.Mul(*constant))
 
 
 def _is_constant(part: Any, constants: frozenset[str]) -> bool:
@@ -194,9 +226,8 @@ def _rewritten(context: _Context, folding: _Folding, factor: Any) -> Program | N
     staged = _with_staged_factors(substitute_tensors(scaled, weights))
     if staged is None:
         return None
-    after, linear = program[reader], folding.linear
-    value = folding.read + _in_inner_scope(linear.constant, after) + linear.rest
-    new_body = after.body.xreplace({folding.place: value})
+    after = program[reader]
+    new_body = after.body.xreplace(_values(folding, after))
     statements = dict(program.statements)
     changed = dict(statements)
     changed[name] = staged
@@ -208,6 +239,23 @@ def _rewritten(context: _Context, folding: _Folding, factor: Any) -> Program | N
     intermediates = {label: statement_tensor(label, statements[label]) for label in weights}
     changed[name] = substitute_tensors(staged, intermediates)
     return lifted(Program(list(changed.items()), program.outputs))
+
+
+def _values(folding: _Folding, scope: Scope) -> dict[Any, Any]:
+    """Return what takes the places of the linear parts, where the read is scaled already."""
+    first = folding.places[0][1]
+    constant = sympy.expand(first.constant / folding.times(first))
+    shifted = folding.read + _in_inner_scope(constant, scope)
+    values = {}
+    for place, linear in folding.places:
+        times = folding.times(linear)
+        difference = sympy.expand(linear.constant - times * constant)
+        if difference.is_number:
+            values[place] = times * shifted + difference + linear.rest
+        else:
+            other = _in_inner_scope(linear.constant, scope)
+            values[place] = times * folding.read + other + linear.rest
+    return values
 
 
 def _scaled(scope: Scope, factor: Any) -> Scope:

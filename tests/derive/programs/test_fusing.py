@@ -132,6 +132,37 @@ def test_what_is_no_factor_of_the_weights_stays(after):
     assert flat["O"].body == program["O"].body
 
 
+@pytest.mark.parametrize(
+    "gate",
+    [
+        "N[i,j]/(1 + exp(-N[i,j]))",  # SiLU
+        "N[i,j]*Min(Max(N[i,j] + 3, 0), 6)/6",  # hard swish
+        "N[i,j]*(1 + erf(N[i,j]/sqrt(2)))/2",  # GELU
+        "N[i,j]*tanh(log(1 + exp(N[i,j])))",  # Mish
+        "Max(N[i,j], 0) - 2*Max(-N[i,j], 0)",  # of two slopes
+        "Max(-3*N[i,j], 0)",
+        "Max(N[i,j], A[i,j]*N[i,j])",
+    ],
+)
+def test_a_factor_is_folded_where_an_activation_reads_it_several_times(gate):
+    text = f"T[i,j] += A[i,k]*W[k,j]\nN[i,j] = g[j]*(T[i,j] - m[j]) + b[j]\nO[i,j] = {gate}"
+    tensors = {name: weight(name, 4) for name in "gmb"}
+    program, _ = shaped(as_program(ea.parse(text, A=(3, 4), W=weight("W", 4, 4), **tensors)))
+    flat = folded(program)
+    assert_same_values(program, flat)
+    known = compile_time_statements(flat)
+    running = [scope for name, scope in flat.statements if name not in known]
+    assert len(running) == 2 and not any({"g", "m", "W"} & set(s.tensors) for s in running)
+    assert kernels_of(flat)[flat.names.index("T")].op == "matmul"
+
+
+def test_parts_whose_factors_differ_stay():
+    text = "T[i,j] += A[i,k]*W[k,j]\nO[i,j] = Max(g[j]*T[i,j], 0) + Max(s[j]*T[i,j] + 1, 0)"
+    tensors = {name: weight(name, 4) for name in "gs"}
+    program = ea.parse(text, A=(3, 4), W=weight("W", 4, 4), **tensors)
+    assert folded(program) is program
+
+
 def test_a_factor_goes_through_sums_and_products():
     program = ea.parse(
         "T[i,j] += A[i,k]*W[k,j]\nO[i,j] = Max(g[j]*(T[i,j] - m[j])/2 + b[j] + A[i,j], 0)",
