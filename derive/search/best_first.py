@@ -22,7 +22,6 @@ from derive.rules import ALL
 from derive.rules.algebra import bilinear_factorisation, staging
 from derive.rules.intra import variable_substitution
 from derive.search.candidates import CandidateCollection, EstimatedCandidate, Stats
-from derive.search.channels_last import channels_last
 from derive.search.cleanup import cleaned_up, fissioned, fully_inlined
 from derive.search.expansion import (
     StateExpander,
@@ -34,6 +33,7 @@ from derive.search.expansion import (
 )
 from derive.search.search_tree import SearchNode
 from derive.search.speculation import SpeculativeExpander
+from derive.search.starts.channels_last import channels_last
 from derive.search.weights import DEFAULT_WEIGHTS, SearchWeights, StateFeatures
 from einalg.boundary import similar
 from einalg.errors import MatchError, RuleError

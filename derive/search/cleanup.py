@@ -30,7 +30,8 @@ from derive.rules.intra import (
     summation_splitting,
     traversal_merging,
 )
-from derive.search.repairs import split_move, substitution_move
+from derive.rules.intra.variable_substitution import substitution_move
+from derive.search.repairs import split_move
 from einalg.errors import EinalgError
 from einalg.language.analysis.simplify import with_joined_quotients
 from einalg.language.index.affine import Affine, Index, Modulo, floordiv, modulo

@@ -16,6 +16,7 @@ from derive.rewriting.moves import Move
 from derive.rewriting.paths import Path
 from derive.rules.algebra import distribution, staging
 from derive.rules.intra import summation_splitting, variable_substitution
+from derive.rules.intra.variable_substitution import substitution_move
 from einalg.language.index.affine import Affine, Index
 from einalg.language.index.convert import affine
 from einalg.language.index.iterator import LoopIndex
@@ -215,14 +216,6 @@ def _skew_move(path: Path, scope: Scope, skews: Mapping[Index, _Skew]) -> Move:
             forward[skew.name.name] = str(skew.forward)
             backward[index.name] = str(skew.backward)
     return substitution_move(path, variable_substitution.TRAVERSAL, forward, backward)
-
-
-def substitution_move(
-    path: Path, target: Any, forward: Mapping[str, str], backward: Mapping[str, str]
-) -> Move:
-    """Return the move that renames the points of a traversal or of a reduction (its position)."""
-    args = {"target": target, "forward": forward, "backward": backward}
-    return Move(variable_substitution.RULE.name, path, args)
 
 
 def _is_only_in(scope: Scope, index: Index, number: int) -> bool:

@@ -2,7 +2,7 @@
 
 The transforms, the products and the direct form of a convolution walk over neighbouring channels
 then. A single layer can choose that only beside copies, which the search tries
-(`derive.search.channels_last`). Every change is a move of a rule.
+(`derive.search.starts.channels_last`). Every change is a move of a rule.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from derive.programs.passes.subprogram import excerpt, returned
 from derive.rewriting.moves import apply
 from derive.rules import OF_MODELS
 from derive.rules.inter.lifting_nesting import lifted
-from derive.search.channels_last import axis_indices, convolution_channels, reorder_move
+from derive.search.starts.channels_last import axis_indices, convolution_channels, reorder_move
 from einalg.language.analysis.compile_time import compile_time_statements
 from einalg.language.ir.program import Program, statement_tensor, substitute_tensors
 from einalg.language.ir.scope import Scope

@@ -23,7 +23,8 @@ from derive.rewriting.body_queries import (
     replace_reduction,
     substitute_conditions,
 )
-from derive.rewriting.moves import Example, Rule
+from derive.rewriting.moves import Example, Move, Rule
+from derive.rewriting.paths import Path
 from derive.rules.intra.substitution_maps import Forms, Map, proposed_maps
 from einalg.errors import RuleError
 from einalg.language.analysis.simplify import needed_conditions, simplify, simplify_scope
@@ -250,6 +251,14 @@ def _forms(relation: isl.Map, indices: list[Index], outputs: list[Index]) -> dic
             )
         forms[output.name] = str(affine_of(pieces[0][1], indices))
     return forms
+
+
+def substitution_move(
+    path: Path, target: Any, forward: Mapping[str, str], backward: Mapping[str, str]
+) -> Move:
+    """Return the move that renames the points of a traversal or of a reduction (its position)."""
+    args = {"target": target, "forward": forward, "backward": backward}
+    return Move(RULE.name, path, args)
 
 
 RULE = Rule(

@@ -12,7 +12,7 @@ import pytest
 import einalg as ea
 from derive.rules import ALL
 from derive.search.best_first import Budget, search
-from derive.search.channels_last import channels_last, convolution_channels
+from derive.search.starts.channels_last import channels_last, convolution_channels
 from einalg.language import ops
 from einalg.language.interpreters.numpy import execute
 from einalg.language.ir.program import Program, as_program, statement_tensor

@@ -15,7 +15,7 @@ from derive.rewriting.body_queries import bound_indices
 from derive.rewriting.moves import Move, Rule, apply
 from derive.rules.algebra import staging
 from derive.rules.intra import variable_substitution
-from derive.search.repairs import substitution_move
+from derive.rules.intra.variable_substitution import substitution_move
 from einalg.language.index.affine import Affine, Index
 from einalg.language.index.convert import affine
 from einalg.language.index.iterator import LoopIndex
