@@ -1,5 +1,5 @@
-"""Adds the pages that are made from the code to those that are written by hand, whenever MkDocs
-builds the site.
+"""Adds the pages that are made from the code to those that are written by hand, and colours
+sessions as such, whenever MkDocs builds the site.
 """
 
 from __future__ import annotations
@@ -23,3 +23,10 @@ def on_files(files: Any, config: Any) -> Any:
         files.append(File.generated(config, path, content=page()))
     files.append(File.generated(config, "einalg.css", content=asset("style.css")))
     return files
+
+
+def on_page_markdown(markdown: str, **_: Any) -> str:
+    """Called by MkDocs with the text of each page."""
+    from docs.pages.markdown import with_prompts_as_sessions
+
+    return with_prompts_as_sessions(markdown)

@@ -13,6 +13,7 @@ Everything is imported on first use, so that `import einalg` costs nothing:
 
 from __future__ import annotations
 
+import sys
 from importlib import import_module
 from typing import Any
 
@@ -46,6 +47,7 @@ __all__ = [*_NAMES, *_MODULES]  # pyright: ignore
 
 def __getattr__(name: str) -> Any:
     if name in _NAMES:
+        _show_mathematics()
         value = getattr(import_module(_NAMES[name]), name)
     elif name in _MODULES:
         value = import_module(_MODULES[name])
@@ -58,6 +60,12 @@ def __getattr__(name: str) -> Any:
             raise
     globals()[name] = value
     return value
+
+
+def _show_mathematics() -> None:
+    """Let a notebook show expressions as MathML."""
+    if "IPython" in sys.modules:
+        import_module("einalg.display.mathml").attach_to_expressions()
 
 
 def __dir__() -> list[str]:

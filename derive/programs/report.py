@@ -15,6 +15,7 @@ from derive.results.candidates import format_kernels
 from derive.results.costs import Bar
 from derive.rules.inter.lifting_nesting import lifted
 from einalg.frontends.graph import OpaqueNode
+from einalg.language.ir.program import Program
 from einalg.runtime.clock import phases_in_words
 from einalg.runtime.measurement import Comparison, Measurement
 from einalg.text.terminal import COLUMNS, wrapped
@@ -43,28 +44,34 @@ class LayerCost:
 class Replacement:
     """The result of a layer: its moves, its verdict and where it comes from.
 
-    Its statements are told if they are others than before.
-
-    `origin` is "found before, kept on disk" or, say, "12 states searched".
+    `origin` is "found before, kept on disk" or, say, "12 states searched". `program` is None where
+    it is the same as before.
     """
 
     moves: int
     verdict: str
     origin: str
-    statements: tuple[str, ...]
+    program: Program | None
+
+    @property
+    def statements(self) -> list[str]:
+        """The lines of the program."""
+        if self.program is None:
+            return []
+        return str(self.program).splitlines()
 
 
 @dataclass(frozen=True)
 class LayerReport:
-    """A layer: the names of its largest weights in one text, how often it runs in a call, its
-    costs, and what it became.
+    """A layer: its program before, the names of its largest weights in one text, how often it runs
+    in a call, its costs, and what it became.
 
     `costs` are those before and after; of one that stays as it is before only, of one that was not
     searched none.
     """
 
     name: str
-    text: str
+    program: Program
     weights: str
     runs: int
     costs: tuple[LayerCost, ...]
@@ -236,7 +243,7 @@ def _layer(layer: SearchedLayer, part: OptimizedProgram, bars: Sequence[Bar]) ->
         names = [*names, "…"]
     return LayerReport(
         layer.names[0],
-        layer.text,
+        layer.program,
         ", ".join(names),
         _runs(layer, part),
         tuple(costs),
@@ -268,9 +275,10 @@ def _replacement(layer: SearchedLayer) -> Replacement | None:
     origin = f"{counted(layer.states, 'state')} searched"
     if layer.stored:
         origin = "found before, kept on disk"
-    text = str(candidate.program)
-    statements = () if text == layer.text else tuple(text.splitlines())
-    return Replacement(len(candidate.moves), verdict, origin, statements)
+    program = candidate.program
+    if str(program) == str(layer.program):
+        program = None
+    return Replacement(len(candidate.moves), verdict, origin, program)
 
 
 def _program_lines(program: ProgramReport) -> Iterator[str]:
@@ -287,7 +295,7 @@ def _layer_lines(layer: LayerReport, longest: float) -> Iterator[str]:
     notes = ["once" if layer.runs == 1 else f"{layer.runs} times"]
     if layer.weights:
         notes.append(f"with {layer.weights}")
-    yield f"{layer.name} ({', '.join(notes)}): {layer.text}"
+    yield f"{layer.name} ({', '.join(notes)}): {layer.program}"
     for cost in layer.costs:
         length = round(MAX_BAR_CHARACTERS * cost.seconds / longest) if longest else 0
         time = f"{layer.milliseconds(cost):>12} ms"

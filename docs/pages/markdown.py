@@ -59,3 +59,13 @@ def with_examples_as_blocks(text: str) -> str:
         else:
             parts.append(part)
     return "\n\n".join(parts)
+
+
+def with_prompts_as_sessions(page: str) -> str:
+    """Return Markdown whose blocks of Python with prompts are coloured as sessions: what they
+    print is no Python.
+
+    >>> with_prompts_as_sessions("```python\\n>>> 1 + 1\\n2\\n```\\n\\n```python\\nx = 1\\n```")
+    '```pycon\\n>>> 1 + 1\\n2\\n```\\n\\n```python\\nx = 1\\n```'
+    """
+    return re.sub(r"```python(?=\n\s*>>> )", "```pycon", page)

@@ -1,4 +1,4 @@
-"""The HTML that Jupyter shows for each kind of result.
+"""The HTML that Jupyter shows for expressions and for each kind of result.
 
 `derive` returns plain values; this table gives their classes the HTML of `einalg.display.results`.
 `einalg.api` imports it, so that whatever is made by a public function has its picture.
@@ -24,6 +24,7 @@ from derive.results.history import History
 from derive.results.script import Explanation
 from derive.results.timings import Timings
 from derive.search.search_tree import SearchTree
+from einalg.display.mathml import attach_to_expressions
 from einalg.display.network_graph import NetworkGraph
 from einalg.display.results.costs import costs_html
 from einalg.display.results.derivation import (
@@ -68,6 +69,7 @@ HTML: Mapping[type, Callable[[Any], str]] = MappingProxyType(
 
 
 def attach_representations() -> None:
-    """Give every class of `HTML` its method, as a class of IPython's own has it."""
+    """Give expressions, and every class of `HTML`, the method that IPython calls."""
+    attach_to_expressions()
     for kind, html in HTML.items():
         setattr(kind, METHOD, html)

@@ -9,6 +9,7 @@ from itertools import groupby
 from types import MappingProxyType
 from xml.etree.ElementTree import Element, tostring
 
+from einalg.display.html import page
 from einalg.language.ir.printing.latex import latex
 from einalg.language.ir.printing.text import text
 from einalg.language.ir.program import Program, statement_tensor
@@ -20,6 +21,7 @@ ALIGNED = (r"\begin{aligned}", r"\end{aligned}")
 ROW = r"\\"  # ends one in LaTeX
 LEAVES = ("mi", "mn", "mo", "mtext")
 ROWS = ("math", "mrow", "mtd", "msqrt")  # of any number of parts
+MAX_FORMULAS = 120  # of a view: mathematics of many statements makes a page slow
 Statements = Sequence[tuple[str, Scope]]
 
 
@@ -41,6 +43,27 @@ def formula(
     for line in lines:
         _number(line, numbers)
     return block(lines)
+
+
+def expression_html(expression: Program | Scope) -> str | None:
+    """Return an expression as a notebook shows it.
+
+    None where it cannot be MathML, or has very many statements: it is shown as LaTeX then.
+
+    >>> import einalg as ea
+    >>> expression_html(ea.parse("O[i] = A[i]", A=(4,))).count("<math")
+    1
+    """
+    lines = _lines(expression)
+    if len(lines) > MAX_FORMULAS or any(line.tag != "math" for line in lines):
+        return None
+    return page(block(lines), "einalg-expression")
+
+
+def attach_to_expressions() -> None:
+    """Give scopes and programs the method by which IPython shows HTML."""
+    for kind in (Scope, Program):
+        setattr(kind, "_repr_html_", expression_html)  # noqa: B010
 
 
 def _number(node: Element, numbers: Mapping[str, int]) -> None:

@@ -11,7 +11,7 @@ from html import escape
 
 from derive.search.search_tree import colour
 from einalg.display.html import asset, folded, fresh_id, page
-from einalg.display.mathml import formula
+from einalg.display.mathml import MAX_FORMULAS, formula
 from einalg.display.network_graph import (
     GraphSide,
     GraphStatement,
@@ -24,7 +24,6 @@ from einalg.text.wording import counted
 LANE, ROW = 12, 30  # pixels between lanes, and of a row
 MAX_LANES = 8  # that are drawn
 RADIUS = 4.5  # of the dot of a row, in pixels
-MAX_FORMULAS = 120  # of a side: mathematics of many statements would make a page slow
 LEGEND = (
     '<span class="einalg-legend">little time<i></i>much</span>'
     "<small>the share is that of the times of all kernels, each by itself</small>"

@@ -9,7 +9,9 @@ from html import escape
 from derive.programs import OptimizedNetwork
 from derive.programs.report import LayerReport, ProgramReport, Report
 from einalg.display.cost_bars import mark, stacks
-from einalg.display.html import code, folded, page, table
+from einalg.display.html import folded, page, table
+from einalg.display.mathml import MAX_FORMULAS, formula
+from einalg.language.ir.program import Program
 
 ELSE = "everything else, and memory between layers"
 HEADS = ("layer", "weights", "times", "before, ms", "after, ms", "kernels", "verdict")
@@ -34,32 +36,48 @@ def _content(report: Report) -> str:
     if report.call:
         parts.append(f"<p>{escape(report.call)}</p>")
     parts += [f"<p>{escape(note)}</p>" for note in report.notes]
-    parts += [_program(program) for program in report.programs]
+    has_formulas = sum(map(_statements_of, report.programs)) <= MAX_FORMULAS
+    parts += [_program(program, has_formulas) for program in report.programs]
     if report.opaque:
         rows = [f"<li>{escape(node.operator)}: {escape(node.why)}</li>" for node in report.opaque]
         parts.append(f"<p>opaque, run by the framework:</p><ul>{''.join(rows)}</ul>")
     return "".join(parts)
 
 
-def _program(program: ProgramReport) -> str:
+def _statements_of(program: ProgramReport) -> int:
+    """Return how many statements a report shows of a program, before and after."""
+    count = 0
+    for layer in program.layers:
+        count += len(layer.program.statements)
+        if layer.replacement is not None and layer.replacement.program is not None:
+            count += len(layer.replacement.program.statements)
+    return count
+
+
+def _program(program: ProgramReport, has_formulas: bool) -> str:
     bars, legend = [], ""
     for bar in program.bars:
         rest = max(0.0, bar.seconds - bar.together)
         bars.append(replace(bar, kernels=(*bar.kernels, (ELSE, rest))))
         if rest:
             legend = f"<p>{mark(len(program.layers))}{ELSE}</p>"
-    rows = [_row(number, layer) for number, layer in enumerate(program.layers)]
+    rows = []
+    for number, layer in enumerate(program.layers):
+        rows.append(_row(number, layer, has_formulas))
     head = f"<h4>{program.title}</h4><p>{escape(program.proof)}</p>"
     return f"{head}{stacks(bars)}{legend}{table(HEADS, rows)}"
 
 
-def _row(number: int, layer: LayerReport) -> list[str]:
+def _row(number: int, layer: LayerReport, has_formulas: bool) -> list[str]:
     """Return the cells of `HEADS` for a layer."""
     times = ["", ""]
     for position, cost in enumerate(layer.costs):
         seconds = cost.seconds / layer.runs
         times[position] = f"{seconds * 1e3:.3f} <small>{cost.share:.0%}</small>"
-    name = mark(number if layer.costs else None) + code(layer.text) + _statements(layer)
+    name = f"{mark(number if layer.costs else None)}<strong>{escape(layer.name)}</strong>"
+    name += _expression(layer.program, has_formulas)
+    if layer.replacement is not None and layer.replacement.program is not None:
+        name += folded("after", _expression(layer.replacement.program, has_formulas))
     before = _lines(layer.costs[0].kernels) if layer.costs else ""
     cells = [name, escape(layer.weights), str(layer.runs), *times]
     if layer.replacement is None:
@@ -68,12 +86,12 @@ def _row(number: int, layer: LayerReport) -> list[str]:
     return [*cells, kernels, layer.replacement.verdict]
 
 
-def _statements(layer: LayerReport) -> str:
-    """Return the statements that a layer became, folded."""
-    if layer.replacement is None or not layer.replacement.statements:
-        return ""
-    text = escape("\n".join(layer.replacement.statements))
-    return folded("after", f"<pre>{text}</pre>")
+def _expression(program: Program, has_formulas: bool) -> str:
+    """Return a program as mathematics with its text folded, or as text alone."""
+    text = f"<pre>{escape(str(program))}</pre>"
+    if not has_formulas:
+        return text
+    return formula(program) + folded("as text", text)
 
 
 def _lines(lines: Sequence[str]) -> str:

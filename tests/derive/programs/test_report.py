@@ -13,6 +13,7 @@ from derive.programs.layers import SearchedLayer
 from derive.programs.report import MAX_BAR_CHARACTERS, Report
 from derive.results.candidates import Candidate
 from derive.rewriting.moves import Move
+from einalg.display.mathml import MAX_FORMULAS
 from einalg.display.results.report import ELSE, report_html
 from einalg.language.ir.program import Program, as_program
 from einalg.runtime.measurement import Comparison
@@ -26,7 +27,7 @@ def parsed(text: str, **shapes) -> Program:
     return as_program(ea.parse(text, **shapes))
 
 
-BELOW = parsed("O[i] = Max(A[i], 0)", A=(4,))
+BELOW = parsed("O[i] = A[i] < 1", A=(4,))
 PRODUCT = parsed("O[i,j] += A[i,k]*B[k,j]", A=(8, 9), B=(9, 7))
 TURNED = parsed("T[k,i] = A[i,k]\nO[i,j] += T[k,i]*B[k,j]", A=(8, 9), B=(9, 7))
 WIDE = parsed(
@@ -38,7 +39,7 @@ WIDE = parsed(
 def reported(**layer):
     layer = {"names": ["O"], "weights": [], **layer}
     return report_of(
-        [SimpleNamespace(text="O[i] = A[i] < 1", program=BELOW, candidate=None, **layer)],
+        [SimpleNamespace(program=BELOW, candidate=None, **layer)],
         (2e-3, 1e-3),
     )
 
@@ -156,7 +157,7 @@ def test_a_layer_is_told_before_and_after():
     )
     html = report_html(two_layers())
     assert (
-        html.count("<details><summary>after</summary><pre>T[k:9, i:8] = A[i, k]\n")
+        len(re.findall(r"<summary>after</summary><.*?<pre>T\[k:9, i:8\] = A\[i, k\]\n", html))
         == 1
         == html.count("<summary>before</summary>O = matmul(A, B)")
     )
@@ -199,3 +200,17 @@ def test_a_text_fits_80_columns():
     ]
     text = str(report_of(layers, (1e-3, 1e-3), (exactly(1e-3), exactly(1e-3))))
     assert max(map(len, text.splitlines())) <= COLUMNS and "Sum[inner:32]" in text
+
+
+def test_layers_are_shown_as_mathematics_with_their_text_folded():
+    html = report_html(two_layers())
+    layers = html.partition("<tbody>")[2].split("</tr>")
+    assert [row.count('<div class="einalg-formula">') for row in layers] == [2, 1, 0]
+    assert html.count("<summary>as text</summary><pre>O[i:8, j:7] = Sum[k:9]") == 2
+    assert "<strong>C0</strong>" in html and "<strong>D</strong>" in html
+
+
+def test_a_report_of_very_many_layers_is_text():
+    layer = SearchedLayer(("D",), PRODUCT, (), candidate(PRODUCT, 2e-3, 0), 2e-3)
+    html = report_html(report_of([layer] * (MAX_FORMULAS + 1), (12e-3, 4e-3)))
+    assert 'einalg-formula"' not in html and html.count("<pre>O[i:8, j:7] = ") == MAX_FORMULAS + 1

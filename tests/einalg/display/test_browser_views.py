@@ -53,7 +53,14 @@ def network():
 
 
 @pytest.fixture(scope="module")
-def views(derivation, network):
+def optimized():
+    torch = pytest.importorskip("torch", reason="needs einalg[torch]")
+    layers = (torch.nn.Conv1d(16, 32, 3), torch.nn.ReLU(), torch.nn.Linear(62, 16))
+    return ea.optimize(torch.nn.Sequential(*layers).eval(), (torch.ones(1, 16, 64),), seconds=10)
+
+
+@pytest.fixture(scope="module")
+def views(derivation, network, optimized):
     best = next(c for c in derivation.candidates if c.measured and c.moves)
     return {
         "derivation": derivation,
@@ -65,6 +72,9 @@ def views(derivation, network):
         "steps": derivation.steps(best),
         "tree": derivation.plot(),
         "network": network,
+        "expression": derivation.expression,
+        "program": best.program,
+        "optimized": optimized,
         "proof": ea.prove(derivation.expression, best.program),
         "difference": ea.prove("O[i] = A[i]", "O[i] = A[i] + i", A=(4,)),
     }
@@ -192,3 +202,16 @@ def test_without_a_script_everything_can_be_read(chromium, views, name):
         assert page.locator(".einalg-node[open] math").first.is_visible()
     if name == "tree":
         assert page.locator(".einalg-chosen pre").is_visible()
+
+
+def test_layers_of_a_report_are_mathematics_with_text_to_copy(chromium, views):
+    page = opened(chromium, views["optimized"]._repr_html_())
+    layers = page.locator("tbody > tr")
+    report = views["optimized"].report
+    assert layers.count() == sum(len(program.layers) for program in report.programs) >= 1
+    for number in range(layers.count()):
+        layer = layers.nth(number)
+        assert layer.locator("math").first.is_visible()
+        assert layer.locator("pre").first.is_hidden()
+        layer.locator("summary:text-is('as text')").first.click()
+        assert layer.locator("pre").first.inner_text().strip() in str(report.text)

@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import re
+import subprocess
 import sys
+from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
 
 import einalg as ea
-from einalg.display.mathml import CHANGED, changed, formula
+from einalg.display.mathml import CHANGED, MAX_FORMULAS, changed, formula
 
 mathml = pytest.mark.skipif(
     "not __import__('importlib.util').util.find_spec('latex2mathml')",
     reason="needs einalg[notebook]",
 )
+ROOT = Path(__file__).resolve().parents[3]
 CONV = ea.parse("O[n,f,h] += A.pad(0,0,1)[n,c,h+r-1] * K[f,c,r]", A=(1, 3, 6), K=(4, 3, 3))
 
 
@@ -119,3 +122,35 @@ def test_a_pair_of_braces_stays_in_one_row():
             for row in ElementTree.fromstring(html).iter():
                 fences = [child.get("form") for child in row if child.get("fence") == "true"]
                 assert fences.count("prefix") == fences.count("postfix")
+
+
+@mathml
+@pytest.mark.parametrize(
+    ("text", "lines"), [("O[i] = A[i]", 1), ("T[i] = A[i]\nO[i] = exp(T[i])", 2)]
+)
+def test_a_notebook_shows_expressions_and_programs_as_mathml(text, lines):
+    expression = ea.parse(text, A=(4,))
+    html = expression._repr_html_()
+    assert html.count("<math") == lines and expression._repr_latex_().startswith("$")
+    assert html.endswith(f'<div class="einalg einalg-expression">{formula(expression)}</div>')
+
+
+@mathml
+def test_a_notebook_that_only_parses_shows_mathml():
+    code = "import sys; sys.modules['IPython'] = sys; import einalg as ea; "
+    code += "print(ea.parse('O[i] = A[i]', A=(4,))._repr_html_()); print('derive' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=ROOT)
+    assert "<math" in done.stdout and done.stdout.endswith("False\n"), done.stderr
+
+
+def test_an_expression_is_latex_where_it_cannot_be_mathml(monkeypatch):
+    monkeypatch.setitem(sys.modules, "latex2mathml", None)
+    monkeypatch.setitem(sys.modules, "latex2mathml.converter", None)
+    assert ea.parse("O[i] = A[i]", A=(4,))._repr_html_() is None
+
+
+def test_a_program_of_very_many_statements_is_latex():
+    names = [f"T{number}" for number in range(MAX_FORMULAS + 1)]
+    lines = [f"{name}[i] = A[i] + {number}" for number, name in enumerate(names)]
+    program = ea.parse("\n".join([*lines, ", ".join(names)]), A=(4,))
+    assert program._repr_html_() is None
