@@ -248,7 +248,7 @@ class _Derivation:
         else:
             is_worth_it = self._phases().get(SEARCHING, 0.0) >= MIN_SECONDS
         if is_worth_it:
-            self._stored.keep(self._outcome, self._proofs.verdict)
+            self._stored.keep(self._outcome, self._proofs.verdict, self._proofs.candidate)
 
     def _count_verdicts(self) -> int:
         collected = self._search.candidates.collected

@@ -11,7 +11,7 @@ import json
 import logging
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any
 
 from derive.cost.backend import Backend
@@ -28,22 +28,28 @@ from einalg.errors import EinalgError
 from einalg.language.ir.kernel import Kernel
 from einalg.language.ir.program import Program
 from einalg.language.notation.program_json import program_record
+from einalg.language.ops.templates import PLAIN, AnyTemplate
 from einalg.storage.disk_cache import DiskCache
 from einalg.storage.fingerprint import SEARCH_CODE, Fingerprint
 
 log = logging.getLogger("einalg")
 
 SEARCHES = DiskCache("searches", ".json", "searches")
-VERSION = 1  # of what is kept
+VERSION = 2  # of what is kept
 MIN_SECONDS = 0.3  # a search that takes less is not worth keeping
 COUNTS = ("states", "generated", "candidates", "duplicates")
 UNREADABLE = (ValueError, KeyError, TypeError, AttributeError, IndexError, EinalgError)
 
 
 class LazyEstimate(EstimatedCandidate):
-    """A candidate of a stored search."""
+    """A candidate of a stored search.
+
+    Its kernels are matched with those operators alone that are stored: to learn what the others
+    look like takes longer than all the rest.
+    """
 
     def __init__(self, row: Mapping[str, Any], moves: tuple[Move, ...], programs: Programs):
+        names = row["kernels"]
         fields = {
             "moves": moves,
             "estimate": float(row["estimate"]),
@@ -51,6 +57,7 @@ class LazyEstimate(EstimatedCandidate):
             "after": float(row["after"]),
             "_programs": programs,
             "_operators": frozenset((str(op), bool(first)) for op, first in row["operators"]),
+            "_names": None if names is None else frozenset(map(str, names)),
         }
         for name, value in fields.items():
             object.__setattr__(self, name, value)
@@ -65,7 +72,20 @@ class LazyEstimate(EstimatedCandidate):
 
     @cached_property
     def kernels(self) -> tuple[Kernel, ...]:  # type: ignore[override]
-        return kernels_of(self.program, self._programs.templates)  # type: ignore[attr-defined]
+        templates = self._programs.templates  # type: ignore[attr-defined]
+        return kernels_of(self.program, _named(templates, self._library_operators))
+
+    @property
+    def _library_operators(self) -> frozenset[str]:
+        return frozenset(op for op, _ in self.operators)
+
+    @cached_property
+    def named_kernels(self) -> tuple[Kernel, ...]:
+        """The kernels, with the names of the operators that need no library."""
+        names = self._names  # type: ignore[attr-defined]
+        if names is None:
+            return with_operator_names(self.kernels)
+        return with_operator_names(self.kernels, _named(PLAIN, names))
 
     def candidate(self, verdict: str, backend: Backend | None) -> Candidate:
         return LazyCandidate(self, verdict, backend)
@@ -74,7 +94,7 @@ class LazyEstimate(EstimatedCandidate):
 class LazyCandidate(Candidate):
     """An equal program that a stored search found."""
 
-    def __init__(self, estimated: EstimatedCandidate, verdict: str, backend: Backend | None):
+    def __init__(self, estimated: LazyEstimate, verdict: str, backend: Backend | None):
         self._estimated = estimated
         self.moves, self.cost, self.verdict = estimated.moves, estimated.estimate, verdict
         self.measured, self.error, self.backend = False, None, backend
@@ -85,7 +105,13 @@ class LazyCandidate(Candidate):
 
     @cached_property
     def kernels(self) -> tuple[Kernel, ...]:  # type: ignore[override]
-        return with_operator_names(self._estimated.kernels)
+        return self._estimated.named_kernels
+
+
+@lru_cache(maxsize=256)
+def _named(templates: tuple[AnyTemplate, ...], names: frozenset[str]) -> tuple[Any, ...]:
+    """Return the templates of some operators, in their order."""
+    return tuple(template for template in templates if template.name in names)
 
 
 @dataclass
@@ -151,13 +177,19 @@ class StoredSearch:
         search.stats.first_hit = None if first_hit is None else float(first_hit)
         return verdicts
 
-    def keep(self, outcome: SearchOutcome, verdict: Callable[[EstimatedCandidate], Any]) -> None:
+    def keep(
+        self,
+        outcome: SearchOutcome,
+        verdict: Callable[[EstimatedCandidate], str | None],
+        candidate_of: Callable[[EstimatedCandidate], Candidate | None],
+    ) -> None:
         """Store the outcome of a search, with what is known of its candidates."""
         if self._key is None:
             return
         numbers: dict[Move, int] = {}
         candidates = []
         for candidate in self._search.candidates.collected:
+            known = candidate_of(candidate)
             candidates.append(
                 {
                     "moves": [numbers.setdefault(move, len(numbers)) for move in candidate.moves],
@@ -165,6 +197,7 @@ class StoredSearch:
                     "states": candidate.states,
                     "after": candidate.after,
                     "operators": sorted(candidate.operators),
+                    "kernels": None if known is None else list(known.operators),
                     "verdict": verdict(candidate),
                 }
             )

@@ -9,12 +9,13 @@ from typing import Any
 import pytest
 
 import einalg as ea
-from derive.results import pipeline
+from derive.results import pipeline, stored_search
 from derive.results.derivation import SearchResult
 from derive.results.pipeline import find_derivation
 from derive.results.stored_search import SEARCHES
 from derive.search.best_first import Budget
 from einalg.api.backend import LocalBackend
+from einalg.language.ops.templates import EVERY
 from einalg.runtime.clock import Clock
 from einalg.runtime.measurement import Measurement
 from einalg.storage.disk_cache import cache_folder
@@ -137,3 +138,21 @@ def test_a_damaged_entry_is_searched_again(caplog: pytest.LogCaptureFixture) -> 
 
 def _entries() -> list[Path]:
     return list((cache_folder() / SEARCHES.name).glob(f"*/*{SEARCHES.suffix}"))
+
+
+def test_only_the_operators_of_known_candidates_are_matched(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    first = derived()
+    matched: set[str] = set()
+    for name in ("kernels_of", "with_operator_names"):
+        match = getattr(stored_search, name)
+
+        def recording(subject: Any, templates: Any = EVERY, match: Any = match) -> Any:
+            matched.update(template.name for template in templates)
+            return match(subject, templates)
+
+        monkeypatch.setattr(stored_search, name, recording)
+    assert rows(derived()) == rows(first)
+    operators = {op for candidate in first.candidates for op in candidate.operators}
+    assert "conv1d" in matched and matched <= operators
