@@ -50,7 +50,10 @@ class Place:
 
     def decide(self, condition: Constraint) -> bool | None:
         """Tell whether a condition holds everywhere here, or nowhere; None where that depends."""
-        condition = self.condition(condition)
+        return self._decide(self.condition(condition))
+
+    def _decide(self, condition: Constraint) -> bool | None:
+        """Decide a condition as it is here."""
         if condition.truth is not None or condition in self.known:
             return condition.truth is not False
         low, high = condition.form.interval(self.ranges)
@@ -70,12 +73,12 @@ class Place:
         None where one never holds.
         """
         pending: dict[Constraint, None] = {}
-        for condition in conditions:
-            truth = self.decide(condition)
+        for condition in map(self.condition, conditions):
+            truth = self._decide(condition)
             if truth is False:
                 return None
             if truth is None:
-                pending[self.condition(condition)] = None
+                pending[condition] = None
         return tuple(pending)
 
     def bounded(self, bound: Bound) -> Bound:

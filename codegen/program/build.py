@@ -8,7 +8,7 @@ by what it depends on, so that a program whose kernels are known starts without 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -32,12 +32,14 @@ from codegen.program.generated_code import (
 )
 from codegen.runtime.protocol import KernelFunction
 from codegen.targets.c.object_store import BackgroundCompiler, loaded
-from codegen.targets.c.source_file import c_source
+from codegen.targets.c.source_file import c_source, own_sources
 from codegen.tuning.kernel_choice import alternatives, by_library, has_budget, library_for
 from einalg.errors import CodegenError, EinalgError
 from einalg.language.ir.kernel import Kernel
 from einalg.language.ir.program import Program
+from einalg.runtime.processors import core_count
 
+MIN_BATCH_CHARACTERS = 16_000  # of C that take a compiler longer than to start
 _reviewed: set[str] = set()  # keys of inconclusive records that this process has looked into
 
 
@@ -260,20 +262,44 @@ def compile_together(
 ) -> None:
     """Compile what no record is of, for programs that are built with the same compiler later.
 
-    With a `background` that only begins. What fails is reported to whoever builds it.
+    Compilers run while code is still generated. With a `background` all of it is one file, which
+    only begins. What fails is reported to whoever builds it.
     """
-    sources: dict[str, KernelSource] = {}
-    for number, problem in enumerate(problems):
-        with suppress(EinalgError):
-            for kernel in problem.uncached_kernels():
-                sources[f"{number}.{kernel.output}"] = problem.source(kernel)
     if not problems:
         return
     if background is not None:
-        problems[0].begin(sources, background)
+        problems[0].begin(dict(_uncached_sources(problems)), background)
         return
-    with suppress(EinalgError):
-        problems[0].compile(sources)
+    compiler = BackgroundCompiler(core_count())
+    try:
+        for batch in _batches_to_compile(problems):
+            problems[0].begin(batch, compiler)
+        compiler.finish()
+    finally:
+        compiler.stop()
+
+
+def _batches_to_compile(problems: Sequence[BuildProblem]) -> Iterator[dict[str, KernelSource]]:
+    """Yield what no record is of in batches that are worth a compiler's start."""
+    batch: dict[str, KernelSource] = {}
+    characters = 0
+    for name, source in _uncached_sources(problems):
+        batch[name] = source
+        (text,) = own_sources([source.function])
+        characters += len(text)
+        if characters >= MIN_BATCH_CHARACTERS:
+            yield batch
+            batch, characters = {}, 0
+    if batch:
+        yield batch
+
+
+def _uncached_sources(problems: Sequence[BuildProblem]) -> Iterator[tuple[str, KernelSource]]:
+    """Yield the code of the kernels that no record is of, under names of their own."""
+    for number, problem in enumerate(problems):
+        with suppress(EinalgError):
+            for kernel in problem.uncached_kernels():
+                yield f"{number}.{kernel.output}", problem.source(kernel)
 
 
 def decide_fusion(problem: BuildProblem) -> FusionDecision:

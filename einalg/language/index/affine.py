@@ -335,7 +335,7 @@ class Affine(IndexArithmetic, Expr):
 
     def substitute(self, mapping: Mapping[Index, Affine]) -> Affine:
         """Replace indices by affine forms; the same object where none occurs."""
-        if self.indices.isdisjoint(mapping):
+        if mapping.keys().isdisjoint(self.indices):  # which looks at the indices alone
             return self
         row: dict[Atom, int] = {}
         const = self.const

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from threading import Event
 from typing import Any
 
 import pytest
@@ -10,7 +11,7 @@ import pytest
 import einalg as ea
 from codegen.ir.nodes import Function
 from codegen.measure.calibration import kernel_timers
-from codegen.program import build_problem
+from codegen.program import build, build_problem
 from codegen.targets.c.compiler import Compiler
 from derive.matching import kernels_of
 from einalg.errors import CodegenError
@@ -46,6 +47,30 @@ def test_kernels_are_compiled_together(compiled: list[str]) -> None:
     assert 1 <= len(compiled) <= core_count()
     assert all(0 < timer().seconds < 1 for timer in timers)
     assert 1 <= len(compiled) <= core_count()
+
+
+def test_a_compiler_runs_while_code_is_generated(
+    compiled: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begun, lower, run = Event(), build_problem.lower, Compiler._run
+    generated = list[bool]()
+
+    def generate(name: str, scope: Scope, *rest: Any) -> Function:
+        if generated:
+            generated.append(begun.wait(20.0))
+        else:
+            generated.append(True)
+        return lower(name, scope, *rest)
+
+    def compile_it(self: Compiler, source: str, timeout: float) -> bytes:
+        begun.set()
+        return run(self, source, timeout)
+
+    monkeypatch.setattr(build_problem, "lower", generate)
+    monkeypatch.setattr(Compiler, "_run", compile_it)
+    monkeypatch.setattr(build, "MIN_BATCH_CHARACTERS", 1)
+    kernel_timers([kernel("O[i] = A[i]*2", A=(50,)), kernel("O[i] = A[i] + 7", A=(60,))])
+    assert generated == [True, True] and len(compiled) == 2
 
 
 def test_what_has_no_code_fails_by_itself(
