@@ -7,13 +7,14 @@ from dataclasses import dataclass
 from typing import Any
 
 from derive.rewriting.comparison import OriginalExpression, random_arrays
-from derive.rewriting.moves import RULE, Move, Rule, apply, moves, rewritten
-from derive.rewriting.paths import Path, scope_at
+from derive.rewriting.moves import RULE, Move, Rule, apply, moves, rewritten, scopes_of
+from derive.rewriting.paths import Path, program_scopes, replace_at, scope_at
 from einalg.errors import EinalgError, RuleError, without_remedy
 from einalg.language.analysis.validate import check
 from einalg.language.ir.program import Program, as_program, substitute_tensors
 from einalg.language.ir.scope import Scope
 from einalg.language.ir.tensor import Tensor
+from einalg.language.ir.traversal import reductions
 from einalg.options import TEXT, Kind, accepting, checked, optional, text, whole
 from einalg.testing.verdict_log import FAILED, Verdict, note
 from einalg.text.wording import counted
@@ -207,6 +208,7 @@ def _checked_moves(tested: Rule, program: Program, arrays: Any) -> Iterator[tupl
         # Small integers often lie at a pole.
         _check_values(move, whole_program, after, domains=tested.level == "program")
         if tested.level == "program":
+            _check_replay(move, program, after, apply(program, _reread(move), {move.rule: tested}))
             yield whole_program.text, str(move)
             continue
         # Readers of the scope may hide a difference, so that it is compared by itself too.
@@ -214,29 +216,48 @@ def _checked_moves(tested: Rule, program: Program, arrays: Any) -> Iterator[tupl
         if move.path not in scopes:
             by_itself = _by_itself(scope)
             scopes[move.path] = OriginalExpression(by_itself, random_arrays(by_itself, seed=0))
-        _check_values(move, scopes[move.path], _by_itself(rewritten(tested, scope, move)))
+        scope_after = rewritten(tested, scope, _reread(move), scopes_of(program))
+        _check_replay(move, program, after, replace_at(program, move.path, scope_after))
+        _check_values(move, scopes[move.path], _by_itself(scope_after))
         yield scopes[move.path].text, move.arguments
 
 
 def _checked_result(tested: Rule, program: Program, move: Move) -> Program:
-    """Return what a move makes of a program: an expression that is right, and the same again where
-    the move is read from JSON.
-    """
-    known = {tested.name: tested}
+    """Return what a move makes of a program: an expression that is right."""
     try:
-        after = apply(program, move, known)
+        after = apply(program, move, {tested.name: tested})
         check(after)
     except EinalgError as error:
         raise RuleError(
             f"{move} was proposed for\n{program}\nbut fails: {without_remedy(error)}\n"
             "  yield scopes of the same box only"
         ) from error
-    if str(apply(program, Move.from_json(move.to_json()), known)) != str(after):
+    return after
+
+
+def _reread(move: Move) -> Move:
+    """Return a move as it is read from a file."""
+    return Move.from_json(move.to_json())
+
+
+def _check_replay(move: Move, program: Program, after: Program, again: Program) -> None:
+    """Raise `RuleError` where a move that is read from JSON makes something else of a program."""
+    is_same = again == after and _index_names(again) == _index_names(after)
+    if not is_same and str(again) != str(after):
         raise RuleError(
             f"{move} gives another result when it is replayed from JSON on\n{program}\n"
             "  yield the same results for the same scope"
         )
-    return after
+
+
+def _index_names(program: Program) -> list[str]:
+    """Return the names of the indices that a program binds; equality leaves them out."""
+    names = []
+    for scope in program_scopes(program):
+        names += [it.index.name for it in scope.iterators]
+        for node in reductions(scope.body):
+            names += [it.index.name for it in node.iterators]
+    return names
 
 
 def _by_itself(scope: Scope) -> Scope:

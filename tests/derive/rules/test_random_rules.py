@@ -14,6 +14,7 @@ from derive.rules import ALL, RULES
 from einalg.language.ir.program import Program, as_program, substitute_tensors
 from einalg.language.ir.tensor import Tensor
 from einalg.testing import strategies
+from tests.helpers.rule_checks import check_on, drawn
 
 EXAMPLES = 70
 
@@ -23,10 +24,19 @@ ALONE = [
 ]  # that one meets no random scope
 
 
+def truths():
+    return strategies.scopes(functions=True, truths=True, max_points=60)
+
+
+def programs_with_truths():
+    return strategies.programs(functions=True, truths=True, max_points=60)
+
+
 @pytest.mark.parametrize("rule", ALONE, ids=lambda r: r.name)
 def test_every_move_on_random_scopes_keeps_every_value(rule):
-    report = check_rule(rule, examples=2 * EXAMPLES)
-    assert report.programs >= EXAMPLES and report.moves >= 10, report
+    programs = {str(program) for program, _ in drawn(2 * EXAMPLES, strategies.scopes)}
+    assert len(programs) >= EXAMPLES
+    assert check_on(rule, 2 * EXAMPLES, strategies.scopes) >= 10
 
 
 @pytest.mark.parametrize("rule", ALONE, ids=lambda r: r.name)
@@ -34,28 +44,20 @@ def test_every_move_on_random_truths_keeps_every_value(rule):
     """Inner scopes of comparisons, read as numbers or to choose by: in their place, `Ne(m[i], 0)`
     became true whatever they said.
     """
-    check_rule(
-        rule,
-        examples=EXAMPLES,
-        strategy=strategies.scopes(functions=True, truths=True, max_points=60),
-    )
+    check_on(rule, EXAMPLES, truths)
 
 
 @pytest.mark.parametrize("name", ["expression fusion", "lifting", "nesting", "staging"])
 def test_every_move_on_random_programs_with_truths_keeps_every_value(name):
-    check_rule(
-        ALL[name],
-        examples=EXAMPLES,
-        strategy=strategies.programs(functions=True, truths=True, max_points=60),
-    )
+    check_on(ALL[name], EXAMPLES, programs_with_truths)
 
 
 @pytest.mark.parametrize(
     "rule", [r for r in ALL.values() if r.level == "program"], ids=lambda r: r.name
 )
 def test_every_move_on_random_programs_keeps_every_value(rule):
-    strategy = siblings() if rule is RULES["expression merging"] else statements()
-    assert check_rule(rule, examples=2 * EXAMPLES, strategy=strategy).moves >= 10
+    strategy = siblings if rule is RULES["expression merging"] else statements
+    assert check_on(rule, 2 * EXAMPLES, strategy) >= 10
 
 
 @st.composite
@@ -114,7 +116,7 @@ def twin_sums(draw):
 
 
 def test_distribution_on_random_pairs_of_sums():
-    assert check_rule(ALL["distribution"], examples=EXAMPLES, strategy=twin_sums()).moves >= 20
+    assert check_on(ALL["distribution"], EXAMPLES, twin_sums) >= 20
 
 
 @pytest.mark.parametrize(
@@ -133,8 +135,7 @@ def test_distribution_on_random_pairs_of_sums():
     ],
 )
 def test_every_move_after_another_rule_keeps_every_value(first, then):
-    report = check_rule(ALL[then], examples=EXAMPLES // 2, strategy=prepared(first))
-    assert report.moves >= 3, report
+    assert check_on(ALL[then], EXAMPLES // 2, prepared, first) >= 3
 
 
 @pytest.mark.nightly

@@ -17,7 +17,7 @@ from codegen.program.compile import compile_program
 from derive.cost.accuracy import relative_error
 from derive.rewriting.moves import apply, moves
 from derive.rules import ALL
-from derive.search.best_first import Budget, search
+from derive.search.best_first import Budget
 from derive.search.cleanup import MAX_CLEANUP_MOVES, fully_inlined
 from derive.search.expansion import ideal_seconds
 from einalg.errors import EinalgError
@@ -29,6 +29,7 @@ from einalg.language.ir.body import Reduce, rebuild, substitute
 from einalg.language.ir.program import Program, as_program, in_double
 from einalg.language.ir.scope import Scope
 from einalg.language.ir.traversal import map_accesses, rebased
+from tests.helpers.searches import first_candidates
 
 QUICK = [
     (name, form)
@@ -44,7 +45,7 @@ AT_REAL_SIZE = (
     "matmul 256",
     "(A·B)·v",
 )
-DEEPER = (50, 200, 800, 2000)  # states, one bound after the other, for forms that take longer
+DEEPER = Budget(depth=40, states=2000, seconds=600, candidates=10**6, patience=2000)
 PRE_REWRITTEN_STATES = 60  # beside those that a case takes as it is written
 PRE_REWRITTEN = 3  # moves
 KEPT_APART = (
@@ -59,26 +60,18 @@ def budget(name):
 
 
 @cache
-def found(name, size, states=None):
-    deeper = Budget(depth=40, states=states or 0, seconds=600, candidates=10**6, patience=2000)
-    return search(getattr(CASES[name], size)().expression, deeper if states else budget(name))[0]
-
-
-def first(name, form, size, bounds=(None,)):
-    """The candidate of a form that is found soonest, within the first of some bounds of the states
-    within which there is one.
-    """
+def first_of_each(name, size):
+    """The candidate of each form that is found soonest, by the name of the form."""
     example = getattr(CASES[name], size)()
-    hits = next(
-        (
-            hits
-            for states in bounds
-            if (hits := [c for c in found(name, size, states) if example.forms[form](c)])
-        ),
-        [],
-    )
-    assert hits, f"no candidate of {name} is {form}"
-    return example, min(hits, key=lambda c: c.states)
+    forms = {form: holds for form, holds in example.forms.items() if (name, form) in QUICK}
+    return first_candidates(example.expression, forms, budget(name))
+
+
+def first(name, form, size):
+    """An example, and the candidate of a form that is found soonest."""
+    candidates = first_of_each(name, size)
+    assert form in candidates, f"no candidate of {name} is {form}"
+    return getattr(CASES[name], size)(), candidates[form]
 
 
 def integers(program, seed=0):
@@ -115,7 +108,10 @@ def test_the_form_is_found_and_proven_at_the_real_size(name, form):
 @pytest.mark.nightly
 @pytest.mark.parametrize(("name", "form"), SLOW)
 def test_forms_that_take_longer_are_found_too(name, form):
-    example, hit = first(name, form, "real", DEEPER)
+    example = CASES[name].real()
+    candidates = first_candidates(example.expression, {form: example.forms[form]}, DEEPER)
+    assert form in candidates, f"no candidate of {name} is {form}"
+    hit = candidates[form]
     assert ea.prove(example.program, hit.program).verdict == "proved"
 
 
@@ -237,22 +233,12 @@ def rewritten(program: Program, seed: int) -> Program:
     return program
 
 
-def missing_forms(program, name, forms, states):
-    """The forms that a search of so many states does not find."""
-    bounds = Budget(depth=40, states=states, patience=states, seconds=120, candidates=10**6)
-    candidates = search(program, bounds)[0]
-    missing = []
-    for form, holds in forms.items():
-        if form not in CASES[name].slow and not any(map(holds, candidates)):
-            missing.append(form)
-    return missing
-
-
 def assert_found_from(program, name, forms, states):
-    """Most forms are found in a quarter of the states, which is tried first."""
-    if missing_forms(program, name, forms, states // 4):
-        missing = missing_forms(program, name, forms, states)
-        assert not missing, f"{name} is not found as {missing} from\n{program}"
+    """All forms but the slow ones are found within so many states."""
+    bounds = Budget(depth=40, states=states, patience=states, seconds=120, candidates=10**6)
+    quick = {form: holds for form, holds in forms.items() if form not in CASES[name].slow}
+    missing = quick.keys() - first_candidates(program, quick, bounds).keys()
+    assert not missing, f"{name} is not found as {missing} from\n{program}"
 
 
 @pytest.mark.parametrize("name", CASES)

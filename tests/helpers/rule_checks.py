@@ -1,0 +1,52 @@
+"""Checks of many rules on the same random programs, which are drawn once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache
+from typing import Any
+
+from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis.strategies import data
+
+from derive.rewriting.moves import Rule
+from derive.rewriting.user_rules import check_moves, check_rule
+from einalg.errors import RuleError
+from einalg.language.ir.program import Program, as_program
+from einalg.testing import strategies
+
+Strategy = Callable[..., Any]
+Case = tuple[Program, Any]
+
+
+@cache
+def drawn(examples: int, strategy: Strategy, *args: Any) -> list[Case]:
+    """Return so many examples of a strategy, as programs with arrays for them."""
+    cases: list[Case] = []
+
+    @settings(
+        max_examples=examples,
+        database=None,
+        derandomize=True,
+        phases=(Phase.generate,),
+        suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
+    )
+    @given(data())
+    def draw(choices: Any) -> None:
+        program = as_program(choices.draw(strategy(*args)))
+        cases.append((program, choices.draw(strategies.arrays_for(program))))
+
+    draw()
+    return cases
+
+
+def check_on(rule: Rule, examples: int, strategy: Strategy, *args: Any) -> int:
+    """Check every move of a rule on random programs; return how many there were.
+
+    Where one is wrong, hypothesis looks for the smallest program with which the rule fails.
+    """
+    try:
+        return sum(check_moves(rule, *case) for case in drawn(examples, strategy, *args))
+    except RuleError:
+        check_rule(rule, examples=examples, strategy=strategy(*args))
+        raise

@@ -1,0 +1,56 @@
+"""Searches that end as soon as they have what a test asks for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from derive.cost.model import Roofline
+from derive.search.best_first import Budget, Search, rules_by_name, templates_by_name
+from derive.search.candidates import EstimatedCandidate, Stats
+from derive.search.expansion import StateExpander
+from einalg.language.ir.program import as_program
+from einalg.runtime.clock import Clock
+
+Form = Callable[[Any], bool]
+
+
+def first_candidates(
+    expression: Any, forms: Mapping[str, Form], budget: Budget
+) -> dict[str, EstimatedCandidate]:
+    """Return the candidate of each form that is found soonest, and of those the cheapest, without
+    the forms that none has. The search ends when all forms have one.
+    """
+    expander = StateExpander(rules_by_name(None), templates_by_name(None))
+    run = Search(as_program(expression), budget, expander, Roofline())
+    watch = _Watch(run, forms)
+    run.explore(Clock.of(budget.seconds), watch)
+    watch.look()
+    return watch.candidates
+
+
+class _Watch:
+    """A progress of a search that ends it when every form has a candidate."""
+
+    def __init__(self, run: Search, forms: Mapping[str, Form]):
+        self.run, self.forms = run, forms
+        self.candidates: dict[str, EstimatedCandidate] = {}
+        self.looked_at = 0
+
+    def __call__(self, stats: Stats) -> None:
+        self.look()
+        if self.candidates.keys() == self.forms.keys():
+            raise StopIteration
+
+    def look(self) -> None:
+        """Look at the candidates that the last state led to."""
+        collected = self.run.candidates.collected
+        recent = sorted(collected[self.looked_at :], key=lambda candidate: candidate.estimate)
+        self.looked_at = len(collected)
+        for name, holds in self.forms.items():
+            if name in self.candidates:
+                continue
+            for candidate in recent:
+                if holds(candidate):
+                    self.candidates[name] = candidate
+                    break
