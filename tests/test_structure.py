@@ -112,7 +112,7 @@ DATA_MODEL = {
     "einalg.language.conversion",
     "einalg.language.interning",
     "einalg.language.node",
-    "einalg.language.numpy_operand",
+    "einalg.language.scalar_operand",
     "einalg.language.refusals",
     "einalg.language.interpreters",
     "einalg.language.interpreters.exact_values",

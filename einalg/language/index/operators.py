@@ -16,7 +16,7 @@ from sympy.core.sympify import SympifyError, sympify
 
 from einalg.boundary import public
 from einalg.errors import NotationError
-from einalg.language.numpy_operand import NumpyOperand
+from einalg.language.scalar_operand import ScalarOperand
 
 
 def whole_number(value: Any) -> int | None:
@@ -31,14 +31,14 @@ def whole_number(value: Any) -> int | None:
         return None
 
 
-class IndexArithmetic(NumpyOperand):
+class IndexArithmetic(ScalarOperand):
     """Arithmetic and comparison shared by indices, quotients and affine forms; each of them has
     `as_affine()`.
     """
 
     __slots__ = ()
     _numpy_noun = "an index"
-    _numpy_example = "i"
+    is_index = True
     is_commutative = True
     # And no more: of an integer, SymPy would evaluate by laws of its own.
     is_extended_real = True

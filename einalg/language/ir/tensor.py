@@ -53,6 +53,12 @@ class Indexable(NoArray):
         """
         return Padded(self, amounts, fill)
 
+    def __setitem__(self, subscripts: Any, value: Any) -> None:
+        raise refusal(
+            "assignment to an element",
+            "name a new expression: O = ea.L[i, j](...), or write a program as text: ea.parse(...)",
+        )
+
     def __bool__(self) -> bool:
         raise refusal(
             "the truth value", "compare with ea.prove(a, b), or with `==` for the same structure"

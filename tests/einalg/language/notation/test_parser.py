@@ -420,7 +420,7 @@ def test_refused(text: str) -> None:
         ("O[i] = A[i,0].pad(1,\n1)", r"\^{13}\n.*\n  write A\.pad\(1, 1\)\[i, 0\]"),
         ("O[i] = A[i,0].pad(1)", r"write A\.pad\(1, 1\)\[i, 0\]"),
         ("O[i] = (A[i,0]\n B[i,0])", r"\n        \^\n.*\n  write O\[i\] = \(A\[i,0\]\)"),
-        ("O[i] = A[i,0] | A[i,1]", "this has no value: unsupported operand"),
+        ("O[i] = A[i,0] | A[i,1]", "has no bits\n  conditions are joined in brackets"),
         (f"O[i] = Max({', '.join(['A[i,0]'] * 65)})", r"at most 64 are read\n  write a reduction"),
         ("O[i] = A(foo(i), 0)", r"subscripts in square brackets: A\[i, j\]"),
         ("L[i](Z.pad(1))", r"Z=\(8, 64\)"),
