@@ -174,29 +174,36 @@ def derive(  # noqa: PLR0913, PLR0917 - every option of a search
 ) -> Derivation:
     """Search for equal programs that run faster, prove, check and measure them (EinNet §4–§5).
 
-    `expr` is a scope or a program, or text, which is read with the shapes that are given by name,
-    as by `einalg.parse`: `derive(text, A=(8, 16))`. The budgets are moves in a row (`depth`),
-    expanded `states`, and `seconds` for the whole: search, proofs, compilation and measuring, those
-    candidates that promise most first. An interrupt returns the best so far; a second one is
-    raised. `seed` decides the inputs of the check. `rules` replaces the rules that are searched:
-    rules of your own (see `einalg.rule`) and names of known ones, so that `[*einalg.rules, mine]`
-    adds one. `ops` names the operators to look for (all by default). In terminals and notebooks a
-    line shows what is being done and the best so far; `progress=True` logs such lines elsewhere,
-    and False shows nothing. A function is called with the statistics after every state and at every
-    phase; `StopIteration` that it raises ends the derivation as an interrupt does. `executor`
-    computes elsewhere: anything with the `submit` of `concurrent.futures.Executor`.
+    The result holds all candidates, the fastest first. Ctrl-C returns the best so far; pressed a
+    second time, it raises `KeyboardInterrupt`.
 
-    The values of a candidate may differ from the reference by `accuracy`, relative to the largest
-    element that is computed (the fill of a mask is not): by default 1e-4 for f32, 1e-10 for f64,
-    2e-2 for f16, 5e-2 for bf16, nothing for integers. From 1/1024 on, the tensor cores of a GPU
-    multiply f32 too, with 10 bits of each factor. What depends on weights alone (`role="weight"`)
-    is computed once, when they are bound (`candidate.compile().bind(K=...)`), and costs nothing.
-    With `measure=False` nothing is compiled or checked numerically, and candidates are ranked by
-    the estimate.
+    - `expr`: a scope, a program, or text with the shapes of its tensors by name, as for
+      `einalg.parse`: `derive(text, A=(8, 16))`.
+    - `target`: `"cpu"` or `"cuda"`.
+    - `depth`, `states`: how many moves in a row are tried, and the moves of how many expressions.
+    - `seconds`: the time for the whole, which is search, proofs, compilation and measuring. The
+      most promising candidates come first.
+    - `ops`: the operators to look for, by name; all by default.
+    - `rules`: the rules to search with, as names or as rules of your own (see `einalg.rule`).
+      `[*einalg.rules, mine]` adds one to the usual ones.
+    - `measure=False`: nothing is compiled or run; candidates are ranked by an estimate.
+    - `accuracy`: how far the values of a candidate may be from the reference, relative to the
+      largest element that is computed (the fill of a mask does not count). By default 1e-4 for f32,
+      1e-10 for f64, 2e-2 for f16, 5e-2 for bf16, and 0 for integers. From 1/1024 on, the tensor
+      cores of a GPU multiply f32 too, with 10 bits of each factor.
+    - `seed`: decides the inputs on which values are compared.
+    - `progress`: by default a line shows in terminals and notebooks what is being done and the best
+      so far. True logs such lines anywhere, False shows nothing. A function is called with the
+      statistics after every state and at every phase; it ends the derivation by `StopIteration`.
+    - `executor`: does the work elsewhere; anything with the `submit` of
+      `concurrent.futures.Executor`.
 
-    Raises `NotationError` for anything but an expression, `UseError` for an option that is not of
-    its kind, `DeviceError` for an unknown target or
-    a device that is missing, `MatchError` for an unknown operator, `RuleError` for an unknown rule.
+    What depends on weights alone (`role="weight"`) is computed once, when they are bound
+    (`candidate.compile().bind(K=...)`), so a candidate's time does not contain it.
+
+    Raises `NotationError` for anything but an expression, `UseError` for an option of a wrong kind,
+    `DeviceError` for a target that is unknown or missing, `MatchError` for an unknown operator, and
+    `RuleError` for an unknown rule.
 
     >>> import einalg as ea
     >>> d = ea.derive(ea.parse("O[h] += A.pad(0,1)[c,h+r-1]*K[r,c]", A=(8, 16), K=(3, 8)),

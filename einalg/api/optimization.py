@@ -273,33 +273,39 @@ def optimize(
 ) -> Optimized:
     """Make a model faster, and verify it.
 
-    Every layer is derived, measured and proven equal, and the whole compared with the reference,
-    and with the framework that it comes from: on the given inputs, and where they are floats also
-    on zeros, a constant, 1000 and 0.001 times them, one NaN, one infinity, and other random
-    numbers. Where einalg deviates, the operator at fault stays the framework's, and the report says
-    so. What was compared once, with the same code, weights, kernels and version of the framework,
-    is kept on disk, and only other inputs are compared again.
+    Each layer is derived, proved and measured; equal layers once. Then the whole is compared with
+    the reference and with the framework that the model comes from: on your inputs and, where these
+    are floats, also on zeros, a constant, 1000 and 0.001 times your inputs, one NaN, one infinity,
+    and other random numbers. If a result of einalg deviates, the framework goes on computing the
+    operator at fault, and so it does for operators that the language cannot express; the report
+    lists them. If the optimized model is not faster, you get the model as it was, with a warning.
 
-    `model` is a `torch.nn.Module` in evaluation mode, the path, bytes or `ModelProto` of an ONNX
-    model, or a program; shapes and dtypes are those of `example_inputs`: the arguments of a call in
-    order, or by name in a dict, by default drawn at random where the model states all shapes (ONNX
-    files that leave none open, programs without weights). What the language cannot say stays a call
-    of the framework. `seconds` bounds the whole: the search over all layers leaves as much of it as
-    compiling the network takes, up to half. Without reading the model, compiling it as it is and
-    checking it there is no answer: these are done whatever time they take, but for large models
-    that their framework can go on running. Equal layers are
-    searched once and kept on disk. An interrupt keeps what was found until then; a second one is
-    raised. In terminals and notebooks a line shows what is being done, and one stays for each layer
-    that is searched; `progress=True` logs these lines elsewhere, False shows nothing, and a
-    function is called as `progress(layer, number, of)` before each layer. The result deviates from
-    the reference by `accuracy` at most (default: as in `derive`), and is the model as it was, with
-    a warning, where it is not faster: its own program, or the framework that it comes from. With
-    `prefer="einalg"` einalg computes whatever the times say, so that its values can be looked at. A
-    form that transforms tiles of its input (Winograd's) makes all of a tile NaN where one element
-    is; the report names such layers, and `nonfinite="exact"` excludes them.
+    - `model`: a `torch.nn.Module` in evaluation mode; the path, the bytes or the `ModelProto` of an
+      ONNX model; or a program.
+    - `example_inputs`: the arguments of one call, in order or in a dict by name. They give the
+      shapes and element types. Random ones are drawn where the model states all shapes: an ONNX
+      file without open sizes, or a program without weights.
+    - `target`: `"cpu"` or `"cuda"`.
+    - `seconds`: the time for the whole. The search ends early enough that the network can be
+      compiled, but takes at least half of the time. Reading the model, compiling it as it is and
+      checking it are done in any case, except for large models that their framework can go on
+      running. Ctrl-C keeps what was found until then; pressed a second time, it raises
+      `KeyboardInterrupt`.
+    - `accuracy`: how far the result may be from the reference; by default as in `derive`.
+    - `progress`: by default a line shows in terminals and notebooks what is being done, and one
+      line stays for each layer that was searched. True logs these lines anywhere, False shows
+      nothing, and a function is called as `progress(layer, number, of)` before each layer.
+    - `prefer="einalg"`: einalg computes even where the framework is faster, so that you can look at
+      its values.
+    - `nonfinite="exact"`: leaves out forms that compute tiles together, such as Winograd's, in
+      which one NaN makes its whole tile NaN. By default they are used, and the report names their
+      layers.
 
-    Raises `NotationError` for what is no model, `ShapeError` for examples that do not fit,
-    `UseError` for an option that is not of its kind, `DeviceError` for an unknown target.
+    Layers and comparisons are kept on disk: a second run with the same code, weights and framework
+    compares other inputs only.
+
+    Raises `NotationError` for anything but a model, `ShapeError` for example inputs that do not fit
+    it, `UseError` for an option of a wrong kind, and `DeviceError` for an unknown target.
 
     >>> import numpy as np
     >>> import einalg as ea
