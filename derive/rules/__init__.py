@@ -19,6 +19,7 @@ from derive.rules.inter import (
     lifting_nesting,
 )
 from derive.rules.intra import (
+    axis_elimination,
     boundary_relaxing,
     boundary_tightening,
     summation_splitting,
@@ -43,7 +44,11 @@ RULES = _by_name(
     bilinear_factorisation.RULE,
 )
 SPELLINGS = _by_name(
-    lifting_nesting.LIFTING, lifting_nesting.NESTING, staging.RULE, distribution.RULE
+    lifting_nesting.LIFTING,
+    lifting_nesting.NESTING,
+    staging.RULE,
+    distribution.RULE,
+    axis_elimination.RULE,
 )
 ALL = {**RULES, **SPELLINGS}
 OF_MODELS = keeping_nonfinite(ALL)

@@ -20,7 +20,7 @@ from derive.rewriting.moves import Move, Rule
 from derive.rewriting.paths import program_scopes
 from derive.rules import ALL
 from derive.rules.algebra import bilinear_factorisation, staging
-from derive.rules.intra import variable_substitution
+from derive.rules.intra import axis_elimination, summation_splitting, variable_substitution
 from derive.search.candidates import CandidateCollection, EstimatedCandidate, Stats
 from derive.search.cleanup import cleaned_up, fissioned, fully_inlined
 from derive.search.expansion import (
@@ -34,6 +34,7 @@ from derive.search.expansion import (
 from derive.search.search_tree import SearchNode
 from derive.search.speculation import SpeculativeExpander
 from derive.search.starts.channels_last import channels_last
+from derive.search.starts.separation import separated
 from derive.search.weights import DEFAULT_WEIGHTS, SearchWeights, StateFeatures
 from einalg.boundary import similar
 from einalg.errors import MatchError, RuleError
@@ -48,6 +49,7 @@ log = logging.getLogger("einalg")
 
 
 CHANNELS_LAST_RULES = frozenset({staging.RULE.name, variable_substitution.RULE.name})
+SEPARATION_RULES = frozenset({summation_splitting.RULE.name, axis_elimination.RULE.name})
 
 
 @dataclass(frozen=True)
@@ -307,6 +309,10 @@ class Search:
             (inlined, tuple(inlining)),
             (parts, (*inlining, *fission)),
         ]
+        if self.expand.rules.keys() >= SEPARATION_RULES:
+            for by_digits in (False, True):
+                separate, separation = separated(clean, rules, cleaned_up, by_digits)
+                programs.append((separate, (*cleaning, *separation)))
         if self.expand.rules.keys() >= CHANNELS_LAST_RULES:
             moved, moving = channels_last(clean, rules)
             moved, cleaning_again = cleaned_up(moved, rules)

@@ -12,13 +12,15 @@ from derive.cost.model import CostModel, total
 from derive.matching import kernels_of
 from derive.rewriting.moves import Move
 from derive.rules.inter.lifting_nesting import lifted
-from derive.search.expansion import is_heavy
+from derive.search.expansion import is_heavy, total_operations
 from einalg.language.analysis.canonical import key
 from einalg.language.ir.kernel import EOP, Kernel
 from einalg.language.ir.program import Program
 from einalg.language.ir.tensor import Access
 from einalg.language.ops.templates import Template
 from einalg.runtime.clock import Clock
+
+MIN_SAVING = 1.25  # of arithmetic, for which a program without operators is a candidate
 
 
 @dataclass
@@ -84,6 +86,8 @@ class CandidateCollection:
         self, start: Program, templates: Sequence[Template], model: CostModel, stats: Stats
     ):
         self.start, self.templates, self.model, self.stats = start, templates, model, stats
+        self.start_operations = total_operations(start)
+        self.start_is_generated = False  # until the expression as it is is collected
         self.begin(Clock.of(inf))
         self.collected: list[EstimatedCandidate] = []
         self.kernel_lists: set[Any] = set()
@@ -115,7 +119,9 @@ class CandidateCollection:
             self.stats.rejected["an input is not read any more"] += 1
             return None
         kernels = kernels_of(flat, self.templates)
-        if not as_it_is and self._is_rejected(flat, kernels):
+        if as_it_is:
+            self.start_is_generated = _is_generated(kernels)
+        elif self._is_rejected(flat, kernels):
             return None
         if not self._is_new(kernels):
             self.stats.duplicates += 1
@@ -129,13 +135,22 @@ class CandidateCollection:
         return estimate
 
     def _is_rejected(self, flat: Program, kernels: Sequence[Kernel]) -> bool:
-        if all(kernel.op == EOP for kernel in kernels):
+        saves = self._saves_arithmetic(flat)
+        is_generated = _is_generated(kernels)
+        if is_generated and not saves:
             return True  # no candidate, and nothing to tell
-        reason = _rejection(flat, kernels)
+        may_be_heavy = saves and (is_generated or self.start_is_generated)
+        reason = _rejection(flat, kernels, may_be_heavy)
         if reason is None:
             return False
         self.stats.rejected[reason] += 1
         return True
+
+    def _saves_arithmetic(self, flat: Program) -> bool:
+        """Tell whether a program does so much less than the expression that it may be better, even
+        where no operator does it.
+        """
+        return total_operations(flat) * MIN_SAVING <= self.start_operations
 
     def _is_new(self, kernels: Sequence[Kernel]) -> bool:
         identity = tuple((k.op, tuple(k.sizes.items()), _canonical_key(k)) for k in kernels)
@@ -161,12 +176,19 @@ def _canonical_key(kernel: Kernel) -> Any:
     return key(kernel.scope)
 
 
-def _rejection(program: Program, kernels: Sequence[Kernel]) -> str | None:
+def _is_generated(kernels: Sequence[Kernel]) -> bool:
+    """Tell whether no operator does any of it."""
+    return all(kernel.is_eop for kernel in kernels)
+
+
+def _rejection(
+    program: Program, kernels: Sequence[Kernel], may_be_heavy: bool = False
+) -> str | None:
     """Return why a flat program is not worth keeping: a statement that ought not to be left."""
     for kernel in kernels:
         if kernel.op != EOP:
             continue
-        if is_heavy(program[kernel.output]):
+        if not may_be_heavy and is_heavy(program[kernel.output]):
             return "an eOperator does more arithmetic than its memory traffic allows"
         if _is_needless_copy(program, kernel):
             return "a copy is left that traversal merging removes"

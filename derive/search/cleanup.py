@@ -25,6 +25,7 @@ from derive.rewriting.paths import Path, child, paths
 from derive.rules.algebra import staging
 from derive.rules.inter.lifting_nesting import NESTING
 from derive.rules.intra import (
+    axis_elimination,
     boundary_relaxing,
     boundary_tightening,
     summation_splitting,
@@ -267,7 +268,7 @@ def _has_digits(form: Affine, whole: Index) -> bool:
 def _proposals(program: Program) -> Iterator[Move]:
     yield from _statement_moves(program)
     places = list(paths(program))
-    for propose in (_condition_moves, _lattice_moves, _copy_moves, _padding_moves):
+    for propose in (_axis_moves, _condition_moves, _lattice_moves, _copy_moves, _padding_moves):
         for path, scope in places:
             yield from propose(path, scope)
 
@@ -294,6 +295,16 @@ def _copies_statement(program: Program, scope: Scope) -> bool:
     if not isinstance(scope.body, Access):
         return False
     return any(tensor in program.names for tensor in scope.tensors)
+
+
+def _axis_moves(path: Path, scope: Scope) -> Iterator[Move]:
+    """Leave a scope that reduces the axes that its body depends on; a copy may repeat elements.
+
+    A reduction without indices, under a condition, is the padding of a copy.
+    """
+    if any(node.iterators for node in reductions(scope.body)):
+        for args in axis_elimination.find(scope):
+            yield Move(axis_elimination.RULE.name, path, args)
 
 
 def _copy_moves(path: Path, scope: Scope) -> Iterator[Move]:
@@ -327,7 +338,12 @@ def is_copy(scope: Scope) -> bool:
 def _has_same_axes(scope: Scope) -> bool:
     """Tell whether a copy of a scope keeps the order of its axes, and so changes only the box."""
     body: Any = scope.body
-    read = [subscript.as_index() for subscript in body.subscripts if subscript.terms]
+    idle = {it.index for it in scope.iterators if it.extent == 1}
+    read: list[Index | None] = []
+    for subscript in body.subscripts:
+        index = subscript.as_index()
+        if subscript.terms and index not in idle:
+            read.append(index)
     return read == [it.index for it in scope.iterators if it.extent != 1]
 
 

@@ -29,8 +29,8 @@ through them. Each rule is tested alone, on random expressions, by the same
 SPELLINGS = """## Other ways to write the same thing
 
 These rules do not change what is computed in each statement. They give an inner scope a name or
-put it back, compute a part of a body first, or use the laws of arithmetic. The search uses them
-around the rules above.
+put it back, compute a part of a body first or once for many points, or use the laws of arithmetic.
+The search uses them around the rules above.
 """
 
 

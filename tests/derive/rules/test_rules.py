@@ -553,7 +553,7 @@ BAD_MOVES = [
         "the factors K[r, f, c] use the indices c, f, r, not r",
     ),
     (Move("staging", ("O",), {"axes": []}), "staging takes one of access=, factors= and terms="),
-    (Move("magic", ("O",), {}), "there is no rule 'magic'\n  known: b"),
+    (Move("magic", ("O",), {}), "there is no rule 'magic'\n  known: a"),
 ]
 
 

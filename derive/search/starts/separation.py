@@ -1,0 +1,303 @@
+"""Separation: sums are split in two where that leaves less arithmetic.
+
+The sum over a window of 21 by 21 becomes one over 21 columns, of sums over 21 rows; a sum over the
+channels of a window with one kernel for all of them is made before the window is; what costs much
+is computed once for each of its values. Cleanup leaves each inner scope the axes that its body
+depends on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import chain, combinations
+from math import isqrt, prod
+from typing import Any, NamedTuple
+
+import sympy
+
+from derive.cost.model import operations
+from derive.rewriting.body_queries import bound_indices, enclosing_domain, is_empty, names_of
+from derive.rewriting.moves import Move, Rule, apply
+from derive.rewriting.paths import Path, paths, program_scopes, scope_at
+from derive.rules.algebra import distribution, staging
+from derive.rules.intra import axis_elimination, summation_splitting
+from derive.rules.intra.variable_substitution import substitution_move
+from einalg.errors import EinalgError, RuleError
+from einalg.language.index.affine import Index
+from einalg.language.index.convert import affine
+from einalg.language.index.iterator import LoopIndex
+from einalg.language.ir.body import Reduce, fresh_index, substitute
+from einalg.language.ir.program import Program
+from einalg.language.ir.scope import Scope, inner_scopes
+from einalg.language.ir.tensor import Access
+from einalg.language.ir.traversal import accesses, reductions
+
+MIN_SAVING = 1.25  # of the arithmetic of a sum, for which it is split
+MAX_SUBSETS_OF = 5  # summed indices; of more, single ones and all but one are tried
+MAX_STEPS = 12
+STORED = 2  # operations that it takes to write a value and to read it again
+FUNCTION = 8  # operations that a function, a root or a division takes
+
+Cleanup = Callable[[Program, Mapping[str, Rule]], tuple[Program, list[Move]]]
+Domain = tuple[LoopIndex, ...]
+
+
+class _Step(NamedTuple):
+    """Moves, with the arithmetic that they leave in proportion to what it was."""
+
+    ratio: float
+    moves: tuple[Move, ...]
+
+
+def separated(
+    program: Program, rules: Mapping[str, Rule], clean: Cleanup, by_digits: bool = False
+) -> tuple[Program, list[Move]]:
+    """Return the program with its sums split while that saves arithmetic, and the moves.
+
+    `clean` is what is done after each of them, such as `derive.search.cleanup.cleaned_up`. With
+    `by_digits` a long window becomes a window of windows, as one of 21 becomes 7 of 3.
+
+    >>> import einalg as ea
+    >>> from derive.rules import ALL
+    >>> from derive.search.cleanup import cleaned_up
+    >>> from einalg.language.ir.program import as_program
+    >>> box = as_program(ea.parse("O[i:8,j:8] = Sum[r:3,s:3](A[i+r,j+s])", A=(10, 10)))
+    >>> print(separated(box, ALL, cleaned_up)[0])
+    O[i:8, j:8] = Sum[s:3]((L[i:8, t:10](Sum[r:3](A[i + r, t])))[i, j + s])
+    """
+    done: list[Move] = []
+    while len(done) < MAX_STEPS:
+        step = _best_step(program, rules, clean, by_digits)
+        if step is None:
+            break
+        program, moves = step
+        done += moves
+    return program, done
+
+
+def _best_step(
+    program: Program, rules: Mapping[str, Rule], clean: Cleanup, by_digits: bool
+) -> tuple[Program, list[Move]] | None:
+    """Return the program after the first of the best steps that does less than before."""
+    before = _arithmetic(program)
+    for step in sorted(_steps(program, by_digits), key=lambda step: step.ratio):
+        after = _applied(program, step.moves, rules, clean)
+        if after is not None and _arithmetic(after[0]) < before:
+            return after
+    for move in _distributions(program):
+        after = _applied(program, (move,), rules, clean)
+        if after is not None and _arithmetic(after[0]) * MIN_SAVING <= before:
+            return after
+    return None
+
+
+def _applied(
+    program: Program, moves: Sequence[Move], rules: Mapping[str, Rule], clean: Cleanup
+) -> tuple[Program, list[Move]] | None:
+    """Return the program after some moves, those of a subterm that was staged, and cleanup."""
+    try:
+        for move in moves:
+            program = apply(program, move, rules)
+        done = list(moves)
+        if moves[-1].rule == staging.RULE.name:
+            program, eliminated = _with_fewer_axes(program, moves[-1].path, rules)
+            done += eliminated
+        program, cleaning = clean(program, rules)
+    except EinalgError:
+        return None
+    return program, [*done, *cleaning]
+
+
+def _with_fewer_axes(
+    program: Program, path: Path, rules: Mapping[str, Rule]
+) -> tuple[Program, list[Move]]:
+    """Return the program whose scopes inside one scope have the axes that they depend on."""
+    done: list[Move] = []
+    for position, inner in enumerate(inner_scopes(scope_at(program, path))):
+        for args in axis_elimination.find(inner):
+            move = Move(axis_elimination.RULE.name, (*path, position), args)
+            program = apply(program, move, rules)
+            done.append(move)
+    return program, done
+
+
+def _arithmetic(program: Program) -> int:
+    return sum(map(operations, program_scopes(program)))
+
+
+def _steps(program: Program, by_digits: bool) -> Iterator[_Step]:
+    """Yield the splittings and stagings of every reduction that are worth it."""
+    for step in _all_steps(program, by_digits):
+        if step.ratio * MIN_SAVING <= 1:
+            yield step
+
+
+def _all_steps(program: Program, by_digits: bool) -> Iterator[_Step]:
+    for path, scope in paths(program):
+        for position, node in enumerate(reductions(scope.body)):
+            if is_empty(node.iterators):
+                continue
+            try:
+                around, _ = enclosing_domain(scope, node)
+            except RuleError:
+                continue
+            yield from _splits(path, scope, position, around)
+            yield from _stagings(path, position, node, around)
+            if by_digits:
+                yield from _digit_splits(path, scope, position, around)
+
+
+def _node(scope: Scope, position: int) -> Reduce:
+    return list(reductions(scope.body))[position]
+
+
+def _splits(path: Path, scope: Scope, position: int, around: Domain) -> Iterator[_Step]:
+    node = _node(scope, position)
+    whole = _work(node.body, (*around, *node.iterators))
+    for inside in _choices(node, may_be_all=node is not scope.body):
+        ratio = _work_after(node, around, inside) / whole
+        yield _Step(ratio, (_split_move(path, position, node, inside),))
+
+
+def _split_move(path: Path, position: int, node: Reduce, inside: Sequence[LoopIndex]) -> Move:
+    outer = [it.index.name for it in node.iterators if it not in inside]
+    args = {"reduction": position, "outer": outer}
+    return Move(summation_splitting.RULE.name, path, args)
+
+
+def _choices(node: Reduce, may_be_all: bool) -> Iterator[tuple[LoopIndex, ...]]:
+    """Yield the summed indices that may be moved inside together; never none of them."""
+    live = [it for it in node.iterators if it.extent > 1]
+    sizes: Sequence[int] = range(1, len(live))
+    if len(live) > MAX_SUBSETS_OF:
+        sizes = (1, len(live) - 1)
+    if may_be_all and live:
+        sizes = (*sizes, len(live))
+    return chain.from_iterable(combinations(live, size) for size in sizes)
+
+
+def _work(body: Any, iterators: Sequence[LoopIndex]) -> int:
+    return prod(it.extent for it in iterators) * (1 + _cost(body))
+
+
+def _cost(body: Any) -> int:
+    """Return the operations of a body at one point: of products, sums and functions.
+
+    >>> import einalg as ea
+    >>> _cost(ea.parse("O[i] = A[i]*B[i] + exp(A[i])", A=4, B=4).body)
+    10
+    """
+    if isinstance(body, (Access, Reduce)) or not body.args:
+        return 0
+    if next(accesses(body), None) is None:
+        return 0
+    below = sum(map(_cost, body.args))
+    if isinstance(body, (sympy.Add, sympy.Mul, sympy.Max, sympy.Min)):
+        return below + len(body.args) - 1
+    if isinstance(body, sympy.Pow) and body.exp.is_Integer and body.exp > 0:
+        return below + 1
+    return below + FUNCTION
+
+
+def _work_after(node: Reduce, around: Domain, inside: Sequence[LoopIndex]) -> int:
+    """Return the work of both sums once some of the indices are reduced by an inner scope."""
+    moved = {it.index for it in inside}
+    free, dependent = _factors(node, moved)
+    axes = [*(it for it in node.iterators if it.index not in moved), *around]
+    points = axis_elimination.distinct_points(dependent, axes)
+    inner = points * prod(it.extent for it in inside) * (1 + _cost(dependent))
+    outer = prod(it.extent for it in axes) * (1 + len(free) + sum(map(_cost, free)))
+    return inner + outer
+
+
+def _factors(node: Reduce, moved: set[Index]) -> tuple[list[Any], Any]:
+    """Return the factors that stay outside of the inner sum, and the rest of the body."""
+    free: list[Any] = []
+    dependent: list[Any] = []
+    for factor in sympy.Mul.make_args(node.body):
+        if node.op == "Sum" and not node.where and factor.free_symbols.isdisjoint(moved):
+            free.append(factor)
+        else:
+            dependent.append(factor)
+    return free, sympy.Mul(*dependent, evaluate=False)
+
+
+def _stagings(path: Path, position: int, node: Reduce, around: Domain) -> Iterator[_Step]:
+    """Compute a factor once for each of its values that is costly and has few of them."""
+    domain = (*around, *node.iterators)
+    for number, factor in enumerate(sympy.Mul.make_args(node.body)):
+        cost = _cost(factor)
+        if cost < FUNCTION or factor.has(Reduce):
+            continue
+        once = axis_elimination.distinct_points(factor, domain) * (cost + STORED)
+        whole = _work(node.body, domain)
+        left = whole - cost * prod(it.extent for it in domain)
+        axes = names_of([it.index for it in domain if it.index in factor.free_symbols])
+        args = {"factors": [number], "reduction": position, "axes": axes}
+        yield _Step((once + left) / whole, (Move(staging.RULE.name, path, args),))
+
+
+def _digit_splits(path: Path, scope: Scope, position: int, around: Domain) -> Iterator[_Step]:
+    """Make a window of windows of each window whose extent is a product."""
+    node = _node(scope, position)
+    whole = _work(node.body, (*around, *node.iterators))
+    for it in node.iterators:
+        divisor = _largest_divisor_to_root(it.extent)
+        if divisor == 1 or it.low:
+            continue
+        used = bound_indices(scope)
+        high = fresh_index(it.index.name + "1", used)
+        low = fresh_index(it.index.name + "2", used | {high})
+        digits = (LoopIndex(high, 0, it.extent // divisor), LoopIndex(low, 0, divisor))
+        number = affine(high) * divisor + low
+        iterators = _replaced(node.iterators, it, digits)
+        forms = {it.index: number}
+        where = [condition.substitute(forms) for condition in node.where]
+        split = Reduce(node.op, iterators, where, substitute(node.body, forms))
+        left = _work_after(split, around, digits[1:])
+        points = (*around, *(other for other in iterators if other is not digits[1]))
+        left += STORED * axis_elimination.distinct_points(split.body, points)
+        forward = {other.index.name: other.index.name for other in iterators}
+        backward = {other.index.name: other.index.name for other in node.iterators}
+        forward[high.name] = str(affine(it.index) // divisor)
+        forward[low.name] = str(affine(it.index) % divisor)
+        backward[it.index.name] = str(number)
+        moves = (
+            substitution_move(path, position, forward, backward),
+            _split_move(path, position, split, digits[1:]),
+        )
+        yield _Step(left / whole, moves)
+
+
+def _replaced(
+    iterators: Sequence[LoopIndex], old: LoopIndex, new: Sequence[LoopIndex]
+) -> list[LoopIndex]:
+    replaced: list[LoopIndex] = []
+    for it in iterators:
+        if it is old:
+            replaced += new
+        else:
+            replaced.append(it)
+    return replaced
+
+
+def _largest_divisor_to_root(number: int) -> int:
+    """Return the largest divisor of a number that is at most its root.
+
+    >>> _largest_divisor_to_root(21), _largest_divisor_to_root(16), _largest_divisor_to_root(7)
+    (3, 4, 1)
+    """
+    for divisor in range(isqrt(number), 1, -1):
+        if number % divisor == 0:
+            return divisor
+    return 1
+
+
+def _distributions(program: Program) -> Iterator[Move]:
+    """Take sums of several terms apart, and multiply them out."""
+    for path, scope in paths(program):
+        if next(reductions(scope.body), None) is None:
+            continue
+        for args in distribution.find(scope):
+            if args["step"] in ("apart", "expand"):
+                yield Move(distribution.RULE.name, path, args)
