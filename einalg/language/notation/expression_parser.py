@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Callable, Iterable, Mapping
 from itertools import cycle
 from typing import Any
@@ -42,7 +43,16 @@ from einalg.language.notation.translation import element, translated, unsliced
 
 EXAMPLE_SIZES = (8, 64, 16, 32)  # of a shape in a remedy
 # SymPy computes them of whole numbers, digit for digit.
+PYTHON_FUNCTIONS = re.compile(r"\bea\.(?=(Piecewise|Max|Min|Sum|Prod)\b)")
 FAST_GROWING = (sympy.gamma, sympy.loggamma)
+
+
+def _in_text(error: EinalgError) -> EinalgError:
+    """Return an error whose remedy names the functions of the notation as text has them."""
+    message = PYTHON_FUNCTIONS.sub("", error.message)
+    if message == error.message:
+        return error
+    return type(error)(message).regarding(error.about)
 
 
 class ExpressionParser:
@@ -69,7 +79,8 @@ class ExpressionParser:
         try:
             return call(*values, **named)
         except EinalgError as error:
-            raise self.source.placed(error, self.place(error.about) or node) from None
+            place = self.place(error.about) or node
+            raise self.source.placed(_in_text(error), place) from None
         except (
             TypeError,
             ValueError,
