@@ -1,14 +1,15 @@
 """Whole networks: the programs of a graph, optimized one after the other and put together again.
 
-`optimize` goes through a graph, `optimize_program` through the `variants` of a program, and
-`layer_search` through their `layers`; each makes a frozen value of the one before. What rewrites a
-program as a whole is a pass in `passes`: add one there, and name it in `variants`. The rooms of
-`derive` may be imported, and the graphs of `einalg.frontends`; nothing that shows things.
+`optimize` goes through a graph, `optimize_program` through the `forms` of a program that a `trial`
+compiles and checks, and `layer_search` through their layers; each makes a frozen value of the one
+before. What rewrites a program as a whole is a pass in `passes`: add one there, and name it in
+`forms.variants`. The rooms of `derive` may be imported, and the graphs of `einalg.frontends`;
+nothing that shows things.
 """
 
 from __future__ import annotations
 
-from derive.programs.layers import Layer
+from derive.programs.forms.layers import Layer
 from derive.programs.optimize import is_large, optimized, postponed
 from derive.programs.optimized import OptimizedNetwork
 from derive.programs.optimized_program import OptimizedProgram

@@ -1,114 +1,61 @@
-"""One program made faster: its forms are searched, compiled, checked and timed in the whole."""
+"""One program made faster: its forms are compiled, checked and timed in the whole, then searched.
+
+The first form that runs is the program folded and fused, with what is known of its layers: it needs
+no search. The other forms follow, so that each search is of a layer of which it is known how long
+it takes, in a form that is worth it.
+"""
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 
-from derive.cost.accuracy import relative_error, tolerance
-from derive.cost.backend import Runnable
-from derive.programs.layers import SearchedLayer
+from derive.programs.forms.expected_gain import saved_share
+from derive.programs.forms.layers import SearchedLayer
+from derive.programs.forms.variants import (
+    SearchedVariant,
+    changed_variants,
+    is_better,
+    unchanged,
+)
+from derive.programs.layer_search import (
+    Results,
+    search_layers,
+    with_known_layers,
+    with_results,
+)
 from derive.programs.optimized import Array
-from derive.programs.optimized_program import OptimizedProgram, compiled, verdict
+from derive.programs.optimized_program import REPEATS, OptimizedProgram, verdict
 from derive.programs.passes.normalise import shaped
 from derive.programs.passes.weight_folding import folded
 from derive.programs.task import Task
-from derive.programs.variants import SearchedVariant, search_variants, variants_of
+from derive.programs.trial import CompiledVariant, ReferenceCall, Trial
 from derive.results.candidates import Candidate
 from derive.results.selection import SELECTION
 from derive.rules.inter.lifting_nesting import lifted
 from einalg.errors import CodegenError
-from einalg.language.interpreters.numpy import execute
 from einalg.language.ir.program import Program
-from einalg.runtime.clock import CHECKING, COMPILING, MEASURING, SEARCHING, check_time
+from einalg.runtime.clock import CHECKING, COMPILING, MEASURING, SEARCHING, Clock
 from einalg.runtime.measurement import Measurement
 from einalg.text.wording import counted
 
 log = logging.getLogger("einalg")
 
-Times = tuple[Measurement, Measurement]  # before and after
 SECONDS_TO_MEASURE = 0.15  # of one form
-QUICK_COMPILATION = 1.0  # seconds: where it takes less, a form is tried even if time is over,
-QUICK_SHARE = 0.25  # and less than this share of all seconds, unless nothing is to be searched
-MAX_ROUNDING = 16.0  # times NumPy's error in the same types; compiled code sums in another order
+QUICK_COMPILATION = 1.0  # seconds: where the first form takes less, and less than this
+QUICK_SHARE = 0.25  # share of all, the program as it is is timed beside it in any case
+MAX_ORIGINAL_SHARE = 0.1  # of the time that is left, that this may take before the first search
+MAX_FOLDING_SHARE = 0.25  # of the time that is left, that folding and fusing may take
+MAX_FORMS_SHARE = 0.5  # of all seconds, after which no other form is compiled before the searches
+MAX_SLOWNESS = 1.5  # times the fastest form: the layers of slower ones are not searched
+MAX_SEARCHED_FORMS = 2  # that are compiled again, with what was found for their layers
+MAX_TIMING_SHARE = 0.02  # of the time that is left, that timing the kernels of a form may take
+OTHER_FORM = 0.5  # of what a layer of another form than the fastest saves, that counts
 UNSOUND = (
     "code for a program has other values than the reference (by %.1e of the largest), and no other "
     "form of it is right"
 )
-
-
-@dataclass(frozen=True)
-class ReferenceCall:
-    """A call of a program: its weights, its other inputs, and the outputs of the reference."""
-
-    program: Program
-    weights: Mapping[str, Array]
-    inputs: Mapping[str, Array]
-    expected: Mapping[str, Array]
-
-    @property
-    def arrays(self) -> dict[str, Array]:
-        """All that the program reads."""
-        return {**self.weights, **self.inputs}
-
-    def error(self, run: Runnable) -> float:
-        """Return the largest relative error of what runs."""
-        return self._error(run(**self.inputs))
-
-    def rounding(self) -> float:
-        """Return what the types allow, or a multiple of what NumPy's rounding in them makes."""
-        error = self._error(execute(self.program, self.arrays))
-        return max(tolerance(self.program), MAX_ROUNDING * error)
-
-    def _error(self, results: Mapping[str, Array]) -> float:
-        return relative_error(self.expected, results, self.program, self.arrays)
-
-
-@dataclass(frozen=True)
-class CompiledVariant:
-    """A form compiled: the program that runs, and its largest relative error."""
-
-    variant: SearchedVariant
-    program: Program
-    run: Runnable
-    error: float
-
-
-@dataclass(frozen=True)
-class Trial:
-    """How forms are compiled and checked: on an example, with errors up to `max_error`."""
-
-    example: ReferenceCall
-    task: Task
-    max_error: float
-
-    def compiled(self, variant: SearchedVariant) -> CompiledVariant | None:
-        """Return a form compiled; None where that fails, or its values are other ones.
-
-        Nor may it leave out an input of the program, which a call gives it.
-        """
-        program = variant.derived
-        if not self.example.inputs.keys() <= program.inputs.keys():
-            return None
-        backend, weights = self.task.backend, self.example.weights
-        try:
-            run = compiled(program, backend, weights, variant.slices)
-        except CodegenError as failure:
-            log.warning(
-                "einalg: an optimized program does not compile, and is not taken: %s", failure
-            )
-            return None
-        error = self.example.error(run)
-        if error <= self.max_error:
-            return CompiledVariant(variant, program, run, error)
-        log.warning("einalg: an optimized program deviates by %.1e, and is not taken", error)
-        return None
-
-    def measure(self, variants: Sequence[CompiledVariant]) -> list[Measurement]:
-        """Measure a call of each on the example, in turns."""
-        runs = [variant.run for variant in variants]
-        return self.task.backend.measure(runs, self.example.inputs)
 
 
 def optimize_program(
@@ -116,116 +63,265 @@ def optimize_program(
 ) -> OptimizedProgram:
     """Make a program faster; `values` are those of its inputs and outputs in a call.
 
-    Where time ends that, or an interrupt, the program is the best that was measured until then. A
-    form that needs no search is tried in any case where that is quick, or nothing is to be
-    searched.
+    Where time ends that, or an interrupt, the program is the best that was measured until then.
     """
     clock = task.clock
-    example = _example(program, weights, values)
-    began = clock.now()
-    with clock.phase(COMPILING, "the program as it is"):
-        original_run = task.need(lambda: compiled(program, task.backend, weights))
-    compile_seconds = clock.now() - began
-    with clock.phase(CHECKING, "the program as it is"):
-        original = clock.insist(lambda: _original(program, original_run, example))
-        max_error = tolerance(program) if task.accuracy is None else task.accuracy
-        is_right = original.error <= max_error or original.error <= example.rounding()
-    if not is_right:
-        log.warning(
-            "einalg: a program as it is deviates by %.1e when it is compiled, and is not taken",
-            original.error,
-        )
-    forms = Forms(Trial(example, task, max_error), original, is_right)
-    at_least = clock.finishing()
-    if not task.seconds or compile_seconds < min(QUICK_COMPILATION, QUICK_SHARE * task.seconds):
-        at_least = at_least.unlimited()
-    with at_least.bounding():
-        forms.search(program, compile_seconds)
-    with at_least.bounding():
-        forms.compile()
-    if not is_right and not forms.alternatives and not task.is_compared:
-        raise CodegenError(f"{UNSOUND % original.error}\n  please report it with the model")
+    forms = Forms(Trial.of(ReferenceCall.of(program, weights, values), task))
+    forms.begin()
+    with forms.at_least_where_quick().bounding():
+        forms.compare_with_original()
+    with forms.until_right().bounding():
+        forms.compile_others()
+    if not forms.is_right and not task.is_compared:
+        raise CodegenError(f"{UNSOUND % forms.error}\n  please report it with the model")
     with clock.finishing().at_least(SECONDS_TO_MEASURE * forms.count).bounding():
         forms.measure()
     with clock.bounding():
+        forms.search()
+    with clock.finishing().bounding():
+        forms.compile_searched()
+    with clock.bounding():
         forms.refine()
+    with clock.bounding():
+        forms.time_original()
     return forms.best_program()
 
 
 class Forms:
-    """The forms of a program, as far as they are searched, compiled and measured.
+    """The forms of a program, as far as they are compiled, measured and searched.
 
-    The best is the program as it is until another one was measured to be faster; where that is not
-    right, another one at once.
+    The best is the first that is right until another one was measured to be faster.
     """
 
-    def __init__(self, trial: Trial, original: CompiledVariant, is_right: bool):
-        self.trial, self.original, self.is_right = trial, original, is_right
-        self.searched: list[SearchedVariant] = []
-        self.alternatives: list[CompiledVariant] = []
-        self._best = original
-        self._times: Times | None = None  # of a call, of the original and of the best
-        self._trial_seconds = 0.0  # of the longest trial
+    def __init__(self, trial: Trial):
+        self.trial, self.is_right = trial, True
+        self._original: CompiledVariant | None = None  # the program as it is
+        self._compiled: list[CompiledVariant] = []  # its forms that are right
+        self._measured: dict[int, Measurement] = {}  # by the identity of what is compiled
+        self._results = Results()
+        self._first_seconds = 0.0  # in which there was a form that runs
+        self._trial_seconds = 0.0  # of the last trial
+        self._is_cut = False  # by the end of time
+        self._plain: SearchedVariant  # the program folded and fused
+        self._best: CompiledVariant
+
+    @property
+    def task(self) -> Task:
+        """The task for which forms are tried."""
+        return self.trial.task
+
+    @property
+    def clock(self) -> Clock:
+        """The clock of the task."""
+        return self.task.clock
+
+    @property
+    def error(self) -> float:
+        """The largest relative error of the best form."""
+        return self._best.error
+
+    @property
+    def candidates(self) -> list[CompiledVariant]:
+        """What may run: the program as it is, if it is compiled, and its forms."""
+        if self._original is None:
+            return self._compiled
+        return [self._original, *self._compiled]
 
     @property
     def count(self) -> int:
-        """How many forms are compiled."""
-        return 1 + len(self.alternatives)
+        """How many there are that may run."""
+        return len(self.candidates)
 
-    def search(self, program: Program, compile_seconds: float) -> None:
-        """Search the layers of all forms; time to compile as many as there are is left."""
-        task = self.trial.task
-        with task.clock.phase(SEARCHING, "forms of the program"):
-            variants = variants_of(
-                folded(shaped(program)[0]),
-                task.backend.has_slices,
-                task.reserving(compile_seconds).is_spent,
+    def begin(self) -> None:
+        """Compile the program folded and fused; as it is where that is not right."""
+        clock = self.clock
+        began = clock.now()
+        plain = self._plain = self.task.need(self._fused)
+        with clock.phase(COMPILING, "the program"):
+            first = self.task.need(lambda: self.trial.compiled(plain))
+        if first is not None:
+            self._compiled.append(first)
+            self._best = first
+        else:
+            self._compile_original()
+        self._first_seconds = self._trial_seconds = clock.now() - began
+
+    def _fused(self) -> SearchedVariant:
+        """Return the program folded and fused, as far as there is time for that."""
+        clock = self.clock.finishing()
+        limit = clock.within(MAX_FOLDING_SHARE * clock.left)
+        if not self.task.seconds:
+            limit = clock.unlimited()
+
+        def is_late() -> bool:
+            self._is_cut = limit.is_over
+            return self._is_cut
+
+        with self.clock.phase(SEARCHING, "forms of the program"):
+            program = folded(shaped(self.trial.example.program, is_late)[0], is_late)
+            return with_known_layers(unchanged(program), self.task)
+
+    def _compile_original(self) -> None:
+        """Compile the program as it is; where nothing else is right, it is the best."""
+        with self.clock.phase(COMPILING, "the program as it is"):
+            original = self.task.need(self.trial.original)
+        with self.clock.phase(CHECKING, "the program as it is"):
+            is_right = self.clock.insist(lambda: self.trial.is_right(original))
+        if not is_right:
+            log.warning(
+                "einalg: a program as it is deviates by %.1e when it is compiled, and is not taken",
+                original.error,
             )
-            first = [variant for variant in variants if variant.slices == variants[0].slices]
-            reserved = (len(first) + 1) * (compile_seconds + SECONDS_TO_MEASURE)
-            self.searched = search_variants(variants, task.reserving(reserved))
-        layers = [replace(layer, candidate=None) for layer in self.searched[-1].layers]
-        unchanged = replace(self.original.variant, layers=layers)
-        self.original = replace(self.original, variant=unchanged)
-        self._best = self.original
+        if is_right or not self._compiled:
+            self._original = original
+        if not self._compiled:
+            self._best, self.is_right = original, is_right
 
-    def compile(self) -> None:
-        """Compile the forms that are searched, and keep those that are right.
+    def at_least_where_quick(self) -> Clock:
+        """Return a clock that has time in any case where a form is compiled quickly."""
+        quick = QUICK_COMPILATION
+        if self.task.seconds:
+            quick = min(quick, QUICK_SHARE * self.task.seconds)
+        if self._first_seconds < quick:
+            return self.clock.finishing().unlimited()
+        return self.clock.finishing()
 
-        One is tried if there is time at all, or nothing else is right; no other one where that
-        would end too late.
-        """
-        if self.is_right:
-            check_time()
-        clock = self.trial.task.clock.finishing()
-        some = [variant for variant in self.searched if variant.is_searched]
-        if not some and not (self.is_right and clock.course.is_stopped):
-            some = self.searched[-1:]
-        for number, variant in enumerate(some, 1):
-            began = clock.now()
-            with clock.phase(COMPILING, f"form {number} of {len(some)}"):
-                alternative = self.trial.compiled(variant)
-            if alternative is not None:
-                self.alternatives.append(alternative)
-            self._trial_seconds = max(self._trial_seconds, clock.now() - began)
-            if self.alternatives and clock.left < self._trial_seconds:
-                break
-        if self.alternatives and not self.is_right:
-            self._best = self.alternatives[0]
+    def compare_with_original(self) -> None:
+        """Compile the program as it is where that takes little of the time."""
+        left = self.at_least_where_quick().left
+        if self._original is None and self._first_seconds <= MAX_ORIGINAL_SHARE * left:
+            self._compile_original()
+
+    def compile_others(self) -> None:
+        """Compile the other forms, whether or not anything is known of their layers."""
+        is_cut, self._is_cut = self._is_cut, True
+        if self._is_too_late():
+            return
+        clock, program = self.clock, self._plain.program
+        with clock.phase(SEARCHING, "forms of the program"):
+            late = clock.within(MAX_FORMS_SHARE * clock.left)
+            others = changed_variants(program, self.task.backend.has_slices, lambda: late.is_over)
+        for number, variant in enumerate(others, 1):
+            if self._is_too_late():
+                return
+            self._compile(with_known_layers(variant, self.task), f"form {number} of {len(others)}")
+        self._is_cut = is_cut
+
+    def until_right(self) -> Clock:
+        """Return a clock that has time in any case where nothing is right yet."""
+        clock = self.clock.finishing()
+        return clock if self.is_right else clock.unlimited()
+
+    def _is_too_late(self) -> bool:
+        """Tell whether compiling another form would leave too little time for searches."""
+        if not self.is_right:
+            return False
+        spent = self.clock.spent + self._trial_seconds
+        is_half_spent = spent > MAX_FORMS_SHARE * self.task.seconds
+        return is_half_spent or self.clock.left < self._trial_seconds
+
+    def _compile(self, variant: SearchedVariant, words: str) -> CompiledVariant | None:
+        """Compile a form, and keep it if it is right."""
+        began = self.clock.now()
+        with self.clock.phase(COMPILING, words):
+            form = self.trial.compiled(variant)
+        self._trial_seconds = self.clock.now() - began
+        if form is None:
+            return None
+        self._compiled.append(form)
+        if not self.is_right:
+            self._original, self._best, self.is_right = None, form, True
+        return form
 
     def measure(self) -> None:
-        """Measure all forms, and choose the fastest."""
-        candidates = [self.original, *self.alternatives]
-        words = counted(len(candidates), "form")
-        with self.trial.task.clock.phase(MEASURING, words):
-            times = self.trial.measure(candidates)
-        position = _fastest(times, self.is_right or not self.alternatives)
-        self._best, self._times = candidates[position], (times[0], times[position])
-        if self._best is self.original and self.alternatives:
+        """Measure all that may run, and choose the fastest."""
+        candidates = self.candidates
+        with self.clock.phase(MEASURING, counted(len(candidates), "form")):
+            self._choose(candidates, self.trial.measure(candidates))
+
+    def _choose(self, candidates: Sequence[CompiledVariant], times: Sequence[Measurement]) -> None:
+        """Choose the fastest; the program as it is must be clearly so."""
+        for candidate, measured in zip(candidates, times):
+            self._measured[id(candidate)] = measured
+        self._best = min(candidates, key=self._weighed)
+        if self._best is self._original and self._compiled:
             log.warning(
                 "einalg: a program is not faster than it was (%.3f ms), and stays as it is",
-                times[0].seconds * 1e3,
+                self._measured[id(self._original)].seconds * 1e3,
             )
+
+    def _weighed(self, form: CompiledVariant) -> float:
+        """Return the time of a form by which it is chosen."""
+        seconds = self._measured[id(form)].seconds
+        if form is self._original:
+            return seconds * (1 + SELECTION.noise)
+        return seconds
+
+    def search(self) -> None:
+        """Search the layers of the forms that are about as fast as the fastest."""
+        competing = self._competing()
+        layers = [layer for form in competing for layer in form.variant.unsearched]
+        if not layers:
+            return
+        seconds = self._seconds_of_layers(competing)
+        again = min(len(competing), MAX_SEARCHED_FORMS)
+        reserved = again * (self._trial_seconds + SECONDS_TO_MEASURE)
+        with self.clock.phase(SEARCHING, "layers"):
+            task = self.task.reserving(reserved)
+            self._results = search_layers(layers, task, lambda layer: seconds[layer.identity])
+
+    def _competing(self) -> list[CompiledVariant]:
+        """Return the forms whose layers are worth a search, the fastest first."""
+        known = [form for form in self._compiled if id(form) in self._measured]
+        if not known:
+            return self._compiled[:1]
+        known.sort(key=self._weighed)
+        limit = MAX_SLOWNESS * self._weighed(known[0])
+        return [form for form in known if self._weighed(form) <= limit]
+
+    def _seconds_of_layers(self, forms: Sequence[CompiledVariant]) -> dict[str, float]:
+        """Return the seconds that layers take in a call; less counts of a form that is slower."""
+        seconds: dict[str, float] = {}
+        weight = 1.0
+        for form in forms:
+            measured = self._measured.get(id(form))
+            whole = measured.seconds if measured is not None else 1.0
+            for identity, own in _seconds_in(form, whole, self.clock.left).items():
+                seconds[identity] = max(seconds.get(identity, 0.0), weight * own)
+            weight = OTHER_FORM
+        return seconds
+
+    def compile_searched(self) -> None:
+        """Compile forms with what was found for their layers, the most promising first."""
+        promising = []
+        for form in self._competing():
+            variant = with_results(form.variant, self._results)
+            if any(map(is_better, _new(form, variant))):
+                promising.append((self._expected(form, variant), variant))
+        promising.sort(key=lambda pair: pair[0])
+        new = []
+        for number, (_, variant) in enumerate(promising[:MAX_SEARCHED_FORMS], 1):
+            if new and self.clock.finishing().left < self._trial_seconds:
+                break
+            form = self._compile(variant, f"searched form {number} of {len(promising)}")
+            if form is not None:
+                new.append(form)
+        if not new:
+            return
+        candidates = [self._best, *new]
+        if self._original is not None and self._original is not self._best:
+            candidates = [self._original, *candidates]
+        limit = self.clock.finishing().at_least(SECONDS_TO_MEASURE * len(candidates))
+        with limit.limiting(), self.clock.phase(MEASURING, counted(len(candidates), "form")):
+            self._choose(candidates, self.trial.measure(candidates))
+
+    def _expected(self, form: CompiledVariant, variant: SearchedVariant) -> float:
+        """Return the seconds that a form is expected to take with what was found."""
+        saved, runs = 0.0, variant.slices.count if variant.slices else 1
+        for layer in _new(form, variant):
+            saved += saved_share(layer) * (layer.original or 0.0) * len(layer.names) * runs
+        measured = self._measured.get(id(form))
+        return (measured.seconds if measured is not None else 0.0) - saved
 
     def refine(self) -> None:
         """Try other candidates of the layers of the best form in their places.
@@ -234,58 +330,116 @@ class Forms:
         be computed where they are stored. A trial takes as long as those before; there is none
         where the time is not enough.
         """
-        clock = self.trial.task.clock
-        if self._best is self.original:
+        refined = self._fastest_with_alternatives()
+        if refined is None:
             return
-        for number, candidate in _alternatives(self._best.variant.layers):
-            if clock.left <= self._trial_seconds:
+        for number, candidate in _alternatives(refined.variant.layers):
+            if self.clock.left <= self._trial_seconds:
                 break
-            began = clock.now()
-            layers = list(self._best.variant.layers)
+            layers = list(refined.variant.layers)
             layers[number] = replace(layers[number], candidate=candidate)
-            with clock.phase(COMPILING, "another candidate of a layer"):
-                other = self.trial.compiled(replace(self._best.variant, layers=layers))
-            if other is not None:
-                self._compare(other)
-            self._trial_seconds = max(self._trial_seconds, clock.now() - began)
+            variant = replace(refined.variant, layers=layers)
+            other = self._compile(variant, "another candidate of a layer")
+            if other is not None and self._is_taken(other):
+                refined = other
 
-    def _compare(self, other: CompiledVariant) -> None:
+    def _fastest_with_alternatives(self) -> CompiledVariant | None:
+        """Return the fastest form with several candidates of a layer; None if it is far slower."""
+        for form in self._competing():
+            if any(layer.alternatives for layer in form.variant.layers):
+                return form
+        return None
+
+    def _is_taken(self, other: CompiledVariant) -> bool:
         """Measure a form beside the best, and take it if it is clearly faster."""
-        with self.trial.task.clock.phase(MEASURING, "3 forms"):
-            first, before, after = self.trial.measure([self.original, self._best, other])
-        self._times = first, before
-        if after.seconds * (1 + SELECTION.noise) < before.seconds:
-            self._best, self._times = other, (first, after)
+        candidates = [self._best, other]
+        if self._original is not None and self._original is not self._best:
+            candidates = [self._original, *candidates]
+        with self.clock.phase(MEASURING, counted(len(candidates), "form")):
+            times = self.trial.measure(candidates)
+        for candidate, measured in zip(candidates, times):
+            self._measured[id(candidate)] = measured
+        before, after = times[-2:]
+        if after.seconds * (1 + SELECTION.noise) >= before.seconds:
+            return False
+        self._best = other
+        return True
+
+    def time_original(self) -> None:
+        """Time the program as it is at last, where there was no time for it before."""
+        if self._original is not None or self.clock.left < self._first_seconds:
+            return
+        self._compile_original()
+        if self._original is not None:
+            candidates = [self._original, self._best]
+            with self.clock.phase(MEASURING, counted(len(candidates), "form")):
+                self._choose(candidates, self.trial.measure(candidates))
 
     def best_program(self) -> OptimizedProgram:
         """Return the best form as an optimized program."""
-        before = self.original.program
-        made = _optimized_program(before, self._best, self._times)
-        return replace(made, is_right=self._best is not self.original or self.is_right)
+        layers = self._told_layers()
+        variant = self._best.variant
+        ended_after = None
+        if self._is_cut:
+            ended_after = 0.0 if self.clock.course.is_stopped else self.task.seconds
+        return OptimizedProgram(
+            self.trial.example.program,
+            lifted(self._best.program),
+            lambda: layers,
+            self._times(),
+            self._best.error,
+            verdict(layers),
+            self._best.run,
+            variant.changes,
+            variant.slices,
+            self.is_right,
+            ended_after=ended_after,
+        )
+
+    def _times(self) -> tuple[Measurement, Measurement] | None:
+        """Return the times of a call, of the program as it is and of the best form."""
+        before, after = self._measured.get(id(self._original)), self._measured.get(id(self._best))
+        if before is None or after is None:
+            return None
+        return before, after
+
+    def _told_layers(self) -> list[SearchedLayer]:
+        """Return the layers of the best form; a candidate is told where it is in the form."""
+        variant, used = self._best.variant, set[str]()
+        if self._best is not self._original:
+            used = {layer.identity for layer in variant.layers if layer.original is not None}
+        else:
+            variant = self._plain
+        after = with_results(variant, self._results).layers
+        layers = []
+        for layer in after:
+            if layer.identity in used or not is_better(layer):
+                layers.append(layer)
+            else:
+                layers.append(replace(layer, candidate=None))
+        return layers
 
 
-def _example(
-    program: Program, weights: Mapping[str, Array], values: Mapping[str, Array]
-) -> ReferenceCall:
-    inputs = {name: values[name] for name in program.inputs if name not in weights}
-    expected = {name: values[name] for name in program.outputs}
-    return ReferenceCall(program, weights, inputs, expected)
+def _new(before: CompiledVariant, after: SearchedVariant) -> Iterator[SearchedLayer]:
+    """Yield the layers that were not searched before, and are now."""
+    for layer, result in zip(before.variant.layers, after.layers):
+        if layer.original is None and result.original is not None:
+            yield result
 
 
-def _original(program: Program, run: Runnable, example: ReferenceCall) -> CompiledVariant:
-    """Return the program as it is; its layers are not known yet."""
-    return CompiledVariant(SearchedVariant(program, []), program, run, example.error(run))
+def _seconds_in(form: CompiledVariant, whole: float, left: float) -> dict[str, float]:
+    """Return the seconds of a call that each layer takes, of those that were not searched.
 
-
-def _fastest(times: Sequence[Measurement], may_stay: bool) -> int:
-    """Return the position of the fastest form.
-
-    The first is the program as it is: it counts where it `may_stay`, and must be clearly faster.
+    Kernels are timed one by one where that is quick, else seconds are shared by the work.
     """
-    positions = range(len(times)) if may_stay else range(1, len(times))
-    seconds = [measured.seconds for measured in times]
-    seconds[0] *= 1 + SELECTION.noise
-    return min(positions, key=lambda position: seconds[position])
+    layers, times = form.variant.unsearched, {}
+    time = getattr(form.run, "time", None)
+    if time is not None and (1 + REPEATS) * whole < MAX_TIMING_SHARE * left:
+        times = time(REPEATS)
+    if all(name in times for layer in layers for name in layer.names):
+        return {layer.identity: sum(times[name] for name in layer.names) for layer in layers}
+    work = {layer.identity: layer.work * len(layer.names) for layer in layers}
+    return {identity: whole * own / sum(work.values()) for identity, own in work.items()}
 
 
 def _alternatives(layers: Sequence[SearchedLayer]) -> list[tuple[int, Candidate]]:
@@ -303,21 +457,3 @@ def _seconds(layer: SearchedLayer) -> float:
     if layer.candidate is None:
         return 0.0
     return len(layer.names) * layer.candidate.cost
-
-
-def _optimized_program(
-    program: Program, best: CompiledVariant, times: Times | None
-) -> OptimizedProgram:
-    variant = best.variant
-    layers = list(variant.layers)
-    return OptimizedProgram(
-        program,
-        lifted(best.program),
-        lambda: layers,
-        times,
-        best.error,
-        verdict(layers),
-        best.run,
-        variant.changes,
-        variant.slices,
-    )

@@ -11,7 +11,7 @@ from typing import Any
 
 from derive.cost.backend import Backend, Runnable
 from derive.matching import kernel_of, kernels_of
-from derive.programs.layers import (
+from derive.programs.forms.layers import (
     UNREADABLE,
     Layer,
     SearchedLayer,
@@ -52,6 +52,7 @@ class OptimizedProgram:
     changed in the whole, beside its layers; `read_layers` gives these. Where there are `slices`,
     the program as it is now computes one of them. It `is_right` where it was checked against the
     reference. `identity` is a digest of what runs, kernel by kernel; None where that is not known.
+    Where time ended before all forms were tried, `ended_after` says how many seconds there were.
     """
 
     before: Program
@@ -65,6 +66,7 @@ class OptimizedProgram:
     slices: Slices | None = None
     is_right: bool = True
     identity: str | None = None
+    ended_after: float | None = None
 
     @cached_property
     def layers(self) -> list[SearchedLayer]:
@@ -283,10 +285,12 @@ def _is_alike(
 def keep_part(key: str, part: OptimizedProgram) -> OptimizedProgram:
     """Keep a part on disk, with what finds its kernels again; return it with its identity.
 
-    Where time ended the search of a layer, the seconds that there were are kept too.
+    Where time ended a search, the seconds that there were are kept too.
     """
     assert part.run is not None
     limits = [layer.timed_out_after for layer in part.layers if layer.timed_out_after is not None]
+    if part.ended_after is not None:
+        limits.append(part.ended_after)
     row = part_record(part)
     row["program"] = program_record_with_heads(part.after)
     row["run"] = part.run.record()

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from derive.matching import kernels_of, with_operator_names
-from derive.programs.layers import SearchedLayer
+from derive.programs.forms.layers import SearchedLayer
 from derive.programs.optimized_program import OptimizedProgram, spreading_layers
 from derive.results.candidates import format_kernels
 from derive.results.costs import Bar

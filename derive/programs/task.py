@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
 from derive.cost.backend import Backend
-from derive.programs.layers import Layer
+from derive.programs.forms.layers import Layer
 from derive.programs.optimized_program import SPREADING
 from derive.rewriting.moves import Rule
 from derive.rules import OF_MODELS

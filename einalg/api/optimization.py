@@ -286,10 +286,10 @@ def optimize(
       shapes and element types. Random ones are drawn where the model states all shapes: an ONNX
       file without open sizes, or a program without weights.
     - `target`: `"cpu"` or `"cuda"`.
-    - `seconds`: the time for the whole. The search ends early enough that the network can be
-      compiled, but takes at least half of the time. Reading the model, compiling it as it is and
-      checking it are done in any case, except for large models that their framework can go on
-      running. Ctrl-C keeps what was found until then; pressed a second time, it raises
+    - `seconds`: the time for the whole. Reading the model, compiling it folded and fused, and
+      checking it come first, and are done in any case, except for large models that their framework
+      can go on running. Then the other layouts are timed, and layers are searched, beginning with
+      those that are expected to save most. Ctrl-C keeps what was found until then; pressed a second time, it raises
       `KeyboardInterrupt`.
     - `accuracy`: how far the result may be from the reference; by default as in `derive`.
     - `progress`: by default a line shows in terminals and notebooks what is being done, and one

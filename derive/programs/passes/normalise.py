@@ -28,18 +28,23 @@ MAX_TENSORS = 8  # that an element-wise statement may read
 MAX_WRITTEN_OUT_TERMS = 64  # of a sum in generated code
 
 
-def shaped(program: Program) -> tuple[Program, list[Move]]:
+def shaped(
+    program: Program, is_late: Callable[[], bool] = lambda: False
+) -> tuple[Program, list[Move]]:
     """Return a flat program with a statement for every reduction, and the moves to it.
 
-    There are as few statements as can be for what is computed element by element.
+    There are as few statements as can be for what is computed element by element. Nothing more is
+    changed once it `is_late`.
     """
     known, done = dict(program.statements), list[Move]()
     for name in program.names:
+        if is_late():
+            break
         alone, moves = fissioned(excerpt(known, [name]), OF_MODELS)
         if moves:
             known[name] = returned(alone[name], known)
             done += [move for move in moves if move.path[0] == name]
-    program, moves = fused(lifted(Program(known.items(), program.outputs)))
+    program, moves = fused(lifted(Program(known.items(), program.outputs)), is_late=is_late)
     return program, [*done, *moves]
 
 
@@ -60,14 +65,16 @@ def with_epilogues(program: Program) -> Program:
 
 
 def fused(
-    program: Program, which: Callable[[str, Scope], bool] = lambda _, scope: is_elementwise(scope)
+    program: Program,
+    which: Callable[[str, Scope], bool] = lambda _, scope: is_elementwise(scope),
+    is_late: Callable[[], bool] = lambda: False,
 ) -> tuple[Program, list[Move]]:
     """Return a flat program with those statements as parts of what reads them, and the moves.
 
-    Statements that cannot be such parts stay.
+    Statements that cannot be such parts stay, and all once it `is_late`.
     """
     fusing = _Fusing(program, which)
-    while fusing.once():
+    while not is_late() and fusing.once(is_late):
         pass
     live = live_statements(fusing.known.items(), program.outputs)
     return Program(live, program.outputs), fusing.done
@@ -95,10 +102,12 @@ class _Fusing:
         self.done: list[Move] = []
         self.refused: set[Move] = set()
 
-    def once(self) -> bool:
+    def once(self, is_late: Callable[[], bool]) -> bool:
         """Look at every statement once; whether one was fused."""
         before = len(self.done)
         for name in list(self.known):
+            if is_late():
+                break
             if name not in self.outputs and self.which(name, self.known[name]):
                 fitting = [r for r in self.readers[name] if self._fits(name, r)]
                 for reader in fitting:

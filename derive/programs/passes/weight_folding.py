@@ -6,7 +6,7 @@ apart as far as it is linear.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -83,10 +83,15 @@ class _Folding:
         return sympy.cancel(linear.factor / self.factor)
 
 
-def folded(program: Program) -> Program:
-    """Return the program with every such factor in the weights of its layer, if that is proven."""
+def folded(program: Program, is_late: Callable[[], bool] = lambda: False) -> Program:
+    """Return the program with every such factor in the weights of its layer, if that is proven.
+
+    Nothing more is changed once it `is_late`.
+    """
     context = _Context.of(program)
     for name in program.names:
+        if is_late():
+            break
         folding = _folding_at(context, name)
         if folding is None:
             continue

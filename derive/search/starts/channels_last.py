@@ -81,12 +81,12 @@ def axis_indices(access: Access) -> list[Index | None]:
 
 def _reads_by_windows(access: Access, node: Reduce, outputs: set[Index]) -> bool:
     for subscript in access.subscripts:
-        if any(_is_window(subscript, it, outputs) for it in node.iterators):
+        if any(is_window(subscript, it, outputs) for it in node.iterators):
             return True
     return False
 
 
-def _is_window(subscript: Affine, it: LoopIndex, outputs: set[Index]) -> bool:
+def is_window(subscript: Affine, it: LoopIndex, outputs: set[Index]) -> bool:
     """Tell whether a subscript adds an index of the result and a summed one.
 
     The digits of a number, as in `4*h + r` with r below 4, are no window.

@@ -9,7 +9,7 @@ import pytest
 
 import einalg as ea
 from derive.programs import layer_search
-from derive.programs.layers import SearchedLayer
+from derive.programs.forms.layers import SearchedLayer
 from derive.programs.passes.layout_selection import channels_last
 from derive.programs.passes.normalise import shaped
 from einalg.language import ops

@@ -5,10 +5,9 @@ better is not taken.
 from __future__ import annotations
 
 import logging
-import time
 from dataclasses import replace
 from fractions import Fraction
-from itertools import permutations
+from itertools import count, permutations
 from types import SimpleNamespace
 from typing import Any
 
@@ -19,8 +18,15 @@ import einalg as ea
 from codegen.program import build
 from codegen.targets.c.compiler import KERNEL_CACHE
 from derive.programs import optimize as optimizer
-from derive.programs import optimize_program, optimized_program, variants
-from derive.programs.layers import SearchedLayer, known_layer, layers_of, search_layer, with_layers
+from derive.programs import optimize_program, optimized_program
+from derive.programs.forms.layers import (
+    SearchedLayer,
+    known_layer,
+    layers_of,
+    search_layer,
+    with_layers,
+)
+from derive.programs.forms.variants import unchanged
 from derive.programs.passes.normalise import shaped
 from derive.programs.passes.weight_folding import folded
 from derive.results.candidates import Candidate
@@ -34,7 +40,6 @@ from einalg.language import ops
 from einalg.language.ir.program import Program, as_program
 from einalg.language.ir.tensor import Constant
 from einalg.language.notation import program_json
-from einalg.runtime.clock import Clock
 from einalg.storage.disk_cache import cache_folder
 from tests.helpers.measurements import exactly
 from tests.helpers.networks import assert_same_values, network, sample, weight
@@ -113,15 +118,15 @@ def test_a_search_that_time_ended_is_done_again_with_more_time(own_cache, monkey
         best = replace(found.best, measured=True)
         return SimpleNamespace(best=best, original=best, candidates=[best], stats=found.stats)
 
-    monkeypatch.setattr("derive.programs.layers.find_derivation", stopped)
+    monkeypatch.setattr("derive.programs.forms.layers.find_derivation", stopped)
     backend: Any = SimpleNamespace(identity=lambda: "machine")
-    for seconds, count in ((8.0, 1), (8.0, 1), (4.0, 1), (16.0, 2), (16.0, 2)):
+    for seconds, expected in ((8.0, 1), (8.0, 1), (4.0, 1), (16.0, 2), (16.0, 2)):
         (layer,) = layers_of(
             as_program(ea.parse("O[i,j] += A[i,k]*W[k,j]", A=(40, 40), W=weight("W", 40, 40)))
         )
         if not known_layer(layer, seconds, backend):
             search_layer(layer, Budget(seconds=seconds / 4), seconds, backend)
-        assert len(searches) == count
+        assert len(searches) == expected
 
 
 def given_for(program):
@@ -255,49 +260,6 @@ def test_a_damaged_program_on_the_disk_is_searched_again(content, own_cache, mon
     np.testing.assert_allclose(o(given["A"]), ea.evaluate(program, **given), rtol=1e-4, atol=1e-4)
 
 
-def test_the_search_leaves_time_for_compiling_the_whole(own_cache, monkeypatch):
-    left = []
-    search = variants.search_layers
-
-    def searched_at(layers, task):
-        left.append((task.left, task.clock.spent))
-        return search(layers, replace(task, clock=task.clock.within(0.0)))
-
-    monkeypatch.setattr(variants, "search_layers", searched_at)
-    compile_one = optimize_program.compiled
-
-    def slowly(*given):
-        time.sleep(0.5 * (len(left) < 2))
-        return compile_one(*given)
-
-    monkeypatch.setattr(optimize_program, "compiled", slowly)
-    given = given_for(product())
-    ea.optimize(product(), given, seconds=60)
-    ea.optimize(product(), {**given, "W": 2 * given["W"]}, seconds=0.5)
-    (much, spent), (little, _) = left
-    assert much <= 60 - spent - 0.5 and little <= 0.25
-
-
-@pytest.mark.parametrize(("seconds", "compiled"), [(60, 3), (0, 2)])
-def test_forms_for_which_no_time_is_left_are_not_compiled(
-    seconds, compiled, own_cache, monkeypatch
-):
-    """Beside the program as it is, one is."""
-    asked, compile_one = [], optimize_program.compiled
-    forms = optimize_program.variants_of
-    monkeypatch.setattr(optimize_program, "variants_of", lambda *ready: forms(*ready)[-1:] * 2)
-    monkeypatch.setattr(
-        variants,
-        "search_layers",
-        lambda layers, task: [SearchedLayer.of(layer, original=1.0) for layer in layers],
-    )
-    monkeypatch.setattr(
-        optimize_program, "compiled", lambda *given: asked.append(1) or compile_one(*given)
-    )
-    ea.optimize(product(), given_for(product()), seconds=seconds)
-    assert len(asked) == compiled
-
-
 class Preferring:
     """The backend of this machine, but that some programs are said to be fast."""
 
@@ -326,15 +288,13 @@ def test_other_candidates_of_layers_are_tried_in_the_whole(own_cache, monkeypatc
     )
     assert len(other.program.statements) > len(best.program.statements)
 
-    def searched(layers, task):
+    def searched(layers, task, seconds):
         (only,) = layers
-        return [SearchedLayer.of(only, candidate=best, original=1.0, alternatives=(other,))]
+        found = SearchedLayer.of(only, candidate=best, original=1.0, alternatives=(other,))
+        return {only.identity: found}
 
-    forms = optimize_program.variants_of
-    monkeypatch.setattr(
-        optimize_program, "variants_of", lambda *ready: forms(*ready)[-1:]
-    )  # as it is: in another layout, the layer is another one
-    monkeypatch.setattr(variants, "search_layers", searched)
+    monkeypatch.setattr(optimize_program, "changed_variants", lambda *ready: [])
+    monkeypatch.setattr(optimize_program, "search_layers", searched)
     given, backend = (
         given_for(program),
         Preferring(lambda run: len(run.program.statements) > len(best.program.statements)),
@@ -352,7 +312,7 @@ def test_without_time_nothing_is_searched_and_the_answer_is_right(own_cache, cap
     given = given_for(program)
     with caplog.at_level(logging.WARNING, "einalg"):
         o = ea.optimize(program, given, seconds=0)
-    assert "the time is spent after 0 of " in caplog.text and "it was not searched" in str(o.report)
+    assert "the time is over after 0 of " in caplog.text and "it was not searched" in str(o.report)
     np.testing.assert_allclose(o(given["A"]), ea.evaluate(program, **given), rtol=1e-4, atol=1e-4)
 
 
@@ -411,7 +371,7 @@ def wrong_code(monkeypatch, is_wrong):
         run = right(program, *rest)
         return Wrong(run) if is_wrong(program) else run
 
-    monkeypatch.setattr("derive.programs.optimize_program.compiled", compiled)
+    monkeypatch.setattr("derive.programs.trial.compiled", compiled)
 
 
 def test_the_program_as_it_is_is_checked_too(own_cache, monkeypatch):
@@ -424,15 +384,23 @@ def test_the_program_as_it_is_is_checked_too(own_cache, monkeypatch):
         ea.optimize(program, {"A": np.ones((4, 8)), "W": np.ones((8, 3))}, seconds=1)
 
 
-def test_another_form_is_taken_where_the_program_as_it_is_is_wrong(own_cache, monkeypatch, caplog):
+@pytest.mark.parametrize(
+    ("wrong", "words"),
+    [({0}, "an optimized program deviates"), ({1}, "as it is deviates"), ({0, 1}, "as it is")],
+)
+def test_another_form_is_taken_where_one_is_wrong(wrong, words, own_cache, monkeypatch, caplog):
+    """The first that is compiled is folded and fused, the second the program as it is; then follow
+    other forms.
+    """
     program = as_program(
         ea.parse("T[i,j] += A[i,k]*W[k,j]\nO[i,j] = Max(T[i,j], 0)", A=(4, 8), W=weight("W", 8, 3))
     )
-    first = []
-    wrong_code(monkeypatch, lambda _: not first and not first.append(True))
+    monkeypatch.setattr(optimize_program, "changed_variants", lambda one, *_: [unchanged(one)])
+    counts = count()
+    wrong_code(monkeypatch, lambda _: next(counts) in wrong)
     with caplog.at_level(logging.WARNING, "einalg"):
-        o = ea.optimize(program, {"A": np.ones((4, 8)), "W": np.ones((8, 3))}, seconds=1)
-    assert "as it is deviates" in caplog.text
+        o = ea.optimize(program, {"A": np.ones((4, 8)), "W": np.ones((8, 3))}, seconds=60)
+    assert words in caplog.text
     np.testing.assert_allclose(o(np.ones((4, 8))), np.full((4, 3), 8))
 
 
@@ -515,26 +483,3 @@ def test_gathered_windows_that_do_not_fit_are_not_made(monkeypatch: pytest.Monke
         assert np.allclose(
             made(*(arrays[name] for name in part.before.inputs)), expected, atol=1e-5
         )
-
-
-@pytest.mark.parametrize("seconds, compile_seconds, tried", [(2, 0.3, 2), (2, 0.7, 1), (0, 0.7, 2)])
-def test_a_form_is_tried_too_late_only_where_that_is_quick(
-    own_cache, seconds, compile_seconds, tried
-):
-    """Compiling the program as it is took so long; without any time, nothing else is to be done."""
-    now = [3.0]
-    compiled = []
-
-    class Slow(LocalBackend):
-        def compile(self, *options):
-            now[0] += compile_seconds
-            compiled.append(options)
-            return super().compile(*options)
-
-    given = {"A": np.ones((4, 8)), "W": np.ones((8, 3))}
-    text = "T[i,j] += A[i,k]*W[k,j]\nO[i,j] = Max(T[i,j], 0)"
-    program = as_program(ea.parse(text, A=(4, 8), W=weight("W", 8, 3)))
-    graph, clock = model_network(program, given).graph, Clock.of(seconds, 0.0, lambda: now[0])
-    made = optimizer.optimized(graph, [given["A"]], Slow(), seconds, clock=clock)
-    assert len(compiled) == tried
-    np.testing.assert_array_equal(made(given["A"])[0], np.full((4, 3), 8))

@@ -9,7 +9,7 @@ import pytest
 
 import einalg as ea
 from derive.matching import kernels_of, with_operator_names
-from derive.programs.layers import SearchedLayer
+from derive.programs.forms.layers import SearchedLayer
 from derive.programs.report import MAX_BAR_CHARACTERS, Report
 from derive.results.candidates import Candidate
 from derive.rewriting.moves import Move

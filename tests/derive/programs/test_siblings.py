@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import einalg as ea
-from derive.programs import variants as optimizer
+from derive.programs.forms.variants import changed_variants
 from derive.programs.passes import horizontal_fusion
 from derive.programs.passes.horizontal_fusion import joined
 from einalg.language import ops
@@ -101,12 +101,12 @@ def test_the_whole_is_compared_in_every_form(tmp_path, monkeypatch):
     monkeypatch.setenv("EINALG_CACHE", str(tmp_path))
     program = attention(40, 30)
     given = {name: array.astype(np.float32) for name, array in given_for(program).items()}
-    forms = [form.changes for form in optimizer.variants_of(program)]
-    assert forms == [("products joined",), ()]
+    forms = [form.changes for form in changed_variants(program)]
+    assert forms == [("products joined",)]
     o = ea.optimize(program, given, seconds=10)
     np.testing.assert_allclose(o(A=given["A"]), ea.evaluate(program, **given), rtol=1e-3, atol=1e-3)
     (part,) = o.parts.values()
-    assert part.changes in forms and all(words in str(o.report) for words in part.changes)
+    assert part.changes in (*forms, ()) and all(words in str(o.report) for words in part.changes)
 
 
 def shifted_products(count, shifts):

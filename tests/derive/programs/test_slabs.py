@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import einalg as ea
-from derive.programs.layers import SearchedLayer, layers_of, with_layers
+from derive.programs.forms.layers import SearchedLayer, layers_of, with_layers
 from derive.programs.passes.constant_slices import on_slabs, on_tensors, slabs
 from derive.results.pipeline import find_derivation
 from derive.search.best_first import Budget

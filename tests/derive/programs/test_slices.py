@@ -14,7 +14,7 @@ from codegen.program.batched_executable import BatchedExecutable
 from derive.matching import kernels_of
 from derive.programs import layer_search
 from derive.programs import optimize as optimizer
-from derive.programs.layers import UNREADABLE, SearchedLayer
+from derive.programs.forms.layers import UNREADABLE, SearchedLayer
 from derive.programs.optimized_program import (
     OptimizedProgram,
     compiled,

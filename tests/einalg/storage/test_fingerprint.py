@@ -19,7 +19,7 @@ from codegen.program.build_problem import build_state
 from codegen.targets.c.compiler import Compiler
 from derive.cost.model import MeasuredCostModel, Roofline
 from derive.matching import kernels_of
-from derive.programs.layers import LAYERS, SearchedLayer, known_layer, layer_key
+from derive.programs.forms.layers import LAYERS, SearchedLayer, known_layer, layer_key
 from einalg.api.backend import LocalBackend
 from einalg.language.ir.kernel import Kernel
 from einalg.language.ir.program import as_program

@@ -5,13 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from derive.programs.layer_search import search_layers
-from derive.programs.layers import Layer, SearchedLayer, layers_of, with_layers
+from derive.programs.forms.layers import Layer, SearchedLayer, layers_of, with_layers
 from derive.programs.passes.batch_splitting import sliced
 from derive.programs.passes.horizontal_fusion import joined
 from derive.programs.passes.layout_selection import channels_last
 from derive.programs.passes.normalise import with_epilogues
-from derive.programs.task import Task
 from einalg.language.analysis.batching import Slices
 from einalg.language.ir.program import Program
 
@@ -33,41 +31,51 @@ class Variant:
 
 @dataclass(frozen=True)
 class SearchedVariant(Variant):
-    """A form whose layers were searched."""
+    """A form with what is known of its layers: those that were not searched have no `original`."""
 
     layers: Sequence[SearchedLayer]
 
     @property
-    def is_searched(self) -> bool:
-        """Whether anything was found out about any of its layers, if it has any."""
-        return not self.layers or any(layer.original is not None for layer in self.layers)
+    def unsearched(self) -> list[SearchedLayer]:
+        """The layers that were not searched."""
+        return [layer for layer in self.layers if layer.original is None]
 
     @property
     def derived(self) -> Program:
         """The program with what was found for its layers."""
-        return with_epilogues(with_layers(self.program, self.layers, _is_better))
+        return with_epilogues(with_layers(self.program, self.layers, is_better))
 
 
-def _is_better(layer: SearchedLayer) -> bool:
+def is_better(layer: SearchedLayer) -> bool:
+    """Tell whether the candidate of a layer is another program, and faster than the layer is."""
     candidate = layer.candidate
     if candidate is None or not candidate.moves:
         return False
     return layer.original is None or candidate.cost < layer.original
 
 
-def variants_of(
+def unchanged(program: Program) -> Variant:
+    """Return a program as a form of itself."""
+    return Variant(program, layers_of(program))
+
+
+def changed_variants(
     program: Program, has_slices: bool = False, is_late: IsLate = lambda: False
 ) -> list[Variant]:
-    """Return the forms of one slice, if the program has slices, then those of the whole.
+    """Return the other forms of a program: those of one slice, if it has slices, then of the whole.
 
-    The program as it is comes last. Nothing more is changed once it `is_late`.
+    Nothing more is changed once it `is_late`.
     """
     split = sliced(program) if has_slices else None
     if split is None:
         return _changed(program, is_late)
     one, slices = split
     changes = (f"{slices.count} slices, one by one",)
-    return [*_changed(one, is_late, changes, slices), *_changed(program, is_late)]
+    of_one = [
+        *_changed(one, is_late, changes, slices),
+        Variant(one, layers_of(one), changes, slices),
+    ]
+    return [*of_one, *_changed(program, is_late)]
 
 
 def _changed(
@@ -76,7 +84,7 @@ def _changed(
     changes: tuple[str, ...] = (),
     slices: Slices | None = None,
 ) -> list[Variant]:
-    """Return what a program's products and layouts can be changed into, then itself."""
+    """Return what a program's products and layouts can be changed into."""
     forms = [(program, changes)]
     for change, words in (
         (lambda form: joined(form, is_late), "products joined"),
@@ -89,17 +97,6 @@ def _changed(
                 changed.append((after, (*done, words)))
         forms = [*changed, *forms]
     variants = []
-    for form, done in forms:
+    for form, done in forms[:-1]:
         variants.append(Variant(form, layers_of(form), done, slices))
     return variants
-
-
-def search_variants(variants: Sequence[Variant], task: Task) -> list[SearchedVariant]:
-    """Return the forms with the results of the searches of all their layers."""
-    layers = [layer for variant in variants for layer in variant.layers]
-    results = iter(search_layers(layers, task))
-    searched = []
-    for variant in variants:
-        own = [next(results) for _ in variant.layers]
-        searched.append(SearchedVariant(variant.program, own, variant.changes, variant.slices))
-    return searched

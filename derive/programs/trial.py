@@ -1,0 +1,120 @@
+"""Forms of a program compiled, checked against the reference, and timed."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from derive.cost.accuracy import relative_error, tolerance
+from derive.cost.backend import Runnable
+from derive.programs.forms.variants import SearchedVariant
+from derive.programs.optimized import Array
+from derive.programs.optimized_program import compiled
+from derive.programs.task import Task
+from einalg.errors import CodegenError
+from einalg.language.interpreters.numpy import execute
+from einalg.language.ir.program import Program
+from einalg.runtime.measurement import Measurement
+
+log = logging.getLogger("einalg")
+
+MAX_ROUNDING = 16.0  # times NumPy's error in the same types; compiled code sums in another order
+
+
+@dataclass(frozen=True)
+class ReferenceCall:
+    """A call of a program: its weights, its other inputs, and the outputs of the reference."""
+
+    program: Program
+    weights: Mapping[str, Array]
+    inputs: Mapping[str, Array]
+    expected: Mapping[str, Array]
+
+    @classmethod
+    def of(
+        cls, program: Program, weights: Mapping[str, Array], values: Mapping[str, Array]
+    ) -> ReferenceCall:
+        """Return the call in which inputs and outputs have these values."""
+        inputs = {name: values[name] for name in program.inputs if name not in weights}
+        expected = {name: values[name] for name in program.outputs}
+        return cls(program, weights, inputs, expected)
+
+    @property
+    def arrays(self) -> dict[str, Array]:
+        """All that the program reads."""
+        return {**self.weights, **self.inputs}
+
+    def error(self, run: Runnable) -> float:
+        """Return the largest relative error of what runs."""
+        return self._error(run(**self.inputs))
+
+    def rounding(self) -> float:
+        """Return what the types allow, or a multiple of what NumPy's rounding in them makes."""
+        error = self._error(execute(self.program, self.arrays))
+        return max(tolerance(self.program), MAX_ROUNDING * error)
+
+    def _error(self, results: Mapping[str, Array]) -> float:
+        return relative_error(self.expected, results, self.program, self.arrays)
+
+
+@dataclass(frozen=True)
+class CompiledVariant:
+    """A form compiled: the program that runs, and its largest relative error."""
+
+    variant: SearchedVariant
+    program: Program
+    run: Runnable
+    error: float
+
+
+@dataclass(frozen=True)
+class Trial:
+    """How forms are compiled and checked: on an example, with errors up to `max_error`."""
+
+    example: ReferenceCall
+    task: Task
+    max_error: float
+
+    @classmethod
+    def of(cls, example: ReferenceCall, task: Task) -> Trial:
+        """Return the trials of a task, with the accuracy that is asked for or that types allow."""
+        max_error = tolerance(example.program) if task.accuracy is None else task.accuracy
+        return cls(example, task, max_error)
+
+    def original(self) -> CompiledVariant:
+        """Return the program as it is, compiled, whatever its error."""
+        program = self.example.program
+        run = compiled(program, self.task.backend, self.example.weights)
+        return CompiledVariant(SearchedVariant(program, []), program, run, self.example.error(run))
+
+    def is_right(self, original: CompiledVariant) -> bool:
+        """Tell whether the program as it is deviates by no more than rounding."""
+        return original.error <= self.max_error or original.error <= self.example.rounding()
+
+    def compiled(self, variant: SearchedVariant) -> CompiledVariant | None:
+        """Return a form compiled; None where that fails, or its values are other ones.
+
+        Nor may it leave out an input of the program, which a call gives it.
+        """
+        program = variant.derived
+        if not self.example.inputs.keys() <= program.inputs.keys():
+            return None
+        backend, weights = self.task.backend, self.example.weights
+        try:
+            run = compiled(program, backend, weights, variant.slices)
+        except CodegenError as failure:
+            log.warning(
+                "einalg: an optimized program does not compile, and is not taken: %s", failure
+            )
+            return None
+        error = self.example.error(run)
+        if error <= self.max_error:
+            return CompiledVariant(variant, program, run, error)
+        log.warning("einalg: an optimized program deviates by %.1e, and is not taken", error)
+        return None
+
+    def measure(self, variants: Sequence[CompiledVariant]) -> list[Measurement]:
+        """Measure a call of each on the example, in turns."""
+        runs = [variant.run for variant in variants]
+        return self.task.backend.measure(runs, self.example.inputs)

@@ -1,0 +1,244 @@
+"""The time of an optimization, by a clock that compiling and searching move: what comes first, what
+needs no time, and how much is spent.
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import cast
+
+import numpy as np
+import pytest
+
+import einalg as ea
+from derive.cost.backend import Backend
+from derive.programs import optimize as optimizer
+from derive.programs import optimize_program
+from derive.programs.forms.expected_gain import Expectation, kind_of, next_layer
+from derive.programs.forms.layers import SearchedLayer, layers_of
+from derive.programs.forms.variants import changed_variants
+from derive.programs.passes.normalise import shaped
+from derive.programs.passes.weight_folding import folded
+from derive.results.candidates import Candidate
+from einalg.api.backend import LocalBackend
+from einalg.api.models import network as model_network
+from einalg.language import ops
+from einalg.language.analysis.compile_time import compile_time_statements
+from einalg.language.ir.program import Program, as_program, statement_tensor
+from einalg.runtime.clock import Clock
+from tests.helpers.measurements import exactly
+from tests.helpers.networks import network, sample, weight
+
+BEGAN = 3.0
+
+
+class Timed(LocalBackend):
+    """The backend of this machine by a clock that only compiling and searching move."""
+
+    def __init__(self, compile_seconds, seconds_of=lambda program: 1.0):
+        super().__init__()
+        self.compile_seconds, self.seconds_of = compile_seconds, seconds_of
+        self.now, self.compiled = BEGAN, []
+
+    @property
+    def spent(self):
+        return self.now - BEGAN
+
+    def compile(self, program, kernels, target=None):
+        self.now += self.compile_seconds
+        self.compiled.append(program)
+        return super().compile(program, kernels, target)
+
+    def measure(self, runnables, arrays):
+        return [exactly(self.seconds_of(run.program)) for run in runnables]
+
+    def optimized(self, program, seconds):
+        """Return the network, and the inputs of a call."""
+        given = {n: a.astype(np.float32) for n, a in sample(program).items()}
+        clock = Clock.of(seconds, self.now, lambda: self.now)
+        graph = model_network(program, given).graph
+        arrays, backend = [given[tensor.name] for tensor in graph.inputs], cast("Backend", self)
+        return optimizer.optimized(graph, arrays, backend, seconds, clock=clock), given
+
+    def searching(self, monkeypatch, seconds):
+        """Let a search take so many seconds and find nothing; return the layers, as they come."""
+        searched = []
+
+        def search(layer, budget, allowed, backend, rules, clock):
+            self.now += min(seconds, clock.left)
+            searched.append(layer)
+            return SearchedLayer.of(layer, original=1.0)
+
+        monkeypatch.setattr("derive.programs.layer_search.search_layer", search)
+        return searched
+
+
+def several_shapes(count):
+    """A network of convolutions, no two of which are equal."""
+    rows, read = [], ea.tensor("A", (1, 8, 9, 9))
+    for number in range(count):
+        kernel = weight(f"K{number}", 9 + number, read.shape[1], 3, 3)
+        rows.append((f"C{number}", ops.conv2d(read, kernel, padding=1)))
+        read = statement_tensor(*rows[-1])
+    return Program(rows, [rows[-1][0]])
+
+
+def test_folding_and_fusion_need_no_time(own_cache, monkeypatch):
+    """A network whose compilation takes ten seconds of none is folded, in the first program."""
+    backend = Timed(10.0)
+    searched = backend.searching(monkeypatch, 1.0)
+    program = network(channels=8, space=6, layers=3)
+    made, given = backend.optimized(program, 0)
+    assert not searched and len(backend.compiled) == 1
+    (part,) = made.parts.values()
+    constants = compile_time_statements(part.after)
+    assert len([name for name in part.after.names if name not in constants]) == 6
+    np.testing.assert_allclose(
+        made(given["A"])[0], ea.evaluate(program, **given), rtol=1e-4, atol=1e-4
+    )
+
+
+def has_channels_last(program):
+    return any(scope.shape == (1, 6, 6, 8) for _, scope in program.statements)
+
+
+@pytest.mark.parametrize("faster", [True, False])
+def test_every_layout_is_timed_though_no_layer_is_searched(faster, own_cache, monkeypatch):
+    """The one that is measured to be faster is taken."""
+    program = network(channels=8, space=6, layers=2)
+    (other,) = [form.changes for form in changed_variants(folded(shaped(program)[0]))]
+    assert other == ("channels last inside",)
+    monkeypatch.setattr(optimize_program, "search_layers", lambda *_: {})
+    backend = Timed(1.0, lambda program: 1.0 if has_channels_last(program) == faster else 2.0)
+    made, given = backend.optimized(program, 20)
+    (part,) = made.parts.values()
+    assert part.changes == (other if faster else ())
+    np.testing.assert_allclose(
+        made(given["A"])[0], ea.evaluate(program, **given), rtol=1e-4, atol=1e-4
+    )
+
+
+@pytest.mark.parametrize("layers", [1, 3])
+@pytest.mark.parametrize("compile_seconds", [0.5, 6.0])
+@pytest.mark.parametrize("seconds", [20, 60])
+def test_seconds_hold(seconds, compile_seconds, layers, own_cache, monkeypatch):
+    """However long searches could take, and whatever compiling takes, there is an answer in time,
+    and at least a quarter of the time goes into searches.
+    """
+    backend = Timed(compile_seconds)
+    searched = backend.searching(monkeypatch, 100.0)
+    backend.optimized(several_shapes(layers), seconds)
+    assert searched and backend.spent <= 1.1 * seconds
+    assert backend.spent - compile_seconds * len(backend.compiled) >= 0.25 * seconds
+
+
+def test_the_first_program_is_there_before_anything_else(own_cache, monkeypatch):
+    """Where compiling takes all the time, it is compiled once, folded, and nothing is searched."""
+    backend = Timed(9.5)
+    searched = backend.searching(monkeypatch, 1.0)
+    backend.optimized(network(channels=8, space=6), 10)
+    assert len(backend.compiled) == 1 and not any(searched)
+
+
+@pytest.mark.parametrize(
+    "seconds, compile_seconds, compiled", [(2, 0.3, 2), (4, 0.7, 2), (1, 0.7, 1), (0, 2.0, 1)]
+)
+def test_the_program_as_it_is_is_timed_where_there_is_time(
+    own_cache, seconds, compile_seconds, compiled
+):
+    """The form that needs no search comes first."""
+    backend = Timed(compile_seconds)
+    text = "T[i,j] += A[i,k]*W[k,j]\nO[i,j] = Max(T[i,j], 0)"
+    program = as_program(ea.parse(text, A=(4, 8), W=weight("W", 8, 3)))
+    made, _ = backend.optimized(program, seconds)
+    assert len(backend.compiled) == compiled
+    (part,) = made.parts.values()
+    assert (part.times is not None) == (compiled == 2)
+
+
+def mixed_layers():
+    """A product, and two convolutions of which the first is the larger."""
+    rows = [("P", ops.conv2d(ea.tensor("A", (1, 16, 12, 12)), weight("J", 96, 16, 1, 1)))]
+    rows.append(("C", ops.conv2d(statement_tensor(*rows[-1]), weight("K", 8, 96, 3, 3), padding=1)))
+    rows.append(("D", ops.conv2d(statement_tensor(*rows[-1]), weight("L", 8, 8, 3, 3), padding=1)))
+    return Program(rows, ["D"])
+
+
+def test_what_saves_most_is_searched_first(own_cache, monkeypatch):
+    """A convolution by windows comes before a product that takes longer, and of two convolutions
+    the longer one, whatever their order in the network.
+    """
+    backend = Timed(0.01)
+    searched = backend.searching(monkeypatch, 1.0)
+    monkeypatch.setattr(optimize_program, "MAX_TIMING_SHARE", 0.0)  # seconds are shared by the work
+    monkeypatch.setattr(optimize_program, "changed_variants", lambda *ready: [])
+    backend.optimized(mixed_layers(), 60)
+    assert [kind_of(layer) for layer in searched] == ["windows", "windows", "products"]
+    assert searched[0].work > searched[2].work > searched[1].work
+
+
+def test_what_is_expected_is_learned():
+    """Where the search of one convolution saved nothing and took long, products come next."""
+    layers = layers_of(mixed_layers())
+    (product,) = [layer for layer in layers if kind_of(layer) == "products"]
+    windows = [layer for layer in layers if layer is not product]
+    expectation = Expectation()
+    assert next_layer(layers, lambda layer: 1.0, expectation) in windows
+    nothing = SearchedLayer.of(windows[0], original=1.0)
+    for _ in range(3):
+        expectation.learn(nothing, 60.0)
+    half = Candidate(product.program, (), (), 0.5, "proved", True)
+    expectation.learn(SearchedLayer.of(product, candidate=half, original=1.0), 2.0)
+    assert next_layer(layers, lambda layer: 1.0, expectation) is product
+
+
+@pytest.mark.parametrize(
+    ("scope", "kind"),
+    [
+        (ops.conv2d(ea.tensor("A", (1, 4, 9, 9)), weight("K", 5, 4, 3, 3)), "windows"),
+        (
+            ops.conv2d(ea.tensor("A", (1, 4, 9, 9)), weight("K", 5, 4, 3, 3), stride=2),
+            "strided windows",
+        ),
+        (
+            ops.conv2d(ea.tensor("A", (1, 4, 9, 9)), weight("K", 4, 1, 3, 3), groups=4),
+            "windows of each channel",
+        ),
+        (ops.conv2d(ea.tensor("A", (1, 4, 9, 9)), weight("K", 5, 4, 1, 1)), "products"),
+        (ops.matmul(ea.tensor("A", (4, 5)), weight("W", 5, 6)), "products"),
+        (ops.avg_pool2d(ea.tensor("A", (1, 4, 9, 9)), 3, stride=1), "windows of one tensor"),
+        (ops.softmax(ea.tensor("A", (4, 5)), 1), "other reductions"),
+    ],
+)
+def test_kinds_of_layers(scope, kind, monkeypatch):
+    monkeypatch.setattr("derive.programs.forms.layers.MIN_LAYER_OPERATIONS", 1)
+    program = shaped(as_program(scope))[0]
+    assert kind in {kind_of(layer) for layer in layers_of(program)}
+
+
+def test_a_search_that_ends_early_says_why(own_cache, monkeypatch, caplog):
+    backend = Timed(0.2)
+    searched = backend.searching(monkeypatch, 100.0)
+    with caplog.at_level(logging.WARNING, "einalg"):
+        backend.optimized(several_shapes(5), 3)
+    assert f"the time is over after {len(searched)} of " in caplog.text
+    assert "of which those that promised most came first" in caplog.text
+    assert "a call with more seconds goes on from here" in caplog.text
+
+
+def test_what_is_known_is_in_the_first_program(own_cache, monkeypatch):
+    """The layers that an earlier network had are not searched again, and need no time."""
+    text = "T[i,j] += A[i,k]*W[k,j]"
+    first = as_program(ea.parse(text, A=(40, 30), W=weight("W", 30, 20)))
+    ea.optimize(first, {n: a.astype(np.float32) for n, a in sample(first).items()}, seconds=30)
+    larger = ea.parse(
+        "T[i,j] += A[i,k]*W[k,j]\nU[i,j] = Max(T[i,j], 0)\nO[i,j] += U[i,k]*V[k,j]",
+        A=(40, 30),
+        W=weight("W", 30, 20),
+        V=weight("V", 20, 50),
+    )
+    backend = Timed(10.0)
+    searched = backend.searching(monkeypatch, 1.0)
+    made, _ = backend.optimized(larger, 0)
+    (part,) = made.parts.values()
+    assert not searched and sorted(layer.stored for layer in part.layers) == [False, True]
