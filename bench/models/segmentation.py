@@ -1,14 +1,19 @@
 """Dense prediction.
 
-The back end of CSRNet (Li et al., 2018) and the Global Convolutional Network (Peng et al., 2017).
+The back end of CSRNet (Li et al., 2018), the Global Convolutional Network (Peng et al., 2017) and
+U-Net (Ronneberger et al., 2015).
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from itertools import pairwise
+
 import torch
 from torch import nn
-from torch.nn.functional import interpolate
+from torch.nn.functional import interpolate, max_pool2d
 
+from bench.models.layers import convolution
 from bench.models.resnet import stages, stem
 from bench.models.seeded import Model, seeded
 
@@ -111,3 +116,42 @@ def gcn(batch: int, size: int = 224, blocks: tuple[int, ...] = (3, 4, 6, 3)) -> 
     At 224x224 the coarsest features are 2048 channels on 7x7, read by 11x1 taps.
     """
     return seeded(lambda: GCN(blocks=blocks), (batch, 3, size, size))
+
+
+class UNet(nn.Module):
+    """Convolutions on smaller and smaller pictures, then on larger ones beside those of the way in.
+
+    A picture is enlarged by a transposed convolution of 2x2 taps.
+    """
+
+    def __init__(self, channels: Sequence[int], classes: int):
+        super().__init__()
+        before = 3
+        self.down, self.up, self.enlarge = nn.ModuleList(), nn.ModuleList(), nn.ModuleList()
+        for width in channels:
+            self.down.append(self._twice(before, width))
+            before = width
+        for large, small in pairwise(reversed(channels)):
+            self.enlarge.append(nn.ConvTranspose2d(large, small, 2, 2))
+            self.up.append(self._twice(2 * small, small))
+        self.last = nn.Conv2d(channels[0], classes, 1)
+
+    @staticmethod
+    def _twice(inputs: int, outputs: int) -> nn.Sequential:
+        return nn.Sequential(*convolution(inputs, outputs, 3), *convolution(outputs, outputs, 3))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        passed = []
+        for number, block in enumerate(self.down):
+            if number:
+                x = max_pool2d(x, 2)
+            x = block(x)
+            passed.append(x)
+        for enlarge, block, side in zip(self.enlarge, self.up, passed[-2::-1]):
+            x = block(torch.cat([side, enlarge(x)], 1))
+        return self.last(x)
+
+
+def unet(batch: int, size: int = 128, channels: Sequence[int] = (64, 128, 256, 512, 1024)) -> Model:
+    """Return U-Net (Ronneberger et al., 2015), padded so that sizes stay."""
+    return seeded(lambda: UNet(channels, 21), (batch, 3, size, size))
