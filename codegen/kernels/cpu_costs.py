@@ -43,7 +43,12 @@ class CpuCostModel:
     few_row_tiles: int = 16  # fewer take a panel from memory faster than it comes
     min_shared_products: int = 256  # of a step of depth that threads share
     min_sharing_gain: float = 1.1  # times as busy as threads must be to share steps of depth
-    # Register tiles of bands and stencils.
+    # Loops.
+    loop_start: float = 4.0  # of a loop in vectors, with what fills none
+    inserted_element: float = 1.5  # an element that is put into a vector with others
+    # Register tiles of bands, stencils and depthwise convolutions.
+    overlapped_store: float = 1.0  # a vector of results, while others are computed
+    displaced_line: float = 5.0  # a line of the first cache that others of its set displaced
     load_beside_products: float = 0.125
     level2_vector: float = 0.5  # a vector that is in the second cache
     level2_line: float = 0.75  # a line that is in the second cache

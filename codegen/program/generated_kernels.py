@@ -1,12 +1,15 @@
-"""Contractions as generated code: matrix products and convolutions of a program.
+"""Operators as generated code with a shape of their own, where that is the cheapest.
 
-There is such code where the loop nest of registers and panels fits.
+Every implementation of a kernel has a cost in cycles by the model of its kind: contractions,
+stencils, depthwise convolutions, and the loops of the generic lowering. The cheapest one runs.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass
 
+from codegen.hardware.cpu import machine
 from codegen.ir.nodes import Function
 from codegen.ir.scalar import computed_in
 from codegen.kernels.band.kernel import band_function
@@ -15,30 +18,97 @@ from codegen.kernels.contraction.epilogue import contraction_with_epilogue
 from codegen.kernels.contraction.loop_nest import contraction_function
 from codegen.kernels.contraction.partition import Tiling
 from codegen.kernels.contraction.problem import Contraction, contraction_of
-from codegen.kernels.stencil.kernel import stencil_function
+from codegen.kernels.cpu_costs import CPU_COSTS
+from codegen.kernels.depthwise.kernel import depthwise_function
+from codegen.kernels.depthwise.problem import Depthwise, depthwise_of
+from codegen.kernels.depthwise.tile_choice import DepthwiseTile, choose_tile
+from codegen.kernels.loop_cost import function_cycles
+from codegen.kernels.stencil.kernel import StencilPlan, planned_stencils, stencil_function
+from codegen.lowering.lower import lower
 from codegen.lowering.parallel import pays
 from codegen.tuning.tile_search import tuned
+from einalg.language.ir.dtypes import numpy_dtype
 from einalg.language.ir.kernel import Kernel
 from einalg.language.ir.scope import Scope
 
 TYPES = ("f32", "f64", "i32", "i64")  # in which products are summed
 LEAST = 1 << 12  # products from which on a nest pays
 MIN_EPILOGUE_RATE = 0.8  # of the products in a cycle, which are left with an epilogue
-SLOW_RATE = 2.0  # products in a cycle that code without register tiles reaches too
+LOOPS = "loops"  # the generic lowering
+Epilogue = tuple[str, Scope]  # a statement that reads a kernel's results
+
+
+@dataclass(frozen=True)
+class PlannedContraction:
+    """A contraction with the tiling that costs least, or that was the fastest when measured."""
+
+    contraction: Contraction
+    tiling: Tiling
+    is_measured: bool
+    name: str = "contraction"
+
+    @property
+    def cycles(self) -> float:
+        return self.contraction.work / products_per_cycle(self.contraction, self.tiling)
+
+    def function(self, scope: Scope, epilogue: Epilogue | None) -> Function | None:
+        if epilogue is None:
+            return written(self.contraction, self.tiling, scope)
+        return _with_epilogue(self.contraction, self.tiling, *epilogue)
+
+
+@dataclass(frozen=True)
+class PlannedStencil:
+    """A convolution as stencils with their register tiles."""
+
+    kernel: Kernel
+    plan: StencilPlan
+    dtype: str
+    name: str = "stencil"
+
+    @property
+    def cycles(self) -> float:
+        return self.plan.cycles
+
+    def function(self, scope: Scope, epilogue: Epilogue | None) -> Function | None:
+        return stencil_function(self.kernel, scope, self.dtype, epilogue=epilogue)
+
+
+@dataclass(frozen=True)
+class PlannedDepthwise:
+    """A depthwise convolution with its register tile."""
+
+    kernel: Kernel
+    problem: Depthwise
+    tile: DepthwiseTile
+    cycles: float
+    constants: Collection[str]
+    name: str = "depthwise"
+
+    def function(self, scope: Scope, epilogue: Epilogue | None) -> Function | None:
+        if epilogue is None:
+            return depthwise_function(self.problem, str(scope), tile=self.tile)
+        dtype = self.problem.dtype
+        whole = depthwise_of(self.kernel, scope, dtype, self.constants, epilogue)
+        if whole is None:
+            return None
+        return depthwise_function(whole, str(scope), tile=self.tile)
+
+
+PlannedKernel = PlannedContraction | PlannedStencil | PlannedDepthwise
 
 
 def function(
     kernel: Kernel,
     scope: Scope,
     constants: Collection[str] = (),
-    epilogue: tuple[str, Scope] | None = None,
+    epilogue: Epilogue | None = None,
 ) -> Function | None:
     """Return the generated function of a kernel.
 
-    None where it is no contraction, or one that register tiles make no faster. What it packs of
-    the `constants`, which are known before a run, has functions of its own. With an `epilogue`, a
-    statement that reads the kernel's results, the function stores this one instead; None where it
-    cannot.
+    None where the loops of the generic lowering are cheaper. What it packs of the `constants`,
+    which are known before a run, has functions of its own. With an `epilogue`, a statement that
+    reads the kernel's results, the function stores this one instead; None where it cannot.
 
     >>> import einalg as ea
     >>> function(Kernel("eop", {}, ("A",), "O"), ea.parse("O[i] = A[i]", A=(3,))) is None
@@ -52,25 +122,69 @@ def function(
         if epilogue is not None:
             return None
         return band
+    best = cheapest(kernel, scope, constants)
+    if best is None:
+        return None
+    return best.function(scope, epilogue)
+
+
+def cheapest(kernel: Kernel, scope: Scope, constants: Collection[str] = ()) -> PlannedKernel | None:
+    """Return the implementation of a kernel that costs least.
+
+    None where there is none, or the loops of the generic lowering cost less. What was measured is
+    not compared with these.
+    """
+    best = min(implementations(kernel, scope, constants), key=_cycles, default=None)
+    if best is None or (isinstance(best, PlannedContraction) and best.is_measured):
+        return best
+    if best.cycles <= _fewest_loop_cycles(kernel, scope, best):
+        return best
+    if function_cycles(lower(kernel.output, scope)) < best.cycles:
+        return None
+    return best
+
+
+def implementations(
+    kernel: Kernel, scope: Scope, constants: Collection[str] = ()
+) -> Iterator[PlannedKernel]:
+    """Yield every implementation of a kernel that has a shape of its own."""
+    dtype = computed_in(scope)
+    if dtype not in TYPES or scope.dtype == "bool":
+        return
     problem = contraction(kernel, scope, constants)
-    measured = None
-    best = None
     if problem is not None:
         measured = tuned(problem)
-        best = measured or plan(problem)
-    rate = 0.0
-    if best is not None:
-        rate = products_per_cycle(*best)
-    stencil = stencil_function(kernel, scope, dtype, max(rate, SLOW_RATE))
-    if stencil is not None:
-        if epilogue is None:
-            return stencil
-        return stencil_function(kernel, scope, dtype, epilogue=epilogue)
-    if best is None or (measured is None and rate < SLOW_RATE):
-        return None
-    if epilogue is None:
-        return written(*best, scope)
-    return _with_epilogue(*best, *epilogue)
+        tiled = measured or plan(problem)
+        if tiled is not None:
+            yield PlannedContraction(*tiled, measured is not None)
+    stencils = planned_stencils(kernel, scope, dtype)
+    if stencils is not None:
+        yield PlannedStencil(kernel, stencils, dtype)
+    depthwise = depthwise_of(kernel, scope, dtype, constants)
+    if depthwise is not None:
+        choice = choose_tile(depthwise, machine())
+        if choice is not None:
+            yield PlannedDepthwise(kernel, depthwise, *choice, constants)
+
+
+def _cycles(implementation: PlannedKernel) -> float:
+    return implementation.cycles
+
+
+def _fewest_loop_cycles(kernel: Kernel, scope: Scope, best: PlannedKernel) -> float:
+    """Return cycles below which no loops are that hold no tile in registers.
+
+    These load both operands of each product, and so compute half of what the core can.
+    """
+    lanes = machine().widths(numpy_dtype(computed_in(scope)).itemsize)[-1]
+    work = 0
+    if isinstance(best, PlannedContraction):
+        work = best.contraction.work
+    elif isinstance(best, PlannedStencil):
+        work = best.plan.work
+    else:
+        work = best.problem.work
+    return work / (lanes * CPU_COSTS.loads_per_cycle / 2)
 
 
 def _with_epilogue(

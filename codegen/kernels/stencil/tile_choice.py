@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from codegen.hardware.cpu import CpuModel
+from codegen.kernels.cache_costs import cycles_of_line, touched_lines
 from codegen.kernels.cpu_costs import CPU_COSTS
 from codegen.kernels.stencil.problem import Phase, PhaseGroup, Stencil, TapRun, tap_runs
 from codegen.kernels.strided_axes import even_tiles, extent
@@ -150,11 +151,12 @@ class _TileCost:
     def store(self) -> float:
         """Return the cycles of storing the sums: in vectors, or element by element."""
         phases = len(self.along.phases)
-        cycles = 2 * self.tile.lanes
-        if self.stencil.positions.target == phases:
-            cycles = CPU_COSTS.store
         sums = phases * self.tile.filters * self.lines * self.tile.vectors
-        return self.passes * (sums * cycles)
+        target = self.stencil.positions.target
+        if target == phases:
+            return self.passes * sums * CPU_COSTS.store
+        lines = self.tile.lanes * _line_share(self.stencil, target, self.machine)
+        return sums * (self.passes * 2 * self.tile.lanes + lines)
 
     def fetch(self) -> float:
         """Return the cycles for lines of the copy that are not in the first cache."""
@@ -184,11 +186,13 @@ def stencil_cycles(stencil: Stencil, tile: StencilTile, machine: CpuModel) -> fl
         for above, along in stencil.parts(tile.phases):
             cost = _TileCost(stencil, tile, machine, lines, above, along)
             total += count * panels * filters * extent(along.axes) * cost.total()
-        total += _copy_cycles(stencil, tile, lines, count)
+        total += _copy_cycles(stencil, tile, machine, lines, count)
     return total * extent(stencil.batch)
 
 
-def _copy_cycles(stencil: Stencil, tile: StencilTile, lines: int, count: int) -> float:
+def _copy_cycles(
+    stencil: Stencil, tile: StencilTile, machine: CpuModel, lines: int, count: int
+) -> float:
     """Return the cycles of copying the data of so many tiles of lines."""
     axis, positions = stencil.lines, stencil.positions
     block_lines = max(0, (tile.block * lines - 1) * axis.step + axis.reach)
@@ -196,4 +200,17 @@ def _copy_cycles(stencil: Stencil, tile: StencilTile, lines: int, count: int) ->
     elements = copied_lines * extent(stencil.channels) * positions.data
     if positions.left == 1 and positions.step == 1:
         return elements * CPU_COSTS.copied_element
-    return elements * CPU_COSTS.gathered_element
+    return elements * (CPU_COSTS.gathered_element + _line_share(stencil, positions.left, machine))
+
+
+def _line_share(stencil: Stencil, step: int, machine: CpuModel) -> float:
+    """Return the cycles for the line of an element, which others of its line are far from.
+
+    Neighbours in memory belong to another batch then: they come when all positions are done.
+    """
+    size = numpy_dtype(stencil.dtype).itemsize
+    if any(abs(axis.left) * size < CPU_COSTS.line_bytes for axis in stencil.channels):
+        return 0.0
+    elements = stencil.lines.extent * stencil.positions.extent
+    used_bytes = touched_lines(elements, step, size) * CPU_COSTS.line_bytes
+    return touched_lines(1, step, size) * cycles_of_line(used_bytes, machine)

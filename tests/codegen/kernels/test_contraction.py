@@ -23,7 +23,6 @@ from codegen.kernels.contraction.blocking import balanced_group
 from codegen.kernels.contraction.cost_model import (
     ordered,
     plan,
-    products_per_cycle,
     tilings,
 )
 from codegen.kernels.contraction.loop_nest import contraction_function
@@ -31,7 +30,7 @@ from codegen.kernels.contraction.partition import Partition, Tiling
 from codegen.kernels.contraction.problem import Contraction, contraction_of
 from codegen.kernels.strided_axes import StridedAxis, StridedOperand, even_tiles
 from codegen.program.compile import compile_program
-from codegen.program.generated_kernels import SLOW_RATE
+from codegen.program.generated_kernels import cheapest
 from codegen.runtime import kernel_call
 from codegen.targets.c.source_file import c_source
 from derive.matching import match
@@ -382,9 +381,9 @@ def test_sums_along_memory_are_not_tiled() -> None:
         weight_layout="HWIO",
     )
     kernel = match(scope, "O")
-    found = contraction_of(kernel, scope, "f32") if kernel is not None else None
-    best = plan(found) if found is not None else None
-    assert best is None or products_per_cycle(*best) < SLOW_RATE
+    assert kernel is not None
+    best = cheapest(kernel, scope)
+    assert best is None or best.name != "contraction"
 
 
 M, N, K = Index("m"), Index("n"), Index("k")

@@ -395,12 +395,6 @@ def test_other_operators_are_refused() -> None:
     assert kernel is not None and stencil_function(kernel, scope, "f32") is None
 
 
-def test_what_is_slower_is_refused() -> None:
-    case = Case(transposed(4, 2, 1))
-    kernel = match(case.scope, "O", CONVOLUTIONS)
-    assert kernel is not None and stencil_function(kernel, case.scope, "f32", rate=1e3) is None
-
-
 def test_compiled_programs_finish_them(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("EINALG_LIBRARIES", "")
     results = ops.conv2d(ea.tensor("A", (2, 3, 40, 40)), ea.tensor("K", (1, 3, 5, 5)), padding=2)

@@ -16,6 +16,7 @@ import pytest
 import einalg as ea
 from codegen.hardware.cpu import CpuModel
 from codegen.ir.nodes import Function
+from codegen.kernels import loop_cost
 from codegen.kernels.band import kernel as generated_bands
 from codegen.kernels.contraction import cost_model
 from codegen.kernels.stencil import kernel as generated_stencils
@@ -40,7 +41,7 @@ pytestmark = pytest.mark.skipif(
 )
 NEON = CpuModel(vector=16, registers=32)
 PROCESSOR, LONGER = "-mcpu=neoverse-n1", "-mcpu=neoverse-v1"
-NESTS = (generated_bands, generated_stencils, cost_model)
+NESTS = (generated_bands, generated_stencils, cost_model, loop_cost, generated_kernels)
 
 
 @dataclass(frozen=True)
@@ -147,6 +148,16 @@ CASES = {
         )
     ),
     "convolution of halves": Case(conv((1, 8, 9, 10), (12, 8, 3, 3), "f16", padding=1)),
+    "depthwise": Case(
+        conv(
+            (1, 9, 11, 13),
+            (3, 3, 1, 13),
+            layout="NHWC",
+            weight_layout="HWIO",
+            groups=13,
+            padding=1,
+        )
+    ),
     "stencil": Case(conv((1, 2, 41, 53), (1, 2, 5, 5), padding=2)),
     "stencil in double": Case(conv((1, 3, 23, 29), (2, 3, 3, 3), "f64", padding=((0, 2), (1, 1)))),
     "band": Case(

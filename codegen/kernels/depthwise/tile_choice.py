@@ -1,0 +1,257 @@
+"""The choice of a depthwise convolution's register tile: the one of least cost (design §10)."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from math import prod
+
+from codegen.hardware.cpu import CpuModel
+from codegen.kernels.cache_costs import line_cycles
+from codegen.kernels.cpu_costs import CPU_COSTS
+from codegen.kernels.depthwise.problem import Depthwise, SpaceWindow
+from codegen.kernels.strided_axes import even_tiles, extent
+
+READ_REGISTERS = 2  # for what is read of the data
+MAX_UNROLLED_PRODUCTS = 160  # of vectors, that are written out in the innermost loop
+MAX_WRITTEN_PRODUCTS = 1200  # of vectors, in all parts of a line together
+MAX_VECTORS = 4  # of neighbouring channels
+MAX_POSITIONS = 12  # of a tile: longer bursts of stores gain nothing
+
+
+@dataclass(frozen=True)
+class DepthwiseTile:
+    """The numbers of a nest.
+
+    Elements of a vector; vectors of neighbouring channels and positions of a tile; and taps along
+    the line whose weights are in registers at once.
+    """
+
+    lanes: int
+    vectors: int
+    positions: int
+    taps: int
+
+    @property
+    def width(self) -> int:
+        """Return the channels of a tile."""
+        return self.lanes * self.vectors
+
+
+@dataclass(frozen=True)
+class TileRun:
+    """Neighbouring tiles of so many positions each that read with the same taps.
+
+    `taps` are those of each position.
+    """
+
+    first: int
+    positions: int
+    count: int
+    taps: tuple[range, ...]
+
+    @property
+    def products(self) -> int:
+        """Return the products of a tile."""
+        return sum(map(len, self.taps))
+
+    def elements(self, axis: SpaceWindow, taps: range) -> set[int]:
+        """Return the elements that the positions of a tile meet with some taps.
+
+        Elements are counted from that of the first position and the first tap.
+        """
+        stride, dilation = axis.window.stride, axis.window.dilation
+        elements = set[int]()
+        for position, nonzero in enumerate(self.taps):
+            first = position * stride
+            low, high = max(nonzero.start, taps.start), min(nonzero.stop, taps.stop)
+            elements.update(range(first + low * dilation, first + high * dilation, dilation))
+        return elements
+
+    def uses(self, axis: SpaceWindow, taps: range) -> dict[int, list[tuple[int, int]]]:
+        """Return the positions and taps of a tile that meet each of the `elements`."""
+        elements: dict[int, list[tuple[int, int]]] = {}
+        for position, nonzero in enumerate(self.taps):
+            for tap in taps:
+                if tap in nonzero:
+                    element = position * axis.window.stride + tap * axis.window.dilation
+                    elements.setdefault(element, []).append((position, tap))
+        return dict(sorted(elements.items()))
+
+
+@lru_cache(maxsize=1024)
+def tile_runs(axis: SpaceWindow, largest: int) -> tuple[TileRun, ...]:
+    """Return the tiles of an axis, of so many positions at most, those that are alike as runs.
+
+    >>> from codegen.kernels.strided_axes import BorderWindow
+    >>> from einalg.language.index.affine import Index
+    >>> window = BorderWindow(Index("w"), Index("s"), 12, 3, 1, 1, 1, 12)
+    >>> runs = tile_runs(SpaceWindow(window, 1, 1, (1,)), 3)
+    >>> [(run.first, run.positions, run.count, run.products) for run in runs]
+    [(0, 3, 1, 8), (3, 3, 2, 9), (9, 3, 1, 8)]
+    """
+    runs: list[TileRun] = []
+    first = 0
+    for positions, count in even_tiles(axis.window.positions, largest):
+        for _ in range(count):
+            taps = tuple(axis.nonzero_taps(first + place) for place in range(positions))
+            if runs and runs[-1].taps == taps:
+                runs[-1] = replace(runs[-1], count=runs[-1].count + 1)
+            else:
+                runs.append(TileRun(first, positions, 1, taps))
+            first += positions
+    return tuple(runs)
+
+
+def choose_tile(problem: Depthwise, machine: CpuModel) -> tuple[DepthwiseTile, float] | None:
+    """Return the numbers that keep the machine's registers busiest, and the cycles of the nest.
+
+    None where no vector is as short as the channels, or too much would be written out.
+    """
+    best, fewest_cycles = None, 0.0
+    for tile in _tiles(problem, machine):
+        runs = tile_runs(problem.positions, tile.positions)
+        if sum(run.products for run in runs) * tile.vectors > MAX_WRITTEN_PRODUCTS:
+            continue
+        cycles = depthwise_cycles(problem, tile, machine, runs)
+        if best is None or cycles < fewest_cycles:
+            best, fewest_cycles = tile, cycles
+    if best is None:
+        return None
+    return best, fewest_cycles
+
+
+def _tiles(problem: Depthwise, machine: CpuModel) -> Iterator[DepthwiseTile]:
+    """Yield the tiles that fit into the registers, and whose products can be written out."""
+    window = problem.positions.window
+    for lanes in _widths(problem, machine):
+        for vectors in range(1, min(MAX_VECTORS, problem.lane.extent // lanes) + 1):
+            free = machine.registers // vectors - READ_REGISTERS
+            if free < 2:
+                break
+            for taps in sorted({min(window.taps, free // 2), min(window.taps, free - 1)}):
+                most = min(window.positions, free - taps, MAX_POSITIONS)
+                for positions in range(1, most + 1):
+                    if positions * vectors * window.taps <= MAX_UNROLLED_PRODUCTS:
+                        yield DepthwiseTile(lanes, vectors, positions, taps)
+
+
+def _widths(problem: Depthwise, machine: CpuModel) -> list[int]:
+    """Return the elements of vectors that are no longer than the channels.
+
+    Those of the machine's registers, or of a part of one where there are fewer channels.
+    """
+    channels = problem.lane.extent
+    widths = machine.widths(problem.element_bytes)
+    if channels >= widths[-1]:
+        return [width for width in widths if width <= channels]
+    return [width for width in (8, 4, 2) if width <= channels][:1]
+
+
+# Cycles.
+
+
+def depthwise_cycles(
+    problem: Depthwise, tile: DepthwiseTile, machine: CpuModel, runs: Sequence[TileRun]
+) -> float:
+    """Return the cycles of a nest: of its register tiles, and of what comes from the caches."""
+    lines = _outer_positions(problem)
+    blocks = -(-problem.lane.extent // tile.width)
+    total = 0.0
+    for run in runs:
+        total += run.count * _tile_cycles(problem, tile, machine, run)
+    total *= extent(problem.batch) * lines * blocks
+    return total + _cache_cycles(problem, machine) + _packing_cycles(problem)
+
+
+def _outer_positions(problem: Depthwise) -> int:
+    """Return the lines of a batch."""
+    return prod(axis.window.positions for axis in problem.outer)
+
+
+def _line_taps(problem: Depthwise) -> float:
+    """Return the taps of a line across it, in the mean, for all channels that are summed."""
+    taps = prod(axis.products for axis in problem.outer)
+    return extent(problem.channels) * taps / max(1, _outer_positions(problem))
+
+
+def _tile_cycles(problem: Depthwise, tile: DepthwiseTile, machine: CpuModel, run: TileRun) -> float:
+    """Return the cycles of a register tile: of all its steps, and of its stores."""
+    costs, axis = CPU_COSTS, problem.positions
+    passes = machine.passes(tile.lanes, problem.element_bytes)
+    taps = axis.window.taps
+    loads = 0.0
+    for first in range(0, taps, tile.taps):
+        some = range(first, min(taps, first + tile.taps))
+        loads += len(some) + len(run.elements(axis, some)) * _lines_of_load(problem, tile, passes)
+    loads *= passes * tile.vectors
+    products = passes * run.products * tile.vectors
+    compute = products / costs.products_per_cycle
+    load = loads / costs.loads_per_cycle
+    latency = costs.product_latency * max(map(len, run.taps), default=0)
+    beside = costs.load_beside_products * loads
+    displaced = _displaced_lines(problem, run.elements(axis, range(taps)), machine)
+    store = passes * run.positions * tile.vectors * costs.overlapped_store
+    if problem.epilogue is not None:
+        store *= 2
+    steps = _line_taps(problem) * (max(compute, load, latency) + beside)
+    return steps + store + displaced * costs.displaced_line
+
+
+def _displaced_lines(problem: Depthwise, elements: Collection[int], machine: CpuModel) -> int:
+    """Return the lines of a tile's data that displace one another from the first cache.
+
+    Channels that follow next lie in the same lines, or in their neighbours.
+    """
+    page, line = CPU_COSTS.page_bytes, CPU_COSTS.line_bytes
+    sets = Counter[int]()
+    for row in _met_lines(problem.outer):
+        for element in elements:
+            place = (row + element * problem.positions.left) * problem.element_bytes
+            sets[place % page // line] += 1
+    set_lines = max(1, machine.level1 // page)
+    return sum(max(0, lines - set_lines) for lines in sets.values())
+
+
+def _met_lines(axes: Sequence[SpaceWindow]) -> list[int]:
+    """Return where the lines begin that a position meets across its own, in elements."""
+    begins = [0]
+    for axis in axes:
+        step = axis.window.dilation * axis.left
+        begins = [begin + tap * step for begin in begins for tap in range(axis.window.taps)]
+    return begins
+
+
+def _lines_of_load(problem: Depthwise, tile: DepthwiseTile, passes: int) -> float:
+    """Return the lines of the cache that one pass of a load meets, wherever the data begin."""
+    pass_bytes = tile.lanes * problem.element_bytes / passes
+    return 1 + pass_bytes / CPU_COSTS.line_bytes
+
+
+def _cache_cycles(problem: Depthwise, machine: CpuModel) -> float:
+    """Return the cycles for lines of data and results that are not in the first cache.
+
+    A line is met again by the windows of the next positions, of which the first cache may have
+    lost the data.
+    """
+    size = problem.element_bytes
+    images = extent(problem.batch) * problem.lane.extent * extent(problem.channels)
+    element_count, result_count = images, extent(problem.batch) * problem.lane.extent
+    for axis in (*problem.outer, problem.positions):
+        element_count *= axis.window.inside
+        result_count *= axis.window.positions
+    data_bytes, result_bytes = element_count * size, result_count * size
+    line_bytes = problem.positions.window.inside * problem.lane.extent * size
+    met_lines = prod(axis.window.taps for axis in problem.outer)
+    again = max(0, met_lines - 1) * line_cycles(data_bytes, met_lines * line_bytes, machine)
+    whole_bytes = data_bytes + result_bytes
+    return again + line_cycles(whole_bytes, whole_bytes, machine)
+
+
+def _packing_cycles(problem: Depthwise) -> float:
+    """Return the cycles of packing weights that are not known before a run."""
+    if not problem.packs_weights or problem.right.ahead:
+        return 0.0
+    return CPU_COSTS.packed_element * extent(problem.weight_axes)

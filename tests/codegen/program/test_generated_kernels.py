@@ -1,0 +1,146 @@
+"""Which implementation of an operator is the cheapest by the models, on several machines."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+import einalg as ea
+from codegen.hardware.cpu import CpuModel
+from codegen.kernels import loop_cost
+from codegen.kernels.contraction import cost_model
+from codegen.kernels.stencil import kernel as stencil_kernel
+from codegen.program import generated_kernels
+from codegen.program.generated_kernels import LOOPS, cheapest
+from derive.matching import match
+from einalg.language import ops
+from einalg.language.ir.scope import Scope
+
+MACHINES = {
+    "avx2": CpuModel(32, 16, cores=2),
+    "avx512": CpuModel(64, 32, cores=2),
+    "zen4": CpuModel(64, 32, 32 << 10, 1 << 20, cores=2, turns=2),
+}
+MODULES = (generated_kernels, loop_cost, cost_model, stencil_kernel)
+
+
+@pytest.fixture(params=MACHINES)
+def machine(request: Any, monkeypatch: pytest.MonkeyPatch) -> Iterator[CpuModel]:
+    model = MACHINES[request.param]
+    for module in MODULES:
+        monkeypatch.setattr(module, "machine", lambda: model)
+    yield model
+
+
+def choice(scope: Scope) -> str:
+    kernel = match(scope, "O")
+    assert kernel is not None
+    best = cheapest(kernel, scope, ("K",))
+    if best is None:
+        return LOOPS
+    return best.name
+
+
+def convolution(
+    size: int,
+    channels: int,
+    filters: int,
+    taps: int,
+    layout: str = "NCHW",
+    groups: int = 1,
+    stride: int = 1,
+    dilation: int = 1,
+) -> Scope:
+    """Return a convolution of squares with the usual borders."""
+    data, weights = (1, channels, size, size), (filters, channels // groups, taps, taps)
+    weight_layout = "OIHW"
+    if layout == "NHWC":
+        data, weights = (1, size, size, channels), (taps, taps, channels // groups, filters)
+        weight_layout = "HWIO"
+    return ops.conv2d(
+        ea.tensor("A", data),
+        ea.tensor("K", weights, role="weight"),
+        layout=layout,
+        weight_layout=weight_layout,
+        groups=groups,
+        stride=stride,
+        dilation=dilation,
+        padding=dilation * (taps // 2),
+    )
+
+
+def depthwise(
+    size: int, channels: int, taps: int = 3, layout: str = "NHWC", **options: int
+) -> Scope:
+    return convolution(size, channels, channels, taps, layout, channels, **options)
+
+
+@pytest.mark.parametrize(
+    "scope",
+    [
+        depthwise(56, 128),
+        depthwise(14, 512),
+        depthwise(56, 64, stride=2),
+        depthwise(28, 120, 5),
+        depthwise(14, 240, 7),
+        depthwise(28, 64, dilation=2),
+        depthwise(28, 31),
+        depthwise(28, 97),
+    ],
+    ids=str,
+)
+def test_vectors_hold_channels_that_are_neighbours(scope: Scope, machine: CpuModel) -> None:
+    assert choice(scope) == "depthwise"
+
+
+@pytest.mark.parametrize("options", [{}, {"dilation": 2}, {"stride": 2}], ids=str)
+@pytest.mark.parametrize("size, channels", [(56, 32), (14, 256)])
+def test_vectors_hold_positions_where_channels_are_apart(
+    size: int, channels: int, options: dict[str, int], machine: CpuModel
+) -> None:
+    assert choice(depthwise(size, channels, layout="NCHW", **options)) == "stencil"
+
+
+@pytest.mark.parametrize(
+    "scope",
+    [
+        ops.matmul(ea.tensor("A", (64, 64)), ea.tensor("K", (64, 64))),
+        ops.matmul(ea.tensor("A", (256, 256)), ea.tensor("K", (256, 64))),
+        convolution(28, 64, 64, 3),
+        convolution(28, 64, 64, 3, "NHWC"),
+        convolution(28, 64, 128, 1),
+    ],
+    ids=str,
+)
+def test_many_columns_are_a_contraction(scope: Scope, machine: CpuModel) -> None:
+    assert choice(scope) == "contraction"
+
+
+@pytest.mark.parametrize(
+    "scope", [convolution(64, 3, 1, 5), convolution(64, 3, 1, 5, "NHWC")], ids=str
+)
+def test_few_filters_are_a_stencil(scope: Scope, machine: CpuModel) -> None:
+    assert choice(scope) == "stencil"
+
+
+@pytest.mark.parametrize(
+    "scope",
+    [
+        ops.matmul(ea.tensor("A", (1000, 1000)), ea.tensor("K", (1000, 1))),
+        ops.matmul(ea.tensor("A", (1, 8)), ea.tensor("K", (8, 4))),
+    ],
+    ids=str,
+)
+def test_sums_along_memory_stay_loops(scope: Scope, machine: CpuModel) -> None:
+    assert choice(scope) == LOOPS
+
+
+def test_the_stencil_of_channels_last_pays_for_its_lines(machine: CpuModel) -> None:
+    """A line of the cache comes once for each channel of it, where vectors hold positions."""
+    scope = depthwise(112, 32)
+    kernel = match(scope, "O")
+    assert kernel is not None
+    cycles = {each.name: each.cycles for each in generated_kernels.implementations(kernel, scope)}
+    assert cycles["stencil"] > 3 * cycles["depthwise"]
