@@ -9,6 +9,8 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
+import numpy as np
+
 from derive.cost.accuracy import relative_error
 from derive.cost.backend import Backend, Runnable
 from derive.cost.memory import comparison_fits_in_memory
@@ -16,9 +18,11 @@ from derive.matching import with_operator_names
 from derive.proof import prove
 from derive.proof.outcome.verdict import DIFFERENT, PROVED
 from derive.results.candidates import Candidate
-from derive.results.sample_inputs import by_role, sample_inputs
+from derive.results.sample_inputs import Arrays, by_role, sample_inputs
 from derive.results.selection import SELECTION, SelectionPolicy
 from derive.results.stored_search import LazyEstimate
+from derive.rewriting.body_queries import bound_indices
+from derive.rewriting.paths import program_scopes
 from derive.rules import ALL
 from derive.search.candidates import EstimatedCandidate, Stats
 from derive.search.executor import ordered_map
@@ -30,6 +34,9 @@ from einalg.text.wording import counted
 
 log = logging.getLogger("einalg")
 
+MAX_INDICES = 32  # of a scope that NumPy evaluates at once: an axis each
+MAX_HALVINGS = 4  # of inputs whose outputs are too large
+LARGEST = {"f64": 1e300, "f32": 1e36, "bf16": 1e36, "f16": 3e4}  # that is no infinity when rounded
 UNKNOWN = "unknown"  # the verdict of a proof that was given up
 
 
@@ -188,8 +195,7 @@ class ShortlistCheck:
         if is_slow or not comparison_fits_in_memory(self.start, self.start):
             return
         with clock.phase(MEASURING, "the reference"):
-            arrays = sample_inputs(self.start, self.seed)
-            expected = self.backend.reference(self.start, arrays)
+            arrays, expected = self._reference(candidates)
         timed = self._right(candidates, arrays, expected, clock)
         if not timed and len(self.wrong) == len(candidates):
             raise CodegenError(_nothing_is_right(self.start))
@@ -200,6 +206,32 @@ class ShortlistCheck:
         for (candidate, _), measurement in zip(timed, measured, strict=True):
             candidate.measurement = measurement
             candidate.cost, candidate.measured = measurement.seconds, True
+
+    def _reference(self, candidates: Sequence[Candidate]) -> tuple[Arrays, Arrays]:
+        """Return inputs, and the outputs that are right for them.
+
+        The inputs are smaller where their outputs would be infinite in the types of these.
+        """
+        evaluated = self._evaluated(candidates)
+        arrays: Arrays = sample_inputs(self.start, self.seed)
+        expected = self.backend.reference(evaluated, arrays)
+        for _ in range(MAX_HALVINGS):
+            if not _overflows(self.start, expected):
+                break
+            arrays = {name: _halved(array) for name, array in arrays.items()}
+            expected = self.backend.reference(evaluated, arrays)
+        return arrays, expected
+
+    def _evaluated(self, candidates: Sequence[Candidate]) -> Program:
+        """Return the program that the reference computes: the expression as it is, if it can.
+
+        Otherwise it is a candidate that is proved to be equal and has fewer indices at a place.
+        """
+        if _most_indices(self.start) > MAX_INDICES:
+            for candidate in candidates:
+                if candidate.verdict == PROVED and _most_indices(candidate.program) <= MAX_INDICES:
+                    return candidate.program
+        return self.start
 
     def _right(
         self,
@@ -245,6 +277,28 @@ class ShortlistCheck:
         if candidate.cost > self.policy.max_run_seconds:
             return True
         return not comparison_fits_in_memory(self.start, candidate.program)
+
+
+def _most_indices(program: Program) -> int:
+    """Return the most indices that one scope of a program binds."""
+    return max(len(bound_indices(scope)) for scope in program_scopes(program))
+
+
+def _overflows(program: Program, outputs: Mapping[str, Any]) -> bool:
+    """Tell whether finite outputs are too large for the types of floats that they are stored in."""
+    for name, values in outputs.items():
+        dtype = program[name].dtype
+        if not is_float(dtype):
+            continue
+        size = np.abs(values)
+        if (size[np.isfinite(size)] > LARGEST.get(dtype, np.inf)).any():
+            return True
+    return False
+
+
+def _halved(array: Any) -> Any:
+    """Return half of floats, and integers as they are."""
+    return array / 2 if array.dtype.kind == "f" else array
 
 
 def _nothing_is_right(start: Program) -> str:

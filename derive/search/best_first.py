@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from math import inf
 from typing import Any
 
+from derive.contraction.ordering import contracted
 from derive.cost.model import CostModel, Roofline
 from derive.matching import distance
 from derive.rewriting.moves import Move, Rule
@@ -56,8 +57,8 @@ SEPARATION_RULES = frozenset({summation_splitting.RULE.name, axis_elimination.RU
 class Budget:
     """The limits of a search: moves deep, states expanded, seconds, candidates.
 
-    `patience` is states without a candidate that promises more than all before it; `bytes` bounds
-    the memory that the explored states may take, estimated.
+    `patience` is states without a candidate that promises more than all before it, once there is
+    one; `bytes` bounds the memory that the explored states may take, estimated.
     """
 
     depth: int = 24
@@ -291,33 +292,34 @@ class Search:
             queue.append(_State(priority, len(self.explored) - 1, program, steps, 0))
         return queue
 
-    def _start_programs(self) -> list[tuple[Program, tuple[Move, ...]]]:
-        """Return the spellings of the expression that the search starts from, with their moves.
+    def _start_programs(self) -> Iterator[tuple[Program, tuple[Move, ...]]]:
+        """Yield the spellings of the expression that the search starts from, with their moves.
 
         They are: cleaned up; inlined, should it have been taken apart before; of that every part of
-        a body by itself; and with channels last, where the rules that bring them there may be used.
+        a body by itself; of that the long products in good orders of their contractions; and with
+        channels last, where the rules that bring them there may be used.
         """
         rules = {**ALL, **self.expand.rules}
         limit = self.weights.max_relative_operations * total_operations(self.start)
         clean, cleaning = cleaned_up(self.start, rules)
+        yield clean, tuple(cleaning)
         inlined, inlining = fully_inlined(
             self.start, rules, lambda program: total_operations(program) <= limit
         )
+        yield inlined, tuple(inlining)
         parts, fission = fissioned(inlined, rules)
-        programs = [
-            (clean, tuple(cleaning)),
-            (inlined, tuple(inlining)),
-            (parts, (*inlining, *fission)),
-        ]
+        yield parts, (*inlining, *fission)
+        if summation_splitting.RULE.name in self.expand.rules:
+            for ordered, steps in contracted(parts, self.expand.rules):
+                yield ordered, (*inlining, *fission, *steps)
         if self.expand.rules.keys() >= SEPARATION_RULES:
             for by_digits in (False, True):
                 separate, separation = separated(clean, rules, cleaned_up, by_digits)
-                programs.append((separate, (*cleaning, *separation)))
+                yield separate, (*cleaning, *separation)
         if self.expand.rules.keys() >= CHANNELS_LAST_RULES:
             moved, moving = channels_last(clean, rules)
             moved, cleaning_again = cleaned_up(moved, rules)
-            programs.append((moved, (*cleaning, *moving, *cleaning_again)))
-        return programs
+            yield moved, (*cleaning, *moving, *cleaning_again)
 
     def _distance(self, program: Program) -> float:
         return distance(program_scopes(program), self.expand.templates, is_heavy)
@@ -367,7 +369,8 @@ class Search:
             return self._out_of_time()
         if stats.candidates >= budget.candidates:
             return f"the limit of {counted(budget.candidates, 'candidate')} was reached"
-        if stats.states - self.candidates.improved_at >= budget.patience:
+        is_fruitless = stats.states - self.candidates.improved_at >= budget.patience
+        if stats.candidates and is_fruitless:
             return f"no better candidate in {counted(budget.patience, 'state')}"
         if len(self.seen) * self.weights.bytes_per_state >= budget.bytes:
             return f"{budget.bytes} bytes are taken by states"

@@ -9,6 +9,8 @@ from collections.abc import Iterable, Iterator, Mapping, Set
 from dataclasses import dataclass
 from typing import Any
 
+import sympy
+
 from derive.matching import Reason, normal_form
 from derive.matching.patterns.normal_form import NormalForm, ReadAxis
 from derive.rewriting.body_queries import bound_indices, has_reduction, index_extents, names_of
@@ -27,6 +29,7 @@ from einalg.language.ir.traversal import accesses, reductions
 
 GATHERED_KINDS = ("mixed", "quotient", "padded", "twice", "parameters")  # that a copy removes
 MIXED_KINDS = ("mixed", "quotient")
+MAX_FACTORS = 4  # of a product of which any summed indices are split off
 
 MixedAxis = tuple[Any, Any]  # the number of a read in the normal form, and its axis
 
@@ -61,8 +64,16 @@ def _body_repairs(path: Path, scope: Scope) -> Iterator[Move]:
         for move in _moves_of(path, scope, staging.RULE):
             if "factors" in move.args:
                 yield move
-    if isinstance(scope.body, Reduce):
+    if isinstance(scope.body, Reduce) and not _is_long_product(scope.body):
         yield from _moves_of(path, scope, summation_splitting.RULE)
+
+
+def _is_long_product(node: Reduce) -> bool:
+    """Tell whether a sum has too many factors to try one choice of its indices after another.
+
+    The search starts from good orders of such a product.
+    """
+    return node.op == "Sum" and len(sympy.Mul.make_args(node.body)) > MAX_FACTORS
 
 
 def _stray_indices(reasons: Iterable[Reason]) -> set[str]:

@@ -24,6 +24,7 @@ HEAVY = {
     "sympy",
     "islpy",
     "numpy",
+    "opt_einsum",
     "derive",
     "codegen",
 }

@@ -1,0 +1,165 @@
+"""Sums of products of many factors, taken apart in a good order of their contractions.
+
+A step of an order sums some indices away: a summation splitting, which keeps the other indices
+outside and takes along the factors that have the ones that are summed. Where two factors meet and
+nothing is summed yet, they are staged.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import zip_longest
+from typing import Any, NamedTuple
+
+from derive.contraction.network import (
+    ContractionStep,
+    TensorNetwork,
+    factors_of,
+    index_names,
+    network_of,
+)
+from derive.contraction.orders import Order, orders
+from derive.rewriting.body_queries import names_of
+from derive.rewriting.moves import Move, Rule, apply
+from derive.rewriting.paths import Path, paths, scope_at
+from derive.rules.algebra import staging
+from derive.rules.intra import summation_splitting
+from einalg.errors import EinalgError
+from einalg.language.ir.body import Reduce
+from einalg.language.ir.program import Program
+from einalg.language.ir.scope import Scope
+from einalg.language.ir.traversal import reductions
+
+MIN_FACTORS = 3  # a product of two has one order
+
+Rules = Mapping[str, Rule]
+
+
+class _Place(NamedTuple):
+    """A reduction: the path of its scope, and its position in the body."""
+
+    path: Path
+    position: int
+
+    def node(self, scope: Scope) -> Reduce | None:
+        """Return the reduction in a scope; None where it is not there any more."""
+        nodes = list(reductions(scope.body))
+        return nodes[self.position] if self.position < len(nodes) else None
+
+
+def contracted(program: Program, rules: Rules) -> Iterator[tuple[Program, list[Move]]]:
+    """Yield the program with its long products in good orders, each time with the moves.
+
+    Long is a sum of products of three factors or more. Of a program without any, there is none.
+
+    >>> import einalg as ea
+    >>> from derive.rules import ALL
+    >>> from einalg.language.ir.program import as_program
+    >>> A, v = ea.tensor("A", (4, 4)), ea.tensor("v", (4,))
+    >>> ((_, moves),) = contracted(as_program(ea.einsum("ij,jk,k->i", A, A, v)), ALL)
+    >>> print(*moves)
+    summation splitting at O: reduction=0, outer=(j)
+    """
+    networks = _networks(program)
+    for choice in _choices([orders(network) for network in networks.values()]):
+        result, moves = program, list[Move]()
+        for place, order in zip(networks, choice):
+            result, steps = _in_order(result, place, order, rules)
+            moves += steps
+        if moves:
+            yield result, moves
+
+
+def _choices(alternatives: Sequence[Iterator[Order]]) -> Iterator[list[Order]]:
+    """Yield the first order of every network, then the next of each that has one, and so on."""
+    current: list[Order] = []
+    for following in zip_longest(*alternatives):
+        current = [order or before for order, before in zip_longest(following, current)]
+        yield list(current)
+
+
+def _networks(program: Program) -> dict[_Place, TensorNetwork]:
+    """Return the networks of all long products.
+
+    What stands inside comes first, and of a body what stands last: the places of the others stay.
+    """
+    networks = {}
+    for path, scope in reversed(list(paths(program))):
+        for position in reversed(range(len(list(reductions(scope.body))))):
+            network = network_of(scope, position)
+            if network is not None and len(network.factors) >= MIN_FACTORS:
+                networks[_Place(path, position)] = network
+    return networks
+
+
+def _in_order(
+    program: Program, place: _Place, order: Order, rules: Rules
+) -> tuple[Program, list[Move]]:
+    """Take the steps of an order up to the last that sums; those that a rule refuses are left."""
+    moves: list[Move] = []
+    for step in _until_last_sum(order):
+        move = _move(scope_at(program, place.path), place, step)
+        if move is None or move.rule not in rules:
+            continue
+        try:
+            program = apply(program, move, rules)
+        except EinalgError:
+            continue
+        moves.append(move)
+    return program, moves
+
+
+def _until_last_sum(order: Order) -> Sequence[ContractionStep]:
+    """Return the steps without those at the end that sum nothing: the body multiplies these."""
+    end = len(order)
+    while end and not order[end - 1].summed:
+        end -= 1
+    return order[:end]
+
+
+def _move(scope: Scope, place: _Place, step: ContractionStep) -> Move | None:
+    """Return the move that takes a step; None where nothing is to be done."""
+    node = place.node(scope)
+    if node is None:
+        return None
+    if not step.summed:
+        return _staging(scope, node, place, step)
+    names = names_of(node.indices)
+    outer = [name for name in names if name not in step.summed]
+    if len(outer) == len(names) or (not outer and not _has_other_factor(node)):
+        return None
+    args = {"reduction": place.position, "outer": outer}
+    return Move(summation_splitting.RULE.name, place.path, args)
+
+
+def _has_other_factor(node: Reduce) -> bool:
+    """Tell whether a sum multiplies something that none of its indices occurs in."""
+    summed = set(names_of(node.indices))
+    return any(summed.isdisjoint(index_names(factor)) for factor in factors_of(node))
+
+
+def _staging(scope: Scope, node: Reduce, place: _Place, step: ContractionStep) -> Move | None:
+    """Return the move that multiplies two factors before anything else."""
+    positions = _positions(factors_of(node), step)
+    if positions is None:
+        return None
+    bound = names_of([*scope.indices, *node.indices])
+    axes = [name for name in bound if name in step.indices]
+    args = {"factors": positions, "reduction": place.position, "axes": axes}
+    return Move(staging.RULE.name, place.path, args)
+
+
+def _positions(factors: Sequence[Any], step: ContractionStep) -> list[int] | None:
+    """Return the positions of factors with the indices of those that meet; None if one is missing.
+
+    For the order, factors with the same indices are as good as each other.
+    """
+    positions: list[int] = []
+    for indices in step.factors:
+        for position, factor in enumerate(factors):
+            if position not in positions and index_names(factor) == indices:
+                positions.append(position)
+                break
+        else:
+            return None
+    return sorted(positions)
