@@ -47,7 +47,7 @@ QUICK_COMPILATION = 1.0  # seconds: where the first form takes less, and less th
 QUICK_SHARE = 0.25  # share of all, the program as it is is timed beside it in any case
 MAX_ORIGINAL_SHARE = 0.1  # of the time that is left, that this may take before the first search
 MAX_FOLDING_SHARE = 0.25  # of the time that is left, that folding and fusing may take
-MAX_FORMS_SHARE = 0.5  # of all seconds, after which no other form is compiled before the searches
+MAX_JOINING_SHARE = 0.5  # of the time that is left, that making the other forms may take
 MAX_SLOWNESS = 1.5  # times the fastest form: the layers of slower ones are not searched
 MAX_SEARCHED_FORMS = 2  # that are compiled again, with what was found for their layers
 MAX_TIMING_SHARE = 0.02  # of the time that is left, that timing the kernels of a form may take
@@ -99,7 +99,7 @@ class Forms:
         self._compiled: list[CompiledVariant] = []  # its forms that are right
         self._measured: dict[int, Measurement] = {}  # by the identity of what is compiled
         self._results = Results()
-        self._first_seconds = 0.0  # in which there was a form that runs
+        self._first_seconds = 0.0  # of the first trial
         self._trial_seconds = 0.0  # of the last trial
         self._is_cut = False  # by the end of time
         self._plain: SearchedVariant  # the program folded and fused
@@ -135,8 +135,8 @@ class Forms:
     def begin(self) -> None:
         """Compile the program folded and fused; as it is where that is not right."""
         clock = self.clock
-        began = clock.now()
         plain = self._plain = self.task.need(self._fused)
+        began = clock.now()
         with clock.phase(COMPILING, "the program"):
             first = self.task.need(lambda: self.trial.compiled(plain))
         if first is not None:
@@ -199,7 +199,7 @@ class Forms:
             return
         clock, program = self.clock, self._plain.program
         with clock.phase(SEARCHING, "forms of the program"):
-            late = clock.within(MAX_FORMS_SHARE * clock.left)
+            late = clock.within(MAX_JOINING_SHARE * clock.left)
             others = changed_variants(program, self.task.backend.has_slices, lambda: late.is_over)
         for number, variant in enumerate(others, 1):
             if self._is_too_late():
@@ -213,12 +213,8 @@ class Forms:
         return clock if self.is_right else clock.unlimited()
 
     def _is_too_late(self) -> bool:
-        """Tell whether compiling another form would leave too little time for searches."""
-        if not self.is_right:
-            return False
-        spent = self.clock.spent + self._trial_seconds
-        is_half_spent = spent > MAX_FORMS_SHARE * self.task.seconds
-        return is_half_spent or self.clock.left < self._trial_seconds
+        """Tell whether compiling another form would leave no time for one after a search."""
+        return self.is_right and self.clock.left < 2 * self._trial_seconds
 
     def _compile(self, variant: SearchedVariant, words: str) -> CompiledVariant | None:
         """Compile a form, and keep it if it is right."""
@@ -264,8 +260,7 @@ class Forms:
         if not layers:
             return
         seconds = self._seconds_of_layers(competing)
-        again = min(len(competing), MAX_SEARCHED_FORMS)
-        reserved = again * (self._trial_seconds + SECONDS_TO_MEASURE)
+        reserved = self._trial_seconds + 2 * SECONDS_TO_MEASURE
         with self.clock.phase(SEARCHING, "layers"):
             task = self.task.reserving(reserved)
             self._results = search_layers(layers, task, lambda layer: seconds[layer.identity])

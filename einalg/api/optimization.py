@@ -289,8 +289,8 @@ def optimize(
     - `seconds`: the time for the whole. Reading the model, compiling it folded and fused, and
       checking it come first, and are done in any case, except for large models that their framework
       can go on running. Then the other layouts are timed, and layers are searched, beginning with
-      those that are expected to save most. Ctrl-C keeps what was found until then; pressed a second time, it raises
-      `KeyboardInterrupt`.
+      those that are expected to save most. Ctrl-C keeps what was found until then; pressed a
+      second time, it raises `KeyboardInterrupt`.
     - `accuracy`: how far the result may be from the reference; by default as in `derive`.
     - `progress`: by default a line shows in terminals and notebooks what is being done, and one
       line stays for each layer that was searched. True logs these lines anywhere, False shows

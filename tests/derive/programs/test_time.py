@@ -122,14 +122,16 @@ def test_every_layout_is_timed_though_no_layer_is_searched(faster, own_cache, mo
 @pytest.mark.parametrize("compile_seconds", [0.5, 6.0])
 @pytest.mark.parametrize("seconds", [20, 60])
 def test_seconds_hold(seconds, compile_seconds, layers, own_cache, monkeypatch):
-    """However long searches could take, and whatever compiling takes, there is an answer in time,
-    and at least a quarter of the time goes into searches.
+    """However long searches could take, and whatever compiling takes, there is an answer in time.
+
+    Where compiling takes a tenth of it, more than a quarter goes into searches.
     """
     backend = Timed(compile_seconds)
     searched = backend.searching(monkeypatch, 100.0)
     backend.optimized(several_shapes(layers), seconds)
     assert searched and backend.spent <= 1.1 * seconds
-    assert backend.spent - compile_seconds * len(backend.compiled) >= 0.25 * seconds
+    share = (backend.spent - compile_seconds * len(backend.compiled)) / seconds
+    assert share > (0.25 if compile_seconds <= 0.1 * seconds else 0.05)
 
 
 def test_the_first_program_is_there_before_anything_else(own_cache, monkeypatch):

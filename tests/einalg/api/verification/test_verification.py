@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import einalg as ea
-from derive.programs import optimize_program
+from derive.programs import trial
 from derive.programs.optimized_program import SPREADING
 from derive.programs.task import Task
 from einalg.api import torch_compile
@@ -198,8 +198,8 @@ def test_a_form_that_deviates_is_not_taken(
     code: Callable[[Any], Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The program as it was is right, and takes its place."""
-    real = optimize_program.compiled
-    monkeypatch.setattr(optimize_program, "compiled", lambda *given: code(real(*given)))
+    real = trial.compiled
+    monkeypatch.setattr(trial, "compiled", lambda *given: code(real(*given)))
     x = torch.randn(3, 5)
     o = optimized(lambda x: torch.sigmoid(x) * x, x)
     assert not o.opaque and "its faster form is not taken" in " ".join(str(o.report).split())
@@ -211,13 +211,13 @@ def test_code_of_an_operator_that_deviates(
     code: Callable[[Any], Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Its reading is right, but whatever is compiled with it is not."""
-    real = optimize_program.compiled
+    real = trial.compiled
 
     def wrong(program: Any, *given: Any) -> Any:
         run = real(program, *given)
         return code(run) if "tanh(" in str(program) else run
 
-    monkeypatch.setattr(optimize_program, "compiled", wrong)
+    monkeypatch.setattr(trial, "compiled", wrong)
     monkeypatch.setattr(localisation, "compiled", wrong)
 
     def function(x: Any) -> Any:
