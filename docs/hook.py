@@ -30,3 +30,10 @@ def on_page_markdown(markdown: str, **_: Any) -> str:
     from docs.pages.markdown import with_prompts_as_sessions
 
     return with_prompts_as_sessions(markdown)
+
+
+def on_page_content(html: str, **_: Any) -> str:
+    """Called by MkDocs with the HTML of each page."""
+    from docs.pages.markdown import shown_well
+
+    return shown_well(html)

@@ -146,9 +146,9 @@ class Proofs:
         """Warn of rules of a user that had part in programs that are not equal."""
         for name, times in self._wrong.items():
             log.warning(
-                "einalg: %d programs that the rule %r helped to make are not equal to the "
-                "original; ea.check_rule tests it",
-                times,
+                "einalg: left out %s that the rule %r helped to make: not equal to the original; "
+                "test the rule with ea.check_rule",
+                counted(times, "program"),
                 name,
             )
 

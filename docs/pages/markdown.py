@@ -5,6 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 
+COMMAND = re.compile(r"<p>(einalg \w+ [^<]*--\w[^<]*)</p>")
+CELL = re.compile(r"<td.*?</td>", re.DOTALL)
+
 
 def table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     """A table of cells that hold Markdown.
@@ -59,6 +62,17 @@ def with_examples_as_blocks(text: str) -> str:
         else:
             parts.append(part)
     return "\n\n".join(parts)
+
+
+def shown_well(html: str) -> str:
+    """Return a page with what Markdown left as it was: commands that stand alone are code, and the
+    bars of a table's cells have no backslash, which only GitHub needs.
+
+    >>> shown_well("<p>einalg show a --svg</p><p>einalg runs</p><td>a \\\\| b</td>")
+    '<div class="highlight"><pre><code>einalg show a --svg</code></pre></div><p>einalg runs</p><td>a | b</td>'
+    """
+    html = COMMAND.sub(r'<div class="highlight"><pre><code>\1</code></pre></div>', html)
+    return CELL.sub(lambda cell: cell[0].replace(r"\|", "|"), html)
 
 
 def with_prompts_as_sessions(page: str) -> str:

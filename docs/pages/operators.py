@@ -31,7 +31,7 @@ def page() -> str:
         [
             f"[`{name}`](#{_address(name)})",
             _summary(op),
-            ", ".join(f"`{m}`" for m in matched.get(name, ())),
+            ", ".join(f"`{m}`{{.name}}" for m in matched.get(name, ())),
         ]
         for name, op in sorted(OPERATORS.items())
     ]

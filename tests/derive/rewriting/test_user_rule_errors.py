@@ -54,7 +54,7 @@ def test_a_single_rule_and_names_of_rules() -> None:
 def test_a_wrong_rule_is_named(caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.WARNING, "einalg"):
         d = ea.derive(PRODUCT, rules=[*ea.rules.values(), mirrored], states=6, measure=False)
-    assert "'mirrored' helped to make are not equal" in caplog.text and all(
+    assert "that the rule 'mirrored' helped to make: not equal" in caplog.text and all(
         c.verdict == "proved" for c in d.candidates
     )
 
