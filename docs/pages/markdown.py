@@ -68,8 +68,10 @@ def shown_well(html: str) -> str:
     """Return a page with what Markdown left as it was: commands that stand alone are code, and the
     bars of a table's cells have no backslash, which only GitHub needs.
 
-    >>> shown_well("<p>einalg show a --svg</p><p>einalg runs</p><td>a \\\\| b</td>")
-    '<div class="highlight"><pre><code>einalg show a --svg</code></pre></div><p>einalg runs</p><td>a | b</td>'
+    >>> shown_well("<p>einalg show a --svg</p>")
+    '<div class="highlight"><pre><code>einalg show a --svg</code></pre></div>'
+    >>> shown_well("<p>einalg runs</p><td>a \\\\| b</td>")
+    '<p>einalg runs</p><td>a | b</td>'
     """
     html = COMMAND.sub(r'<div class="highlight"><pre><code>\1</code></pre></div>', html)
     return CELL.sub(lambda cell: cell[0].replace(r"\|", "|"), html)
