@@ -7,7 +7,7 @@ told apart in a report, and fit an input of any size.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -23,6 +23,7 @@ WHOLE = 9  # up to which random integers go
 LARGE = {"f16": 20.0}  # of which an exponential overflows, and a square does not
 SMALL = 2.0**-10
 OFFSET = 8.0
+ONE_IN = 8  # elements is NaN or infinite, where some are
 FAR_INTEGER = 1000  # of types of 32 and 64 bits, of which a few products fit in the type
 
 
@@ -115,6 +116,32 @@ def _limits(dtype: str) -> tuple[int, int]:
     return max(low, -FAR_INTEGER), FAR_INTEGER
 
 
+def _with_nan(rng: Generator, shape: Any, dtype: str) -> Any:
+    return _with(rng, _fractions(rng, shape, dtype), [np.nan])
+
+
+def _with_infinities(rng: Generator, shape: Any, dtype: str) -> Any:
+    return _with(rng, _fractions(rng, shape, dtype), [np.inf, -np.inf])
+
+
+def _with_all(rng: Generator, shape: Any, dtype: str) -> Any:
+    return _with(rng, _fractions(rng, shape, dtype), [np.nan, np.inf, -np.inf])
+
+
+def _with(rng: Generator, array: Any, numbers: Sequence[float]) -> Any:
+    """Return an array with some of these numbers at a few places, at one place at least."""
+    array = np.array(array, float)
+    if array.size:
+        places = rng.choice(array.size, 1 + array.size // ONE_IN, replace=False)
+        array.reshape(-1)[places] = rng.choice(numbers, len(places))
+    return array
+
+
+NONFINITE: dict[str, Callable[..., Any]] = {
+    "with NaN": _with_nan,
+    "with infinities": _with_infinities,
+    "with NaN and infinities": _with_all,
+}
 INTEGERS: dict[str, Callable[..., Any]] = {
     "whole numbers": _integers,
     "zeros": _constant(0),
@@ -126,15 +153,18 @@ INTEGERS: dict[str, Callable[..., Any]] = {
 }
 
 
-def kinds(dtype: str) -> tuple[str, ...]:
-    """Return the names of the kinds of values of an element type, the plainest first.
+def kinds(dtype: str, nonfinite: bool = False) -> tuple[str, ...]:
+    """Return the names of the kinds of values of an element type, the plainest first; those with
+    NaN and infinities, which only floats have, if `nonfinite`.
 
     >>> kinds("u8")
     ('whole numbers', 'zeros', 'ones', 'ties', 'far from 0', 'largest', 'smallest')
     """
     if dtype == "bool":
         return ("ties", "zeros", "ones")
-    return tuple(FLOATS if is_float(dtype) else INTEGERS)
+    if not is_float(dtype):
+        return tuple(INTEGERS)
+    return (*FLOATS, *NONFINITE) if nonfinite else tuple(FLOATS)
 
 
 def values(tensor: Tensor, kind: str, seed: int) -> Array:
@@ -144,7 +174,7 @@ def values(tensor: Tensor, kind: str, seed: int) -> Array:
     array([[-1., -1.],
            [-1., -1.]], dtype=float32)
     """
-    table = FLOATS if is_float(tensor.dtype) else INTEGERS
+    table = {**FLOATS, **NONFINITE} if is_float(tensor.dtype) else INTEGERS
     numbers = table[kind](np.random.default_rng(seed), tensor.shape, tensor.dtype)
     array = np.asarray(numbers).astype(numpy_dtype(tensor.dtype))
     return np.asarray(rounded(array, tensor.dtype)).reshape(tensor.shape)

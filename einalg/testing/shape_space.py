@@ -292,9 +292,10 @@ class ShapeSpace:
                     joined[other] = joined[place]
         return joined
 
-    def pool(self, count: int, seed: int) -> list[Shapes]:
+    def pool(self, count: int, seed: int, empty: bool = False) -> list[Shapes]:
         """Return different shapes that fit, the smallest first: of size 1, equal and different
-        sizes, and some that broadcast.
+        sizes, and some that broadcast; with `empty`, behind them those that have size 0 along one
+        group of axes, and along all.
         """
         rng = np.random.default_rng(seed)
         chosen = dict.fromkeys([self.base])
@@ -310,7 +311,20 @@ class ShapeSpace:
             if rng.random() < BROADCASTING:
                 ones = [one for one in self._axes if rng.random() < BROADCASTING]
             self._add(chosen, self.shapes(multiples, ones))
+        if empty:
+            for multiples in self._empty():
+                self._add(chosen, self.shapes(multiples))
         return sorted(chosen, key=size_of)
+
+    def _empty(self) -> Iterator[list[int]]:
+        """Yield multiples with 0 for one group after the other, and for all."""
+        count = len(self.groups)
+        for place in range(count):
+            multiples = list(range(2, count + 2))
+            multiples[place] = 0
+            yield self._with_needed(multiples)
+            yield multiples
+        yield [0] * count
 
     def _add(self, chosen: dict[Shapes, None], shapes: Shapes) -> None:
         if sum(map(prod, shapes)) <= MAX_ELEMENTS and self.fits(shapes):
@@ -335,8 +349,11 @@ class ShapeSpace:
 
 
 def size_of(shapes: Shapes) -> tuple[Any, ...]:
-    """Return the key by which shapes are ordered: few elements first, then small sizes."""
-    return sum(map(prod, shapes)), sum(map(sum, shapes)), shapes
+    """Return the key by which shapes are ordered: those without elements last, and few elements
+    first, then small sizes.
+    """
+    is_empty = any(0 in shape for shape in shapes)
+    return is_empty, sum(map(prod, shapes)), sum(map(sum, shapes)), shapes
 
 
 def by_name(parameters: Sequence[str], names: Sequence[str]) -> list[str]:

@@ -130,31 +130,33 @@ def arrays_for(
 
 
 def shapes(
-    expected: Callable[..., Any] | str, count: int = 24, seed: int = 0
+    expected: Callable[..., Any] | str, count: int = 24, seed: int = 0, empty: bool = False
 ) -> SearchStrategy[tuple[tuple[int, ...], ...]]:
     """Shapes for which a function of shapes has an expression, a tuple of them for its parameters,
     or for the tensors of a text in order: ones, equal and different sizes, and some that
     broadcast, drawn from `count`.
 
     The numbers of axes are the fewest that fit; default values of the parameters say others. The
-    smallest shapes come first. Raises `UseError` where no shapes fit.
+    smallest shapes come first; with `empty`, shapes with axes of size 0 are among them, as the
+    last. Raises `UseError` where no shapes fit.
 
     >>> import einalg as ea
     >>> strategy = shapes(lambda a, b: ea.parse("O[i,k] += A[i,j]*B[j,k]", A=a, B=b))
     """
     family = family_of_text(expected) if isinstance(expected, str) else Family(expected)
-    pool = ShapeSpace(family, next(family.bases())).pool(count, seed)
+    pool = ShapeSpace(family, next(family.bases())).pool(count, seed, empty)
     return _composite(lambda choices: choices.one_of(pool))
 
 
 def inputs_for(
-    expr: Scope | Program, layouts: bool = False
+    expr: Scope | Program, layouts: bool = False, nonfinite: bool = False
 ) -> SearchStrategy[dict[str, np.ndarray[Any, Any]]]:
     """An array for every input that `expr` reads, by name and in its element type, of the values at
     which code tends to fail: 0, ±1, ties, large and small numbers, the limits of integers, -0, and
     plain random numbers.
 
-    No NaN and no infinity is among them. With `layouts` some arrays are not contiguous in memory.
+    With `layouts` some arrays are not contiguous in memory; with `nonfinite` some have NaN or
+    infinities at a few places.
 
     >>> import einalg as ea
     >>> strategy = inputs_for(ea.parse("O[i] += A[i,j]", A=(4, 5)), layouts=True)
@@ -164,7 +166,8 @@ def inputs_for(
     def make(choices: Draws) -> dict[str, np.ndarray[Any, Any]]:
         arrays = {}
         for name, tensor in tensors.items():
-            array = values(tensor, choices.one_of(kinds(tensor.dtype)), choices.integer(0, 999))
+            kind = choices.one_of(kinds(tensor.dtype, nonfinite))
+            array = values(tensor, kind, choices.integer(0, 999))
             layout = PLAIN
             if layouts and choices.chance(2):
                 layout = choices.one_of(tuple(LAYOUTS))

@@ -11,7 +11,7 @@ from einalg.boundary import hide_inside, public
 from einalg.errors import NotationError, UseError
 from einalg.language.ir.program import Program, as_program
 from einalg.language.ir.scope import Scope
-from einalg.options import SEED, optional, real, shown, whole
+from einalg.options import FLAG, SEED, one_of, optional, real, shown, whole
 from einalg.testing.equality.case import ExpressionCase, Judge
 from einalg.testing.equality.expressions import Pair, builds, built
 from einalg.testing.equality.problem import Problem
@@ -34,6 +34,7 @@ from einalg.testing.subject import (
 from einalg.testing.verdict_log import FAILED, Verdict, note
 from einalg.text.wording import counted
 
+NONFINITE = optional(one_of("spread", "exact"))
 EXAMPLES, TOLERANCE = whole(1), optional(real("1e-3"))
 REMEDY = "pip install einalg[test]"
 
@@ -46,6 +47,8 @@ def assert_equal(
     examples: int = 100,
     seed: int = 0,
     tolerance: float | None = None,
+    nonfinite: str | None = None,
+    empty: bool = False,
 ) -> str:
     """Check that a function computes an expression: `"proved"`, or `"tested"` on random inputs.
 
@@ -64,9 +67,12 @@ def assert_equal(
     Expressions are proved where possible; so are torch functions that can be traced, for fixed
     shapes, besides being tested. Everything else is tested on `examples`: values at which code
     tends to fail, then what hypothesis draws from `seed`; arrays that are not contiguous are among
-    them. No NaN and no infinity is. Integers have to be exact. Floats may differ by what rounding
-    explains, which follows from the element type, the number of terms and the numbers that meet;
-    or by `tolerance`, relative to the largest of these numbers.
+    them. With `empty`, shapes that are drawn have axes of size 0 too. With `nonfinite`, some
+    inputs have NaN or infinities; results then have them just where the expression has them
+    (`"exact"`), or at more places (`"spread"`, as of `einalg.optimize`). Integers have to be
+    exact. Floats may differ by what rounding explains, which follows from the element type, the
+    number of terms and the numbers that meet; or by `tolerance`, relative to the largest of these
+    numbers.
 
     Raises `AssertionError` with the smallest inputs, of the smallest shapes, on which the function
     differs, raises an error, or changes an input; and where it returns something else when it is
@@ -87,6 +93,8 @@ def assert_equal(
         EXAMPLES.check("examples", examples),
         SEED.check("seed", seed),
         TOLERANCE.check("tolerance", tolerance),
+        NONFINITE.check("nonfinite", nonfinite),
+        FLAG.check("empty", empty),
     )
     outcome = _compared(function, expected, options)
     note(outcome.verdict)
@@ -103,6 +111,8 @@ class _Options:
     examples: int
     seed: int
     tolerance: float | None
+    nonfinite: str | None
+    empty: bool
 
 
 @dataclass(frozen=True)
@@ -127,7 +137,7 @@ def _compared(function: Any, expected: Any, options: _Options) -> _Outcome:
     world = _world(
         expected,
         names,
-        options.seed,
+        options,
         lambda p: _takes(function, libraries, p) or builds(function, p),
     )
     problem = world.pool[0]
@@ -150,14 +160,15 @@ def _require_hypothesis() -> None:
 
 
 def _world(
-    expected: Any, names: Sequence[str], seed: int, takes: Callable[[Problem], bool]
+    expected: Any, names: Sequence[str], options: _Options, takes: Callable[[Problem], bool]
 ) -> World:
     if isinstance(expected, (Scope, Program)):
         return fixed_world(expected, names)
     if isinstance(expected, str):
-        return family_world(family_of_text(expected), names, seed, takes)
+        family = family_of_text(expected)
+        return family_world(family, names, options.seed, takes, options.empty)
     if callable(expected):
-        return family_world(Family(expected), names, seed, takes)
+        return family_world(Family(expected), names, options.seed, takes, options.empty)
     raise NotationError(
         f"`expected` must be an expression, its text, or a function from shapes to one, not "
         f"{shown(expected)}\n  e.g. 'O[i] += A[i,j]', or ea.parse('O[i] += A[i,j]', A=(4, 5))"
@@ -205,7 +216,7 @@ def _libraries(
 
 def _tested(subject: Subject, world: World, options: _Options) -> _Outcome:
     """Return the outcome of random inputs."""
-    judge = Judge(subject, options.tolerance)
+    judge = Judge(subject, options.tolerance, options.nonfinite)
     search = CaseSearch(world, judge, options.examples, options.seed)
     finding = search.run()
     if finding is not None:

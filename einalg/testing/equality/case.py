@@ -71,10 +71,15 @@ class Fault:
 
 @dataclass
 class Judge:
-    """The judgement of cases: by a tolerance that is given, or one that is derived."""
+    """The judgement of cases: by a tolerance that is given, or one that is derived.
+
+    Where inputs have NaN or infinities, results have these just where the expression has them
+    (`nonfinite="exact"`), or at other places too (`"spread"`).
+    """
 
     subject: Subject
     tolerance: float | None = None
+    nonfinite: str | None = None
     compared: int = 0  # elements so far
 
     def fault(self, case: ExpressionCase) -> Fault | None:
@@ -127,6 +132,12 @@ class Judge:
         counted = ~np.isnan(wanted)
         if problem.may_overflow:
             counted &= np.isfinite(exact)
+        if self.nonfinite is not None and not _are_finite(case.arrays):
+            misplaced = _misplaced(exact, wanted, result, self.nonfinite)
+            if misplaced.any():
+                return misplaced, 0.0
+            self.compared += int((~np.isfinite(exact)).sum())
+            counted &= np.isfinite(wanted) & np.isfinite(result)
         self.compared += int(counted.sum())
         tolerance = self.tolerance
         if tolerance is None:
@@ -185,8 +196,27 @@ def _largest(arrays: Sequence[Array]) -> float:
     largest = 0.0
     for array in arrays:
         if array.dtype.kind == "f" and array.size:
-            largest = max(largest, float(np.abs(array).max()))
+            sizes = np.abs(array[np.isfinite(array)])
+            largest = max(largest, float(sizes.max(initial=0.0)))
     return largest
+
+
+def _are_finite(arrays: Sequence[Array]) -> bool:
+    return all(np.isfinite(array).all() for array in arrays if array.dtype.kind == "f")
+
+
+def _misplaced(exact: Array, wanted: Array, result: Array, nonfinite: str) -> Array:
+    """Return where a result is finite though it must not be, or the other way round.
+
+    What is too large for the element type is neither.
+    """
+    swallowed = ~np.isfinite(exact) & np.isfinite(result)
+    if nonfinite == "spread":
+        return swallowed
+    is_same = (np.isnan(exact) & np.isnan(result)) | (exact == result)
+    return swallowed | (
+        ~np.isfinite(result) & ~is_same & (np.isfinite(wanted) | ~np.isfinite(exact))
+    )
 
 
 def _of_ones(case: ExpressionCase) -> ExpressionCase:

@@ -38,7 +38,7 @@ def assignment(name: str, array: Array, layout: str, library: str) -> list[str]:
         lines = [f"{name} = {_zeros(array, library)}"]
         for place in places.tolist():
             index = ", ".join(map(str, place))
-            lines.append(f"{name}[{index}] = {number(array[tuple(place)])}")
+            lines.append(f"{name}[{index}] = {literal(array[tuple(place)])}")
     if layout != PLAIN:
         form = LAYOUTS[layout][1].format(name if library != TORCH else f"{name}.numpy()")
         lines.append(f"{name} = {form if library != TORCH else f'torch.from_numpy({form})'}")
@@ -59,7 +59,8 @@ def _zeros(array: Array, library: str) -> str:
 def _whole(array: Array, library: str) -> str:
     if array.size > MAX_ELEMENTS:
         return _zeros(array, library)
-    if not array.any() and array.size > 1 and not np.signbit(array).any():
+    is_zero = array.size > 1 and not array.any() and not np.signbit(array).any()
+    if is_zero or (not array.size and array.ndim > 1):
         return _zeros(array, library)
     if library == TORCH:
         return f"torch.tensor({nested(array)}, dtype={_dtype(array, library)})"
@@ -69,7 +70,7 @@ def _whole(array: Array, library: str) -> str:
 def nested(array: Array) -> str:
     """Return the elements of an array as nested lists."""
     if not array.ndim:
-        return number(array[()])
+        return literal(array[()])
     return f"[{', '.join(map(nested, array))}]"
 
 
@@ -89,6 +90,17 @@ def number(value: Any) -> str:
     if np.isfinite(as_float) and as_float == int(as_float) and abs(as_float) < 1e15:
         return str(int(as_float))
     return str(value)
+
+
+def literal(value: Any) -> str:
+    """Return a number as code.
+
+    >>> literal(np.float32("nan")), literal(np.float64(2))
+    ("float('nan')", '2')
+    """
+    if isinstance(value, np.floating) and not np.isfinite(value):
+        return f"float({str(value)!r})"
+    return number(value)
 
 
 def wrapped(line: str) -> list[str]:

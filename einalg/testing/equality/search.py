@@ -13,7 +13,7 @@ from einalg.testing.draws import Draws
 from einalg.testing.equality.case import ExpressionCase, Fault, Judge
 from einalg.testing.equality.problem import Problem
 from einalg.testing.equality.world import World
-from einalg.testing.input_values import FLOATS, LAYOUTS, PLAIN, kinds, values
+from einalg.testing.input_values import LAYOUTS, PLAIN, kinds, values
 
 STEADINESS_EXAMPLES = 2  # that are called again
 SHRINK_SECONDS = 1.5  # of hypothesis; what is smaller is looked for afterwards
@@ -71,7 +71,7 @@ class CaseSearch:
     def run(self) -> Finding | None:
         """Return the first case at fault; None where no example shows one."""
         pool = self.world.pool
-        for case in _edges(pool, self.seed):
+        for case in _edges(pool, self.seed, self._has_nonfinite):
             if self.tried == self.examples:
                 return None
             self._try(case)
@@ -80,6 +80,11 @@ class CaseSearch:
         if self.tried < self.examples:
             self._draw(pool, self.examples - self.tried)
         return self.finding
+
+    @property
+    def _has_nonfinite(self) -> bool:
+        """Whether NaN and infinities are among the inputs."""
+        return self.judge.nonfinite is not None
 
     def _try(self, case: ExpressionCase) -> None:
         self.tried += 1
@@ -120,7 +125,7 @@ class CaseSearch:
         )
         @given(st.data())
         def run(data: Any) -> None:
-            case = draw_case(Draws(data.draw, st), pool)
+            case = draw_case(Draws(data.draw, st), pool, self._has_nonfinite)
             if self.finding is None:
                 self._try(case)
                 if self.finding is not None:
@@ -136,27 +141,27 @@ class CaseSearch:
                 raise
 
 
-def _edges(pool: Sequence[Problem], seed: int) -> list[ExpressionCase]:
+def _edges(pool: Sequence[Problem], seed: int, nonfinite: bool) -> list[ExpressionCase]:
     """Return a case for each kind of values, with shapes from all over a pool."""
     cases: list[ExpressionCase] = []
-    for number, kind in enumerate(FLOATS):
+    for number, kind in enumerate(kinds("f32", nonfinite)):
         problem = pool[(number * 7 + len(pool) // 2) % len(pool)]
         arrays = []
         for place, tensor in enumerate(problem.tensors):
-            own = kinds(tensor.dtype)
+            own = kinds(tensor.dtype, nonfinite)
             name = kind if kind in own else own[number % len(own)]
             arrays.append(values(tensor, name, seed + number + place))
         cases.append(ExpressionCase(problem, tuple(arrays), (PLAIN,) * len(arrays)))
     return cases
 
 
-def draw_case(draws: Draws, pool: Sequence[Problem]) -> ExpressionCase:
+def draw_case(draws: Draws, pool: Sequence[Problem], nonfinite: bool = False) -> ExpressionCase:
     """Return a case of a pool: half of them with plain random numbers in every input."""
     problem = draws.one_of(pool)
     is_plain = not draws.chance(2)
     arrays, layouts = [], []
     for tensor in problem.tensors:
-        own = kinds(tensor.dtype)
+        own = kinds(tensor.dtype, nonfinite)
         kind = draws.one_of(own[: 1 + is_plain] if is_plain else own)
         arrays.append(values(tensor, kind, draws.integer(0, MAX_SEED)))
         layouts.append(draws.one_of(tuple(LAYOUTS)) if draws.chance(4) else PLAIN)

@@ -152,6 +152,8 @@ class Shrinking:
     def _bisect(self, place: int, position: int) -> None:
         """Make a large number as near to 0 as can be."""
         number = self.case.arrays[place].reshape(-1)[position]
+        if not np.isfinite(number):
+            return
         sign, large = (-1 if number < 0 else 1), int(abs(float(number)))
         small = 0
         while large - small > 1 and not self._is_over:
@@ -180,7 +182,7 @@ def _corner(array: Array, shape: tuple[int, ...], is_last: bool) -> Array:
 
 def _simpler_numbers(number: Any) -> list[Any]:
     """Return the numbers that are tried in the place of one, the simplest first."""
-    if isinstance(number, np.bool_):
+    if isinstance(number, np.bool_) or not np.isfinite(number):
         return []
     sign = -1 if number < 0 else 1
     candidates = [1, sign, 2, 2 * sign, abs(int(number)), int(number)]

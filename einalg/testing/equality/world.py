@@ -130,8 +130,10 @@ def fixed_world(expected: Any, parameters: Sequence[str]) -> FixedWorld:
     return FixedWorld(Problem(program, tuple(by_name(parameters, list(program.inputs)))))
 
 
-def family_world(family: Family, parameters: Sequence[str], seed: int, takes: Takes) -> FamilyWorld:
-    """Return the world of a function of shapes.
+def family_world(
+    family: Family, parameters: Sequence[str], seed: int, takes: Takes, empty: bool = False
+) -> FamilyWorld:
+    """Return the world of a function of shapes, with axes of size 0 if `empty`.
 
     Where it takes several numbers of axes, those count at which the function under test returns
     results of the right shapes: of vectors and matrices all, else the fewest.
@@ -139,7 +141,7 @@ def family_world(family: Family, parameters: Sequence[str], seed: int, takes: Ta
     bases = _bases(family, parameters, takes)
     spaces = tuple([ShapeSpace(family, base) for base in bases])
     count = max(POOL // len(spaces), POOL // 4)
-    pools = [tuple(space.pool(count, seed)) for space in spaces]
+    pools = [tuple(space.pool(count, seed, empty)) for space in spaces]
     return FamilyWorld(family, spaces, tuple(parameters), tuple(pools))
 
 

@@ -251,6 +251,26 @@ def test_inputs_have_edge_values() -> None:
     assert any(not example["A"].flags.c_contiguous for example in examples)
 
 
+def test_inputs_have_nan_and_infinities_on_request() -> None:
+    expr = ea.parse("O[i] = A[i] + B[i]", A=(3,), B=ea.tensor("B", (3,), "u8"))
+    examples = drawn(strategies.inputs_for(expr, nonfinite=True), 300)
+    floats = np.concatenate([example["A"] for example in examples])
+    assert {np.inf, -np.inf} <= set(floats.tolist()) and np.isnan(floats).any()
+    assert np.isfinite(floats).sum() > len(floats) / 2
+    empty = ea.parse("O[i] = A[i]*2", A=(0,))
+    assert all(not one["A"].size for one in drawn(strategies.inputs_for(empty, True, True), 30))
+
+
+def test_axes_have_size_0_on_request() -> None:
+    text = "O[i,k] += A[i,j]*B[j,k]"
+    assert not any(0 in a + b for a, b in drawn(strategies.shapes(text), 100))
+    examples = drawn(strategies.shapes(text, empty=True), 100)
+    assert {(0 in a, 0 in b) for a, b in examples} == {
+        *((False, False), (True, True), (True, False), (False, True)),
+    }
+    assert all(a[1] == b[0] for a, b in examples)
+
+
 def test_shapes_fit_and_shrink() -> None:
     made: list[Any] = []
 

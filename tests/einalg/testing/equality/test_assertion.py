@@ -504,3 +504,56 @@ def test_one_element_that_is_off_is_found(scope, random):
     error: Any = caught.value
     assert np.ravel_multi_index(error.point, scope.shape) == place
     assert not any(array.any() for array in error.arrays.values())
+
+
+def relu(A):
+    return np.maximum(A, 0)
+
+
+def relu_without_nan(A):
+    return np.fmax(A, 0)
+
+
+def through_a_transform(A):
+    return np.fft.irfft(np.fft.rfft(A), len(A))
+
+
+RELU, SAME = "O[i] = Max(A[i], 0)", "O[i] = A[i]"
+
+
+@pytest.mark.parametrize("nonfinite", ["exact", "spread"])
+def test_nan_is_not_swallowed(nonfinite: str) -> None:
+    assert ea.testing.assert_equal(relu, RELU, nonfinite=nonfinite, examples=30) == "tested"
+    assert ea.testing.assert_equal(relu_without_nan, RELU, examples=30) == "tested"
+    text = message(relu_without_nan, RELU, nonfinite=nonfinite, examples=30)
+    assert "expected nan, returned 0" in text
+    assert "A = np.array([float('nan')], np.float32)" in text
+
+
+def test_nan_spreads_where_that_is_allowed() -> None:
+    assert ea.testing.assert_equal(through_a_transform, SAME, examples=30) == "tested"
+    spread = ea.testing.assert_equal(through_a_transform, SAME, nonfinite="spread", examples=30)
+    assert spread == "tested"
+    text = message(through_a_transform, SAME, nonfinite="exact", examples=30)
+    assert "expected 0, returned nan" in text
+
+
+def total(A):
+    return A.sum() if len(A) else np.float32(1)
+
+
+def test_axes_of_size_0_are_tested_on_request() -> None:
+    text = "O[()] += A[i]"
+    assert ea.testing.assert_equal(total, text, examples=40) == "tested"
+    assert "expected 0, returned 1" in message(total, text, empty=True, examples=40)
+    products = ea.testing.assert_equal(
+        np.matmul, "O[i,k] += A[i,j]*B[j,k]", empty=True, examples=40
+    )
+    assert products == "tested"
+
+
+def test_options_of_values_are_checked() -> None:
+    with pytest.raises(UseError, match="nonfinite"):
+        ea.testing.assert_equal(relu, RELU, nonfinite="all")
+    with pytest.raises(UseError, match="empty"):
+        ea.testing.assert_equal(relu, RELU, empty=3)

@@ -19,6 +19,10 @@ ARRAYS: dict[str, Any] = {
     "truth": np.array([True, False, True]),
     "nearly zeros": np.eye(9, 40)[:3],
     "negative zeros": np.array([-0.0, -0.0]),
+    "NaN and infinities": np.array([np.nan, 2.0, np.inf, -np.inf]),
+    "NaN among zeros": np.where(np.eye(9, 40)[:3] > 0, np.nan, 0),
+    "no rows": np.zeros((0, 4), np.float32),
+    "no columns": np.zeros((3, 0)),
 }
 
 
