@@ -27,7 +27,7 @@ from einalg.language.index.constraint import Constraint
 from einalg.language.index.convert import affine
 from einalg.language.index.remainder import ROUNDING, Mod, Quotient
 from einalg.language.ir.body import Reduce
-from einalg.language.ir.dtype_inference import result_dtype
+from einalg.language.ir.dtype_inference import ROUNDED, integer_quotient, result_dtype
 from einalg.language.ir.dtypes import bounds, is_float, promote
 from einalg.language.ir.scope import Scope
 from einalg.language.ir.tensor import Access
@@ -58,6 +58,8 @@ FLOAT_FUNCTIONS: dict[Any, str] = {
     Mod: "mod",
     Quotient: "quotient",
 }
+LONG = "i64"
+INTEGER_FUNCTIONS: dict[Any, str] = {Mod: "mod", Quotient: "quotient"}  # of integers
 SAME_TYPE_FUNCTIONS: dict[Any, str] = {
     sympy.Abs: "abs",
     sympy.sign: "sign",
@@ -217,6 +219,9 @@ def _sum_or_function(body: Any, leaves: Leaves) -> Value:
     accurate = _near_zero(body, leaves)
     if accurate is not None:
         return accurate
+    if isinstance(body, ROUNDED) and (quotient := integer_quotient(body.args[0])) is not None:
+        operands = [_numerator(quotient[0], leaves), translate(quotient[1], leaves)]
+        return _rounded_integers(operands, isinstance(body, sympy.ceiling))
     if steps(body):
         return _function(body, [_operand(argument, leaves) for argument in body.args])
     arguments = [translate(argument, leaves) for argument in body.args]
@@ -231,6 +236,30 @@ def _operand(body: Any, leaves: Leaves) -> Value:
     if fraction is None:
         return translate(body, leaves)
     return _of_float("div", [translate(part, leaves) for part in fraction])
+
+
+def _numerator(body: Any, leaves: Leaves) -> Value:
+    """Return the numerator of fractions of integers, which may be larger than their sum."""
+    terms = []
+    for term in sympy.Add.make_args(body):
+        coefficient, rest = term.as_coeff_Mul()
+        if rest is body:
+            return translate(body, leaves)
+        terms.append(apply("mul", [constant(coefficient), translate(rest, leaves)], LONG))
+    return apply("add", terms, LONG)
+
+
+def _rounded_integers(operands: list[Value], is_up: bool) -> Value:
+    """Return a quotient of integers, rounded down or up."""
+    numerator, divisor = operands
+    if isinstance(divisor, Number) and divisor.value == 1:
+        return numerator
+    quotient = _of_integers("quotient", operands, common(operands))
+    if not is_up:
+        return quotient
+    rest = _of_integers("mod", operands, quotient.dtype)
+    has_rest = Apply("ne", (rest, Number(0, WEAK)), "bool")
+    return apply("add", [quotient, has_rest], quotient.dtype)
 
 
 def _near_zero(body: Any, leaves: Leaves) -> Value | None:
@@ -253,6 +282,13 @@ def _near_zero(body: Any, leaves: Leaves) -> Value | None:
     return apply("add", [value, *(translate(term, leaves) for term in rest)])
 
 
+def _of_integers(op: str, arguments: list[Value], dtype: str) -> Value:
+    """Return a function of integers, which is one; truth values are computed as integers."""
+    if dtype == "bool":
+        dtype = LONG
+    return Apply(op, tuple(arguments), dtype)
+
+
 def _of_float(op: str, arguments: list[Value]) -> Value:
     return Apply(op, tuple(arguments), computed_float(common(arguments)))
 
@@ -267,6 +303,8 @@ def _function(body: Any, arguments: list[Value]) -> Value:
         return _test(kind, arguments[0])
     if kind in LOGIC:
         return apply(LOGIC[kind], arguments, "bool")
+    if kind in INTEGER_FUNCTIONS and not is_float(common(arguments)):
+        return _of_integers(INTEGER_FUNCTIONS[kind], arguments, computed(result_dtype(body)))
     if kind in FLOAT_FUNCTIONS:
         return _of_float(FLOAT_FUNCTIONS[kind], arguments)
     raise CodegenError(

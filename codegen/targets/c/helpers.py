@@ -46,14 +46,7 @@ def helper(name: str, dtype: str) -> str:
         # A comparison with NaN gives b; vectors select once more for the NaN of a.
         largest = f"const {c} m = a > b ? a : b; return a == a ? m : a;"
         smallest = f"const {c} m = a < b ? a : b; return a == a ? m : a;"
-    # As in Python, a remainder has the sign of the divisor.
-    modulo = f"const {c} r = fmod{suffix}(a, b); return r != 0 && (r < 0) != (b < 0) ? r + b : r;"
-    # The exact quotient is near a whole number once the remainder is taken off.
-    quotient = (
-        f"const {c} p = a / b, r = fmod{suffix}(a, b), q = (a - r) / b; "
-        f"const {c} d = r != 0 && (r < 0) != (b < 0) ? q - 1 : q, w = floor{suffix}(d); "
-        "return b == 0 ? p : d - w > 0.5 ? w + 1 : w;"
-    )
+    modulo, quotient = _rounded_division(dtype)
     bodies = {
         "max": (f"{c} a, {c} b", largest),
         "min": (f"{c} a, {c} b", smallest),
@@ -67,6 +60,36 @@ def helper(name: str, dtype: str) -> str:
     }
     arguments, body = bodies[name]
     return f"static inline {c} {name}_{dtype}({arguments}) {{ {body} }}"
+
+
+def _rounded_division(dtype: str) -> tuple[str, str]:
+    """Return the bodies of the remainder with the sign of the divisor and of the quotient that is
+    rounded down, as in Python.
+    """
+    c, suffix = C_TYPES[dtype], math_suffix(dtype)
+    has_other_sign = "r != 0 && (r < 0) != (b < 0)"
+    if is_float(dtype):
+        modulo = f"const {c} r = fmod{suffix}(a, b); return {has_other_sign} ? r + b : r;"
+        # The exact quotient is near a whole number once the remainder is taken off.
+        quotient = (
+            f"const {c} p = a / b, r = fmod{suffix}(a, b), q = (a - r) / b; "
+            f"const {c} d = {has_other_sign} ? q - 1 : q, w = floor{suffix}(d); "
+            "return b == 0 ? p : d - w > 0.5 ? w + 1 : w;"
+        )
+        return modulo, quotient
+    if dtype[0] == "u":
+        return "return b == 0 ? 0 : a % b;", "return b == 0 ? 0 : a / b;"
+    # As in NumPy, a division by 0 gives 0. A processor stops at it, and at the least integer over
+    # -1.
+    modulo = (
+        "if (b == 0 || b == -1) return 0; "
+        f"const {c} r = a % b; return {has_other_sign} ? r + b : r;"
+    )
+    quotient = (
+        f"if (b == 0) return 0; if (b == -1) return ({c})(0 - (u{c})a); "
+        f"const {c} r = a % b; return a / b - ({has_other_sign});"
+    )
+    return modulo, quotient
 
 
 def _extreme(op: str, count: int, dtype: str) -> str:

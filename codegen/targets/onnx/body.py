@@ -306,6 +306,8 @@ class LoopAxes:
         whole = self._joined("Div", [self._joined("Sub", [left, rest], dtype), right], dtype)
         less = self._joined("Sub", [whole, self._number(1, dtype)], dtype)
         near = self._joined("Where", [is_other, less, whole], dtype)
+        if not is_float(dtype):
+            return near
         below = self.writer.add("Floor", [near], near.shape, dtype)
         above = self._joined("Add", [below, self._number(1, dtype)], dtype)
         distance = self._joined("Sub", [near, below], dtype)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import lcm
 from typing import Any
 
 import sympy
@@ -9,14 +10,19 @@ from sympy import Expr
 
 from einalg.language.conversion import Conversion
 from einalg.language.index.affine import IndexArithmetic
+from einalg.language.index.remainder import Mod, Quotient
 from einalg.language.ir.body import Reduce
 from einalg.language.ir.dtypes import is_float, promote
 from einalg.language.ir.tensor import Access, unpadded
 
+ROUNDED = (sympy.floor, sympy.ceiling)
+SIGNED = "i8"  # with which an unsigned type gives a signed one that holds its numbers
+KEEPING_INTEGERS = (sympy.Add, sympy.Max, sympy.Min, sympy.Abs, sympy.sign, Mod, Quotient)
+
 
 def result_dtype(body: Any) -> str:
     """Return the element type of a body: the promotion of what it reads; comparisons give bool,
-    inexact functions a float.
+    inexact functions a float. Rounded quotients and remainders of integers are integers.
     """
     dtype = _promoted(body)
     if dtype == "bool" and not _is_truth(body):
@@ -65,12 +71,16 @@ def _promoted_reduction(node: Reduce) -> str:
 
 def _promoted_operands(body: Any) -> str:
     """Return the promotion of the operands of an operation or function."""
+    if isinstance(body, ROUNDED) and (quotient := integer_quotient(body.args[0])) is not None:
+        return _promoted_quotient(*quotient)
     constants, others = list[Any](), list[Any]()
     for operand in body.args:
         (constants if operand.is_number else others).append(operand)
     inner = promote(*map(_promoted, others))
     if is_float(inner):
         return inner  # a constant never widens an f16
+    if isinstance(body, (Mod, Quotient)) and body.args[1].is_negative:
+        inner = promote(inner, SIGNED)
     if _keeps_integers(body) and all(constant.is_integer for constant in constants):
         return inner
     return "f32"
@@ -82,7 +92,7 @@ def _keeps_integers(body: Expr) -> bool:
         return bool(body.exp.is_Integer and body.exp >= 0)
     if isinstance(body, sympy.Mul):
         return not any(map(_is_divisor, body.args))
-    return isinstance(body, (sympy.Add, sympy.Max, sympy.Min, sympy.Abs, sympy.sign))
+    return isinstance(body, KEEPING_INTEGERS)
 
 
 def _is_divisor(factor: Any) -> bool:
@@ -90,3 +100,40 @@ def _is_divisor(factor: Any) -> bool:
     if isinstance(factor, sympy.Pow):
         return bool(factor.exp.is_negative)
     return bool(factor.is_Rational and not factor.is_Integer)
+
+
+def integer_quotient(body: Any) -> tuple[Any, Any] | None:
+    """Return the integers of which a body is the quotient, as one numerator and one divisor: what
+    is rounded down or up is then an integer. None where it is no quotient of integers.
+
+    >>> import einalg as ea
+    >>> n, x, i = ea.tensor("n", (8,), "i32"), ea.tensor("x", (8,)), ea.indices("i")
+    >>> integer_quotient(n[i] / 2 + sympy.Rational(1, 3)), integer_quotient(n[i] / n[0])
+    ((3*n[i] + 2, 6), (n[i], n[0]))
+    >>> integer_quotient(x[i] / 2)
+    """
+    numerator, divisor = _over_one_divisor(body)
+    for part in (numerator, divisor):
+        if not part.is_Integer and is_float(_promoted(part)):
+            return None
+    return numerator, divisor
+
+
+def _promoted_quotient(numerator: Any, divisor: Any) -> str:
+    """Return the type of a rounded quotient of integers; one with a minus is signed."""
+    dtype = promote(*(_promoted(part) for part in (numerator, divisor) if not part.is_Integer))
+    if any(term.as_coeff_Mul()[0].is_negative for term in sympy.Add.make_args(numerator)):
+        return promote(dtype, SIGNED)
+    return dtype
+
+
+def _over_one_divisor(body: Any) -> tuple[Any, Any]:
+    """Return a product, or a sum with rational coefficients, as a numerator and a divisor."""
+    terms = sympy.Add.make_args(body)
+    if len(terms) == 1:
+        return sympy.fraction(body, exact=True)
+    coefficients: list[Any] = [term.as_coeff_Mul()[0] for term in terms]
+    if not all(coefficient.is_Rational for coefficient in coefficients):
+        return body, sympy.S.One
+    divisor = sympy.Integer(lcm(*(int(coefficient.q) for coefficient in coefficients)))
+    return sympy.Add(*(divisor * term for term in terms)), divisor

@@ -82,12 +82,16 @@ class Problem:
     def relative_tolerance(self, output: str) -> float:
         """Return how far rounding moves an output, relative to what it is computed of.
 
+        A library computes with inputs of one type in that type before it meets a wider one, so that
+        the narrowest float decides.
+
         >>> import einalg as ea
         >>> Problem(ea.Program([("O", ea.parse("O[()] += A[i]", A=(8,)))]), ("A",)).terms
         8
         """
         roundings = ROUNDINGS + ROUNDINGS_A_TERM * self.terms
-        return roundings * ROUNDOFF[self.dtype(output)]
+        dtypes = {self.dtype(output), *filter(is_float, self.dtypes)}
+        return roundings * max(ROUNDOFF[dtype] for dtype in dtypes)
 
     def scale(self, output: str, arrays: Sequence[Array]) -> Array:
         """Return how far every element moves with what it is computed of, relative to that.

@@ -13,7 +13,7 @@ import einalg as ea
 from derive.matching import kernels_of
 from einalg.errors import CodegenError
 from einalg.language.index.remainder import Quotient
-from einalg.language.ir.dtypes import numpy_dtype
+from einalg.language.ir.dtypes import bounds, numpy_dtype
 from einalg.language.ir.program import Program, as_program
 from tests.helpers.expressions import EXPRESSIONS
 from tests.helpers.expressions.values import ARRAYS
@@ -207,6 +207,17 @@ def test_every_type_has_its_operators(text: str, dtype: str) -> None:
     program = flat(ea.parse(text, **used))
     random = np.random.default_rng(0)
     arrays = {name: random.integers(0, 2, 6).astype(numpy_dtype(used[name].dtype)) for name in used}
+    check(program, arrays, evaluated(program, arrays))
+
+
+@pytest.mark.parametrize("dtype", ("i16", "i32", "i64", "u8"))
+@pytest.mark.parametrize(
+    "text", ["Mod(A[i], 3)", "floor(A[i]/3)", "ceiling(A[i]/2 + A[i]/3)", "Quotient(A[i], i + 2)"]
+)
+def test_rounded_quotients_of_integers(text: str, dtype: str) -> None:
+    low, high = bounds(dtype)
+    program = flat(ea.parse(f"O[i] = {text}", A=ea.tensor("A", (6,), dtype)))
+    arrays = {"A": np.array([low // 8, 0, 1, 7, 2, high // 8], numpy_dtype(dtype))}
     check(program, arrays, evaluated(program, arrays))
 
 

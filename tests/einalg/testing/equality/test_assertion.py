@@ -482,6 +482,16 @@ def test_rounding_in_any_expression_is_no_difference(scope):
     ea.testing.assert_equal(computed(scope), scope, examples=10)
 
 
+@pytest.mark.parametrize(
+    "text",
+    ["O[i] = A[i]*B[i]*B[0]", "O[()] = A[0]*Sum[i](B[i])", "O[i:5] = Mod(i*(i + 1), -3) + i//2"],
+)
+def test_what_libraries_round_in_the_type_of_some_inputs_is_no_difference(text):
+    tensors = {"A": ea.tensor("A", (5,), "f64"), "B": ea.tensor("B", (5,), "f32")}
+    scope = ea.parse(text, **{name: t for name, t in tensors.items() if f"{name}[" in text})
+    assert ea.testing.assert_equal(computed(scope), scope) == "tested"
+
+
 @pytest.mark.nightly
 @settings(max_examples=3000, phases=[Phase.generate])
 @given(SCOPES)
