@@ -68,6 +68,23 @@ LAWS = (
     Law("increasing function of a maximum", "Max(a**3, b**3, c**3)", "Max(a, b, c)**3"),
     Law("root of a maximum", "Max(sqrt(1 + exp(a)), sqrt(1 + exp(b)))", "sqrt(1 + exp(Max(a, b)))"),
     Law("decreasing function of a maximum", "Max(exp(-a), exp(-b), exp(-c))", "exp(-Min(a, b, c))"),
+    Law("function of an absolute value", "Max(a*Abs(a), b*Abs(b))", "Max(a, b)*Abs(Max(a, b))"),
+    Law(
+        "sum with exp of a maximum",
+        "Max(a + exp(a), b + exp(b), c + exp(c))",
+        "Max(a, b, c) + exp(Max(a, b, c))",
+    ),
+    Law("rounded maximum", "Max(floor(a), floor(b), floor(c))", "floor(Max(a, b, c))"),
+    Law("integer beside a rounded number", "floor(a + 2*floor(b))", "floor(a) + 2*floor(b)"),
+    Law("rounding up", "ceiling(a)", "-floor(-a)"),
+    Law("rounding twice", "floor((floor(a) + 1)/3)", "floor((a + 1)/3)"),
+    Law(
+        "fraction of an integer rounded up",
+        "ceiling(floor(a)/3)",
+        "floor(a) - floor(2*floor(a)/3)",
+    ),
+    Law("remainder", "Mod(a, b)", "a - b*floor(a/b)", "b > 0"),
+    Law("quotient", "Quotient(a, b)", "floor(a/b)", "b > 0"),
     Law(
         "choice",
         "Piecewise((a, c > 0), (b, True))",

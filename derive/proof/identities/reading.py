@@ -18,6 +18,7 @@ from derive.proof.identities.forms.atoms import (
     Extreme,
     Infinity,
     TensorElement,
+    WholeElement,
     content,
     indices_of,
     of_index,
@@ -49,6 +50,7 @@ from derive.proof.identities.forms.laurent import (
     summed,
 )
 from derive.proof.identities.forms.laurent import product as product_of
+from derive.proof.identities.forms.rounding import rounded_down, rounded_up
 from derive.proof.identities.forms.signs import (
     NEGATIVE,
     NONNEGATIVE,
@@ -63,11 +65,12 @@ from einalg.language.index.affine import Affine, Index
 from einalg.language.index.constraint import Constraint
 from einalg.language.index.convert import affine
 from einalg.language.ir.body import Reduce
+from einalg.language.ir.dtypes import is_float
 from einalg.language.ir.scope import Scope
 from einalg.language.ir.tensor import Access, Indexable, Padded, Tensor, padded_box
 from einalg.language.ir.tensor import Constant as ConstantTensor
 
-TOTAL = ("erf", "atan", "asinh", "floor", "ceiling")
+TOTAL = ("erf", "atan", "asinh")
 HYPERBOLIC = ("sinh", "cosh", "tanh")
 Names = Mapping[Index, Affine]
 Requirement = tuple[str, Entry]  # its kind, and where it is not met
@@ -182,6 +185,8 @@ class Reader:
             return self._extreme(reduce([((), (), value) for value in arguments]))
         if name == "tan":
             return self._tangent(arguments[0])
+        if name in ("Mod", "Quotient"):
+            return self._rounded_division(name, *arguments)
         if name in UNARY:
             return UNARY[name](arguments[0])
         if name in HYPERBOLIC:
@@ -195,6 +200,13 @@ class Reader:
         divisor = cosine(argument)
         self._is_not_zero(divisor)
         return sine(argument) * power(divisor, -1)
+
+    def _rounded_division(self, name: str, dividend: Poly, divisor: Poly) -> Poly:
+        self._is_not_zero(divisor)
+        quotient = rounded_down(dividend * power(divisor, -1))
+        if name == "Quotient":
+            return quotient
+        return dividend - divisor * quotient
 
     def _extreme(self, value: Poly) -> Poly:
         """Return an extreme; that it has a value at all is a requirement."""
@@ -468,6 +480,8 @@ UNARY = {
     "erfc": _erfc,
     "sin": sine,
     "cos": cosine,
+    "floor": rounded_down,
+    "ceiling": rounded_up,
 }
 
 
@@ -498,7 +512,8 @@ def _element(tensor: Tensor, point: Sequence[Affine]) -> Poly:
     """Return the element of a tensor at a point."""
     subscripts = tuple([form - low for form, (low, _) in zip(point, tensor.box)])
     if not isinstance(tensor, ConstantTensor):
-        return of_atom(TensorElement(tensor.name, subscripts))
+        kind = TensorElement if is_float(tensor.dtype) else WholeElement
+        return of_atom(kind(tensor.name, subscripts))
     if indices_of(subscripts):
         text = f"{tensor.shape} {tensor.values}".encode()
         name = f"constant {blake2b(text, digest_size=12).hexdigest()}"

@@ -4,7 +4,7 @@ and fast.
 
 from __future__ import annotations
 
-from time import perf_counter
+from time import process_time
 from typing import Any
 
 import islpy as isl
@@ -27,9 +27,9 @@ SOFTMAX = "M[i] = Max[j](S[i,j])\nE[i,j] = exp(S[i,j] - M[i])\nO[i,j] = E[i,j] /
 
 
 def quickly(one: Any, two: Any) -> Proof:
-    began = perf_counter()
+    began = process_time()
     proof = prove(one, two)
-    assert perf_counter() - began < SECONDS
+    assert process_time() - began < SECONDS
     return proof
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import einalg as ea
 from tests.helpers.laws.law import Law
 
 XY = {"x": (6,), "y": (6,)}
@@ -919,6 +920,30 @@ MONOTONE_FUNCTIONS = [
         "O[i] = Piecewise((x[i], y[i] > z[i]), (0, True))",
         XYZ,
     ),
+    (
+        "softsign",
+        "O[i] = Max[j](A[i,j]/(1 + Abs(A[i,j])))",
+        "M[i] = Max[j](A[i,j])\nO[i] = M[i]/(1 + Abs(M[i]))",
+        {"A": (4, 6)},
+    ),
+    (
+        "a value times its absolute value",
+        "O[i] = Min(x[i]*Abs(x[i]), y[i]*Abs(y[i]), z[i]*Abs(z[i]))",
+        "T[i] = Min(x[i], y[i], z[i])\nO[i] = T[i]*Abs(T[i])",
+        XYZ,
+    ),
+    (
+        "a sum with exp",
+        "O[i] = Max[j](3*A[i,j] + exp(2*A[i,j]))",
+        "M[i] = Max[j](A[i,j])\nO[i] = 3*M[i] + exp(M[i])**2",
+        {"A": (4, 6)},
+    ),
+    (
+        "a sum with exp in a comparison",
+        "O[i] = Piecewise((x[i], y[i] + exp(y[i]) > z[i] + exp(z[i])), (0, True))",
+        "O[i] = Piecewise((x[i], y[i] > z[i]), (0, True))",
+        XYZ,
+    ),
 ]
 ERROR_FUNCTIONS = [
     (
@@ -1050,6 +1075,50 @@ RANGES_OF_SUMS = [
         XY,
     ),
 ]
+INTEGERS = {name: ea.tensor(name, (5,), "i32") for name in "nm"}
+ROUNDED_NUMBERS = [
+    (
+        "an integer beside a real number",
+        "O[i] = floor(x[i] + 3*n[i]*m[i] - 7)",
+        "O[i] = floor(x[i]) + 3*n[i]*m[i] - 7",
+        {**XYZ, **INTEGERS},
+    ),
+    ("rounding up", "O[i] = ceiling(x[i] - y[i])", "O[i] = -floor(y[i] - x[i])", XYZ),
+    (
+        "rounding twice",
+        "O[i] = floor((floor(x[i]/4) + n[i])/5)",
+        "O[i] = floor((x[i] + 4*n[i])/20)",
+        {**XYZ, **INTEGERS},
+    ),
+    ("two halves", "O[i] = floor(n[i]/2) + floor((n[i] + 1)/2)", "O[i] = n[i]", INTEGERS),
+    (
+        "up by down",
+        "O[i] = ceiling((2*n[i] + m[i])/6)",
+        "O[i] = floor((2*n[i] + m[i] + 5)/6)",
+        INTEGERS,
+    ),
+    ("remainder", "O[i] = Mod(n[i], 6)", "O[i] = n[i] - 6*floor(n[i]/6)", INTEGERS),
+    ("remainder of a multiple", "O[i] = Mod(6*n[i], 15)", "O[i] = 3*Mod(2*n[i], 5)", INTEGERS),
+    ("remainder of a remainder", "O[i] = Mod(Mod(n[i], 12), 4)", "O[i] = Mod(n[i], 4)", INTEGERS),
+    (
+        "remainder of a product",
+        "O[i] = Mod(Mod(n[i], 7)*Mod(m[i] + 7, 7), 7)",
+        "O[i] = Mod(n[i]*m[i], 7)",
+        INTEGERS,
+    ),
+    (
+        "remainder by an element",
+        "O[i] = Mod(n[i] + 3*m[i], m[i])",
+        "O[i] = Mod(n[i], m[i])",
+        INTEGERS,
+    ),
+    (
+        "maximum of rounded numbers",
+        "O[i] = Max[j](floor(A[i,j]/3)) - Min[j](ceiling(2*A[i,j]))",
+        "O[i] = floor(Max[j](A[i,j])/3) - ceiling(2*Min[j](A[i,j]))",
+        {"A": (4, 6)},
+    ),
+]
 
 FAMILIES = {
     "extremes": EXTREMES,
@@ -1069,6 +1138,7 @@ FAMILIES = {
     "angles": ANGLES,
     "logarithms": LOGARITHMS,
     "monotone functions": MONOTONE_FUNCTIONS,
+    "rounded numbers": ROUNDED_NUMBERS,
     "error functions": ERROR_FUNCTIONS,
     "conditions": CONDITIONS,
     "infinities": INFINITIES,

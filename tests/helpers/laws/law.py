@@ -4,19 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import einalg as ea
 
 
 @dataclass(frozen=True)
 class Law:
-    """Two texts of one family of laws, and the shapes of the tensors that they read."""
+    """Two texts of one family of laws, and the shapes of the tensors that they read, or
+    the tensors.
+    """
 
     family: str
     name: str
     one: str
     two: str
-    shapes: Mapping[str, tuple[int, ...]]
+    shapes: Mapping[str, Any]
 
     def __str__(self) -> str:
         return f"{self.family}: {self.name}"

@@ -2,7 +2,19 @@
 
 from __future__ import annotations
 
-from tests.helpers.laws.known import CAUSAL, PLAIN, QKV, SAFE, SV, XY, XYZ, X, lstm, lstm_shapes
+from tests.helpers.laws.known import (
+    CAUSAL,
+    INTEGERS,
+    PLAIN,
+    QKV,
+    SAFE,
+    SV,
+    XY,
+    XYZ,
+    X,
+    lstm,
+    lstm_shapes,
+)
 from tests.helpers.laws.law import Law
 
 EXTREMES = [
@@ -472,6 +484,30 @@ MONOTONE_FUNCTIONS = [
         "O[i] = Piecewise((x[i], y[i] > z[i]), (0, True))",
         XYZ,
     ),
+    (
+        "a product with exp",
+        "O[i] = Max[j](A[i,j]*exp(A[i,j]))",
+        "M[i] = Max[j](A[i,j])\nO[i] = M[i]*exp(M[i])",
+        {"A": (4, 6)},
+    ),
+    (
+        "a sum with exp of the opposite in a comparison",
+        "O[i] = Piecewise((x[i], y[i] + exp(-y[i]) > z[i] + exp(-z[i])), (0, True))",
+        "O[i] = Piecewise((x[i], y[i] > z[i]), (0, True))",
+        XYZ,
+    ),
+    (
+        "a quotient by a difference from an absolute value",
+        "O[i] = Max(x[i]/(1 - Abs(x[i])), y[i]/(1 - Abs(y[i])), z[i]/(1 - Abs(z[i])))",
+        "T[i] = Max(x[i], y[i], z[i])\nO[i] = T[i]/(1 - Abs(T[i]))",
+        XYZ,
+    ),
+    (
+        "a quotient of absolute values",
+        "O[i] = Max[j](Abs(A[i,j])/(1 + Abs(A[i,j])))",
+        "M[i] = Max[j](A[i,j])\nO[i] = Abs(M[i])/(1 + Abs(M[i]))",
+        {"A": (4, 6)},
+    ),
 ]
 ANGLES = [
     (
@@ -594,6 +630,64 @@ VALUES_AT_AN_END = [
         {"x": (16,)},
     ),
 ]
+ROUNDED_NUMBERS = [
+    (
+        "a real number beside",
+        "O[i] = floor(x[i] + y[i])",
+        "O[i] = floor(x[i]) + y[i]",
+        XYZ,
+    ),
+    (
+        "a sum of rounded numbers",
+        "O[i] = floor(x[i]) + floor(y[i])",
+        "O[i] = floor(x[i] + y[i])",
+        XYZ,
+    ),
+    (
+        "rounding twice by no integer",
+        "O[i] = floor(3*floor(x[i])/2)",
+        "O[i] = floor(3*x[i]/2)",
+        XYZ,
+    ),
+    (
+        "rounding twice with a fraction between",
+        "O[i] = floor((floor(x[i]) + 1/2)/2)",
+        "O[i] = floor((x[i] + 1/2)/2)",
+        XYZ,
+    ),
+    (
+        "rounding up by too little",
+        "O[i] = ceiling(n[i]/6)",
+        "O[i] = floor((n[i] + 4)/6)",
+        INTEGERS,
+    ),
+    ("halves of a real number", "O[i] = floor(x[i]/2) + floor((x[i] + 1)/2)", "O[i] = x[i]", XYZ),
+    (
+        "remainder of another modulus",
+        "O[i] = Mod(Mod(n[i], 12), 5)",
+        "O[i] = Mod(n[i], 5)",
+        INTEGERS,
+    ),
+    ("remainder of the opposite", "O[i] = Mod(-n[i], 3)", "O[i] = -Mod(n[i], 3)", INTEGERS),
+    (
+        "remainder of a product of fractions",
+        "O[i] = Mod(x[i]*y[i], 3)",
+        "O[i] = Mod(Mod(x[i], 3)*Mod(y[i], 3), 3)",
+        XYZ,
+    ),
+    (
+        "reciprocal of an integer",
+        "O[i] = floor(1/n[i] + x[i])",
+        "O[i] = 1/n[i] + floor(x[i])",
+        {**XYZ, **INTEGERS},
+    ),
+    (
+        "maximum of remainders",
+        "O[i] = Max[j](A[i,j] - floor(A[i,j]))",
+        "T[i] = Max[j](A[i,j])\nO[i] = T[i] - floor(T[i])",
+        {"A": (4, 6)},
+    ),
+]
 
 FAMILIES = {
     "extremes": EXTREMES,
@@ -610,6 +704,7 @@ FAMILIES = {
     "recurrent networks": RECURRENCE,
     "roots": ROOTS,
     "monotone functions": MONOTONE_FUNCTIONS,
+    "rounded numbers": ROUNDED_NUMBERS,
     "angles": ANGLES,
     "conditions": CONDITIONS,
     "factors of infinity": FACTORS_OF_INFINITY,

@@ -42,6 +42,12 @@ class TensorElement(Atom):
     rank = 1
 
 
+class WholeElement(TensorElement):
+    """An element of a tensor of integers or truth values."""
+
+    __slots__ = ()
+
+
 class IndexAtom(Atom):
     """An index, a quotient or a remainder of indices in the place of a number."""
 
@@ -384,6 +390,17 @@ def leaves(value: Any) -> frozenset[Atom]:
         else:
             return frozenset([value])
     return value.facts["leaves"]
+
+
+def arguments_of(value: Any) -> frozenset[Atom]:
+    """Return the leaves of a value, those of the exponents in the place of each `exp`."""
+    opened = []
+    for leaf in leaves(value):
+        if isinstance(leaf, Exp):
+            opened.append(arguments_of(leaf.fields))
+        else:
+            opened.append(frozenset([leaf]))
+    return _union(opened)
 
 
 def _union(sets: Iterable[frozenset[Any]]) -> frozenset[Any]:

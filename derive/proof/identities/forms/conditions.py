@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 from derive.proof.identities.forms.atoms import (
     Condition,
     Exp,
     IndexCondition,
+    arguments_of,
     content,
     leaves,
     replaced,
@@ -67,13 +71,20 @@ def difference_of_arguments(argument: Poly) -> Poly | None:
     logs = _difference_of_logs(argument)
     if logs is not None:
         return logs
-    ends = sorted(leaves(argument), key=lambda atom: atom.order)
-    if len(ends) != 2 or isinstance(ends[0], Exp) != isinstance(ends[1], Exp):
-        return None
-    one, two = ends
+    for inside in (leaves, arguments_of):
+        ends = sorted(inside(argument), key=lambda atom: atom.order)
+        if len(ends) == 2 and isinstance(ends[0], Exp) == isinstance(ends[1], Exp):
+            return _difference_of_ends(argument, ends[0], ends[1], inside)
+    return None
+
+
+def _difference_of_ends(
+    argument: Poly, one: Atom, two: Atom, inside: Callable[[Any], frozenset[Atom]]
+) -> Poly | None:
+    """Return the difference of the only leaves of two functions, as above."""
     ours, theirs = {}, {}
     for mono, value in argument.terms.items():
-        present = leaves(of_mono(mono))
+        present = inside(of_mono(mono))
         if len(present) != 1:
             return None
         (ours if one in present else theirs)[mono] = value

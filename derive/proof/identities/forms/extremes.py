@@ -15,6 +15,7 @@ from derive.proof.identities.forms.atoms import (
     Infinity,
     Surd,
     TensorElement,
+    arguments_of,
     common_mono,
     divided,
     indices_of,
@@ -264,14 +265,25 @@ def _extreme_of_leaves(
 def is_linear(function: Poly) -> bool:
     """Return whether a function of the value in the place of a leaf is linear in it."""
     slope = replaced_part(function, ANY)
-    return slope is not None and ANY not in leaves(function - slope * of_atom(ANY))
+    return slope is not None and ANY not in arguments_of(function - slope * of_atom(ANY))
 
 
 def _varying_leaves(entries: Sequence[Entry]) -> list[Atom] | None:
     """Return the only leaf of every entry that is not the same in all of them, or that depends on
-    its iterators.
+    its iterators; one that stands under `exp` as well is one leaf.
     """
-    sets = [leaves(value) for _, _, value in entries]
+    for inside in (leaves, arguments_of):
+        sets = [inside(value) for _, _, value in entries]
+        varying = _differing(entries, sets)
+        if varying is not None:
+            return varying
+    return None
+
+
+def _differing(entries: Sequence[Entry], sets: Sequence[frozenset[Atom]]) -> list[Atom] | None:
+    """Return the only atom of every entry that differs; None where some entry has another
+    number of them.
+    """
     common = frozenset.intersection(*sets)
     varying = []
     for (iterators, _, _), own in zip(entries, sets):

@@ -16,8 +16,9 @@ from derive.proof.identities.forms.functions import (
     sine,
 )
 from derive.proof.identities.forms.laurent import Atom, Poly, mapped
+from derive.proof.identities.forms.rounding import FLOOR, rounded_down
 
-OF_ONE = {"log": logarithm, "sin": sine, "cos": cosine}
+OF_ONE = {"log": logarithm, "sin": sine, "cos": cosine, FLOOR: rounded_down}
 
 
 def rebuilt(
