@@ -10,8 +10,11 @@ import numpy as np
 import pytest
 
 import einalg as ea
+from codegen.program.compile import compile_program
 from derive.results import verification
 from derive.results.selection import SELECTION
+from derive.search.best_first import Budget
+from tests.helpers.searches import first_candidates
 
 CONVS = {
     "NCHW": (
@@ -55,16 +58,19 @@ def arrays(shapes, seed=0):
 def test_convolutions_become_a_matmul_and_an_offset_add(name):
     text, shapes = CONVS[name]
     conv = ea.parse(text, **shapes)
-    d = ea.derive(conv, states=300, seconds=60, measure=False)
     shortest = (
         ["matmul", "eop"] if name != "strided" else ["eop", "matmul"]
     )  # strided windows are gathered: their product would waste work
-    found = [c for c in d.candidates if [k.op for k in c.kernels] == shortest]
-    assert found, d
-    assert found[0].verdict == "proved"
+    forms = {"shortest": lambda c: [kernel.op for kernel in c.kernels] == shortest}
+    found = first_candidates(conv, forms, Budget(states=300, seconds=60)).get("shortest")
+    assert found is not None
+    assert ea.prove(conv, found.program).verdict == "proved"
     given = arrays(shapes)
     np.testing.assert_allclose(
-        found[0].compile()(**given), ea.evaluate(conv, **given), rtol=1e-4, atol=1e-4
+        compile_program(found.program, found.kernels)(**given),
+        ea.evaluate(conv, **given),
+        rtol=1e-4,
+        atol=1e-4,
     )
 
 
