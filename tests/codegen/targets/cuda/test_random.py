@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from hypothesis import Phase, given, settings
+from hypothesis import Phase, given, seed, settings
 from hypothesis import strategies as st
 
 from codegen.targets.cuda.lowering.schedule import CUDA_DEFAULT
@@ -17,6 +17,7 @@ from tests.helpers.random_programs import check_all as check_in_c
 
 BATCH = 17  # programs that are compiled together
 BATCHES = 3
+PARTS = [0, *(pytest.param(part, marks=pytest.mark.nightly) for part in range(1, 6))]
 PHASES = (Phase.explicit, Phase.reuse, Phase.generate)  # a batch shrinks for many minutes
 
 
@@ -38,10 +39,11 @@ def test_programs_under_a_tight_schedule(cases: Any) -> None:
     check_all(cases, TIGHT, TIGHT_GRID)
 
 
-@pytest.mark.parametrize("part", range(6))
+@pytest.mark.parametrize("part", PARTS)
 def test_many_programs_on_all_routes(part: int) -> None:
-    """300 programs and more: the reference evaluator, C, and the text for CUDA."""
+    """51 programs, and other 250 every night: the reference evaluator, C, and the text for CUDA."""
 
+    @seed(part)
     @settings(max_examples=BATCHES, suppress_health_check=SLOW, phases=PHASES)
     @given(st.lists(programs_with_arrays(), min_size=BATCH, max_size=BATCH))
     def check_batch(cases: Any) -> None:
