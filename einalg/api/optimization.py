@@ -19,6 +19,7 @@ from einalg.api.backend import TARGET, LocalBackend, require_device
 from einalg.api.export import export_network
 from einalg.api.models import EXAMPLES, network, plain
 from einalg.api.verification.comparison import Wishes
+from einalg.api.verification.examples import MAX_SHARE
 from einalg.api.verification.verification import Verified, verified
 from einalg.boundary import hide_inside, public, public_by_hand
 from einalg.display.network_graph import NetworkGraph, network_graph
@@ -325,6 +326,10 @@ def optimize(
 
         may_give_up = _may_give_up(source, seconds, prefer)
 
+        until_checked = clock
+        if source.original is not None:
+            until_checked = clock.within((1 - MAX_SHARE) * clock.left)
+
         def compiler(model: Network) -> OptimizedNetwork:
             return clock.insist(
                 lambda: optimized(
@@ -334,7 +339,7 @@ def optimize(
                     seconds,
                     progress=on_layer,
                     accuracy=accuracy,
-                    clock=clock,
+                    clock=until_checked,
                     nonfinite=nonfinite,
                     is_compared=model.original is not None,
                     may_give_up=may_give_up,

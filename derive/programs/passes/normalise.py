@@ -17,6 +17,7 @@ from derive.rules.intra import traversal_merging
 from derive.search.cleanup import fissioned
 from einalg.errors import EinalgError
 from einalg.frontends.graph import live_statements
+from einalg.language.analysis.compile_time import compile_time_statements
 from einalg.language.index.affine import Index
 from einalg.language.ir.kernel import EOP
 from einalg.language.ir.program import Program
@@ -51,7 +52,8 @@ def shaped(
 def with_epilogues(program: Program) -> Program:
     """Return a flat program in which generated code for small sums does what is behind them, too.
 
-    That is what is element-wise.
+    That is what is element-wise. What depends on weights alone stays by itself, so that it is
+    computed once.
 
     >>> import einalg as ea
     >>> W = ea.constant("W", [[1, 1, 0], [0, 1, -1]])
@@ -61,7 +63,8 @@ def with_epilogues(program: Program) -> Program:
     """
     generated = {kernel.output for kernel in kernels_of(program) if kernel.op == EOP}
     small = {name for name, scope in program.statements if _terms(scope) <= MAX_WRITTEN_OUT_TERMS}
-    return fused(program, lambda name, scope: name in generated & small)[0]
+    candidates = generated & small - compile_time_statements(program)
+    return fused(program, lambda name, scope: name in candidates)[0]
 
 
 def fused(

@@ -15,7 +15,7 @@ from einalg.frontends.special_inputs import SPECIAL, roughened
 LOG = logging.getLogger("einalg")
 GIVEN = "the given inputs"
 MIN_SECONDS = 3.0  # that special inputs may take, however little there is for all
-MAX_SHARE = 0.1  # of all seconds, that they may take
+MAX_SHARE = 0.05  # of all seconds, that they may take
 Results = list[tuple[Any, str]]  # arrays with their element types
 
 
@@ -64,12 +64,18 @@ class FrameworkCall:
 
 
 def examples_of(network: Network, seconds: float) -> Iterator[FrameworkCall]:
-    """Yield the given call, then special ones as long as these take no large part of `seconds`."""
+    """Yield the given call, then special ones as long as these take no large part of `seconds`.
+
+    None begins that would end too late, if it took as long as the longest before.
+    """
     original, call = network.original, network.itself
     assert original is not None and call is not None
     yield FrameworkCall(GIVEN, lambda array, _: array, original, call)
-    began = perf_counter()
+    began, longest = perf_counter(), 0.0
+    limit = began + max(MIN_SECONDS, MAX_SHARE * seconds)
     for name, change in SPECIAL.items():
-        if perf_counter() - began > max(MIN_SECONDS, MAX_SHARE * seconds):
+        now = perf_counter()
+        if now + longest > limit:
             return
         yield FrameworkCall(name, lambda array, _, change=change: change(array), original, call)
+        longest = max(longest, perf_counter() - now)

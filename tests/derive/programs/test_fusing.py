@@ -132,6 +132,18 @@ def test_what_is_no_factor_of_the_weights_stays(after):
     assert flat["O"].body == program["O"].body
 
 
+@pytest.mark.parametrize("order", ["i,j", "j,i"])
+def test_what_depends_on_weights_alone_is_computed_once(order):
+    """It is no part of what reads it, whichever axis comes first."""
+    text = "s[j] = g[j]*exp(v[j])\nT[i,j] += A[i,k]*W[k,j]\nO[ORDER] = Max(T[i,j] + s[j], 0)"
+    tensors = {name: weight(name, 4) for name in "gv"}
+    read = ea.parse(text.replace("ORDER", order), A=(3, 4), W=weight("W", 4, 4), **tensors)
+    program = with_epilogues(as_program(read))
+    assert_same_values(read, program)
+    (reader,) = [scope for name, scope in program.statements if name == "O"]
+    assert "s" in reader.tensors and not {"g", "v"} & set(reader.tensors)
+
+
 @pytest.mark.parametrize(
     "gate",
     [
