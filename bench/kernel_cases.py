@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -73,16 +74,19 @@ def conv(
     taps: Any,
     layout: str = "NCHW",
     derives: bool = False,
+    groups: int = 1,
     **options: Any,
 ) -> Case:
     kernel = pair(taps)
-    image, weights, weight_layout = (n, c, size, size), (f, c, *kernel), "OIHW"
+    image, weights, weight_layout = (n, c, size, size), (f, c // groups, *kernel), "OIHW"
     to_torch, from_torch = _same, _same
     if layout == "NHWC":
-        image, weights, weight_layout = (n, size, size, c), (*kernel, c, f), "HWIO"
+        image, weights, weight_layout = (n, size, size, c), (*kernel, c // groups, f), "HWIO"
         to_torch, from_torch = _channels_first, _channels_last
     A, K = ea.tensor("A", image), ea.tensor("K", weights, role="weight")
-    expression = ops.conv2d(A, K, layout=layout, weight_layout=weight_layout, **options)
+    expression = ops.conv2d(
+        A, K, layout=layout, weight_layout=weight_layout, groups=groups, **options
+    )
     pads = pair(options.get("padding", 0))
     strides, dilations = pair(options.get("stride", 1)), pair(options.get("dilation", 1))
     attributes = {
@@ -90,8 +94,11 @@ def conv(
         "strides": strides,
         "dilations": dilations,
         "kernel_shape": kernel,
+        "group": groups,
     }
     words = [f"Conv{kernel[0]}x{kernel[1]}"]
+    if groups > 1:
+        words.append(f"g{groups}")
     for option, value in options.items():
         if option != "padding":
             words.append(f"{option[0]}{value}")
@@ -99,7 +106,7 @@ def conv(
     return Case(
         " ".join(words),
         expression,
-        partial(_conv2d, padding=pads, stride=strides, dilation=dilations),
+        partial(_conv2d, padding=pads, stride=strides, dilation=dilations, groups=groups),
         ("K",),
         to_torch,
         from_torch,
@@ -454,6 +461,21 @@ def _convolutions() -> list[Callable[[], Case]]:
     return makers
 
 
+def _depthwise_convolutions() -> list[Callable[[], Case]]:
+    """Return depthwise convolutions of both layouts, as in networks for phones, and odd ones."""
+    shapes = [(32, 112, 3), (128, 56, 3), (256, 28, 3), (512, 14, 3), (240, 28, 5), (480, 14, 7)]
+    cases: list[Callable[[], Case]] = []
+    for layout, (c, size, taps) in product(LAYOUTS, shapes):
+        for n in (1, 16):
+            cases.append(
+                partial(conv, n, c, size, c, taps, layout, groups=c, stride=1, padding=taps // 2)
+            )
+    for c, options in ((64, {"stride": 2}), (128, {"dilation": 2}), (31, {}), (97, {})):
+        padding = options.get("dilation", 1)
+        cases.append(partial(conv, 1, c, 56, c, 3, "NHWC", groups=c, padding=padding, **options))
+    return cases
+
+
 CASES: tuple[Callable[[], Case], ...] = (
     partial(matmul, 512, 512, 512),
     partial(matmul, 1024, 1024, 1024),
@@ -463,6 +485,7 @@ CASES: tuple[Callable[[], Case], ...] = (
     partial(matmul, 61, 67, 71),
     partial(matmul, 64, 64, 196, 36, False),
     *_convolutions(),
+    *_depthwise_convolutions(),
     partial(conv_transpose, 1, 448, 2, 256, 4, 2, 1),
     partial(conv_transpose, 16, 448, 2, 256, 4, 2, 1),
     partial(conv_transpose, 1, 64, 32, 3, 4, 2, 1),

@@ -48,6 +48,7 @@ class CpuCostModel:
     inserted_element: float = 1.5  # an element that is put into a vector with others
     # Register tiles of bands, stencils and depthwise convolutions.
     overlapped_store: float = 1.0  # a vector of results, while others are computed
+    run_of_lines: float = 0.25  # neighbouring lines that are in no cache
     displaced_line: float = 5.0  # a line of the first cache that others of its set displaced
     load_beside_products: float = 0.125
     level2_vector: float = 0.5  # a vector that is in the second cache

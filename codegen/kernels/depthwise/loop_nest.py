@@ -1,7 +1,8 @@
 """The loop nest of a depthwise convolution: vectors of channels by positions, in registers.
 
 for each batch, and line of results
-  for each block of channels, and tile of positions along the line
+  for each tile of positions along the line, and block of channels
+    ask for what the tile of the next line reads first, if that is in no cache
     for each tap across the line that reads data
       load the weights of its taps along the line
       for each element that the tile meets: load it once, and multiply it into all sums that meet it
@@ -17,7 +18,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 
 from codegen.ir.builder import LANE, LoopBuilder, maximum, minimum
-from codegen.ir.nodes import Apply, Buf, Function, Number, Ref, Store
+from codegen.ir.nodes import Apply, Buf, Function, Number, Prefetch, Ref, Store
 from codegen.kernels.depthwise.problem import Depthwise, SpaceWindow
 from codegen.kernels.depthwise.tile_choice import DepthwiseTile, TileRun, tile_runs
 from codegen.kernels.epilogue import epilogue_value
@@ -105,11 +106,29 @@ class _DepthwiseNest:
         sums = w.local("sum", (positions, f.vectors, f.lanes), dtype, "vector")
         zero = Store(self.row(sums, affine(I)), "=", Number(0, dtype))
         w.lanes(zero, f.lanes, (VECTOR, 0, f.vectors), (I, 0, positions))
+        self.prefetch(part)
         with w.loops(self.problem.channels), self.taps_across():
             taps = self.problem.positions.window.taps
             for first in range(0, taps, f.taps):
                 self.products(part, sums, range(first, min(taps, first + f.taps)))
         self.store(part, sums)
+
+    def prefetch(self, part: ChannelTile) -> None:
+        """Ask for what the tile of the next line is the first to read."""
+        p, f = self.problem, self.tile
+        if not p.outer or not f.prefetches:
+            return
+        window = p.outer[-1].window
+        next_line = affine(window.position) + 1
+        at = offset(p.batch, "left") + p.left.offset
+        for axis in p.outer[:-1]:
+            at = at + _element(axis, affine(axis.window.position), affine(0))
+        at = at + _element(p.outer[-1], next_line, affine(window.taps - 1)) + part.channel
+        first = _element(p.positions, part.first, affine(0))
+        for element in range(part.run.positions * p.positions.window.stride):
+            for vector in range(f.vectors):
+                place = at + first + (element * p.positions.left + vector * f.lanes)
+                self.w.out.append(Prefetch(Ref(p.left.flat, (place,)), level=2))
 
     @contextmanager
     def taps_across(self) -> Iterator[None]:

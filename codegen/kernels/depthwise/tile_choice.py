@@ -14,25 +14,27 @@ from codegen.kernels.cpu_costs import CPU_COSTS
 from codegen.kernels.depthwise.problem import Depthwise, SpaceWindow
 from codegen.kernels.strided_axes import even_tiles, extent
 
-READ_REGISTERS = 2  # for what is read of the data
+READ_REGISTERS = 1  # for what is read of the data
 MAX_UNROLLED_PRODUCTS = 160  # of vectors, that are written out in the innermost loop
 MAX_WRITTEN_PRODUCTS = 1200  # of vectors, in all parts of a line together
 MAX_VECTORS = 4  # of neighbouring channels
-MAX_POSITIONS = 12  # of a tile: longer bursts of stores gain nothing
+MAX_POSITIONS = 8  # of a tile: longer bursts of stores gain nothing
 
 
 @dataclass(frozen=True)
 class DepthwiseTile:
     """The numbers of a nest.
 
-    Elements of a vector; vectors of neighbouring channels and positions of a tile; and taps along
-    the line whose weights are in registers at once.
+    Elements of a vector; vectors of neighbouring channels and positions of a tile; taps along the
+    line whose weights are in registers at once; and whether the data of the next line are asked
+    for.
     """
 
     lanes: int
     vectors: int
     positions: int
     taps: int
+    prefetches: bool = False
 
     @property
     def width(self) -> int:
@@ -120,7 +122,8 @@ def choose_tile(problem: Depthwise, machine: CpuModel) -> tuple[DepthwiseTile, f
             best, fewest_cycles = tile, cycles
     if best is None:
         return None
-    return best, fewest_cycles
+    prefetches = _moved_bytes(problem) > machine.level2
+    return replace(best, prefetches=prefetches), fewest_cycles
 
 
 def _tiles(problem: Depthwise, machine: CpuModel) -> Iterator[DepthwiseTile]:
@@ -197,7 +200,19 @@ def _tile_cycles(problem: Depthwise, tile: DepthwiseTile, machine: CpuModel, run
     if problem.epilogue is not None:
         store *= 2
     steps = _line_taps(problem) * (max(compute, load, latency) + beside)
-    return steps + store + displaced * costs.displaced_line
+    return steps + store + displaced * costs.displaced_line + _runs_cycles(problem, machine, run)
+
+
+def _runs_cycles(problem: Depthwise, machine: CpuModel, run: TileRun) -> float:
+    """Return the cycles for lines that come from memory, of each position some neighbours.
+
+    The more channels a tile has of a position, the fewer such runs of lines there are.
+    """
+    if _moved_bytes(problem) <= machine.level2:
+        return 0.0
+    elements = len(run.elements(problem.positions, range(problem.positions.window.taps)))
+    lines = elements * prod(axis.window.taps for axis in problem.outer)
+    return CPU_COSTS.run_of_lines * (lines + run.positions)
 
 
 def _displaced_lines(problem: Depthwise, elements: Collection[int], machine: CpuModel) -> int:
@@ -236,18 +251,27 @@ def _cache_cycles(problem: Depthwise, machine: CpuModel) -> float:
     A line is met again by the windows of the next positions, of which the first cache may have
     lost the data.
     """
-    size = problem.element_bytes
-    images = extent(problem.batch) * problem.lane.extent * extent(problem.channels)
-    element_count, result_count = images, extent(problem.batch) * problem.lane.extent
-    for axis in (*problem.outer, problem.positions):
-        element_count *= axis.window.inside
-        result_count *= axis.window.positions
-    data_bytes, result_bytes = element_count * size, result_count * size
-    line_bytes = problem.positions.window.inside * problem.lane.extent * size
+    line_bytes = problem.positions.window.inside * problem.lane.extent * problem.element_bytes
     met_lines = prod(axis.window.taps for axis in problem.outer)
+    data_bytes, moved_bytes = _data_bytes(problem), _moved_bytes(problem)
     again = max(0, met_lines - 1) * line_cycles(data_bytes, met_lines * line_bytes, machine)
-    whole_bytes = data_bytes + result_bytes
-    return again + line_cycles(whole_bytes, whole_bytes, machine)
+    return again + line_cycles(moved_bytes, moved_bytes, machine)
+
+
+def _data_bytes(problem: Depthwise) -> int:
+    """Return the bytes of the data."""
+    elements = extent((*problem.batch, problem.lane, *problem.channels))
+    for axis in (*problem.outer, problem.positions):
+        elements *= axis.window.inside
+    return elements * problem.element_bytes
+
+
+def _moved_bytes(problem: Depthwise) -> int:
+    """Return the bytes of the data and the results."""
+    results = extent((*problem.batch, problem.lane))
+    for axis in (*problem.outer, problem.positions):
+        results *= axis.window.positions
+    return _data_bytes(problem) + results * problem.element_bytes
 
 
 def _packing_cycles(problem: Depthwise) -> float:
