@@ -6,7 +6,8 @@ from docs.pages.markdown import block
 
 INTRODUCTION = """# Command line
 
-`pip install 'einalg[cli]'` installs the command `einalg`; `python -m einalg.cli` is the same.
+`pip install -e '.[cli]'` in a checkout installs the command `einalg`; `python -m einalg.cli` is the
+same.
 
 Shapes are options that are named like the tensors of the expression: `--A 1,64,56,56`, or with an
 element type `--x 8:f64`. `--json` prints JSON for other programs; that of `einalg derive` follows
