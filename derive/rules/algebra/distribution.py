@@ -9,10 +9,12 @@ from typing import Any
 import sympy
 
 from derive.rewriting.body_queries import (
+    bound_indices,
     has_reduction,
     indices_of,
     is_empty,
     is_finite,
+    iterator_named,
     reduction_at,
     replace_reduction,
     substitute_conditions,
@@ -26,6 +28,7 @@ from einalg.language.analysis.simplify import simplify_scope
 from einalg.language.analysis.validate import check_scope
 from einalg.language.index.affine import Index, IndexArithmetic
 from einalg.language.index.convert import affine
+from einalg.language.index.iterator import LoopIndex
 from einalg.language.ir.body import Reduce, as_factor, substitute
 from einalg.language.ir.scope import Scope
 from einalg.language.ir.tensor import Access
@@ -74,7 +77,9 @@ def distribute(scope: Scope, step: str, **args: Any) -> Scope:
     """Perform one step.
 
     Factors move `into` a sum or `out of` it, two sums `join`, one is taken `apart` term by term, or
-    a product or a power is multiplied out by `expand`.
+    a product or a power is multiplied out by `expand`. A reduction of any kind is cut in two `in
+    ranges` of an index, and an extreme is taken over `overlapping` blocks; where that is worth it
+    depends on what comes next, so it is not proposed.
     """
     if step not in _STEPS:
         raise RuleError(f"distribution has no step {step!r}\n  use one of: {', '.join(_STEPS)}")
@@ -268,6 +273,70 @@ def _without(body: Any, common: list[Any]) -> Any:
     return sympy.Mul(*(factor for factor in sympy.Mul.make_args(body) if factor not in common))
 
 
+def _in_ranges(scope: Scope, reduction: int, index: str, at: int) -> Scope:
+    """Reduce over the values of an index below `at`, and over the others, by themselves."""
+    node = reduction_at(scope, reduction)
+    whole = iterator_named(node.iterators, index)
+    if whole is None or not whole.low < at < whole.high:
+        raise RuleError(
+            f"{at} does not cut the range of {index} in two\n"
+            "  give index= of the reduction, and at= between its first and last value"
+        )
+    below = _over(node, LoopIndex(whole.index, whole.low, at))
+    above = _over(node, LoopIndex(whole.index, at, whole.high))
+    return replace_reduction(scope, node, _COMBINED[node.op](below, above))
+
+
+def _over(node: Reduce, part: LoopIndex) -> Any:
+    """Return a reduction over a part of the range of one of its indices, or at its only value."""
+    others = [it for it in node.iterators if it.index != part.index]
+    if part.extent > 1:
+        iterators = [part if it.index == part.index else it for it in node.iterators]
+        return Reduce(node.op, iterators, node.where, node.body)
+    value = {part.index: affine(part.low)}
+    where = substitute_conditions(node.where, value)
+    body = substitute(node.body, value)
+    if not others and not where:
+        return as_factor(body)
+    return Reduce(node.op, others, where, body)
+
+
+def _overlapping(
+    scope: Scope, reduction: int, index: str, names: Sequence[str], blocks: int, block: int
+) -> Scope:
+    """Cover the range of an index of an extreme by blocks, which may share some of their values.
+
+    `names` are those of the number of a block and of the place inside it.
+    """
+    node = reduction_at(scope, reduction)
+    whole = iterator_named(node.iterators, index)
+    if node.op not in ("Max", "Min") or whole is None:
+        raise RuleError(f"no extreme has the index {index}: a sum would count values twice")
+    steps, rest = divmod(whole.extent - block, max(blocks - 1, 1))
+    if rest or block < 1 or not 0 <= steps <= block or (blocks - 1) * steps + block < whole.extent:
+        raise RuleError(
+            f"{blocks} blocks of {block} do not cover {whole.extent} values evenly\n"
+            "  give blocks whose distances are equal and at most as long as they are"
+        )
+    number, place = (Index(name) for name in names)
+    if len({number, place} | bound_indices(scope)) < 2 + len(bound_indices(scope)):
+        raise RuleError(f"{number} or {place} is bound already\n  give the indices other names")
+    digits = [LoopIndex(number, 0, blocks), LoopIndex(place, 0, block)]
+    others = [it for it in node.iterators if it is not whole]
+    value = {whole.index: affine(number) * steps + place + whole.low}
+    where = substitute_conditions(node.where, value)
+    covered = Reduce(node.op, [*others, *digits], where, substitute(node.body, value))
+    return replace_reduction(scope, node, covered)
+
+
+_COMBINED: dict[str, Any] = {
+    "Sum": sympy.Add,
+    "Prod": sympy.Mul,
+    "Max": sympy.Max,
+    "Min": sympy.Min,
+}
+
+
 # --- a product of a sum
 
 
@@ -354,16 +423,25 @@ _STEPS: dict[str, Callable[..., Scope]] = {
     "join": _join,
     "apart": _apart,
     "expand": _expand,
+    "in ranges": _in_ranges,
+    "overlapping": _overlapping,
 }
 
 RULE = Rule(
     name="distribution",
-    before="g·Σ[s] f;  Σ[s] a·b + Σ[s] a·c;  Σ[s] a·(b + c);  Σ[s] (a + b);  Σ[s] (a + b)²",
+    before=(
+        "g·Σ[s] f;  Σ[s] a·b + Σ[s] a·c;  Σ[s] a·(b + c);  Σ[s] (a + b);  Σ[s] (a + b)²;  "
+        "Σ[s∈S∪T] f;  Max[s] f"
+    ),
     after=(
         "Σ[s] g·f;  Σ[s] a·(b + c);  Σ[s] a·b + Σ[s] a·c;  Σ[s] a + Σ[s] b;  "
-        "Σ[s] a² + 2·Σ[s] a·b + Σ[s] b²"
+        "Σ[s] a² + 2·Σ[s] a·b + Σ[s] b²;  Σ[s∈S] f + Σ[s∈T] f;  "
+        "Max[s1,s2] f(d·s1 + s2)"
     ),
-    requires="s does not occur in g; all terms are finite",
+    requires=(
+        "s does not occur in g; all terms are finite; S and T are ranges side by side; "
+        "d·s1 + s2 takes each value of s"
+    ),
     find=find,
     rewrite=distribute,
     section="beyond EinNet",

@@ -20,13 +20,12 @@ from derive.rewriting.body_queries import bound_indices, enclosing_domain, is_em
 from derive.rewriting.moves import Move, Rule, apply
 from derive.rewriting.paths import Path, paths, program_scopes, scope_at
 from derive.rules.algebra import distribution, staging
-from derive.rules.intra import axis_elimination, summation_splitting
-from derive.rules.intra.variable_substitution import substitution_move
+from derive.rules.intra import axis_elimination, summation_splitting, variable_substitution
 from einalg.errors import EinalgError, RuleError
 from einalg.language.index.affine import Index
 from einalg.language.index.convert import affine
 from einalg.language.index.iterator import LoopIndex
-from einalg.language.ir.body import Reduce, fresh_index, substitute
+from einalg.language.ir.body import Reduce, fresh_index
 from einalg.language.ir.program import Program
 from einalg.language.ir.scope import Scope, inner_scopes
 from einalg.language.ir.tensor import Access
@@ -35,6 +34,7 @@ from einalg.language.ir.traversal import accesses, reductions
 MIN_SAVING = 1.25  # of the arithmetic of a sum, for which it is split
 MAX_SUBSETS_OF = 5  # summed indices; of more, single ones and all but one are tried
 MAX_STEPS = 12
+MAX_REST = 2  # taps that a window of windows may leave over
 STORED = 2  # operations that it takes to write a value and to read it again
 FUNCTION = 8  # operations that a function, a root or a division takes
 
@@ -55,7 +55,7 @@ def separated(
     """Return the program with its sums split while that saves arithmetic, and the moves.
 
     `clean` is what is done after each of them, such as `derive.search.cleanup.cleaned_up`. With
-    `by_digits` a long window becomes a window of windows, as one of 21 becomes 7 of 3.
+    `by_digits` a long window becomes a window of windows, as one of 31 becomes 6 of 5, and a tap.
 
     >>> import einalg as ea
     >>> from derive.rules import ALL
@@ -238,59 +238,137 @@ def _stagings(path: Path, position: int, node: Reduce, around: Domain) -> Iterat
 
 
 def _digit_splits(path: Path, scope: Scope, position: int, around: Domain) -> Iterator[_Step]:
-    """Make a window of windows of each window whose extent is a product."""
+    """Make a window of windows of each window: they overlap, or leave a few taps over."""
     node = _node(scope, position)
     whole = _work(node.body, (*around, *node.iterators))
     for it in node.iterators:
-        divisor = _largest_divisor_to_root(it.extent)
-        if divisor == 1 or it.low:
+        blocks = _overlapping_window if node.op in ("Max", "Min") else _nested_window
+        nesting = blocks(path, scope, position, it)
+        if nesting is None:
             continue
-        used = bound_indices(scope)
-        high = fresh_index(it.index.name + "1", used)
-        low = fresh_index(it.index.name + "2", used | {high})
-        digits = (LoopIndex(high, 0, it.extent // divisor), LoopIndex(low, 0, divisor))
-        number = affine(high) * divisor + low
-        iterators = _replaced(node.iterators, it, digits)
-        forms = {it.index: number}
-        where = [condition.substitute(forms) for condition in node.where]
-        split = Reduce(node.op, iterators, where, substitute(node.body, forms))
-        left = _work_after(split, around, digits[1:])
-        points = (*around, *(other for other in iterators if other is not digits[1]))
-        left += STORED * axis_elimination.distinct_points(split.body, points)
-        forward = {other.index.name: other.index.name for other in iterators}
-        backward = {other.index.name: other.index.name for other in node.iterators}
-        forward[high.name] = str(affine(it.index) // divisor)
-        forward[low.name] = str(affine(it.index) % divisor)
-        backward[it.index.name] = str(number)
-        moves = (
-            substitution_move(path, position, forward, backward),
-            _split_move(path, position, split, digits[1:]),
-        )
-        yield _Step(left / whole, moves)
+        nested = nesting.node
+        inside, outside = nested.iterators[-1:], nested.iterators[:-1]
+        left = _work_after(nested, around, inside)
+        left += STORED * axis_elimination.distinct_points(nested.body, (*around, *outside))
+        left += whole * nesting.rest // it.extent
+        split = _split_move(path, nesting.position, nested, inside)
+        yield _Step(left / whole, (*nesting.moves, split))
 
 
-def _replaced(
-    iterators: Sequence[LoopIndex], old: LoopIndex, new: Sequence[LoopIndex]
-) -> list[LoopIndex]:
-    replaced: list[LoopIndex] = []
-    for it in iterators:
-        if it is old:
-            replaced += new
-        else:
-            replaced.append(it)
-    return replaced
+class _Nesting(NamedTuple):
+    """The moves that make two indices of one, and the reduction with them, the inner one last.
 
-
-def _largest_divisor_to_root(number: int) -> int:
-    """Return the largest divisor of a number that is at most its root.
-
-    >>> _largest_divisor_to_root(21), _largest_divisor_to_root(16), _largest_divisor_to_root(7)
-    (3, 4, 1)
+    A `rest` of the taps is reduced beside it.
     """
-    for divisor in range(isqrt(number), 1, -1):
-        if number % divisor == 0:
-            return divisor
-    return 1
+
+    moves: tuple[Move, ...]
+    node: Reduce
+    position: int
+    rest: int = 0
+
+
+def _overlapping_window(path: Path, scope: Scope, position: int, it: LoopIndex) -> _Nesting | None:
+    """Return how an extreme over a window becomes one over overlapping windows."""
+    digits = best_cover(it.extent)
+    if digits is None:
+        return None
+    names = _digit_names(scope, it.index)
+    args = {
+        "step": "overlapping",
+        "reduction": position,
+        "index": it.index.name,
+        "names": names_of(names),
+        "blocks": digits.outer,
+        "block": digits.inner,
+    }
+    after = distribution.distribute(scope, **args)
+    place = _position_of(after, LoopIndex(names[1], 0, digits.inner))
+    return _Nesting((Move(distribution.RULE.name, path, args),), _node(after, place), place)
+
+
+def _digit_names(scope: Scope, index: Index) -> tuple[Index, Index]:
+    used = bound_indices(scope)
+    high = fresh_index(index.name + "1", used)
+    return high, fresh_index(index.name + "2", used | {high})
+
+
+class Digits(NamedTuple):
+    """A number of taps as `outer` windows of `inner` ones, and a rest."""
+
+    outer: int
+    inner: int
+    rest: int
+
+
+def best_digits(taps: int) -> Digits | None:
+    """Return the windows that take the fewest operations together; None for few taps.
+
+    >>> best_digits(21), best_digits(31), best_digits(5)
+    (Digits(outer=7, inner=3, rest=0), Digits(outer=6, inner=5, rest=1), None)
+    """
+    choices: list[tuple[int, Digits]] = []
+    for rest in range(MAX_REST + 1):
+        for inner in range(2, isqrt(max(taps - rest, 0)) + 1):
+            outer, remainder = divmod(taps - rest, inner)
+            if not remainder:
+                choices.append((outer + inner + rest, Digits(outer, inner, rest)))
+    if not choices:
+        return None
+    operations, digits = min(choices)
+    return digits if operations + STORED < taps else None
+
+
+def best_cover(taps: int) -> Digits | None:
+    """Return windows at equal distances that cover taps, some twice; None for few taps.
+
+    >>> best_cover(31), best_cover(9), best_cover(5)
+    (Digits(outer=5, inner=7, rest=0), Digits(outer=3, inner=3, rest=0), None)
+    """
+    choices: list[tuple[int, Digits]] = []
+    for inner in range(2, taps):
+        outer = -(-taps // inner)
+        if (taps - inner) % (outer - 1) == 0:
+            choices.append((outer + inner, Digits(outer, inner, 0)))
+    if not choices:
+        return None
+    operations, digits = min(choices)
+    return digits if operations + STORED < taps else None
+
+
+def _position_of(scope: Scope, part: LoopIndex) -> int:
+    """Return the position of the reduction that runs through a range of an index."""
+    for position, node in enumerate(reductions(scope.body)):
+        if part in node.iterators:
+            return position
+    raise RuleError(f"nothing is reduced over {part}")
+
+
+def _nested_window(path: Path, scope: Scope, position: int, it: LoopIndex) -> _Nesting | None:
+    """Return how a reduction over a window becomes one over windows, but for a rest."""
+    digits = best_digits(it.extent)
+    if digits is None or it.low:
+        return None
+    moves: list[Move] = []
+    if digits.rest:
+        at = it.high - digits.rest
+        args = {"step": "in ranges", "reduction": position, "index": it.index.name, "at": at}
+        moves.append(Move(distribution.RULE.name, path, args))
+        scope = distribution.distribute(scope, **args)
+        position = _position_of(scope, LoopIndex(it.index, 0, at))
+    high, low = _digit_names(scope, it.index)
+    number = affine(high) * digits.inner + low
+    others = {other.name: other.name for other in _node(scope, position).indices}
+    others.pop(it.index.name)
+    forward = {
+        **others,
+        high.name: str(affine(it.index) // digits.inner),
+        low.name: str(affine(it.index) % digits.inner),
+    }
+    backward = {**others, it.index.name: str(number)}
+    moves.append(variable_substitution.substitution_move(path, position, forward, backward))
+    scope = variable_substitution.substituted(scope, position, forward, backward)
+    place = _position_of(scope, LoopIndex(low, 0, digits.inner))
+    return _Nesting(tuple(moves), _node(scope, place), place, digits.rest)
 
 
 def _distributions(program: Program) -> Iterator[Move]:
