@@ -12,6 +12,7 @@ from codegen.hardware.cpu import machine
 from einalg.text.tables import aligned
 
 COMMENT_WIDTH = 95
+MOST_NAMES = 12  # of weights that are listed
 HEADS = ("parameter", "type", "shape", "strides", "bytes")
 
 
@@ -62,12 +63,14 @@ def _comment(function: ExportedFunction) -> Iterator[str]:
     yield from _table(function)
     for paragraph in (
         _arrays(function),
+        _stored(function),
         _workspace(function),
         _threads(function),
         _requirements(function),
     ):
-        yield ""
-        yield from wrap(paragraph, COMMENT_WIDTH)
+        if paragraph:
+            yield ""
+            yield from wrap(paragraph, COMMENT_WIDTH)
 
 
 def _table(function: ExportedFunction) -> Iterator[str]:
@@ -123,14 +126,32 @@ def _arrays(function: ExportedFunction) -> str:
     return text
 
 
+def _stored(function: ExportedFunction) -> str:
+    """Return the text on weights and constants that no caller passes; empty without any."""
+    data = function.plan.data
+    if not data:
+        return ""
+    names = ", ".join(one.buffer.name for one in data[:MOST_NAMES])
+    if len(data) > MOST_NAMES:
+        names += ", …"
+    size = sum(one.buffer.bytes for one in data)
+    return (
+        f"Weights and constants are inside, {size} bytes in all, some packed for the kernels or "
+        f"computed ahead: {names}."
+    )
+
+
 def _workspace(function: ExportedFunction) -> str:
     size = function.workspace_bytes
     if not size:
         return (
             f"workspace: none is needed ({function.name}_workspace_size() is 0), and NULL will do."
         )
+    threads = ""
+    if function.is_parallel:
+        threads = " for one thread"
     return (
-        f"workspace: {function.name}_workspace_size() bytes ({size} for one thread), at any "
+        f"workspace: {function.name}_workspace_size() bytes ({size}{threads}), at any "
         "address. What it holds before a call does not matter, and nothing is kept in it after one."
     )
 

@@ -14,7 +14,7 @@ volatile while bool true false half main NAN INFINITY int8_t int16_t int32_t int
 uint16_t uint32_t uint64_t buffers floor_div floor_mod index_max index_min floor_div64 floor_mod64
 index_max64 index_min64 arena load_half store_half loaded_half stored_half round_half store_bfloat
 load_halves store_halves shuffled places
-CALLED FILLED HIDDEN ONE TWO VECTOR longest_f32 longest_f64
+CALLED FILLED ONE OWN TWO VECTOR longest_f32 longest_f64
 isunordered signgam y0 y1 yn j0 j1 jn gamma asm typeof
 """.split()  # noqa: SIM905
 )

@@ -40,7 +40,7 @@
 #define SHORTER_f32(define, v, name)
 #define SHORTER_f64(define, v, name)
 #endif
-#define HIDDEN __attribute__((visibility("hidden")))
+#define OWN static __attribute__((used))
 #define VECTOR(bytes) __attribute__((vector_size(bytes)))
 typedef float longest_f32 VECTOR(LONGEST_BYTES);
 typedef float f32_in_32 VECTOR(32), f32_in_16 VECTOR(16), f32_in_8 VECTOR(8), f32_in_4;
@@ -52,13 +52,13 @@ typedef double f64_in_32 VECTOR(32), f64_in_16 VECTOR(16), f64_in_8;
     __builtin_memcpy((char *)&all + k, &x, sizeof x); \
   all; })
 #define ONE(type, bytes, called, name, longest) \
-  HIDDEN called type##_in_##bytes name(type##_in_##bytes x) { \
+  OWN called type##_in_##bytes name(type##_in_##bytes x) { \
     const longest_##type all = longest(FILLED(type, x)); \
     __builtin_memcpy(&x, &all, sizeof x); \
     return x; \
   }
 #define TWO(type, bytes, called, name, longest) \
-  HIDDEN called type##_in_##bytes name(type##_in_##bytes x, type##_in_##bytes y) { \
+  OWN called type##_in_##bytes name(type##_in_##bytes x, type##_in_##bytes y) { \
     const longest_##type all = longest(FILLED(type, x), FILLED(type, y)); \
     __builtin_memcpy(&x, &all, sizeof x); \
     return x; \

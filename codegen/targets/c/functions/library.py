@@ -6,7 +6,8 @@ all is equal (`x - min(x) == 0`) then sees noise in silence. So the function of 
 computes every element: shorter vectors, and a number alone, fill one.
 
 The compiler makes its calls by the names of the library. Those for all but the longest vectors are
-defined in the file itself, hidden from others, and call that of the longest.
+defined in the file itself, and call that of the longest. They are the file's own: a library that is
+linked statically calls a function of one number where a number is special, and must not meet these.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ def vector_declarations(functions: Iterable[tuple[str, str]]) -> list[str]:
     __attribute__((simd("notinbranch"), const)) float expf(float);
     CALLED longest_f32 LONGEST_f32(v, expf)(longest_f32);
     SHORTER_f32(ONE, v, expf)
-    float number_expf(float) __asm__("expf");
+    static float number_expf(float) __asm__("expf");
     ONE(f32, 4, , number_expf, LONGEST_f32(v, expf))
     #endif
     """
@@ -77,7 +78,7 @@ def _declaration(function: str, dtype: str) -> str:
 __attribute__((simd("notinbranch"), const)) {c} {name}({numbers});
 CALLED {longest} {symbol}({vectors});
 SHORTER_{dtype}({define}, {v}, {name})
-{c} number_{name}({numbers}) __asm__("{name}");
+static {c} number_{name}({numbers}) __asm__("{name}");
 {define}({dtype}, {ELEMENT_BYTES[dtype]}, , number_{name}, {symbol})
 #endif"""
 

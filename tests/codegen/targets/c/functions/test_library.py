@@ -5,7 +5,9 @@ from __future__ import annotations
 import ctypes
 import os
 import shutil
+import subprocess
 from functools import cache
+from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
@@ -139,6 +141,36 @@ def test_values(library: ctypes.CDLL) -> None:
             np.testing.assert_allclose(
                 bits.view(DTYPES[dtype]), function(arguments.astype("f8")), tolerance
             )
+
+
+PROGRAM = """
+#include <stdio.h>
+int main(void) {
+  const float special[] = {1, 200, -200, NAN, INFINITY, -INFINITY, 1e-40f, 3e5f, 1e30f, -1e30f};
+  float x[40], y[40];
+  for (int i = 0; i < 40; ++i) x[i] = special[i % 10];
+  run_expf(x, y, 40);
+  for (int i = 0; i < 10; ++i) printf("%g ", y[i]);
+  run_powf(x, y, 40), run_sinf(x, y, 40), run_logf(x, y, 40), run_tanhf(x, y, 40);
+  return 0;
+}
+"""
+
+
+def test_the_library_may_be_linked_statically(tmp_path: Path) -> None:
+    """A function of vectors calls that of one number for special numbers: the library's own."""
+    compiler = usual_compiler()
+    program = tmp_path / "program"
+    (tmp_path / "program.c").write_text(source() + PROGRAM)
+    flags = [flag for flag in compiler.flags if flag not in ("-shared", "-fPIC")]
+    libraries = [flag for flag in flags if flag.startswith("-l")]
+    flags = [flag for flag in flags if flag not in libraries]
+    command = [*compiler.command, *flags, "-static", f"{program}.c", "-o", str(program), *libraries]
+    if subprocess.run(command, capture_output=True, check=False).returncode:
+        pytest.skip("there are no static libraries")
+    finished = subprocess.run([program], capture_output=True, text=True, timeout=60, check=False)
+    assert finished.returncode == 0
+    assert finished.stdout.split()[1:6] == ["inf", "0", "nan", "inf", "0"]
 
 
 def results(text: str, dtype: str, sizes: list[int], number: float) -> list[Any]:
