@@ -61,11 +61,15 @@ def _program(program: ProgramReport, has_formulas: bool) -> str:
         bars.append(replace(bar, kernels=(*bar.kernels, (ELSE, rest))))
         if rest:
             legend = f"<p>{mark(len(program.layers))}{ELSE}</p>"
+    shown = f"<h4>{program.title}</h4><p>{escape(program.proof)}</p>"
+    if any(bar.seconds for bar in bars):
+        shown += stacks(bars) + legend
     rows = []
     for number, layer in enumerate(program.layers):
         rows.append(_row(number, layer, has_formulas))
-    head = f"<h4>{program.title}</h4><p>{escape(program.proof)}</p>"
-    return f"{head}{stacks(bars)}{legend}{table(HEADS, rows)}"
+    if rows:
+        shown += table(HEADS, rows)
+    return shown
 
 
 def _row(number: int, layer: LayerReport, has_formulas: bool) -> list[str]:

@@ -44,8 +44,8 @@ def reported(**layer):
     )
 
 
-def report_of(layers, seconds, times=None):
-    part = SimpleNamespace(
+def part_of(layers, seconds):
+    return SimpleNamespace(
         seconds=seconds,
         comparison=Comparison(exactly(seconds[1]), exactly(seconds[0])),
         verdict="proved",
@@ -55,7 +55,11 @@ def report_of(layers, seconds, times=None):
         workspace=3 << 20,
         slices=None,
     )
-    return Report([part], [SimpleNamespace(operator="<sort>", why="no order")], 1.0, times)
+
+
+def report_of(layers, seconds, times=None):
+    opaque = [SimpleNamespace(operator="<sort>", why="no order")]
+    return Report([part_of(layers, seconds)], opaque, 1.0, times)
 
 
 def candidate(program: Program, cost: float, moves: int = 1) -> Candidate:
@@ -214,3 +218,14 @@ def test_a_report_of_very_many_layers_is_text():
     layer = SearchedLayer(("D",), PRODUCT, (), candidate(PRODUCT, 2e-3, 0), 2e-3)
     html = report_html(report_of([layer] * (MAX_FORMULAS + 1), (12e-3, 4e-3)))
     assert 'einalg-formula"' not in html and html.count("<pre>O[i:8, j:7] = ") == MAX_FORMULAS + 1
+
+
+def test_a_program_without_layers_has_no_table():
+    html = report_html(report_of([], (12e-3, 4e-3)))
+    assert "<table" not in html and "before</strong> 12.000 ms" in html
+
+
+def test_a_program_that_was_not_measured_has_no_bars():
+    part = SimpleNamespace(**{**vars(part_of([], (0.0, 0.0))), "comparison": None})
+    html = report_html(Report([part], [], 1.0, None))
+    assert "program 1: not measured" in html and "0.000 ms" not in html
