@@ -306,15 +306,15 @@ def best_digits(taps: int) -> Digits | None:
     >>> best_digits(21), best_digits(31), best_digits(5)
     (Digits(outer=7, inner=3, rest=0), Digits(outer=6, inner=5, rest=1), None)
     """
-    choices: list[tuple[int, Digits]] = []
+    choices: list[tuple[int, int, Digits]] = []
     for rest in range(MAX_REST + 1):
         for inner in range(2, isqrt(max(taps - rest, 0)) + 1):
             outer, remainder = divmod(taps - rest, inner)
             if not remainder:
-                choices.append((outer + inner + rest, Digits(outer, inner, rest)))
+                choices.append((outer + inner + rest, rest, Digits(outer, inner, rest)))
     if not choices:
         return None
-    operations, digits = min(choices)
+    operations, _, digits = min(choices)
     return digits if operations + STORED < taps else None
 
 
