@@ -1,8 +1,9 @@
 """Sums of products of many factors, taken apart in a good order of their contractions.
 
-A step of an order sums some indices away: a summation splitting, which keeps the other indices
-outside and takes along the factors that have the ones that are summed. Where two factors meet and
-nothing is summed yet, they are staged.
+Products that read each other, statements or inner scopes, are one long product once they are
+merged. A step of an order sums some indices away: a summation splitting, which keeps the other
+indices outside and takes along the factors that have the ones that are summed. Where two factors
+meet and nothing is summed yet, they are staged.
 """
 
 from __future__ import annotations
@@ -21,13 +22,14 @@ from derive.contraction.network import (
 from derive.contraction.orders import Order, orders
 from derive.rewriting.body_queries import names_of
 from derive.rewriting.moves import Move, Rule, apply
-from derive.rewriting.paths import Path, paths, scope_at
+from derive.rewriting.paths import Path, paths, program_scopes, scope_at
 from derive.rules.algebra import staging
 from derive.rules.intra import summation_splitting
 from einalg.errors import EinalgError
 from einalg.language.ir.body import Reduce
 from einalg.language.ir.program import Program
 from einalg.language.ir.scope import Scope
+from einalg.language.ir.tensor import Access, Tensor
 from einalg.language.ir.traversal import reductions
 
 MIN_FACTORS = 3  # a product of two has one order
@@ -68,6 +70,32 @@ def contracted(program: Program, rules: Rules) -> Iterator[tuple[Program, list[M
             moves += steps
         if moves:
             yield result, moves
+
+
+def has_nested_products(program: Program) -> bool:
+    """Tell whether a sum of products has a sum of products among its factors.
+
+    >>> import einalg as ea
+    >>> lines = "T[i,j] += A[i,k]*A[k,j]", "O[i] += T[i,j]*v[j]"
+    >>> has_nested_products(ea.parse("\\n".join(lines), A=(4, 4), v=4))
+    True
+    """
+    for scope in program_scopes(program):
+        for node in reductions(scope.body):
+            for factor in factors_of(node):
+                if node.op == "Sum" and _reads_sum(program, factor):
+                    return True
+    return False
+
+
+def _reads_sum(program: Program, factor: Any) -> bool:
+    """Tell whether a factor is the element of a sum, of an inner scope or of a statement."""
+    if not isinstance(factor, Access):
+        return False
+    base = factor.base
+    if isinstance(base, Tensor) and base.name in program.names:
+        base = program[base.name]
+    return isinstance(base, Scope) and isinstance(base.body, Reduce) and base.body.op == "Sum"
 
 
 def _choices(alternatives: Sequence[Iterator[Order]]) -> Iterator[list[Order]]:

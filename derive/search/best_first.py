@@ -8,13 +8,13 @@ from __future__ import annotations
 import gc
 import heapq
 import logging
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from math import inf
 from typing import Any
 
-from derive.contraction.ordering import contracted
+from derive.contraction.ordering import contracted, has_nested_products
 from derive.cost.model import CostModel, Roofline
 from derive.matching import distance
 from derive.rewriting.moves import Move, Rule
@@ -32,6 +32,7 @@ from derive.search.expansion import (
     shape_class,
     total_operations,
 )
+from derive.search.repairs import is_long_product
 from derive.search.search_tree import SearchNode
 from derive.search.speculation import SpeculativeExpander
 from derive.search.starts.channels_last import channels_last
@@ -41,6 +42,7 @@ from einalg.boundary import similar
 from einalg.errors import MatchError, RuleError
 from einalg.language.analysis.canonical import key
 from einalg.language.ir.program import Program, as_program
+from einalg.language.ir.traversal import reductions
 from einalg.language.ops.templates import TEMPLATES, Template
 from einalg.options import Kind, shown
 from einalg.runtime.clock import Clock, OutOfTime
@@ -309,10 +311,9 @@ class Search:
         yield inlined, tuple(inlining)
         parts, fission = fissioned(inlined, rules)
         yield parts, (*inlining, *fission)
-        if summation_splitting.RULE.name in self.expand.rules:
-            for ordered, steps in contracted(parts, self.expand.rules):
-                yield ordered, (*inlining, *fission, *steps)
-        if self.expand.rules.keys() >= SEPARATION_RULES:
+        for ordered, steps in self._ordered(inlined, rules):
+            yield ordered, (*inlining, *steps)
+        if self.expand.rules.keys() >= SEPARATION_RULES and not _has_long_products(clean):
             for by_digits in (False, True):
                 separate, separation = separated(clean, rules, cleaned_up, by_digits)
                 yield separate, (*cleaning, *separation)
@@ -320,6 +321,25 @@ class Search:
             moved, moving = channels_last(clean, rules)
             moved, cleaning_again = cleaned_up(moved, rules)
             yield moved, (*cleaning, *moving, *cleaning_again)
+
+    def _ordered(
+        self, inlined: Program, rules: Mapping[str, Rule]
+    ) -> Iterator[tuple[Program, tuple[Move, ...]]]:
+        """Yield the program with its long products in good orders, with the moves from it.
+
+        Products that read each other are one long product: its orders take less arithmetic than
+        that in which the program computes them, or are left.
+        """
+        if summation_splitting.RULE.name not in self.expand.rules:
+            return
+        spellings: list[tuple[Program, list[Move]]] = [(inlined, [])]
+        if has_nested_products(inlined):
+            spellings.append(fully_inlined(inlined, rules))
+        for spelling, merging in spellings:
+            parts, fission = fissioned(spelling, rules)
+            for ordered, steps in contracted(parts, self.expand.rules):
+                if not merging or total_operations(ordered) < total_operations(inlined):
+                    yield ordered, (*merging, *fission, *steps)
 
     def _distance(self, program: Program) -> float:
         return distance(program_scopes(program), self.expand.templates, is_heavy)
@@ -407,6 +427,14 @@ class Search:
         )
         self.explored.append(node)
         self.derivation_lengths.append(len(derivation))
+
+
+def _has_long_products(program: Program) -> bool:
+    """Tell whether sums have so many factors that only good orders of them are tried."""
+    for scope in program_scopes(program):
+        if any(map(is_long_product, reductions(scope.body))):
+            return True
+    return False
 
 
 def _factorisations(derivation: Iterable[Move]) -> int:

@@ -64,11 +64,11 @@ def _body_repairs(path: Path, scope: Scope) -> Iterator[Move]:
         for move in _moves_of(path, scope, staging.RULE):
             if "factors" in move.args:
                 yield move
-    if isinstance(scope.body, Reduce) and not _is_long_product(scope.body):
+    if isinstance(scope.body, Reduce) and not is_long_product(scope.body):
         yield from _moves_of(path, scope, summation_splitting.RULE)
 
 
-def _is_long_product(node: Reduce) -> bool:
+def is_long_product(node: Reduce) -> bool:
     """Tell whether a sum has too many factors to try one choice of its indices after another.
 
     The search starts from good orders of such a product.

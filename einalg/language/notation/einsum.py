@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from itertools import chain
 from typing import Any
+from unicodedata import normalize
 
 import sympy
 
@@ -20,6 +21,7 @@ from einalg.language.ir.tensor import Indexable, describe
 from einalg.language.notation.range_inference import build_scope
 
 DOTS = "..."
+SIGNS = "×÷"  # that opt_einsum counts among its letters, of which it has more than the alphabet
 Range = tuple[int, int]
 
 
@@ -57,7 +59,7 @@ class _Equation:
 
     def check_term(self, term: str) -> None:
         for character in term.replace(DOTS, "", 1):
-            if not (character.isascii() and character.isalpha()):
+            if not (character.isalpha() or character in SIGNS):
                 place = term if character == "." else character
                 raise self.error(
                     place,
@@ -215,9 +217,14 @@ def _scope(
 
 
 def _index_name(axis: str) -> str:
-    """Return the name of the index of an axis: `e0` for `.0`, `E_` for a constant's name `E`."""
+    """Return the name of the index of an axis: `e0` for `.0`, `E_` for a constant's name `E`.
+
+    What is no name in Python, or is read as another one there, is named by its number.
+    """
     if axis[0] == ".":
         return f"e{axis[1:]}"
+    if not axis.isidentifier() or normalize("NFKC", axis) != axis:
+        return f"x{ord(axis)}"
     if axis in CONSTANT_NAMES:
         return f"{axis}_"
     return axis

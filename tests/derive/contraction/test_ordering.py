@@ -19,6 +19,7 @@ from derive.contraction.orders import orders
 from derive.rewriting.moves import apply
 from derive.rules import ALL
 from derive.search.best_first import Budget, search
+from derive.search.expansion import total_operations
 from einalg.language.ir.program import as_program
 
 LETTERS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
@@ -230,3 +231,16 @@ def test_a_search_without_candidates_does_not_say_that_none_is_better():
     _, stats, _ = search(product, Budget(patience=0, states=2))
     assert not stats.candidates
     assert "no better candidate" not in stats.stopped
+
+
+def test_products_that_read_each_other_are_ordered_together():
+    lines = ["T1[i,j] += A0[i,k]*A1[k,j]"]
+    for number in range(2, 8):
+        lines.append(f"T{number}[i,j] += T{number - 1}[i,k]*A{number}[k,j]")
+    lines.append("O[i] += T7[i,k]*v[k]")
+    shapes = {f"A{number}": (24, 24) for number in range(8)}
+    program = as_program(ea.parse("\n".join(lines), **shapes, v=24))
+    candidates, _, _ = search(program, Budget(states=0, seconds=60.0))
+    best = candidates[0].program
+    assert total_operations(best) == 8 * 2 * 24**2
+    assert ea.prove(program, best).verdict == "proved"

@@ -24,7 +24,7 @@ from einalg.language.interpreters.numpy.blocking import (
     largest,
     largest_of_reduction,
 )
-from einalg.language.interpreters.numpy.contraction_path import contract
+from einalg.language.interpreters.numpy.contraction_path import common_shape, contract
 from einalg.language.interpreters.numpy.functions import COMPARISONS, LOGIC, as_number
 from einalg.language.interpreters.numpy.loops import Loops, Range, blocks, volume
 from einalg.language.interpreters.numpy.terms import (
@@ -287,7 +287,7 @@ class Evaluator:
         outer = loops.parent.rank
         axes = tuple(range(outer, loops.rank))
         total = contract(arrays, axes, self.arithmetic)
-        shape = np.broadcast_shapes(*(array.shape for array in arrays))
+        shape = common_shape(arrays)
         coefficient = coefficient * _repetitions(shape, loops.shape, axes)
         return self._scaled(total.reshape(total.shape[:outer]), coefficient, scalars)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from itertools import chain
+from itertools import chain, zip_longest
 from math import prod
 from typing import Any, NamedTuple, TypeVar
 
@@ -113,7 +113,7 @@ def contract(arrays: Sequence[Array], summed: Sequence[int], arithmetic: Arithme
     A summed axis that has extent 1 in every array counts once.
     """
     left = list(arrays)
-    extents = dict(enumerate(np.broadcast_shapes(*(a.shape for a in left))))
+    extents = dict(enumerate(common_shape(left)))
     for position, alone in enumerate(axes_of_one_operand(list(map(_axes, left)), summed)):
         if alone:
             left[position] = _sum(left[position], alone, arithmetic)
@@ -125,6 +125,19 @@ def contract(arrays: Sequence[Array], summed: Sequence[int], arithmetic: Arithme
             product = arithmetic.multiply(pair)
         left = _after(step, left, product)
     return left[0]
+
+
+def common_shape(arrays: Iterable[Array]) -> tuple[int, ...]:
+    """Return the shape that arrays broadcast to, which may have more points than NumPy can count.
+
+    >>> common_shape([np.ones((2, 1)), np.ones((1, 3)), np.ones(1)])
+    (2, 3)
+    """
+    shape = []
+    shapes = [array.shape[::-1] for array in arrays]
+    for extents in zip_longest(*shapes, fillvalue=1):
+        shape.append(next((extent for extent in extents if extent != 1), 1))
+    return tuple(reversed(shape))
 
 
 def _axes(array: Array) -> frozenset[int]:

@@ -443,3 +443,13 @@ def test_what_no_later_statement_reads_is_given_up() -> None:
     for _ in range(19):
         value = 2 * np.concatenate([[0], value[:-1]]) + 1
     assert found["O"][0] == pytest.approx(value.sum() + 2)
+
+
+def test_a_sum_may_have_more_points_than_numpy_can_count():
+    letters = "abcdefghijklmnopqrstu"
+    terms = [letters[k] + letters[k + 1] for k in range(20)]
+    equation = f"{','.join(terms)}->au"
+    matrices = [np.random.default_rng(k).standard_normal((16, 16)) for k in range(20)]
+    expression = ea.einsum(equation, *(ea.tensor(f"A{k}", (16, 16), "f64") for k in range(20)))
+    result = execute(expression, {f"A{k}": matrix for k, matrix in enumerate(matrices)})["O"]
+    np.testing.assert_allclose(result, np.linalg.multi_dot(matrices), rtol=1e-9)

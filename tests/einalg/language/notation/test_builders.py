@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 import sympy
+from opt_einsum import get_symbol
 
 import einalg as ea
 from einalg.errors import NotationError, ShapeError, UseError
@@ -322,6 +323,15 @@ def test_einsum_is_numpys(equation: str, shapes: Any) -> None:
     np.testing.assert_array_equal(result, expected)
 
 
+def test_einsum_takes_the_letters_that_opt_einsum_counts_with() -> None:
+    letters = [get_symbol(number) for number in range(80)]
+    terms = [letters[number] + letters[number + 1] for number in range(79)]
+    matrix = ea.tensor("M", (2, 2))
+    scope = ea.einsum(f"{','.join(terms)}->{letters[0]}{letters[79]}", *[matrix] * 79)
+    assert scope.shape == (2, 2) and len(scope.body.iterators) == 78
+    assert ea.parse(str(scope), M=(2, 2)) == scope
+
+
 def test_einsum_reads_scopes_and_offset_boxes() -> None:
     inner = ea.L[i:2:5, j:4](A[i, j])
     scope = ea.einsum("ij->ji", inner)
@@ -341,7 +351,7 @@ def test_einsum_reads_scopes_and_offset_boxes() -> None:
         ("i1->i", (A,), NotationError),
         ("i.j", (A,), NotationError),
         ("...i...", (A,), NotationError),
-        ("ij,jé->ié", (A, B), NotationError),
+        ("ij,j€->i€", (A, B), NotationError),
         ("...i->i", (A,), NotationError),
         ("ijk->i", (A,), ShapeError),
         ("i->i", (A,), ShapeError),
