@@ -8,11 +8,12 @@ from typing import Any
 import numpy as np
 
 from einalg.frontends.onnx.nodes.model_file import onnx_package
-from einalg.frontends.onnx.nodes.values import Value
+from einalg.frontends.onnx.nodes.values import Value, sizes_of
 
 Opsets = Mapping[str, int]
 MAX_PARAMETER_ELEMENTS = 2**10  # of a constant input whose values may decide a shape
 IR_VERSION = 10
+POOLINGS = ("AveragePool", "LpPool", "MaxPool")
 RANDOM = ("Bernoulli", "Multinomial", "Dropout")
 
 
@@ -56,7 +57,47 @@ def infer(node: Any, values: Sequence[Value | None], opsets: Opsets) -> list[Any
         )
     except Exception:  # an error of the node is reported where it is built
         return unknown
-    return [inferred.get(name) for name in node.output]
+    kinds = [inferred.get(name) for name in node.output]
+    if node.op_type in POOLINGS and not _domain(node):
+        return [_pooled(node, types.get(node.input[0]), kind) for kind in kinds]
+    return kinds
+
+
+def _pooled(node: Any, data: Any, kind: Any) -> Any:
+    """Return the type of a pooling with `ceil_mode`, without last windows that would begin behind
+    the data: no runtime computes them, and older versions of ONNX count them.
+    """
+    onnx = onnx_package()
+    sizes, inferred = sizes_of(data), sizes_of(kind)
+    attributes = {a.name: onnx.helper.get_attribute_value(a) for a in node.attribute}
+    is_automatic = attributes.get("auto_pad", b"NOTSET") != b"NOTSET"
+    if sizes is None or inferred is None or is_automatic or not attributes.get("ceil_mode"):
+        return kind
+    kernel = attributes["kernel_shape"]
+    ones = [1] * len(kernel)
+    strides, dilations = (attributes.get(name, ones) for name in ("strides", "dilations"))
+    pads = attributes.get("pads", [0] * 2 * len(kernel))
+    befores, afters = pads[: len(kernel)], pads[len(kernel) :]
+    shape = list(inferred[:2])
+    for size, taps, *window in zip(sizes[2:], kernel, strides, dilations, befores, afters):
+        shape.append(_windows_upwards(size, taps, *window))
+    return onnx.helper.make_tensor_type_proto(kind.tensor_type.elem_type, shape)
+
+
+def _windows_upwards(
+    size: int, taps: int, stride: int, dilation: int, before: int, after: int
+) -> int:
+    """Return how many windows an axis has, with a last one that is not full, but none that begins
+    behind the data.
+
+    >>> _windows_upwards(5, 3, 3, 1, 1, 1), _windows_upwards(5, 2, 3, 1, 0, 0)
+    (2, 2)
+    """
+    extent = (taps - 1) * dilation + 1
+    windows = -(-(size + before + after - extent) // stride) + 1
+    if (windows - 1) * stride >= size + before:
+        return windows - 1
+    return windows
 
 
 def is_deterministic(node: Any, opsets: Opsets) -> bool:

@@ -137,6 +137,18 @@ RUN = {  # by onnxruntime
     "norm of part of a window": form(
         "LpPool", IMAGE, kernel_shape=[2, 2], strides=[2, 3], ceil_mode=1
     ),
+    **{
+        f"{operator}, a last window behind the data": form(
+            operator,
+            IMAGE,
+            opset=18,
+            kernel_shape=[3, 4],
+            strides=[3, 2],
+            pads=[1, 3, 1, 2],
+            ceil_mode=1,
+        )
+        for operator in ("AveragePool", "LpPool", "MaxPool")
+    },
     "norm of order 0": form(
         "LpPool", IMAGE, why="a norm of order 0", kernel_shape=[2, 2], p=0, strides=[3, 3]
     ),
