@@ -512,8 +512,12 @@ def _element(tensor: Tensor, point: Sequence[Affine]) -> Poly:
     """Return the element of a tensor at a point."""
     subscripts = tuple([form - low for form, (low, _) in zip(point, tensor.box)])
     if not isinstance(tensor, ConstantTensor):
-        kind = TensorElement if is_float(tensor.dtype) else WholeElement
-        return of_atom(kind(tensor.name, subscripts))
+        if is_float(tensor.dtype):
+            return of_atom(TensorElement(tensor.name, subscripts))
+        element = of_atom(WholeElement(tensor.name, subscripts))
+        if tensor.dtype == "bool":
+            return at_least(element - ONE, False)  # a condition of its own
+        return element
     if indices_of(subscripts):
         text = f"{tensor.shape} {tensor.values}".encode()
         name = f"constant {blake2b(text, digest_size=12).hexdigest()}"

@@ -1119,6 +1119,23 @@ ROUNDED_NUMBERS = [
         {"A": (4, 6)},
     ),
 ]
+TRUTHS = {name: ea.tensor(name, (5,), "bool") for name in "pq"}
+TRUTH_VALUES = [
+    ("both", "O[i] = exp(p[i]*q[i])", "O[i] = exp(Min(p[i], q[i]))", TRUTHS),
+    ("either", "O[i] = sin(p[i] + q[i] - p[i]*q[i])", "O[i] = sin(Max(p[i], q[i]))", TRUTHS),
+    (
+        "either but not both",
+        "O[i] = exp((p[i] - q[i])**2)",
+        "O[i] = Piecewise((exp(1), Ne(p[i], q[i])), (1, True))",
+        TRUTHS,
+    ),
+    (
+        "a mask",
+        "O[i] = exp(x[i])*p[i]",
+        "O[i] = Piecewise((exp(x[i]), p[i] > 0), (0, True))",
+        {**XYZ, **TRUTHS},
+    ),
+]
 
 FAMILIES = {
     "extremes": EXTREMES,
@@ -1139,6 +1156,7 @@ FAMILIES = {
     "logarithms": LOGARITHMS,
     "monotone functions": MONOTONE_FUNCTIONS,
     "rounded numbers": ROUNDED_NUMBERS,
+    "truth values": TRUTH_VALUES,
     "error functions": ERROR_FUNCTIONS,
     "conditions": CONDITIONS,
     "infinities": INFINITIES,

@@ -9,6 +9,7 @@ from tests.helpers.laws.known import (
     QKV,
     SAFE,
     SV,
+    TRUTHS,
     XY,
     XYZ,
     X,
@@ -688,6 +689,16 @@ ROUNDED_NUMBERS = [
         {"A": (4, 6)},
     ),
 ]
+TRUTH_VALUES = [
+    ("either as a sum", "O[i] = exp(p[i] + q[i])", "O[i] = exp(Max(p[i], q[i]))", TRUTHS),
+    ("a mask that hides", "O[i] = exp(x[i]*p[i])", "O[i] = exp(x[i])*p[i]", {**XYZ, **TRUTHS}),
+    (
+        "integers are no truth values",
+        "O[i] = exp(n[i]*m[i])",
+        "O[i] = exp(Min(n[i], m[i]))",
+        INTEGERS,
+    ),
+]
 
 FAMILIES = {
     "extremes": EXTREMES,
@@ -705,6 +716,7 @@ FAMILIES = {
     "roots": ROOTS,
     "monotone functions": MONOTONE_FUNCTIONS,
     "rounded numbers": ROUNDED_NUMBERS,
+    "truth values": TRUTH_VALUES,
     "angles": ANGLES,
     "conditions": CONDITIONS,
     "factors of infinity": FACTORS_OF_INFINITY,
