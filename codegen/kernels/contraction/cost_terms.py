@@ -147,7 +147,7 @@ def store(step: TileStep) -> float:
     plan = step.plan
     cycles = plan.costs.store
     if plan.contraction.columns[-1].target != 1:
-        cycles = plan.tiling.lanes / 2
+        cycles = plan.costs.transposed_element * plan.tiling.lanes / plan.passes
     accesses = 2 * depth_parts(plan, step.vectors) - 1
     return plan.passes * (step.products * cycles * accesses)
 

@@ -200,7 +200,9 @@ def _copy_cycles(
     elements = copied_lines * extent(stencil.channels) * positions.data
     if positions.left == 1 and positions.step == 1:
         return elements * CPU_COSTS.copied_element
-    return elements * (CPU_COSTS.gathered_element + _line_share(stencil, positions.left, machine))
+    near = CPU_COSTS.copied_element * abs(positions.left * positions.step)
+    element = min(CPU_COSTS.gathered_element, near)
+    return elements * (element + _line_share(stencil, positions.left, machine))
 
 
 def _line_share(stencil: Stencil, step: int, machine: CpuModel) -> float:

@@ -137,6 +137,14 @@ def test_sums_along_memory_stay_loops(scope: Scope, machine: CpuModel) -> None:
     assert choice(scope) == LOOPS
 
 
+@pytest.mark.parametrize("size, filters", [(224, 32), (299, 32), (160, 16)])
+def test_a_short_sum_does_not_pay_for_results_that_are_transposed(
+    size: int, filters: int, machine: CpuModel
+) -> None:
+    """The first layer of a network, channels first: positions are neighbours in its results."""
+    assert choice(convolution(size, 3, filters, 3, stride=2)) == "stencil"
+
+
 def test_the_stencil_of_channels_last_pays_for_its_lines(machine: CpuModel) -> None:
     """A line of the cache comes once for each channel of it, where vectors hold positions."""
     scope = depthwise(112, 32)
