@@ -287,7 +287,7 @@ class Search:
         for program, steps in self._start_programs():
             if key(program) not in self.seen:
                 self.seen.add(key(program))
-                self._keep(program, steps, self._distance(program), 0)
+                self._keep(program, steps, self._distance(program), 0, is_start=True)
             elif queue:  # the first is searched from in any case
                 continue
             priority = self.weights.level if queue else 0.0
@@ -409,10 +409,14 @@ class Search:
         distance_left: float,
         parent: int | None,
         as_it_is: bool = False,
+        is_start: bool = False,
     ) -> None:
-        """Log a state, as a candidate if it is one."""
+        """Log a state, as a candidate if it is one.
+
+        A spelling to start from may be one that is far from all operators.
+        """
         estimate = None
-        if as_it_is or distance_left < self.weights.max_candidate_distance:
+        if as_it_is or is_start or distance_left < self.weights.max_candidate_distance:
             estimate = self.candidates.collect(program, derivation, as_it_is)
         last_move = str(derivation[-1]) if derivation else ""
         inherited = self.derivation_lengths[parent] if parent is not None else 0

@@ -13,6 +13,7 @@ from derive.rewriting.body_queries import (
     has_no_points,
     indices_of,
     is_empty,
+    is_finite,
     reduction_at,
     replace_reduction,
 )
@@ -31,6 +32,8 @@ from einalg.language.ir.tensor import Access
 from einalg.language.ir.traversal import accesses, reductions
 
 MAX_CHOICES = 10  # subsets of the indices of one reduction; beyond, neighbours move together
+
+DISTRIBUTES_OVER: dict[str, Any] = {"Sum": sympy.Mul, "Max": sympy.Add, "Min": sympy.Add}
 
 Iterators = Sequence[LoopIndex]
 Conditions = Sequence[Constraint]
@@ -88,8 +91,9 @@ def _side_by_side(node: Reduce) -> list[list[Index]]:
 def split(scope: Scope, reduction: int, outer: Sequence[str]) -> Scope:
     """Keep `outer` of a reduction's indices; the others are reduced by an inner scope.
 
-    Factors that do not depend on the inner indices stay outside (unless a condition on these guards
-    them, or there is no inner point), and the inner scope has only the indices that it uses.
+    Factors of a sum, and terms of an extreme, that do not depend on the inner indices stay outside
+    (unless a condition on these guards them, or there is no inner point), and the inner scope has
+    only the indices that it uses.
     """
     node = reduction_at(scope, reduction)
     remaining: list[LoopIndex] = []
@@ -108,12 +112,12 @@ def split(scope: Scope, reduction: int, outer: Sequence[str]) -> Scope:
             outside.append(condition)
         else:
             inside.append(condition)
-    factor, body = sympy.S.One, node.body
+    combined, free, body = sympy.Mul, sympy.S.One, node.body
     if not inside and not is_empty(moved):
-        factor, body = _independent_factor(node, moved_indices)
+        combined, free, body = _independent_part(node, moved_indices)
     inner_sum = Reduce(node.op, moved, inside, body)
     inner = _inner_scope(scope, node, inner_sum, remaining, outside)
-    read = Access.of(inner, tuple(map(affine, inner.indices))) * factor
+    read = combined(Access.of(inner, tuple(map(affine, inner.indices))), free)
     outer_body = Reduce(node.op, remaining, outside, read) if remaining or outside else read
     return simplify_scope(replace_reduction(scope, node, outer_body))
 
@@ -133,18 +137,23 @@ def _check_split(
         )
 
 
-def _independent_factor(node: Reduce, moved: set[Index]) -> tuple[Any, Any]:
-    """Return the factors of a sum's body that have none of the moved indices, and the rest."""
-    if node.op != "Sum" or not isinstance(node.body, sympy.Mul):
-        return sympy.S.One, node.body
+def _independent_part(node: Reduce, moved: set[Index]) -> tuple[Any, Any, Any]:
+    """Return the operation over which a reduction distributes, the operands of its body that have
+    none of the moved indices, and the others.
+    """
+    operation = DISTRIBUTES_OVER.get(node.op, sympy.Mul)
+    if node.op not in DISTRIBUTES_OVER or not isinstance(node.body, operation):
+        return operation, operation.identity, node.body
+    if node.op != "Sum" and not is_finite(node.body):
+        return operation, operation.identity, node.body
     free: list[Any] = []
     rest: list[Any] = []
-    for factor in node.body.args:
-        if factor.free_symbols.isdisjoint(moved):
-            free.append(factor)
+    for operand in node.body.args:
+        if operand.free_symbols.isdisjoint(moved):
+            free.append(operand)
         else:
-            rest.append(factor)
-    return sympy.Mul(*free), sympy.Mul(*rest)
+            rest.append(operand)
+    return operation, operation(*free), operation(*rest)
 
 
 def _inner_scope(

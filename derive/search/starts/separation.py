@@ -211,15 +211,18 @@ def _work_after(node: Reduce, around: Domain, inside: Sequence[LoopIndex]) -> in
 
 
 def _factors(node: Reduce, moved: set[Index]) -> tuple[list[Any], Any]:
-    """Return the factors that stay outside of the inner sum, and the rest of the body."""
+    """Return the operands that stay outside of the inner reduction, and the rest of the body."""
+    operation = summation_splitting.DISTRIBUTES_OVER.get(node.op)
+    if operation is None or node.where or not isinstance(node.body, operation):
+        return [], node.body
     free: list[Any] = []
     dependent: list[Any] = []
-    for factor in sympy.Mul.make_args(node.body):
-        if node.op == "Sum" and not node.where and factor.free_symbols.isdisjoint(moved):
-            free.append(factor)
+    for operand in node.body.args:
+        if operand.free_symbols.isdisjoint(moved):
+            free.append(operand)
         else:
-            dependent.append(factor)
-    return free, sympy.Mul(*dependent, evaluate=False)
+            dependent.append(operand)
+    return free, operation(*dependent, evaluate=False)
 
 
 def _stagings(path: Path, position: int, node: Reduce, around: Domain) -> Iterator[_Step]:

@@ -42,6 +42,8 @@ def work(program: Program) -> int:
         (CHANNELS, {"A": (64, 64, 64), "K": (3, 3)}, 10),
         ("O[z:1] = Sum[i:100,j:100](x[i]+y[j])", {"x": 100, "y": 100}, 50),
         ("O[z:1] = Sum[i:100,j:100]((x[i]-y[j])**2)", {"x": 100, "y": 100}, 20),
+        ("O[z:1] = Max[i:100,j:100](x[i]+y[j])", {"x": 100, "y": 100}, 50),
+        (WINDOW + "Min[r:9,s:9](A[i+r,j+s]-a[r]-b[s])", {"A": (288, 288), "a": 9, "b": 9}, 4),
         ("O[i:50] = Sum[r:9](exp(A[i+r]))", {"A": 58}, 1.5),
         ("O[i:1000] = Sum[r:64](A[i+r])", {"A": 1063}, 3),
         ("O[i:1000] = Sum[r:31](A[i+r])", {"A": 1030}, 2),
@@ -119,7 +121,10 @@ def windows(draw: Draw) -> Program:
         taps.append(f"{tap}:{extent}")
     fill = draw(st.sampled_from(["0", "1", "-2"]))
     read = f"A.pad({','.join(padding)},fill={fill})[{','.join(subscripts)}]"
-    weights = {"Sum": ["{}", "{}*x[r]", "{}*x[r]*y[h]", "{}**2"], "Max": ["{}", "{}+x[r]"]}
+    weights = {
+        "Sum": ["{}", "{}*x[r]", "{}*x[r]*y[h]", "{}**2"],
+        "Max": ["{}", "{}+x[r]", "{}-x[r]*y[h]"],
+    }
     body = draw(st.sampled_from(weights.get(op, weights["Max"]))).format(read)
     text = f"O[{','.join(outputs)}] = {op}[{','.join(taps)}]({body})"
     data = ea.tensor("A", tuple(shape), "i64")
