@@ -19,7 +19,7 @@ from einalg.errors import NotationError, RangeError, ShapeError, UndefinedError
 from einalg.language.index.affine import IndexArithmetic
 from einalg.language.index.convert import affine
 from einalg.language.interpreters.exact_values import exact_values
-from einalg.language.interpreters.reference_functions import COMBINE, FUNCTIONS
+from einalg.language.interpreters.reference_functions import COMBINE, FUNCTIONS, with_fraction_last
 from einalg.language.interpreters.reference_indices import (
     Environment,
     box_points,
@@ -214,8 +214,10 @@ class _Evaluation:
         return chosen
 
     def application(self, body: Any) -> Function:
-        arguments = [self.function(argument) for argument in body.args]
-        function = FUNCTIONS.get(type(body))
+        function, parts = FUNCTIONS.get(type(body)), body.args
+        if isinstance(body, sympy.Mul) and not self.exact:
+            function, parts = with_fraction_last(body)
+        arguments = [self.function(part) for part in parts]
 
         def result(env: Environment) -> Any:
             values = [argument(env) for argument in arguments]

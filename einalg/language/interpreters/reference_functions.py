@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import math
 import operator
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from fractions import Fraction
 from functools import partial
 from typing import Any
@@ -139,3 +139,15 @@ COMBINE: dict[str, Callable[[Any, Any], Any]] = {
     "Max": _largest,
     "Min": _smallest,
 }
+
+
+def with_fraction_last(body: sympy.Mul) -> tuple[Callable[..., Any], Sequence[Any]]:
+    """Return a product of floats as a function of factors, a fraction among them as a division of
+    the others: it is no float, and thirds of what holds three are whole.
+    """
+    fraction: Any = body.args[0]
+    others = body.args[1:]
+    if not fraction.is_Rational or fraction.is_Integer or not fraction.is_finite:
+        return _product, body.args
+    numerator, divisor = int(fraction.p), int(fraction.q)
+    return lambda *values: _product(*values, numerator) / divisor, others

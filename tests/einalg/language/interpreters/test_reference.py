@@ -189,6 +189,16 @@ def test_big_integers_are_exact() -> None:
     assert value("O[i] = C[i]*C[i]", C=[2**31]).dtype == np.int64
 
 
+def test_a_third_of_floats_and_integers_is_rounded_once() -> None:
+    x, n = np.array([3.0, -6.0, 7.0]), np.array([-14, 7, 5])
+    for text, expected in (
+        ("O[i] = x[i]*n[i]/3", x * n / 3),
+        ("O[i] = ceiling(x[i]*n[i]/3)", [-14, -14, 12]),
+        ("O[i] = x[i]*(n[i]/7)*3", x * (3 * n) / 7),
+    ):
+        assert np.array_equal(value(text, x=x, n=n), expected), text
+
+
 def test_floats_are_computed_in_double_precision() -> None:
     x = RANDOM.standard_normal(5)
     found = value(
