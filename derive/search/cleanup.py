@@ -16,6 +16,7 @@ from derive.rewriting.body_queries import (
     bound_indices,
     has_conditions,
     has_reduction,
+    memoized_per_scope,
     reads,
     reads_padding,
 )
@@ -298,13 +299,19 @@ def _copies_statement(program: Program, scope: Scope) -> bool:
 
 
 def _axis_moves(path: Path, scope: Scope) -> Iterator[Move]:
-    """Leave a scope that reduces the axes that its body depends on; a copy may repeat elements.
+    """Leave a scope that reduces the axes that its body depends on; a copy may repeat elements."""
+    for args in _axis_arguments(scope):
+        yield Move(axis_elimination.RULE.name, path, args)
+
+
+@memoized_per_scope
+def _axis_arguments(scope: Scope) -> Iterator[dict[str, Any]]:
+    """Yield the eliminations in a scope that reduces something.
 
     A reduction without indices, under a condition, is the padding of a copy.
     """
     if any(node.iterators for node in reductions(scope.body)):
-        for args in axis_elimination.find(scope):
-            yield Move(axis_elimination.RULE.name, path, args)
+        yield from axis_elimination.find(scope)
 
 
 def _copy_moves(path: Path, scope: Scope) -> Iterator[Move]:
