@@ -335,11 +335,14 @@ def _figures(low: float, ratio: float, high: float) -> tuple[str, ...]:
 
     >>> _figures(0.973, 1.012, 1.5), _figures(1.98, 2.04, 2.12), _figures(98.0, 123.4, 130.0)
     (('0.97', '1.01', '1.50'), ('2.0', '2.0', '2.1'), ('98', '123', '130'))
-    >>> _figures(0.00071, 0.00077, 0.00082)
-    ('0.00071', '0.00077', '0.00082')
+    >>> _figures(0.0431, 0.0442, 0.0453), _figures(0.00071, 0.00077, 0.00082)
+    (('0.043', '0.044', '0.045'), ('0.0007', '0.0008', '0.0008'))
     """
     if 0 < ratio < 0.1:
-        return tuple(f"{value:.2g}" for value in (low, ratio, high))
+        digits = 2
+        if ratio < 0.01:
+            digits = 1
+        return tuple(f"{value:.{digits}g}" for value in (low, ratio, high))
     digits = 1
     if ratio < 2:
         digits = 2

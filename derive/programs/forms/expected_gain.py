@@ -96,8 +96,9 @@ def kind_of(layer: Layer) -> str:
 
     >>> import einalg as ea
     >>> from derive.programs.forms.layers import layers_of
+    >>> from einalg.language.ir.program import as_program
     >>> text = "O[f,h:62] += A[c,2*h+r]*K[f,c,r]"
-    >>> (layer,) = layers_of(ea.parse(text, A=(64, 128), K=(64, 64, 5)))
+    >>> (layer,) = layers_of(as_program(ea.parse(text, A=(64, 128), K=(64, 64, 5))))
     >>> kind_of(layer)
     'strided windows'
     """
