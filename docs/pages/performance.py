@@ -50,6 +50,25 @@ CHARTS = (
         ),
     ),
     (
+        "Depthwise convolutions",
+        "One filter for each channel, channels first (NCHW) and channels last (NHWC); `b16` is a "
+        "batch of 16, whose images no cache holds.",
+        (("One filter a channel", speed.depthwise_chart),),
+    ),
+    (
+        "Products of many tensors",
+        "Networks of tensors, contracted in the order that the derivation chose, against "
+        "opt_einsum with its best order, on NumPy or torch, whichever is faster. The number after "
+        "the name is the size of every index.",
+        (("Against opt_einsum", speed.contraction_chart),),
+    ),
+    (
+        "Filters of an image",
+        "Box and Gaussian filters, dilations and erosions of an image of 300x300, derived from the "
+        "sum or extreme over the whole window, against OpenCV and against that plain form.",
+        (("Against OpenCV and the plain form", speed.filter_chart),),
+    ),
+    (
         "Are the figures to be trusted?",
         "The convolution of the README, derived ten times in new processes, half of them beside a "
         "busy loop on the same core. Each run tells a speed and its range.",

@@ -107,6 +107,31 @@ def kernel_chart(threads: int) -> str:
     return dots(title, rows, TIMES_AS_FAST, list(records("kernels")))
 
 
+def depthwise_chart() -> str:
+    """Return the chart of depthwise convolutions, against the fastest library."""
+    (record,) = records("depthwise").values()
+    rows: list[Row] = [(row["case"], {"einalg": ratio(row)}) for row in record["kernels"]]
+    return dots("Depthwise convolutions", rows, TIMES_AS_FAST)
+
+
+def contraction_chart() -> str:
+    """Return the chart of products of many tensors, against opt_einsum."""
+    (record,) = records("contractions").values()
+    rows: list[Row] = [(row["network"], {"einalg": row["ratio"]}) for row in record["contractions"]]
+    return dots("Products of many tensors", rows, "times as fast as opt_einsum (1: as fast)")
+
+
+def filter_chart() -> str:
+    """Return the chart of filters of an image, against OpenCV and the plain form."""
+    (record,) = records("filters").values()
+    (cases,) = (value for key, value in record.items() if key.startswith("filters of"))
+    rows: list[Row] = []
+    for row in cases:
+        times = {"OpenCV": row["of OpenCV"], "as it is written": row["of as written"]}
+        rows.append((row["filter"], times))
+    return dots("Filters", rows, "times as fast (1: as fast)")
+
+
 def ratio(row: Record) -> float:
     """Return how many times as fast as the fastest library a kernel is, as generated or derived.
 

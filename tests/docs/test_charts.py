@@ -70,6 +70,20 @@ def test_every_kernel_that_was_measured_has_its_dot(threads):
     assert len(circles(speed.kernel_chart(threads))) == measured > 0
 
 
+@pytest.mark.parametrize(
+    "chart, name, series",
+    [
+        (speed.depthwise_chart, "depthwise", 1),
+        (speed.contraction_chart, "contractions", 1),
+        (speed.filter_chart, "filters", 2),
+    ],
+)
+def test_every_row_of_a_benchmark_has_its_dots(chart, name, series):
+    record = json.loads((speed.RESULTS / f"{name}.json").read_text())
+    rows = max((value for value in record.values() if isinstance(value, list)), key=len)
+    assert len(circles(chart())) == series * len(rows) > 0
+
+
 def test_the_machines_have_names_of_their_own():
     kernels, models = speed.records("kernels"), speed.records("models")
     assert list(kernels) == list(models)
