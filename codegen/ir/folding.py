@@ -10,6 +10,7 @@ from math import inf
 
 from codegen.ir.nodes import Apply, Number, Predicate, Value
 from einalg.language.index.constraint import Constraint
+from einalg.language.ir.dtypes import bounds, is_float
 
 
 def cast(value: Value, dtype: str) -> Value:
@@ -102,10 +103,21 @@ def _extreme(op: str, identity: float, arguments: list[Value], dtype: str) -> Va
     others: list[Value] = []
     for value in dict.fromkeys(_without(_flat(op, arguments, dtype), identity)):
         if isinstance(value, Number):
-            constants.append(value)
+            if not _is_no_bound(op, value, dtype):
+                constants.append(value)
         else:
             others.append(value)
     return _associative(op, [*constants, *others], dtype, identity)
+
+
+def _is_no_bound(op: str, constant: Number, dtype: str) -> bool:
+    """Tell whether no integer of a type is beyond a constant that bounds it."""
+    if is_float(dtype):
+        return False
+    low, high = bounds(dtype)
+    if op == "max":
+        return constant.value < low
+    return constant.value > high
 
 
 def _select(arguments: list[Value], dtype: str) -> Value:

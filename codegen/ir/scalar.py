@@ -28,7 +28,7 @@ from einalg.language.index.convert import affine
 from einalg.language.index.remainder import ROUNDING, Mod, Quotient
 from einalg.language.ir.body import Reduce
 from einalg.language.ir.dtype_inference import ROUNDED, integer_quotient, result_dtype
-from einalg.language.ir.dtypes import bounds, is_float, promote
+from einalg.language.ir.dtypes import bounds, holds, is_float, promote
 from einalg.language.ir.scope import Scope
 from einalg.language.ir.tensor import Access
 
@@ -74,6 +74,7 @@ COMPARISONS: dict[Any, str] = {
     sympy.Eq: "eq",
     sympy.Ne: "ne",
 }
+BESIDE = {True: ("lt", "le"), False: ("gt", "ge")}  # what holds below a number, and above it
 LOGIC: dict[Any, str] = {sympy.And: "and", sympy.Or: "or", sympy.Xor: "ne", sympy.Not: "not"}
 ROUND = "round_"  # begins the names of the functions that round to a type of 16 bits
 COMPUTED = {"bf16": "f32", "f16": "f32", "i8": "i32", "i16": "i32", "u8": "i32", "u16": "i32"}
@@ -220,7 +221,7 @@ def _sum_or_function(body: Any, leaves: Leaves) -> Value:
     if accurate is not None:
         return accurate
     if isinstance(body, ROUNDED) and (quotient := integer_quotient(body.args[0])) is not None:
-        operands = [_numerator(quotient[0], leaves), translate(quotient[1], leaves)]
+        operands = [_wide(part, leaves) for part in quotient]
         return _rounded_integers(operands, isinstance(body, sympy.ceiling))
     if steps(body):
         return _function(body, [_operand(argument, leaves) for argument in body.args])
@@ -235,18 +236,26 @@ def _operand(body: Any, leaves: Leaves) -> Value:
     fraction = as_one_fraction(body)
     if fraction is None:
         return translate(body, leaves)
-    return _of_float("div", [translate(part, leaves) for part in fraction])
+    return _of_float("div", [_wide(part, leaves) for part in fraction])
 
 
-def _numerator(body: Any, leaves: Leaves) -> Value:
-    """Return the numerator of fractions of integers, which may be larger than their sum."""
-    terms = []
-    for term in sympy.Add.make_args(body):
-        coefficient, rest = term.as_coeff_Mul()
-        if rest is body:
-            return translate(body, leaves)
-        terms.append(apply("mul", [constant(coefficient), translate(rest, leaves)], LONG))
-    return apply("add", terms, LONG)
+def _wide(body: Any, leaves: Leaves) -> Value:
+    """Return a part of a fraction, which may be larger than the fraction: sums and products of
+    integers are computed in the longest type.
+    """
+    if isinstance(body, sympy.Add):
+        terms = [_wide(term, leaves) for term in body.args]
+        return apply("add", terms, _long(common(terms)))
+    if isinstance(body, sympy.Mul):
+        return _product(body, leaves, is_wide=True)
+    return translate(body, leaves)
+
+
+def _long(dtype: str) -> str:
+    """Return the longest type of integers for one of them; a float as it is."""
+    if is_float(dtype) or dtype == "u64":
+        return dtype
+    return LONG
 
 
 def _rounded_integers(operands: list[Value], is_up: bool) -> Value:
@@ -347,8 +356,11 @@ class _Factor:
     times: int = 1
 
 
-def _product(body: Any, leaves: Leaves) -> Value:
-    """Return a product with its negative powers as one division."""
+def _product(body: Any, leaves: Leaves, is_wide: bool = False) -> Value:
+    """Return a product with its negative powers as one division.
+
+    What is divided may be larger than the quotient, and is as wide as a part of a fraction.
+    """
     above: list[_Factor] = []
     below: list[_Factor] = []
     fraction = sympy.S.One
@@ -371,10 +383,10 @@ def _product(body: Any, leaves: Leaves) -> Value:
     elif fraction != 1:
         above.insert(0, _Factor(Number(int(fraction.p), WEAK)))
         below.insert(0, _Factor(Number(int(fraction.q), WEAK)))
-    top = _multiplied(above)
+    top = _multiplied(above, is_wide=is_wide or bool(below))
     if not below:
         return top
-    bottom = _multiplied(below)
+    bottom = _multiplied(below, is_wide=True)
     return apply("div", [top, bottom], computed_float(common([top, bottom])))
 
 
@@ -395,9 +407,11 @@ def _scaled(factor: _Factor, fraction: Any) -> _Factor:
     return _Factor(_of_float("scale", [value, constant(fraction)]))
 
 
-def _multiplied(factors: Sequence[_Factor]) -> Value:
+def _multiplied(factors: Sequence[_Factor], is_wide: bool = False) -> Value:
     """Return the product of some factors, all of which is computed in one type."""
     dtype = common([factor.value for factor in factors])
+    if is_wide and (len(factors) != 1 or factors[0].times != 1):
+        dtype = _long(dtype)
     values: list[Value] = []
     tests: list[Apply] = []
     for factor in factors:
@@ -409,9 +423,9 @@ def _multiplied(factors: Sequence[_Factor]) -> Value:
         if factor.times != 1:
             value = apply("ipow", [value, Number(factor.times, WEAK)], dtype)
         values.append(value)
-    if not values or common(values) != dtype:
+    if tests and (not values or common(values) != dtype):
         return apply("mul", [*values, *tests])
-    product = apply("mul", values)
+    product = apply("mul", values, dtype)
     for test in tests:
         product = _where_true(test, product, dtype)
     return product
@@ -465,11 +479,24 @@ def _comparison(body: Any, leaves: Leaves) -> Value:
     condition = index_condition(body)
     if condition is None:
         sides = _operand(body.lhs, leaves), _operand(body.rhs, leaves)
-        return Apply(COMPARISONS[type(body)], sides, "bool")
+        return _compared(COMPARISONS[type(body)], *sides)
     test = leaves.holds(condition)
     if isinstance(body, sympy.Ne):
         return apply("not", [test], "bool")
     return test
+
+
+def _compared(relation: str, left: Value, right: Value) -> Value:
+    """Return a comparison; an integer is on one side of a number that its type does not hold."""
+    for number, other, sign in ((right, left, 1), (left, right, -1)):
+        if not isinstance(number, Number) or number.dtype != WEAK:
+            continue
+        dtype = common([number, other])
+        if is_float(dtype) or holds(dtype, number.value):
+            continue
+        is_above = sign * number.value > 0
+        return Number(relation == "ne" or relation in BESIDE[is_above], "bool")
+    return Apply(relation, (left, right), "bool")
 
 
 def index_condition(body: Any) -> Constraint | None:

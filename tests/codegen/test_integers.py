@@ -34,6 +34,20 @@ TEXTS = (
     "Sum[j:9](Mod(n[j], 9))",
     "Piecewise((floor(n[i]/2), n[i] > 5), (Mod(m[i], 4), True))",
 )
+FRACTIONS = (
+    "{p}*n[i]/{q}",
+    "n[i]*m[i]/x[i]",
+    "n[i]**2/x[i]",
+    "x[i]/(n[i]*m[i])",
+    "{p}*n[i]/({q}*m[i]) + x[i]",
+    "Max({p}*n[i]/{q} - m[i]/{p}, 1)",
+    "Piecewise((1, {p}*n[i]/{q} + x[i]/4 > 5), (0, True))",
+    "floor({p}*n[i]/{q} + x[i]/4)",
+    "floor(n[i]*m[i]/({q}*m[0]))",
+    "ceiling(n[i]/({q}*m[i]))",
+    "Piecewise((1, n[i]*m[i]/{q} > {p}), (0, True))",
+    "Sum[j:3]({p}*n[j]/{q})",
+)
 DTYPES = ("i16", "i32", "i64", "u8", "u32")
 SIZE = 9
 
@@ -73,6 +87,27 @@ def operands(draw: Any, dtype: str) -> dict[str, Any]:
     )
 
 
+@pytest.mark.parametrize("dtype", ("i8", "i16", "i32", "u8", "u32"))
+@settings(max_examples=3, phases=[Phase.explicit, Phase.generate])
+@given(st.data())
+def test_a_fraction_may_have_parts_that_its_integers_do_not_hold(dtype: str, data: Any) -> None:
+    p, q = data.draw(st.integers(2, 100000)), data.draw(st.sampled_from([100003, 200003]))
+    _, high = bounds(dtype)
+    numbers = st.lists(st.integers(high // 4, high // 2), min_size=SIZE, max_size=SIZE)
+    arrays = arrays_of(dtype, data.draw(numbers), data.draw(numbers))
+    arrays["x"] = np.arange(1, SIZE + 1, dtype=np.float32)
+    tensors = {"n": dtype, "m": dtype, "x": "f32"}
+    programs = []
+    for text in FRACTIONS:
+        body = text.format(p=p, q=q)
+        read = {n: ea.tensor(n, (SIZE,), t) for n, t in tensors.items() if f"{n}[" in body}
+        programs.append(ea.Program([("O", ea.parse(f"O[i:{SIZE}] = {body}", **read))]))
+    inputs = [{name: arrays[name] for name in program.inputs} for program in programs]
+    for program, values, results in zip(programs, inputs, run_programs(programs, inputs)):
+        expected = np.asarray(ea.evaluate(program, **values), float)
+        np.testing.assert_allclose(results["O"], expected, 1e-5)
+
+
 def check(run: Any, dtype: str, arrays: dict[str, Any]) -> None:
     programs = [expression(text, dtype) for text in TEXTS]
     inputs = [{name: arrays[name] for name in program.inputs} for program in programs]
@@ -87,6 +122,22 @@ def check(run: Any, dtype: str, arrays: dict[str, Any]) -> None:
 @given(st.data())
 def test_compiled_integers_are_exact(dtype: str, data: Any) -> None:
     check(run_programs, dtype, data.draw(operands(dtype)))
+
+
+@pytest.mark.parametrize("dtype", ("i8", "u8", "i32", "u32", "u64"))
+def test_a_number_that_the_type_does_not_hold_bounds_every_integer(dtype: str) -> None:
+    low, high = bounds(dtype)
+    below, above = low - 2**33, min(high + 2**33, 2**64 - 1)
+    texts = [f"Max(n[i], {below})", f"Min(n[i], {above})"]
+    for number in (below, above):
+        for relation in ("<", "<=", ">", ">="):
+            texts.append(f"Piecewise((1, n[i] {relation} {number}), (0, True))")
+        texts.append(f"Piecewise((1, Eq(n[i], {number})), (0, True))")
+        texts.append(f"Piecewise((1, Ne({number}, n[i])), (0, True))")
+    numbers = np.array([low, low + 1, high, high - 1, high // 2] + [0] * 4, numpy_dtype(dtype))
+    programs = [expression(text, dtype) for text in texts]
+    for program, found in zip(programs, run_programs(programs, [{"n": numbers}] * len(texts))):
+        assert found["O"].tolist() == ea.evaluate(program, n=numbers).tolist(), program
 
 
 @pytest.mark.parametrize("dtype", ("i32", "i64"))
