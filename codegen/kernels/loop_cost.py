@@ -21,6 +21,7 @@ from codegen.ir.nodes import (
     Function,
     If,
     MinMax,
+    Number,
     Predicate,
     Ref,
     Statement,
@@ -38,7 +39,7 @@ LINES_OF_LOAD = 1.5  # of the cache, that a vector lies in wherever it begins
 OF_FUNCTION = 14.0  # products that a function as exp is worth
 SIMPLE_OPERATIONS = frozenset(
     {"mul", "add", "sub", "neg", "abs", "max", "min", "select", "cast", "lt", "le", "eq", "ne"}
-    | {"gt", "ge", "and", "or", "not"}
+    | {"gt", "ge", "and", "or", "not", "scale", "floor", "ceil"}
 )
 
 
@@ -459,15 +460,30 @@ def _reads(store: Store, index: Index | None) -> Iterator[Ref]:
             yield node
 
 
+def operation_products(node: Apply) -> float:
+    """Return how many products one operation is worth.
+
+    >>> from codegen.ir.nodes import Number
+    >>> x, five = Number(0.5, "f32"), Number(5, "weak")
+    >>> operation_products(Apply("exp", (x,), "f32"))
+    14.0
+    >>> operation_products(Apply("ipow", (x, five), "f32"))  # x*x, its square, times x
+    3.0
+    """
+    if node.op in SIMPLE_OPERATIONS:
+        return 1.0
+    if node.op == "ipow" and isinstance(node.arguments[1], Number):
+        exponent = int(node.arguments[1].value)
+        return float(max(1, exponent.bit_length() + exponent.bit_count() - 2))
+    return LONG_OPERATIONS.get(node.op, OF_FUNCTION)
+
+
 def _operations(store: Store) -> float:
     """Return the operations of a statement in products; adding a product is a part of that."""
     total = 0.0
     for node in _values(store.value):
         if isinstance(node, Apply):
-            if node.op in SIMPLE_OPERATIONS:
-                total += 1
-            else:
-                total += LONG_OPERATIONS.get(node.op, OF_FUNCTION)
+            total += operation_products(node)
     is_product = isinstance(store.value, Apply) and store.value.op == "mul"
     if store.op != "=" and not is_product:
         total += 1

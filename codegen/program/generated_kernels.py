@@ -24,6 +24,7 @@ from codegen.kernels.depthwise.problem import Depthwise, depthwise_of
 from codegen.kernels.depthwise.tile_choice import DepthwiseTile, choose_tile
 from codegen.kernels.loop_cost import function_cycles
 from codegen.kernels.stencil.kernel import StencilPlan, planned_stencils, stencil_function
+from codegen.kernels.stored_values import with_stored_values
 from codegen.lowering.lower import lower
 from codegen.lowering.parallel import pays
 from codegen.tuning.tile_search import tuned
@@ -139,7 +140,7 @@ def cheapest(kernel: Kernel, scope: Scope, constants: Collection[str] = ()) -> P
         return best
     if best.cycles <= _fewest_loop_cycles(kernel, scope, best):
         return best
-    if function_cycles(lower(kernel.output, scope)) < best.cycles:
+    if function_cycles(with_stored_values(lower(kernel.output, scope))) < best.cycles:
         return None
     return best
 

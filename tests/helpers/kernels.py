@@ -14,6 +14,7 @@ import numpy as np
 
 import einalg as ea
 from codegen.ir.nodes import Function
+from codegen.kernels.stored_values import with_stored_values
 from codegen.lowering.lower import lower
 from codegen.lowering.schedule import DEFAULT, Schedule
 from codegen.runtime.array_arguments import loaded
@@ -69,7 +70,9 @@ def flat(expression: Any) -> Program:
 def functions(program: Any, schedule: Schedule = DEFAULT) -> list[Function]:
     """The kernels of a flat program."""
     known = dict(as_program(program).statements)
-    return [lower(name, scope, known, schedule) for name, scope in known.items()]
+    return [
+        with_stored_values(lower(name, scope, known, schedule)) for name, scope in known.items()
+    ]
 
 
 def run_functions(
