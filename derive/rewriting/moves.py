@@ -20,10 +20,11 @@ from einalg.boundary import public
 from einalg.errors import RecordError, RuleError, without_remedy
 from einalg.language.analysis.validate import check_scope
 from einalg.language.ir.body import as_factor
-from einalg.language.ir.dtypes import is_float
+from einalg.language.ir.dtypes import is_float, promote
 from einalg.language.ir.program import Program
 from einalg.language.ir.scope import Scope, all_scopes
-from einalg.language.ir.tensor import Constant
+from einalg.language.ir.tensor import Access, Constant
+from einalg.language.ir.traversal import map_accesses, rebased
 from einalg.options import (
     FUNCTION,
     TEXT,
@@ -363,4 +364,23 @@ def of_type(scope: Scope, dtype: str, readable: Iterable[Scope]) -> Scope:
     typed = Scope(scope.iterators, scope.where, as_factor(scope.body) + zero[()])
     if is_float(dtype) or typed.dtype == dtype:
         return typed
-    return scope
+    return _with_narrow_parts(scope, dtype)
+
+
+def _with_narrow_parts(scope: Scope, dtype: str) -> Scope:
+    """Return a scope with inner scopes in its type, or a narrower one.
+
+    A part of a body takes the type of what is around it where it has none of its own, such as
+    a sum of truth values; as a scope of its own it would have the longest.
+    """
+
+    def narrowed(access: Access) -> Any:
+        inner = access.tensor
+        if not isinstance(inner, Scope) or promote(inner.dtype, dtype) == dtype:
+            return access
+        return rebased(access, of_type(inner, dtype, ()))
+
+    narrow = Scope(scope.iterators, scope.where, map_accesses(scope.body, narrowed))
+    if narrow.dtype != dtype:
+        raise RuleError(f"the values have the type {scope.dtype}, and not {dtype} as before")
+    return narrow

@@ -7,6 +7,7 @@ import pytest
 import einalg as ea
 from derive.rewriting.moves import Move, apply, moves, of_type, scopes_of
 from derive.rules import ALL
+from derive.search.cleanup import fissioned
 from einalg.errors import RuleError
 from einalg.language.ir.program import as_program
 from einalg.language.ir.scope import Scope
@@ -61,3 +62,37 @@ def test_moves_to_other_orders_are_other_moves() -> None:
         assert again == move and hash(again) == hash(move)
         turned = Move(move.rule, move.path, dict(reversed(move.args.items())))
         assert turned == move and hash(turned) == hash(move)
+
+
+UNTYPED = ("Max[j:6](3)", "(b[i]+1)", "Max[j:6](b[j]*2)", "floor(Max[j:6](b[j]+3)/2)")
+AROUND = (
+    "g[i]*{}",
+    "g[i] + {}",
+    "Sum[k:3](g[k]*{})",
+    "Piecewise((g[i], g[i] > 2), ({}, True))",
+    "Min(g[i]*{}, 7)",
+)
+
+
+@pytest.mark.parametrize("dtype", ("u8", "i16", "u32"))
+@pytest.mark.parametrize("part", UNTYPED)
+def test_a_part_without_a_type_has_that_of_what_is_around_it(dtype: str, part: str) -> None:
+    tensors = {"g": ea.tensor("g", (6,), dtype), "b": ea.tensor("b", (6,), "bool")}
+    arrays = {"g": [1, 0, 2, 3, 1, 4], "b": [True, False, True, True, False, True]}
+    for around in AROUND:
+        body = around.format(part)
+        read = {name: tensor for name, tensor in tensors.items() if f"{name}[" in body}
+        program = as_program(ea.parse(f"O[i:6] = {body}", **read))
+        assert program["O"].dtype == dtype
+        expected = ea.evaluate(program, **{name: arrays[name] for name in program.inputs})
+        results = [apply(program, move, ALL) for move in moves(program, list(ALL.values()))]
+        for result in (*results, fissioned(program, ALL)[0]):
+            assert result["O"].dtype == dtype, f"{program}\nbecame\n{result}"
+            values = ea.evaluate(result, **{name: arrays[name] for name in result.inputs})
+            assert values.tolist() == expected.tolist()
+
+
+def test_values_that_a_type_does_not_hold_do_not_get_it() -> None:
+    program = as_program(ea.parse("O[i:6] = A[i]", A=ea.tensor("A", (6,), "i64")))
+    with pytest.raises(RuleError, match="the values have the type i64, and not u8"):
+        of_type(program["O"], "u8", scopes_of(program))
