@@ -5,8 +5,11 @@ Every step is a move of a rule, so that each program is equal to the one before 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterator, Sequence
+from itertools import permutations
 from math import prod
+
+import sympy
 
 from derive.matching import kernel_of, kernels_of
 from derive.programs.passes.subprogram import excerpt, returned
@@ -18,13 +21,17 @@ from derive.search.cleanup import fissioned
 from einalg.errors import EinalgError
 from einalg.frontends.graph import live_statements
 from einalg.language.analysis.compile_time import compile_time_statements
-from einalg.language.index.affine import Index
+from einalg.language.index.affine import Affine, Index
+from einalg.language.index.convert import affine
+from einalg.language.index.iterator import LoopIndex
+from einalg.language.ir.body import substitute
 from einalg.language.ir.kernel import EOP
 from einalg.language.ir.program import Program
 from einalg.language.ir.scope import Scope, inner_scopes
 from einalg.language.ir.tensor import Access, Padded, Tensor
 from einalg.language.ir.traversal import accesses, reductions
 
+EXPENSIVE = (sympy.exp, sympy.log, sympy.tanh, sympy.erf, sympy.sin, sympy.cos)
 MAX_TENSORS = 8  # that an element-wise statement may read
 MAX_WRITTEN_OUT_TERMS = 64  # of a sum in generated code
 
@@ -52,8 +59,9 @@ def shaped(
 def with_epilogues(program: Program) -> Program:
     """Return a flat program in which generated code for small sums does what is behind them, too.
 
-    That is what is element-wise. What depends on weights alone stays by itself, so that it is
-    computed once.
+    That is what is element-wise. So does that for any sum of a function that its reader computes as
+    well, as a softmax does: generated code stores such values. What depends on weights alone stays
+    by itself, so that it is computed once.
 
     >>> import einalg as ea
     >>> W = ea.constant("W", [[1, 1, 0], [0, 1, -1]])
@@ -63,8 +71,33 @@ def with_epilogues(program: Program) -> Program:
     """
     generated = {kernel.output for kernel in kernels_of(program) if kernel.op == EOP}
     small = {name for name, scope in program.statements if _terms(scope) <= MAX_WRITTEN_OUT_TERMS}
-    candidates = generated & small - compile_time_statements(program)
+    repeated = {name for name in generated if _is_function_repeated(name, program)}
+    candidates = generated & (small | repeated) - compile_time_statements(program)
     return fused(program, lambda name, scope: name in candidates)[0]
+
+
+def _is_function_repeated(name: str, program: Program) -> bool:
+    """Say whether a statement sums a function that its reader computes at the same points."""
+    scope = program[name]
+    for reduce in reductions(scope.body):
+        functions = reduce.body.atoms(*EXPENSIVE)
+        for _, reader in program.statements:
+            for read in _reads_of(name, reader):
+                places = dict(zip(scope.indices, read.subscripts))
+                for names in _points(reduce.iterators, reader.iterators):
+                    again = {substitute(node, {**places, **names}) for node in functions}
+                    if again & reader.body.atoms(*EXPENSIVE):
+                        return True
+    return False
+
+
+def _points(
+    summed: Sequence[LoopIndex], iterators: Sequence[LoopIndex]
+) -> Iterator[dict[Index, Affine]]:
+    """Yield summed indices as different indices of a statement, of the same ranges."""
+    for chosen in permutations(iterators, len(summed)):
+        if all((a.low, a.high) == (b.low, b.high) for a, b in zip(summed, chosen)):
+            yield {a.index: affine(b.index) for a, b in zip(summed, chosen)}
 
 
 def fused(

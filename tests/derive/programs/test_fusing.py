@@ -66,6 +66,30 @@ def test_sums_are_not_made_a_part_of_what_would_compute_them_again(order, statem
 
 
 @pytest.mark.parametrize(
+    ("element", "total", "statements"),
+    [
+        ("exp(x[i, j] - m[i])", "exp(x[i, r] - m[i])", 1),
+        ("2*tanh(x[i, j])", "tanh(x[i, r])*x[i, r]", 1),
+        ("exp(x[i, j] - m[i])", "exp(x[i, r] + m[i])", 2),
+        ("exp(x[i, j] - m[i])", "x[i, r]**2", 2),
+        ("x[i, j]", "exp(x[i, r])", 2),
+        ("exp(x[i, 99 - j])", "exp(x[i, r])", 2),
+    ],
+)
+def test_long_sums_of_a_function_that_their_reader_computes_are_a_part_of_it(
+    element, total, statements
+):
+    text = f"s[i] = Sum[r]({total})\nO[i, j:100] = {element}/s[i]"
+    shapes = {"x": (3, 100)}
+    if "m[" in text:
+        shapes["m"] = (3,)
+    program = as_program(ea.parse(text, **shapes))
+    after = with_epilogues(program)
+    assert_same_values(program, after)
+    assert len(after.statements) == statements
+
+
+@pytest.mark.parametrize(
     ("order", "statements"), [("n:3, h:7, c:8", 2), ("n:3, c:8, h:7", 1), ("c:8, n:3, h:7", 1)]
 )
 def test_functions_are_not_computed_at_every_point_that_reads_them(order, statements):
