@@ -38,6 +38,7 @@ from einalg.language.interpreters.numpy.terms import (
     where_indices,
 )
 from einalg.language.ir.body import IDENTITY, Reduce
+from einalg.language.ir.dtype_inference import ROUNDED, integer_quotient
 from einalg.language.ir.scope import Scope
 from einalg.language.ir.tensor import Access
 
@@ -118,7 +119,7 @@ class Evaluator:
 
     def _compound(self, body: Any, loops: Loops) -> Any:
         if self.indices_only is self:
-            precise = self._near_zero(body, loops)
+            precise = self._precise(body, loops)
             if precise is not None:
                 return precise
         if isinstance(body, sympy.Add):
@@ -135,6 +136,25 @@ class Evaluator:
         if type(body) in LOGIC:
             return LOGIC[type(body)](*values)
         return self.arithmetic.function(type(body), values)
+
+    def _precise(self, body: Any, loops: Loops) -> Any:
+        """Return what loses digits as it is written; None for any other body."""
+        if isinstance(body, ROUNDED):
+            return self._rounded_integers(body, loops)
+        return self._near_zero(body, loops)
+
+    def _rounded_integers(self, body: Any, loops: Loops) -> Any:
+        """Return a rounded quotient of integers, which a float may not hold; None of others."""
+        quotient = integer_quotient(body.args[0])
+        if quotient is None:
+            return None
+        numerator, divisor = (np.asarray(as_number(self.value(q, loops))) for q in quotient)
+        if {numerator.dtype.kind, divisor.dtype.kind} - {"i", "u"} or not divisor.all():
+            return None
+        whole = np.floor_divide(numerator, divisor)
+        if isinstance(body, sympy.floor):
+            return whole
+        return whole + (np.mod(numerator, divisor) != 0)
 
     def _operand(self, body: Any, operand: Any, loops: Loops) -> Any:
         """Return the value of an operand; a sum of fractions is one of them where `body` jumps."""

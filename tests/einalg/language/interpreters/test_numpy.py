@@ -18,6 +18,7 @@ import einalg as ea
 from einalg.errors import NotationError, ShapeError
 from einalg.language.interpreters.numpy import execute, run
 from einalg.language.interpreters.numpy.functions import erf
+from einalg.language.ir.dtypes import bounds, numpy_dtype
 from einalg.language.ir.program import as_program, statement_tensor
 from einalg.testing import strategies
 from tests.helpers.operators.harness import CASES, load_cases, parameter_sets
@@ -295,6 +296,31 @@ def test_large_integers_in_a_contraction_are_exact() -> None:
         "B": random.integers(-(2**29), 2**29, (4, 5)),
     }
     _assert_same(run(expr, **arrays), ea.evaluate(expr, **arrays))
+
+
+ROUNDED = [
+    "floor(n[i]/128)",
+    "ceiling(n[i]/7)",
+    "floor(n[i]/m[i])",
+    "ceiling(n[i]/(2*m[i]))",
+    "floor(n[i]/4 - m[i]/3)",
+    "Max[j:3](floor(n[j]/5))",
+    "Piecewise((floor(n[i]/2), n[i] > m[i]), (ceiling(m[i]/3), True))",
+]
+
+
+@pytest.mark.parametrize("dtype", ["i64", "i32", "u8"])
+@given(data=st.data())
+def test_rounded_quotients_of_integers_are_exact(dtype: str, data: st.DataObject) -> None:
+    _, high = bounds(dtype)
+    numbers = st.lists(st.integers(high // 8, high // 4), min_size=3, max_size=3)
+    divisors = st.lists(st.integers(1, high // 16), min_size=3, max_size=3)
+    arrays = {"n": data.draw(numbers), "m": data.draw(divisors)}
+    for text in ROUNDED:
+        tensors = {name: ea.tensor(name, (3,), dtype) for name in "nm" if f"{name}[" in text}
+        expr = ea.parse(f"O[i:3] = {text}", **tensors)
+        values = {name: np.array(arrays[name], numpy_dtype(dtype)) for name in tensors}
+        assert run(expr, **values).tolist() == ea.evaluate(expr, **values).tolist(), (text, values)
 
 
 def test_infinite_inputs_outside_a_condition_do_not_count() -> None:
