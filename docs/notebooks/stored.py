@@ -32,8 +32,9 @@ def read(path: Path) -> Notebook:
 
 
 def write(notebook: Notebook, path: Path) -> None:
-    """Write a notebook in the layout that Jupyter writes."""
+    """Write a notebook in the layout that Jupyter writes; `~` is the home folder in its paths."""
     text = json.dumps(notebook, indent=1, ensure_ascii=False, sort_keys=True)
+    text = text.replace(f"{Path.home()}/", "~/")
     path.write_text(text + "\n", encoding="utf-8")
 
 

@@ -93,6 +93,12 @@ def test_outputs_of_one_run_only_are_not_stored():
     assert list(html["data"]) == ["text/html"]
 
 
+def test_the_home_folder_is_not_stored(tmp_path, monkeypatch):
+    monkeypatch.setenv("HOME", "/somewhere/of/mine")
+    stored.write({"cells": ["/somewhere/of/mine/.cache, /somewhere/else"]}, tmp_path / "a.ipynb")
+    assert stored.read(tmp_path / "a.ipynb") == {"cells": ["~/.cache, /somewhere/else"]}
+
+
 def test_a_style_sheet_is_stored_once():
     shown = [f"<style>{css}</style><b>{css}</b>" for css in ("p {}", "q {}", "p {}")]
     outputs = [
