@@ -57,6 +57,24 @@ class EpilogueRead:
             return None
         return replace(pieces[0], index=axis.index)
 
+    def whole_and_cut(
+        self, axes: Sequence[StridedAxis]
+    ) -> tuple[list[StridedAxis], tuple[StridedAxis, ...]] | None:
+        """Return the first `axes` in one piece each, and the pieces of all that follow.
+
+        None where one of the first is cut.
+        """
+        whole = []
+        for position, axis in enumerate(axes):
+            piece = self.whole(position, axis)
+            if piece is None:
+                return None
+            whole.append(piece)
+        following: list[StridedAxis] = []
+        for pieces in self.pieces[len(axes) :]:
+            following += pieces
+        return whole, tuple(following)
+
 
 def read_each_result_once(
     axes: Sequence[StridedAxis], target: StridedOperand, dtype: str, name: str, scope: Scope

@@ -49,8 +49,12 @@ class PlannedContraction:
     name: str = "contraction"
 
     @property
+    def work(self) -> int:
+        return self.contraction.work
+
+    @property
     def cycles(self) -> float:
-        return self.contraction.work / products_per_cycle(self.contraction, self.tiling)
+        return self.work / products_per_cycle(self.contraction, self.tiling)
 
     def function(self, scope: Scope, epilogue: Epilogue | None) -> Function | None:
         if epilogue is None:
@@ -66,6 +70,10 @@ class PlannedStencil:
     plan: StencilPlan
     dtype: str
     name: str = "stencil"
+
+    @property
+    def work(self) -> int:
+        return self.plan.work
 
     @property
     def cycles(self) -> float:
@@ -85,6 +93,10 @@ class PlannedDepthwise:
     cycles: float
     constants: Collection[str]
     name: str = "depthwise"
+
+    @property
+    def work(self) -> int:
+        return self.problem.work
 
     def function(self, scope: Scope, epilogue: Epilogue | None) -> Function | None:
         if epilogue is None:
@@ -138,7 +150,7 @@ def cheapest(kernel: Kernel, scope: Scope, constants: Collection[str] = ()) -> P
     best = min(implementations(kernel, scope, constants), key=_cycles, default=None)
     if best is None or (isinstance(best, PlannedContraction) and best.is_measured):
         return best
-    if best.cycles <= _fewest_loop_cycles(kernel, scope, best):
+    if best.cycles <= _fewest_loop_cycles(scope, best):
         return best
     if function_cycles(with_stored_values(lower(kernel.output, scope))) < best.cycles:
         return None
@@ -172,20 +184,13 @@ def _cycles(implementation: PlannedKernel) -> float:
     return implementation.cycles
 
 
-def _fewest_loop_cycles(kernel: Kernel, scope: Scope, best: PlannedKernel) -> float:
+def _fewest_loop_cycles(scope: Scope, best: PlannedKernel) -> float:
     """Return cycles below which no loops are that hold no tile in registers.
 
     These load both operands of each product, and so compute half of what the core can.
     """
     lanes = machine().widths(numpy_dtype(computed_in(scope)).itemsize)[-1]
-    work = 0
-    if isinstance(best, PlannedContraction):
-        work = best.contraction.work
-    elif isinstance(best, PlannedStencil):
-        work = best.plan.work
-    else:
-        work = best.problem.work
-    return work / (lanes * CPU_COSTS.loads_per_cycle / 2)
+    return best.work / (lanes * CPU_COSTS.loads_per_cycle / 2)
 
 
 def _with_epilogue(

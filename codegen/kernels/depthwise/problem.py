@@ -226,25 +226,19 @@ def _with_epilogue(problem: Depthwise, name: str, scope: Scope) -> Depthwise | N
     reading = read_each_result_once(axes, problem.target, problem.dtype, name, scope)
     if reading is None:
         return None
-    whole = []
-    for position, axis in enumerate(single):
-        piece = reading.whole(position, axis)
-        if piece is None:
-            return None
-        whole.append(piece)
-    lane, *stored = whole
+    parts = reading.whole_and_cut(single)
+    if parts is None:
+        return None
+    (lane, *stored), batch = parts
     if lane.target != 1:
         return None
-    batch: list[StridedAxis] = []
-    for pieces in reading.pieces[len(single) :]:
-        batch += pieces
     moved = []
     for axis, piece in zip(windows, stored):
         moved.append(replace(axis, stored=(piece.target, *piece.epilogue_steps)))
     return replace(
         problem,
         target=reading.target,
-        batch=tuple(batch),
+        batch=batch,
         lane=replace(problem.lane, target=lane.target, epilogue_steps=lane.epilogue_steps),
         outer=tuple(moved[:-1]),
         positions=moved[-1],

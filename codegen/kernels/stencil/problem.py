@@ -227,18 +227,12 @@ def _results_of_epilogue(results: _Results, dtype: str, name: str, scope: Scope)
     reading = read_each_result_once(axes, results.target, dtype, name, scope)
     if reading is None:
         return None
-    whole = []
-    for position, axis in enumerate(single):
-        piece = reading.whole(position, axis)
-        if piece is None:
-            return None
-        whole.append(piece)
-    batch: list[StridedAxis] = []
-    for pieces in reading.pieces[len(single) :]:
-        batch += pieces
-    filters, *space = whole
+    parts = reading.whole_and_cut(single)
+    if parts is None:
+        return None
+    (filters, *space), batch = parts
     by_letter = dict(zip(results.space, space))
-    return _Results(reading.target, tuple(batch), filters, by_letter, reading.epilogue)
+    return _Results(reading.target, batch, filters, by_letter, reading.epilogue)
 
 
 # Axes of space.
