@@ -4,8 +4,8 @@ A path finder sees sets of indices and their sizes, and gives a list of pairs. T
 dynamic programming, takes exponential time. A network that is large for it is ordered by random
 greedy trials, and then small parts of that order exactly.
 
-See Pfeifer, Haegeman and Verstraete, "Faster
-identification of optimal contraction sequences for tensor networks" (Phys. Rev. E 90, 2014).
+See Pfeifer, Haegeman and Verstraete, "Faster identification of optimal contraction sequences for
+tensor networks" (Phys. Rev. E 90, 2014).
 """
 
 from __future__ import annotations
