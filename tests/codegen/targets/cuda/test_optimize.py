@@ -54,7 +54,7 @@ def expected(a: Any, scale: float = 1.0) -> Any:
 
 
 def test_optimized_run_saved_and_loaded(device: FakeDevice, tmp_path: Path) -> None:
-    o = ea.optimize(program(), given(), target="cuda", seconds=5)
+    o = ea.optimize(program(), given(), target="cuda", seconds=100)
     (part,) = o.parts.values()
     assert (
         part.verdict == "proved"
