@@ -16,7 +16,7 @@ from derive.proof.exact.compare import compare_exactly
 from derive.proof.identities.compare import shown_equal
 from derive.proof.outcome.verdict import DIFFERENT, PROVED, TESTED, Proof
 from derive.proof.random.evaluation import compare
-from derive.proof.random.refutation import is_refuted
+from derive.proof.random.refutation import is_refuted, positive_values
 from einalg.language.ir.program import Program, as_program, inlined
 from einalg.language.ir.scope import Scope
 from einalg.language.notation.text_arguments import reads_text
@@ -80,9 +80,12 @@ def _output(one: Scope, two: Scope, rounds: int, seed: int) -> Proof:
 
 def _by_laws(one: Scope, two: Scope, seed: int) -> Proof | None:
     """Prove by laws of functions what no evaluation refutes at once; None where this fails."""
-    if not prod(one.shape) or is_refuted(one, two, seed):
+    if not prod(one.shape):
         return None
-    identity = shown_equal(one, two)
+    values = positive_values(one, two, seed)
+    if is_refuted(one, two, seed, values):
+        return None
+    identity = shown_equal(one, two, values)
     if identity is None:
         return None
     return Proof(PROVED, None, DIVIDING if identity.divides else BY_LAWS, 0.0)

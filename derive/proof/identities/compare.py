@@ -9,7 +9,7 @@ from math import prod
 
 from derive.proof.exact.polynomial import OutsideFragment
 from derive.proof.identities.cases import is_zero
-from derive.proof.identities.cuts import shared_values
+from derive.proof.identities.cuts import Array, shared_values
 from derive.proof.identities.forms.laurent import NoValue, TooLarge, effort
 from derive.proof.identities.forms.signs import Knowledge, knowing
 from derive.proof.identities.reading import Reader
@@ -35,9 +35,11 @@ class Identity:
     divides: bool
 
 
-def shown_equal(one: Scope, two: Scope) -> Identity | None:
+def shown_equal(
+    one: Scope, two: Scope, values: Mapping[Scope, Array] | None = None
+) -> Identity | None:
     """Return that two scopes of one shape are equal by laws of functions; None where this is not
-    shown.
+    shown. `values` are those of all scopes at one input, where they are known.
     """
     scopes = [*all_scopes(one), *all_scopes(two)]
     whole = _Comparison(one, two, {})
@@ -45,7 +47,7 @@ def shown_equal(one: Scope, two: Scope) -> Identity | None:
         identity = whole.attempt(0, MAX_PRODUCTS) or whole.written_out(MAX_PRODUCTS)
         if identity is not None:
             return identity
-    cuts = shared_values(one, two, _is_equal_step)
+    cuts = shared_values(one, two, _is_equal_step, values)
     if not cuts:
         return None
     in_steps = _Comparison(one, two, cuts)

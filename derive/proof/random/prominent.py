@@ -244,7 +244,8 @@ def _on_ground(
     rng = np.random.default_rng(seed)
     others = {}
     for name, tensor in block.tensors.items():
-        others[name] = double_values(tensor, pattern, rng).astype(np.float64) + ground
+        # The sum of an array without axes is no array.
+        others[name] = np.asarray(double_values(tensor, pattern, rng).astype(np.float64) + ground)
     inputs = []
     for element in elements:
         for move in moves:

@@ -37,6 +37,7 @@ _COMMUTATIVE = (sympy.Add, sympy.Mul, sympy.Max, sympy.Min, sympy.And, sympy.Or,
 
 _CACHED_KEYS: dict[Any, InternedTuple] = {}  # of scopes that read no statement, by identity
 MAX_CACHED_KEYS = 100_000
+NO_CLASSES: Mapping[Scope, int] = {}
 
 
 def key(expression: Scope | Program) -> InternedTuple:
@@ -54,17 +55,36 @@ def key(expression: Scope | Program) -> InternedTuple:
     return interned("program", *(keys.scope(expression[name]) for name in expression.outputs))
 
 
-class _Keys:
-    """Keys of the parts of a program, in which a read of a statement is that of its scope."""
+def key_among(scope: Scope, classes: Mapping[Scope, int]) -> InternedTuple:
+    """Return the key of a scope in which the inner scopes of one class are the same, and nothing
+    but that class.
 
-    def __init__(self, statements: Mapping[str, Scope]):
+    >>> import einalg as ea
+    >>> one = ea.parse("T[i] = 2*A[i]\\nO[i] = exp(T[i])", A=(4,)).result
+    >>> two = ea.parse("T[i] = A[i] + A[i]\\nO[i] = exp(T[i])", A=(4,)).result
+    >>> classes = dict.fromkeys([*inner_scopes(one), *inner_scopes(two)], 0)
+    >>> key_among(one, classes) == key_among(two, classes)
+    True
+    """
+    return _Keys({}, classes).scope(scope)
+
+
+class _Keys:
+    """Keys of the parts of a program, in which a read of a statement is that of its scope, and one
+    of a scope that has a class is that of its class.
+    """
+
+    def __init__(self, statements: Mapping[str, Scope], classes: Mapping[Scope, int] = NO_CLASSES):
         self.statements = statements
+        self.classes = classes
         self.cached: dict[Any, InternedTuple] = {}
 
     def scope(self, scope: Scope, axes: frozenset[int] | None = None) -> InternedTuple:
         """Return the key with the axes at these positions, by default with all; nothing can tell
         the others, of extent 1.
         """
+        if axes is not None and scope in self.classes:
+            return interned("class", self.classes[scope], tuple(sorted(axes)))
         cached = _CACHED_KEYS if self._is_closed(scope) else self.cached
         key = cached.get((scope.identity, axes))
         if key is None:
@@ -89,6 +109,8 @@ class _Keys:
         """Return whether a scope reads no statement, so that its key is the same in every
         program.
         """
+        if self.classes:
+            return False
         return len(self.statements) < 2 or self.statements.keys().isdisjoint(scope.tensors)
 
     def body(self, body: Any, names: Names, depth: int) -> InternedTuple:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import lru_cache
 from typing import Any
 
 import sympy
@@ -72,8 +73,14 @@ class _SortKey:
         return 3
 
     def __iter__(self) -> Iterator[Any]:
-        yield sympy.Tuple(*(sympy.Tuple(it.low, it.high) for it in self.scope.iterators))
+        yield _ranges(self.scope.box)
         yield from self.scope.alpha[1:]
+
+
+@lru_cache(maxsize=4096)
+def _ranges(box: Box) -> sympy.Tuple:
+    """Return the ranges of some axes as SymPy orders them."""
+    return sympy.Tuple(*(sympy.Tuple(low, high) for low, high in box))
 
 
 @public
@@ -243,17 +250,17 @@ def inner_scopes(scope: Scope) -> list[Scope]:
 
 def all_scopes(scope: Scope) -> Iterator[Scope]:
     """Yield the scope and every distinct scope below it, inner ones first."""
-    seen: set[int] = set()
-
-    def visit(node: Scope) -> Iterator[Scope]:
-        if id(node) in seen:
-            return
-        seen.add(id(node))
-        for child in inner_scopes(node):
-            yield from visit(child)
-        yield node
-
-    yield from visit(scope)
+    seen = {id(scope)}
+    open_scopes = [(scope, iter(inner_scopes(scope)))]
+    while open_scopes:
+        node, children = open_scopes[-1]
+        child = next((child for child in children if id(child) not in seen), None)
+        if child is None:
+            open_scopes.pop()
+            yield node
+        else:
+            seen.add(id(child))
+            open_scopes.append((child, iter(inner_scopes(child))))
 
 
 def tensors(scope: Scope) -> dict[str, Tensor]:
@@ -293,5 +300,4 @@ def with_positional_names(scope: Scope) -> tuple[Any, ...]:
     names = {it.index: affine(Index(f"_{k}")) for k, it in enumerate(scope.iterators)}
     body = positional_reductions(substitute(scope.body, names), len(names))
     where = sorted((c.substitute(names) for c in scope.where), key=constraint_sort_key)
-    ranges = sympy.Tuple(*(sympy.Tuple(it.low, it.high) for it in scope.iterators))
-    return ranges, sympy.Tuple(*where), body
+    return _ranges(scope.box), sympy.Tuple(*where), body

@@ -140,6 +140,13 @@ def test_inputs_of_every_type() -> None:
     assert [list(arrays["x"]) for arrays in first] == [[1, 1, 2, 1], [1, 1, 0, 1]]
 
 
+def test_a_tensor_without_axes_stands_out() -> None:
+    scope = ea.parse("O[i] = x[i]*s[()]", x=(2,), s=())
+    block = cut_block([scope], (0,), (2,))
+    inputs = prominent_inputs(block, [("s", ())], 1.0, 0)
+    assert [float(arrays["s"]) for arrays in inputs] == [2, 0]
+
+
 def test_arrays_of_a_part() -> None:
     block = cut_block([ea.parse("O[i:5] = A[i+2]", A=(9,))], (1,), (3,))
     part = cut_block(block.scopes, (2,), (1,))
