@@ -36,6 +36,7 @@ class CpuCostModel:
     tile_start: int = 20
     store: int = 3  # a vector of results
     transposed_element: float = 1.0  # of results whose columns lie apart
+    scattered_element: float = 4.0  # of results that lie apart along rows and columns
     packed_vector: float = 4.5  # copying a vector into a panel
     packed_element: float = 2.0  # copying one element into a panel or a tile
     strided_element: float = 0.25  # reading an element of the left operand out of order

@@ -83,34 +83,55 @@ def read_each_result_once(
 
     None where it does not read each result for exactly one element.
     """
+    if not _walks_all(axes, target):
+        return None
+    return read_some_results(axes, target, dtype, name, scope)
+
+
+def read_some_results(
+    axes: Sequence[StridedAxis], target: StridedOperand, dtype: str, name: str, scope: Scope
+) -> EpilogueRead | None:
+    """Return how the statement `name = scope` reads a part of what it reads, which lies along axes.
+
+    None where it does not read each of these results for exactly one element.
+    """
     if not dtype == target.buf.dtype == scope.dtype:
         return None
-    reads = plain_reads(scope)
-    if reads is None:
+    others = _read_numbers(scope)
+    if others is None:
         return None
-    numbers = {access: simplify(element_number(access), scope.ranges) for access in reads}
-    if not all(number.is_affine() for number in numbers.values()):
-        return None
-    others = dict(numbers)
     results = set[Affine]()
-    for access in reads:
+    for access in list(others):
         if access.tensor.name == target.buf.name:
             results.add(others.pop(access))
-    if len(results) != 1 or not _walks_all(axes, target):
+    if len(results) != 1:
         return None
     digits = _digits(scope, results.pop(), prod(target.buf.shape))
     if digits is None:
         return None
+    first = _first_values(scope, digits, target.offset)
+    axis_pieces = _pieces_in_range(axes, scope, digits, first)
+    if axis_pieces is None:
+        return None
     stored_numbers = [result_number(scope), *others.values()]
-    pieces = []
-    for axis in axes:
-        cut = _pieces(axis, digits, stored_numbers)
-        if cut is None:
-            return None
-        pieces.append(cut)
-    epilogue = Epilogue(scope.body, target.buf.name, _operands(scope, others))
-    stored = StridedOperand(Buf(name, scope.shape, scope.dtype), 0)
-    return EpilogueRead(pieces, stored, epilogue)
+    cut = [_cut_axis(axis, pieces, stored_numbers) for axis, pieces in zip(axes, axis_pieces)]
+    operands = {}
+    for access, number in others.items():
+        operands[access] = StridedOperand(buffer(access.tensor), number.substitute(first).const)
+    begin = result_number(scope).substitute(first).const
+    stored = StridedOperand(Buf(name, scope.shape, scope.dtype), begin)
+    return EpilogueRead(cut, stored, Epilogue(scope.body, target.buf.name, operands))
+
+
+def _read_numbers(scope: Scope) -> dict[Access, Affine] | None:
+    """Return the elements that a statement reads; None where they lie in no order."""
+    reads = plain_reads(scope)
+    if reads is None:
+        return None
+    numbers = {access: simplify(element_number(access), scope.ranges) for access in reads}
+    if all(number.is_affine() for number in numbers.values()):
+        return numbers
+    return None
 
 
 def plain_reads(scope: Scope) -> list[Access] | None:
@@ -132,15 +153,6 @@ def _walks_all(axes: Sequence[StridedAxis], target: StridedOperand) -> bool:
     """Whether some axes walk forwards over all elements of a target."""
     shortest_step = min((axis.target for axis in axes if axis.extent != 1), default=1)
     return not target.offset and shortest_step >= 1 and extent(axes) == prod(target.buf.shape)
-
-
-def _operands(scope: Scope, numbers: Mapping[Access, Affine]) -> dict[Access, StridedOperand]:
-    """Return the operands of an epilogue, which begin where its indices have their first values."""
-    lows = {it.index: affine(it.low) for it in scope.iterators}
-    operands = {}
-    for access, number in numbers.items():
-        operands[access] = StridedOperand(buffer(access.tensor), number.substitute(lows).const)
-    return operands
 
 
 def is_plain(access: Access) -> bool:
@@ -191,43 +203,91 @@ def _digits(scope: Scope, result: Affine, size: int) -> list[Digit] | None:
     return digits
 
 
-def _pieces(
-    axis: StridedAxis, digits: Sequence[Digit], numbers: Sequence[Affine]
-) -> list[StridedAxis] | None:
-    """Cut an axis into steps of single digits.
+@dataclass(frozen=True)
+class _AxisPiece:
+    """A part of an axis along which one digit counts.
 
-    `numbers` are the elements of the target, and of what is read beside the results.
+    Its places are `axis_steps` steps of the axis, and `digit_steps` of the digit.
     """
+
+    digit: Digit
+    extent: int
+    axis_steps: int
+    digit_steps: int
+
+
+def _pieces(axis: StridedAxis, digits: Sequence[Digit]) -> list[_AxisPiece] | None:
+    """Cut an axis into steps of single digits; None where that cannot be."""
     pieces = []
     for digit in digits:
-        piece = _common_part(axis, digit, numbers)
+        piece = _common_part(axis, digit)
         if piece is not None:
             pieces.append(piece)
-    if extent(pieces) != axis.extent:
+    if prod(piece.extent for piece in pieces) != axis.extent:
         return None
-    if len(pieces) == 1:
-        return pieces
-    for number, piece in enumerate(pieces):
-        pieces[number] = replace(piece, index=Index(f"{axis.index.name}_{number}"))
     return pieces
 
 
-def _common_part(axis: StridedAxis, digit: Digit, numbers: Sequence[Affine]) -> StridedAxis | None:
-    """Return the part of an axis along which one digit counts; None where there is none."""
+def _common_part(axis: StridedAxis, digit: Digit) -> _AxisPiece | None:
+    """Return the part of an axis along which one digit counts; None where there is none.
+
+    Of an axis that walks over some values of a digit, the last step may end beyond this one.
+    """
     low = max(axis.target, digit.step)
     high = min(axis.target * axis.extent, digit.step * digit.extent)
+    if low == axis.target:
+        high = -(-high // low) * low
     if low >= high or high % low or low % axis.target or low % digit.step:
         return None
-    axis_steps, digit_steps = low // axis.target, low // digit.step
-    target, *others = (number.coefficient(digit.index) * digit_steps for number in numbers)
-    return StridedAxis(
-        axis.index,
-        high // low,
-        axis.left * axis_steps,
-        axis.right * axis_steps,
-        target,
-        tuple(others),
-    )
+    return _AxisPiece(digit, high // low, low // axis.target, low // digit.step)
+
+
+def _first_values(scope: Scope, digits: Sequence[Digit], element: int) -> dict[Index, Affine]:
+    """Return the values of a scope's indices at which it reads an element of the results."""
+    values = {it.index: affine(it.low) for it in scope.iterators}
+    for digit in digits:
+        values[digit.index] += element // digit.step % digit.extent
+    return values
+
+
+def _pieces_in_range(
+    axes: Sequence[StridedAxis],
+    scope: Scope,
+    digits: Sequence[Digit],
+    first: Mapping[Index, Affine],
+) -> list[list[_AxisPiece]] | None:
+    """Return the pieces of all axes along which no index leaves its range, as no digit carries."""
+    last = {index: value.const for index, value in first.items()}
+    results = []
+    for axis in axes:
+        pieces = _pieces(axis, digits)
+        if pieces is None:
+            return None
+        for piece in pieces:
+            last[piece.digit.index] += piece.digit_steps * (piece.extent - 1)
+        results.append(pieces)
+    if all(last[it.index] < it.low + it.extent for it in scope.iterators):
+        return results
+    return None
+
+
+def _cut_axis(
+    axis: StridedAxis, pieces: Sequence[_AxisPiece], numbers: Sequence[Affine]
+) -> list[StridedAxis]:
+    """Return an axis in pieces.
+
+    `numbers` are the elements of the target, and of what is read beside the results.
+    """
+    results = []
+    for position, piece in enumerate(pieces):
+        index = axis.index
+        if len(pieces) > 1:
+            index = Index(f"{axis.index.name}_{position}")
+        steps = [n.coefficient(piece.digit.index) * piece.digit_steps for n in numbers]
+        target, *others = steps
+        left, right = axis.left * piece.axis_steps, axis.right * piece.axis_steps
+        results.append(StridedAxis(index, piece.extent, left, right, target, tuple(others)))
+    return results
 
 
 class ElementLeaves:

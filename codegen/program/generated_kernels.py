@@ -13,10 +13,11 @@ from codegen.hardware.cpu import machine
 from codegen.ir.nodes import Function
 from codegen.ir.scalar import computed_in
 from codegen.kernels.band.kernel import band_function
-from codegen.kernels.contraction.cost_model import ordered, plan, products_per_cycle
+from codegen.kernels.contraction.cost_model import orders, plan, products_per_cycle
 from codegen.kernels.contraction.epilogue import contraction_with_epilogue
-from codegen.kernels.contraction.loop_nest import contraction_function
+from codegen.kernels.contraction.loop_nest import contraction_function, joint_function
 from codegen.kernels.contraction.partition import Tiling
+from codegen.kernels.contraction.phases import phase_contractions
 from codegen.kernels.contraction.problem import Contraction, contraction_of
 from codegen.kernels.cpu_costs import CPU_COSTS
 from codegen.kernels.depthwise.kernel import depthwise_function
@@ -108,7 +109,41 @@ class PlannedDepthwise:
         return depthwise_function(whole, str(scope), tile=self.tile)
 
 
-PlannedKernel = PlannedContraction | PlannedStencil | PlannedDepthwise
+@dataclass(frozen=True)
+class PlannedPhases:
+    """A transposed convolution as contractions of its phases, each with its tiling."""
+
+    kernel: Kernel
+    dtype: str
+    parts: tuple[PlannedContraction, ...]
+    constants: Collection[str]
+    name: str = "phases"
+
+    @property
+    def work(self) -> int:
+        return sum(part.work for part in self.parts)
+
+    @property
+    def cycles(self) -> float:
+        return sum(part.cycles for part in self.parts)
+
+    def function(self, scope: Scope, epilogue: Epilogue | None) -> Function | None:
+        parts = [(part.contraction, part.tiling) for part in self.parts]
+        if epilogue is not None:
+            whole = phase_contractions(self.kernel, scope, self.dtype, self.constants, epilogue)
+            if whole is None:
+                return None
+            for number, (contraction, part) in enumerate(zip(whole, self.parts)):
+                best = _tiled_like(contraction, part.contraction, part.tiling)
+                if best is None:
+                    return None
+                parts[number] = best
+        first = parts[0][0]
+        is_parallel = pays(self.work, first.left.buf, first.right.buf)
+        return joint_function(parts, str(scope), is_parallel)
+
+
+PlannedKernel = PlannedContraction | PlannedStencil | PlannedDepthwise | PlannedPhases
 
 
 def function(
@@ -166,10 +201,12 @@ def implementations(
         return
     problem = contraction(kernel, scope, constants)
     if problem is not None:
-        measured = tuned(problem)
-        tiled = measured or plan(problem)
-        if tiled is not None:
-            yield PlannedContraction(*tiled, measured is not None)
+        planned = _planned(problem)
+        if planned is not None:
+            yield planned
+    phases = planned_phases(kernel, scope, constants)
+    if phases is not None:
+        yield phases
     stencils = planned_stencils(kernel, scope, dtype)
     if stencils is not None:
         yield PlannedStencil(kernel, stencils, dtype)
@@ -178,6 +215,30 @@ def implementations(
         choice = choose_tile(depthwise, machine())
         if choice is not None:
             yield PlannedDepthwise(kernel, depthwise, *choice, constants)
+
+
+def planned_phases(
+    kernel: Kernel, scope: Scope, constants: Collection[str] = ()
+) -> PlannedPhases | None:
+    """Return a transposed convolution as contractions; None where it is none."""
+    dtype = computed_in(scope)
+    parts = []
+    for problem in phase_contractions(kernel, scope, dtype, constants) or ():
+        part = _planned(problem)
+        if part is None:
+            return None
+        parts.append(part)
+    if not parts:
+        return None
+    return PlannedPhases(kernel, dtype, tuple(parts), constants)
+
+
+def _planned(problem: Contraction) -> PlannedContraction | None:
+    measured = tuned(problem)
+    tiled = measured or plan(problem)
+    if tiled is None:
+        return None
+    return PlannedContraction(*tiled, measured is not None)
 
 
 def _cycles(implementation: PlannedKernel) -> float:
@@ -203,20 +264,41 @@ def _with_epilogue(
     whole = contraction_with_epilogue(contraction, name, scope)
     if whole is None:
         return None
-    best = _tiled(ordered(whole), contraction, tiling)
+    best = _tiled_like(whole, contraction, tiling)
+    if best is None:
+        return None
+    return written(*best, scope)
+
+
+def _tiled_like(
+    whole: Contraction, contraction: Contraction, tiling: Tiling
+) -> tuple[Contraction, Tiling] | None:
+    """Return a contraction with an epilogue in the tiling that it has without.
+
+    None where axes are cut and it is much slower with another one.
+    """
+    best = _tiled(whole, contraction, tiling)
     if best is None:
         return None
     if products_per_cycle(*best) < MIN_EPILOGUE_RATE * products_per_cycle(contraction, tiling):
         return None
-    return written(*best, scope)
+    return best
 
 
 def _tiled(
     whole: Contraction, contraction: Contraction, tiling: Tiling
 ) -> tuple[Contraction, Tiling] | None:
-    if _extents(whole) == _extents(contraction) and tiling.fits(whole):
-        return whole, tiling
-    return plan(whole)
+    """Return a contraction with an epilogue, in the order and tiling of that without if these fit.
+
+    Else in those that cost least; None where there are none.
+    """
+    same = []
+    for order in orders(whole):
+        if _extents(order) == _extents(contraction) and tiling.fits(order):
+            same.append((order, tiling))
+    if not same:
+        return plan(whole)
+    return max(same, key=lambda order: products_per_cycle(*order))
 
 
 def _extents(contraction: Contraction) -> list[list[int]]:

@@ -145,11 +145,24 @@ def step_cycles(step: TileStep) -> float:
 def store(step: TileStep) -> float:
     """Return the cycles of storing a tile, and of reading and writing it between parts of depth."""
     plan = step.plan
-    cycles = plan.costs.store
+    cycles = plan.passes * step.products * plan.costs.store
     if plan.contraction.columns[-1].target != 1:
-        cycles = plan.costs.transposed_element * plan.tiling.lanes / plan.passes
-    accesses = 2 * depth_parts(plan, step.vectors) - 1
-    return plan.passes * (step.products * cycles * accesses)
+        cycles = _store_transposed(step)
+    return cycles * (2 * depth_parts(plan, step.vectors) - 1)
+
+
+def _store_transposed(step: TileStep) -> float:
+    """Return the cycles of storing a tile by its columns, in squares of as many rows as lanes.
+
+    Where rows do not lie side by side either, each element is stored alone.
+    """
+    plan, lanes = step.plan, step.plan.tiling.lanes
+    squares = -(-step.rows // lanes) * step.vectors
+    cycles = plan.costs.transposed_element * squares * lanes**2
+    rows = plan.partition.rows
+    if len(rows) > 1 or any(axis.target != 1 for axis in rows):
+        cycles += plan.costs.scattered_element * step.products * lanes
+    return cycles
 
 
 def tile_cycles(plan: TilingPlan, rows: int, vectors: int) -> float:

@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
 from codegen.kernels.contraction.problem import Contraction
-from codegen.kernels.epilogue import read_each_result_once
+from codegen.kernels.epilogue import EpilogueRead, read_each_result_once
 from codegen.kernels.strided_axes import StridedAxis
 from einalg.language.ir.scope import Scope
 
+Read = Callable[..., EpilogueRead | None]
+
 
 def contraction_with_epilogue(
-    contraction: Contraction, name: str, scope: Scope
+    contraction: Contraction, name: str, scope: Scope, read: Read = read_each_result_once
 ) -> Contraction | None:
     """Return a contraction that stores the statement `name = scope`, which reads its results.
 
-    None where each result is not read for exactly one element.
+    None where each result is not read for exactly one element. `read_some_results` asks the same
+    of a contraction that computes some of the results.
 
     >>> import einalg as ea
     >>> from codegen.kernels.contraction.problem import contraction_of
@@ -33,7 +36,7 @@ def contraction_with_epilogue(
     """
     c = contraction
     axes = (*c.batch, *c.rows, *c.columns)
-    reading = read_each_result_once(axes, c.target, c.dtype, name, scope)
+    reading = read(axes, c.target, c.dtype, name, scope)
     if reading is None:
         return None
     pieces = iter(reading.pieces)
@@ -52,7 +55,7 @@ def contraction_with_epilogue(
         columns=columns,
         epilogue=reading.epilogue,
         windows=windows,
-        bare=c.bare and contraction_with_epilogue(c.bare, name, scope),
+        bare=c.bare and contraction_with_epilogue(c.bare, name, scope, read),
     )
 
 

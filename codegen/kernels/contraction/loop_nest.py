@@ -58,25 +58,37 @@ def contraction_function(
     Threads share its blocks of rows, or its panels, where `parallel`. Raises `CodegenError` for a
     tiling that asks to walk rows or columns as one that are not.
     """
-    if not tiling.fits(contraction):
-        raise CodegenError(
-            f"{tiling} does not fit the contraction {comment}\n"
-            "  use one of codegen.kernels.contraction.cost_model.tilings"
-        )
-    target = contraction.target.buf
-    partition = Partition(contraction, tiling)
-    names = tuple(buffer_names(contraction))
-    layout = PackedLayout(partition, target.name, names)
+    return joint_function([(contraction, tiling)], comment, parallel)
+
+
+def joint_function(
+    parts: Sequence[tuple[Contraction, Tiling]], comment: str = "", parallel: bool = False
+) -> Function:
+    """Return the function that computes contractions which store parts of one result."""
+    target = parts[0][0].target.buf
+    names: dict[str, None] = {}
+    for contraction, tiling in parts:
+        if not tiling.fits(contraction):
+            raise CodegenError(
+                f"{tiling} does not fit the contraction {comment}\n"
+                "  use one of codegen.kernels.contraction.cost_model.tilings"
+            )
+        names.update(dict.fromkeys(buffer_names(contraction)))
     w = LoopBuilder(names)
-    _write_batches(w, layout, _loop_kinds(partition, parallel))
-    bufs, packs = [], []
-    for side, buf in (("left", contraction.left.buf), ("right", contraction.right.buf)):
-        if layout.is_packed(side):
-            bufs.append(layout.buffer(side))
-            packs.append(packing_function(layout, side))
-        else:
-            bufs.append(buf)
-    bufs += [operand.buf for operand in contraction.epilogue_operands]
+    bufs: list[Buf] = []
+    packs: list[Function] = []
+    for contraction, tiling in parts:
+        partition = Partition(contraction, tiling)
+        layout = PackedLayout(partition, target.name, tuple(names))
+        _write_batches(w, layout, _loop_kinds(partition, parallel))
+        for side, buf in (("left", contraction.left.buf), ("right", contraction.right.buf)):
+            if layout.is_packed(side):
+                bufs.append(layout.buffer(side))
+                packs.append(packing_function(layout, side))
+                names[layout.buffer(side).name] = None
+            else:
+                bufs.append(buf)
+        bufs += [operand.buf for operand in contraction.epilogue_operands]
     inputs = {buf.name: buf for buf in bufs}
     return Function(
         target.name, tuple(inputs.values()), target, tuple(w.out), comment, tuple(packs)

@@ -269,7 +269,7 @@ def _axis_spans(kernel: Kernel, letter: str, place: StridedAxis) -> list[Span] |
     steps = stored_steps(place)
     if "transpose" in kernel.op:
         before = kernel.sizes.get(f"padding_{letter}_before", 0)
-        groups = _transposed_phases(place, window, stride, dilation, before)
+        groups = transposed_phases(place, window, stride, dilation, before)
         step, stored = 1, tuple(step * stride for step in steps)
     else:
         before = data.pads.get(letter, (0, 0))[0]
@@ -283,7 +283,7 @@ def _axis_spans(kernel: Kernel, letter: str, place: StridedAxis) -> list[Span] |
     return spans
 
 
-def _transposed_phases(
+def transposed_phases(
     place: StridedAxis, window: StridedAxis, stride: int, dilation: int, before: int
 ) -> dict[int, list[Phase]]:
     """Return the phases of a transposed convolution by the number of positions that they have."""
