@@ -33,7 +33,13 @@ from codegen.program.generated_code import (
 from codegen.runtime.protocol import KernelFunction
 from codegen.targets.c.object_store import BackgroundCompiler, loaded
 from codegen.targets.c.source_file import c_source, own_sources
-from codegen.tuning.kernel_choice import alternatives, by_library, has_budget, library_for
+from codegen.tuning.kernel_choice import (
+    Reader,
+    alternatives,
+    by_library,
+    has_budget,
+    library_for,
+)
 from einalg.errors import CodegenError, EinalgError
 from einalg.language.ir.kernel import Kernel
 from einalg.language.ir.program import Program
@@ -45,11 +51,15 @@ _reviewed: set[str] = set()  # keys of inconclusive records that this process ha
 
 @dataclass(frozen=True)
 class FusionVerdict:
-    """Whether an operator and its reader become one kernel; `function` where it was generated."""
+    """Whether an operator and its reader become one kernel; `function` where it was generated.
+
+    Where a `library` was found to be faster with the reader after it, it runs the operator.
+    """
 
     is_fused: bool
     is_conclusive: bool = True
     function: Function | None = None
+    library: str | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,6 +69,17 @@ class FusionDecision:
     problem: BuildProblem
     fused_program: FusedProgram
     verdicts: Mapping[str, FusionVerdict]
+
+    @cached_property
+    def libraries(self) -> dict[str, FusionVerdict]:
+        """The verdicts that chose a library for an operator, by the operator's output."""
+        chosen: dict[str, FusionVerdict] = {}
+        for pairs in self.problem.fusible.values():
+            for pair in pairs:
+                verdict = self.verdicts.get(self.problem.key(pair.signature))
+                if verdict is not None and verdict.library is not None:
+                    chosen[pair.product.output] = verdict
+        return chosen
 
     @property
     def kernels(self) -> Sequence[Kernel]:
@@ -267,23 +288,31 @@ def compile_together(
     """
     if not problems:
         return
+    sources = _uncached_sources(problems)
     if background is not None:
-        problems[0].begin(dict(_uncached_sources(problems)), background)
+        problems[0].begin(dict(sources), background)
         return
+    _compile_while_generating(problems[0], sources)
+
+
+def _compile_while_generating(
+    problem: BuildProblem, sources: Iterator[tuple[str, KernelSource]]
+) -> None:
+    """Compile code beside its generation, on all cores; what fails is compiled again later."""
     compiler = BackgroundCompiler(core_count())
     try:
-        for batch in _batches_to_compile(problems):
-            problems[0].begin(batch, compiler)
+        for batch in _batches(sources):
+            problem.begin(batch, compiler)
         compiler.finish()
     finally:
         compiler.stop()
 
 
-def _batches_to_compile(problems: Sequence[BuildProblem]) -> Iterator[dict[str, KernelSource]]:
-    """Yield what no record is of in batches that are worth a compiler's start."""
+def _batches(sources: Iterator[tuple[str, KernelSource]]) -> Iterator[dict[str, KernelSource]]:
+    """Yield code in batches that are worth a compiler's start."""
     batch: dict[str, KernelSource] = {}
     characters = 0
-    for name, source in _uncached_sources(problems):
+    for name, source in sources:
         batch[name] = source
         (text,) = own_sources([source.function])
         characters += len(text)
@@ -305,25 +334,53 @@ def _uncached_sources(problems: Sequence[BuildProblem]) -> Iterator[tuple[str, K
 def decide_fusion(problem: BuildProblem) -> FusionDecision:
     """Decide which operators and readers become one kernel.
 
-    A comparison with libraries needs the machine for itself, so what is compared is compiled
-    before, at once.
+    A comparison with libraries needs the machine for itself, so what is generated is compiled
+    before, beside the generation of more.
     """
-    compared: dict[str, KernelSource] = {}
-    for kernel in problem.uncached_kernels():
-        has_rivals = alternatives(kernel, problem.scopes[kernel.output])
-        if has_rivals and _record_alone(problem, kernel) is None:
-            compared[kernel.output] = problem.source(kernel)
-    problem.compile(compared)
+    functions: dict[str, Function | None] = {}  # of operators with their readers, by key
+    _compile_while_generating(problem, _expected_sources(problem, functions))
     verdicts: dict[str, FusionVerdict] = {}
 
     def is_better(pair: Fused) -> bool:
         key = problem.key(pair.signature)
         if key not in verdicts:
-            verdicts[key] = _fusion_verdict(problem, pair, key)
+            verdicts[key] = _fusion_verdict(problem, pair, key, functions)
         return verdicts[key].is_fused
 
     program = fused_program(problem.program, problem.kernels, problem.fusible, is_better)
     return FusionDecision(problem, program, verdicts)
+
+
+def _expected_sources(
+    problem: BuildProblem, functions: dict[str, Function | None]
+) -> Iterator[tuple[str, KernelSource]]:
+    """Yield the code that a program without records needs, or is compared with libraries by.
+
+    The functions of operators with their readers are added to `functions`.
+    """
+    fused: set[str] = set()  # the operators and the readers of one kernel
+    for name, pairs in problem.fusible.items():
+        for pair in pairs:
+            key = problem.key(pair.signature)
+            record = read_record(key)
+            if record is None and key not in functions:
+                function = functions[key] = problem.fused_function(pair)
+                if function is not None:
+                    yield key, KernelSource(EINALG, function)
+                    if _needs_comparison(problem, pair.product):
+                        yield f"reader {name}", problem.source(problem.by_output[name])
+            is_fused = functions.get(key) is not None
+            if record is not None:
+                is_fused = record.row != NOT_FUSED
+            if is_fused:
+                fused |= {name, pair.product.output}
+                break
+    seen: set[str] = set()
+    for kernel in problem.kernels:
+        key = problem.key(problem.signatures[kernel.output])
+        if kernel.output not in fused and key not in seen and read_record(key) is None:
+            seen.add(key)
+            yield f"alone {kernel.output}", problem.source(kernel)
 
 
 def select_kernels(decision: FusionDecision) -> KernelSelection:
@@ -341,8 +398,12 @@ def select_kernels(decision: FusionDecision) -> KernelSelection:
             implementations[key], is_conclusive[key] = implementation, record.is_conclusive
     unknown = [key for key in decision.positions if key not in implementations]
     for key in unknown:
-        sources[key] = decision.source(decision.positions[key])
-    for key in unknown:
+        verdict = decision.libraries.get(decision.kernels[decision.positions[key]].output)
+        if verdict is not None and verdict.library is not None:
+            implementations[key], is_conclusive[key] = verdict.library, verdict.is_conclusive
+        else:
+            sources[key] = decision.source(decision.positions[key])
+    for key in list(sources):
         library, is_conclusive[key] = _faster_library(decision, key, sources[key].function)
         if library is not None:
             implementations[key] = library
@@ -354,35 +415,58 @@ def select_kernels(decision: FusionDecision) -> KernelSelection:
     return KernelSelection(implementations, all(is_conclusive.values()))
 
 
-def _fusion_verdict(problem: BuildProblem, pair: Fused, key: str) -> FusionVerdict:
-    """Say whether an operator and its reader are one kernel: where no library is faster."""
+def _fusion_verdict(
+    problem: BuildProblem, pair: Fused, key: str, functions: dict[str, Function | None]
+) -> FusionVerdict:
+    """Say whether an operator and its reader are one kernel.
+
+    They are where no library is faster, with the reader after it.
+    """
     record = _usable_record(key)
     if record is not None:
         return FusionVerdict(record.row != NOT_FUSED, record.is_conclusive)
-    product = pair.product
-    function = problem.fused_function(pair)
-    is_conclusive = True
-    if function is not None:
-        library, is_conclusive = _library_alone(problem, product)
+    if key not in functions:
+        functions[key] = problem.fused_function(pair)
+    function, library, is_conclusive = functions[key], None, True
+    if function is not None and _needs_comparison(problem, pair.product):
+        library, is_conclusive = _compare_with_reader(problem, pair, function)
         if library is not None:
             function = None
     if function is None:
         _store_reviewed(key, KernelRecord(NOT_FUSED, is_conclusive))
-    return FusionVerdict(function is not None, is_conclusive, function)
+    return FusionVerdict(function is not None, is_conclusive, function, library)
 
 
-def _library_alone(problem: BuildProblem, product: Kernel) -> tuple[str | None, bool]:
-    """Return the library that is faster than an operator by itself, and whether that is conclusive.
+def _needs_comparison(problem: BuildProblem, product: Kernel) -> bool:
+    """Say whether a library may be faster than an operator and its reader as one kernel.
 
-    Where another program has that operator, it is known.
+    None is where another program has learned that generated code is faster for the operator alone.
     """
     libraries = alternatives(product, problem.scopes[product.output])
     if not libraries:
-        return None, True
+        return False
     record = _record_alone(problem, product)
-    if record is not None:
-        return _if_among(record.row.get("library", ""), libraries), record.is_conclusive
-    return _compare_libraries(problem, product, problem.source(product).function)
+    return record is None or _if_among(record.row.get("library", ""), libraries) is not None
+
+
+def _compare_with_reader(
+    problem: BuildProblem, pair: Fused, function: Function
+) -> tuple[str | None, bool]:
+    """Return the library that is faster with a reader after it than both as one function.
+
+    None where no library is; and whether that is beyond doubt.
+    """
+    product, name = pair.product, pair.kernel.output
+    reader = Reader(name, pair.scope, problem.source(problem.by_output[name]).function)
+    return library_for(
+        product,
+        problem.scopes[product.output],
+        function,
+        problem.constants,
+        problem.compiler_for(function),
+        problem.timeout,
+        reader,
+    )
 
 
 def _record_alone(problem: BuildProblem, product: Kernel) -> KernelRecord | None:

@@ -96,6 +96,11 @@ class BuildProblem:
         return dict(self.program.statements)
 
     @cached_property
+    def by_output(self) -> dict[str, Kernel]:
+        """The kernels by the statements that they compute."""
+        return {kernel.output: kernel for kernel in self.kernels}
+
+    @cached_property
     def constants(self) -> frozenset[str]:
         """The tensors and statements whose values are known before a run."""
         return frozenset(compile_time_constants(self.program))
@@ -144,6 +149,7 @@ class BuildProblem:
 
     def fused_function(self, pair: Fused) -> Function | None:
         """Return a function for an operator with its reader; None where there is none."""
+        check_time()
         product = pair.product
         assert product.scope is not None
         epilogue = pair.kernel.output, pair.scope

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import logging
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from math import prod
 from time import perf_counter
@@ -22,7 +22,8 @@ from codegen.libraries.fallback import Fallback
 from codegen.libraries.numpy import POOLS
 from codegen.runtime.array_arguments import Array, sample
 from codegen.runtime.kernel_call import generated_kernel
-from codegen.runtime.protocol import GENERATED, Buffers, KernelFunction, prepared
+from codegen.runtime.memory_planning import aligned
+from codegen.runtime.protocol import GENERATED, Buffers, KernelFunction, Packed, prepared
 from codegen.targets.c.compiler import Compiler
 from codegen.targets.c.object_store import loaded, placed
 from codegen.targets.c.source_file import own_sources
@@ -232,34 +233,88 @@ def library_for(
     constants: Collection[str],
     compiler: Compiler,
     timeout: float,
+    reader: Reader | None = None,
 ) -> tuple[str | None, bool]:
     """Return the library that runs an operator faster than its generated function.
 
-    None where no library does; and whether that is beyond doubt.
+    None where no library does; and whether that is beyond doubt. Where the function computes a
+    `reader` of the operator too, libraries are followed by that.
     """
     libraries = alternatives(kernel, scope)
     if not libraries:
         return None, True
-
-    source = own_sources([function])
-
-    def generated() -> KernelFunction:
-        (place,) = placed(compiler, [function], source, timeout)
-        shared_object = loaded(compiler, place, timeout)
-        assert shared_object is not None  # a moment ago
-        return generated_kernel(shared_object, function, place[1])
-
-    calls: dict[str, Callable[[], KernelFunction]] = {GENERATED: generated}
+    compiled = partial(_compiled, compiler=compiler, timeout=timeout)
+    sources, tensors, result = own_sources([function]), dict(scope.tensors), kernel.output
+    if reader is not None:
+        sources += own_sources([reader.function])
+        tensors |= reader.scope.tensors
+        del tensors[kernel.output]
+        result = reader.output
+    calls: dict[str, Callable[[], KernelFunction]] = {GENERATED: partial(compiled, function)}
     for name, run in libraries.items():
         calls[name] = partial(_itself, run)
-    known = [name for name in scope.tensors if name in constants]
-    keys = compiler.key(*source), RUNTIME
-    name = fastest(calls, kernel, scope, known, *keys)
-    selection = selection_from_text(CHOICES.read(_key(calls, kernel, known, *keys)))
+        if reader is not None:
+            calls[name] = partial(_with_reader, run, kernel.output, scope, reader, compiled)
+    known = [name for name in tensors if name in constants]
+    key = _key(calls, kernel, known, compiler.key("\n".join(sources)), RUNTIME)
+    measured = scope if reader is None else reader.scope
+    name = cached_choice(
+        key, calls, lambda: _measured(calls, inputs_of(tensors), measured, result, known)
+    )
+    selection = selection_from_text(CHOICES.read(key))
     is_conclusive = selection is not None and selection.is_conclusive()
     if name == GENERATED:
         return None, is_conclusive
     return name, is_conclusive
+
+
+@dataclass(frozen=True)
+class Reader:
+    """A statement that reads an operator's result: its output, its scope, and its function."""
+
+    output: str
+    scope: Scope
+    function: Function
+
+
+@dataclass(frozen=True)
+class _InTurn:
+    """Two kernels as one: what the first one writes, into `array`, the second one reads."""
+
+    first: KernelFunction
+    second: KernelFunction
+    name: str
+    array: Array
+
+    def __call__(self, buffers: Buffers) -> None:
+        both = {**buffers, self.name: self.array}
+        self.first(both)
+        self.second(both)
+
+    def prepared(self, known: Buffers, packed: Packed) -> _InTurn:
+        """Return both with what is known packed now."""
+        first, second = prepared(self.first, known, packed), prepared(self.second, known, packed)
+        return replace(self, first=first, second=second)
+
+
+def _with_reader(
+    run: KernelFunction,
+    name: str,
+    scope: Scope,
+    reader: Reader,
+    compiled: Callable[[Function], KernelFunction],
+) -> KernelFunction:
+    """Return a library's function for an operator, called `name`, and its reader after it."""
+    array = aligned(scope.shape, scope.dtype)
+    return _InTurn(run, compiled(reader.function), name, array)
+
+
+def _compiled(function: Function, compiler: Compiler, timeout: float) -> KernelFunction:
+    """Return a generated function as a call."""
+    (place,) = placed(compiler, [function], own_sources([function]), timeout)
+    shared_object = loaded(compiler, place, timeout)
+    assert shared_object is not None  # a moment ago
+    return generated_kernel(shared_object, function, place[1])
 
 
 def _itself(run: KernelFunction) -> KernelFunction:
@@ -292,7 +347,18 @@ def measure(
 
     One that is late at its first run is not run again.
     """
-    buffers = inputs_for(scope)
+    return _measured(calls, inputs_for(scope), scope, output, constants)
+
+
+def _measured(
+    calls: Mapping[str, Callable[[], KernelFunction]],
+    inputs: Buffers,
+    scope: Scope,
+    output: str,
+    constants: Collection[str],
+) -> Selection:
+    """Measure all implementations of a scope on these inputs, in turns."""
+    buffers = dict(inputs)
     known = {name: array for name, array in buffers.items() if name in constants}
     buffers[output] = np.empty(scope.shape, numpy_dtype(scope.dtype))
     first: dict[str, float] = {}
@@ -369,9 +435,14 @@ def figures_of(turns: Sequence[Turn]) -> Figures:
 
 def inputs_for(scope: Scope) -> dict[str, Array]:
     """Return random arrays for what a scope reads, and its constants."""
+    return inputs_of(scope.tensors)
+
+
+def inputs_of(tensors: Mapping[str, Tensor]) -> dict[str, Array]:
+    """Return random arrays for tensors; constants have their values."""
     constants: dict[str, Array] = {}
     others: dict[str, Tensor] = {}
-    for name, tensor in scope.tensors.items():
+    for name, tensor in tensors.items():
         if isinstance(tensor, Constant):
             constants[name] = array_of(tensor)
         else:

@@ -16,12 +16,15 @@ import pytest
 
 import einalg as ea
 from codegen.lowering.lower import lower
+from codegen.program import generated_kernels
+from codegen.runtime.protocol import prepared
 from codegen.targets.c.compiler import find_compiler
 from codegen.tuning import kernel_choice, value_comparison
 from codegen.tuning.kernel_choice import (
     CHOICES,
     POLICY,
     Figures,
+    Reader,
     Selection,
     fastest,
     library_for,
@@ -34,6 +37,7 @@ from codegen.tuning.value_comparison import BLOCK_ELEMENTS, same_values
 from derive.matching import match
 from einalg.language import ops
 from einalg.language.ir.kernel import Kernel
+from einalg.language.ir.program import as_program
 
 SCOPE = ea.parse("O[i,j] += A[i,k]*B[k,j]", A=(3, 4), B=(4, 5))
 KERNEL = Kernel("matmul", {}, ("A", "B"), "O", scope=SCOPE)
@@ -300,3 +304,33 @@ def test_nothing_is_measured_where_there_is_nothing_to_gain(
     kernel, compiler = match(scope, "O"), find_compiler()
     assert kernel is not None and compiler is not None
     assert library_for(kernel, scope, lower("O", scope), (), compiler, 60.0) == (None, True)
+
+
+def test_a_library_is_followed_by_the_reader_of_its_result(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is compared computes the same: both in one function, or one after the other."""
+    monkeypatch.setenv("EINALG_LIBRARIES", "numpy")
+    text = "T[i,j] += A[i,k]*W[k,j]\nO[i,j] = Max(T[i,j] + b[j], 0)"
+    pair = as_program(ea.parse(text, A=(64, 32), W=(32, 48), b=(48,)))
+    product, reader = pair["T"], pair["O"]
+    kernel, compiler = match(product, "T"), find_compiler()
+    assert kernel is not None and compiler is not None
+    results: list[dict[str, np.ndarray]] = []
+    measured = kernel_choice._measured
+
+    def look(calls, inputs, scope, output, constants):
+        values = {}
+        for name, call in calls.items():
+            buffers = {**inputs, output: np.empty(scope.shape, np.float32)}
+            prepared(call(), {"W": inputs["W"]})(buffers)
+            values[name] = buffers[output]
+        results.append(values)
+        return measured(calls, inputs, scope, output, constants)
+
+    monkeypatch.setattr(kernel_choice, "_measured", look)
+    epilogue = generated_kernels.function(kernel, product, ("W",), ("O", reader))
+    assert epilogue is not None
+    after = Reader("O", reader, lower("O", reader))
+    library_for(kernel, product, epilogue, ("W",), compiler, 60.0, after)
+    (values,) = results
+    assert values.keys() == {"generated", "numpy"}
+    np.testing.assert_allclose(values["generated"], values["numpy"], rtol=1e-5, atol=1e-6)
