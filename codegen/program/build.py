@@ -34,7 +34,7 @@ from codegen.runtime.protocol import KernelFunction
 from codegen.targets.c.object_store import BackgroundCompiler, loaded
 from codegen.targets.c.source_file import c_source, own_sources
 from codegen.tuning.kernel_choice import (
-    Reader,
+    ReaderCode,
     alternatives,
     by_library,
     has_budget,
@@ -457,7 +457,7 @@ def _compare_with_reader(
     None where no library is; and whether that is beyond doubt.
     """
     product, name = pair.product, pair.kernel.output
-    reader = Reader(name, pair.scope, problem.source(problem.by_output[name]).function)
+    reader = ReaderCode(name, pair.scope, problem.source(problem.by_output[name]).function)
     return library_for(
         product,
         problem.scopes[product.output],

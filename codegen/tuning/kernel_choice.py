@@ -233,7 +233,7 @@ def library_for(
     constants: Collection[str],
     compiler: Compiler,
     timeout: float,
-    reader: Reader | None = None,
+    reader: ReaderCode | None = None,
 ) -> tuple[str | None, bool]:
     """Return the library that runs an operator faster than its generated function.
 
@@ -269,7 +269,7 @@ def library_for(
 
 
 @dataclass(frozen=True)
-class Reader:
+class ReaderCode:
     """A statement that reads an operator's result: its output, its scope, and its function."""
 
     output: str
@@ -278,7 +278,7 @@ class Reader:
 
 
 @dataclass(frozen=True)
-class _InTurn:
+class _KernelsInTurn:
     """Two kernels as one: what the first one writes, into `array`, the second one reads."""
 
     first: KernelFunction
@@ -291,7 +291,7 @@ class _InTurn:
         self.first(both)
         self.second(both)
 
-    def prepared(self, known: Buffers, packed: Packed) -> _InTurn:
+    def prepared(self, known: Buffers, packed: Packed) -> _KernelsInTurn:
         """Return both with what is known packed now."""
         first, second = prepared(self.first, known, packed), prepared(self.second, known, packed)
         return replace(self, first=first, second=second)
@@ -301,12 +301,12 @@ def _with_reader(
     run: KernelFunction,
     name: str,
     scope: Scope,
-    reader: Reader,
+    reader: ReaderCode,
     compiled: Callable[[Function], KernelFunction],
 ) -> KernelFunction:
     """Return a library's function for an operator, called `name`, and its reader after it."""
     array = aligned(scope.shape, scope.dtype)
-    return _InTurn(run, compiled(reader.function), name, array)
+    return _KernelsInTurn(run, compiled(reader.function), name, array)
 
 
 def _compiled(function: Function, compiler: Compiler, timeout: float) -> KernelFunction:

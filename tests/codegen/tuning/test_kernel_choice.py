@@ -24,7 +24,7 @@ from codegen.tuning.kernel_choice import (
     CHOICES,
     POLICY,
     Figures,
-    Reader,
+    ReaderCode,
     Selection,
     fastest,
     library_for,
@@ -329,7 +329,7 @@ def test_a_library_is_followed_by_the_reader_of_its_result(monkeypatch: pytest.M
     monkeypatch.setattr(kernel_choice, "_measured", look)
     epilogue = generated_kernels.function(kernel, product, ("W",), ("O", reader))
     assert epilogue is not None
-    after = Reader("O", reader, lower("O", reader))
+    after = ReaderCode("O", reader, lower("O", reader))
     library_for(kernel, product, epilogue, ("W",), compiler, 60.0, after)
     (values,) = results
     assert values.keys() == {"generated", "numpy"}
