@@ -88,6 +88,11 @@ class TreeBuilder:
         """Return what all steps of a tree cost."""
         return sum(map(self._step_cost, tree.steps()))
 
+    def most_points(self, tree: ContractionTree) -> int:
+        """Return the points of the largest result of a step before the last one."""
+        inner = list(tree.steps())[:-1]
+        return max((self.network.points(step.result) for step in inner), default=0)
+
     def _step_cost(self, step: ContractionStep) -> int:
         points = self.network.points
         return points(step.indices) + self.write_cost * points(step.result)

@@ -10,7 +10,8 @@ from typing import Any, NamedTuple
 
 import sympy
 
-from derive.rewriting.body_queries import is_empty, names_of
+from derive.rewriting.body_queries import enclosing_domain, is_empty, names_of
+from einalg.errors import RuleError
 from einalg.language.index.affine import Index
 from einalg.language.ir.body import Reduce
 from einalg.language.ir.scope import Scope
@@ -56,6 +57,13 @@ class TensorNetwork:
     kept: Indices
     sizes: Mapping[str, int]
 
+    @property
+    def identity(self) -> Any:
+        """What the orders of its contractions depend on: all but the order of its factors."""
+        factors = sorted(tuple(sorted(factor)) for factor in self.factors)
+        sizes = tuple((name, self.sizes[name]) for name in sorted(union(self.factors)))
+        return tuple(factors), self.kept, sizes
+
     def points(self, indices: Iterable[str]) -> int:
         """Return how many points some indices run over."""
         return prod(self.sizes[index] for index in indices)
@@ -96,7 +104,11 @@ def network_of(scope: Scope, position: int) -> TensorNetwork | None:
     node = list(reductions(scope.body))[position]
     if node.op != "Sum" or is_empty(scope.iterators) or is_empty(node.iterators):
         return None
-    sizes = _sizes(scope)
+    try:
+        around, _ = enclosing_domain(scope, node)
+    except RuleError:  # at several places
+        return None
+    sizes = {it.index.name: it.extent for it in (*around, *node.iterators)}
     factors = []
     for factor in factors_of(node):
         indices = index_names(factor)
@@ -119,14 +131,3 @@ def factors_of(node: Reduce) -> tuple[Any, ...]:
 def index_names(factor: Any) -> Indices:
     """Return the names of the indices that occur in a factor."""
     return frozenset(symbol.name for symbol in factor.free_symbols if isinstance(symbol, Index))
-
-
-def _sizes(scope: Scope) -> dict[str, int]:
-    """Return the extents of all indices that a scope binds."""
-    sizes = {}
-    iterators = list(scope.iterators)
-    for node in reductions(scope.body):
-        iterators += node.iterators
-    for iterator in iterators:
-        sizes[iterator.index.name] = iterator.extent
-    return sizes

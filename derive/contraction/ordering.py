@@ -8,7 +8,7 @@ meet and nothing is summed yet, they are staged.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from itertools import zip_longest
 from typing import Any, NamedTuple
 
@@ -28,16 +28,17 @@ from derive.rules.intra import summation_splitting
 from einalg.errors import EinalgError
 from einalg.language.ir.body import Reduce
 from einalg.language.ir.program import Program
-from einalg.language.ir.scope import Scope
+from einalg.language.ir.scope import Scope, inner_scopes
 from einalg.language.ir.tensor import Access, Tensor
 from einalg.language.ir.traversal import reductions
 
 MIN_FACTORS = 3  # a product of two has one order
 
 Rules = Mapping[str, Rule]
+OrderFinder = Callable[[TensorNetwork], Iterator[Order]]
 
 
-class _Place(NamedTuple):
+class ReductionPlace(NamedTuple):
     """A reduction: the path of its scope, and its position in the body."""
 
     path: Path
@@ -48,11 +49,34 @@ class _Place(NamedTuple):
         nodes = list(reductions(scope.body))
         return nodes[self.position] if self.position < len(nodes) else None
 
+    def after(self, before: Program, after: Program) -> ReductionPlace:
+        """Return where the reduction is after a move that changed nothing else."""
+        path = self.path[:1]
+        for length in range(1, len(self.path)):
+            old = inner_scopes(scope_at(before, self.path[:length]))
+            new = inner_scopes(scope_at(after, path))
+            path = (*path, _position_of_new(old, new, self.path[length]))
+        old = list(reductions(scope_at(before, self.path).body))
+        new = list(reductions(scope_at(after, path).body))
+        return ReductionPlace(path, _position_of_new(old, new, self.position))
 
-def contracted(program: Program, rules: Rules) -> Iterator[tuple[Program, list[Move]]]:
+
+def _position_of_new(old: Sequence[Any], new: Sequence[Any], default: int) -> int:
+    """Return the position of the last that was not there before; the default where all were."""
+    known = set(old)
+    for position in reversed(range(len(new))):
+        if new[position] not in known:
+            return position
+    return default
+
+
+def contracted(
+    program: Program, rules: Rules, find_orders: OrderFinder = orders
+) -> Iterator[tuple[Program, list[Move]]]:
     """Yield the program with its long products in good orders, each time with the moves.
 
     Long is a sum of products of three factors or more. Of a program without any, there is none.
+    `find_orders` yields the orders of a network that are tried.
 
     >>> import einalg as ea
     >>> from derive.rules import ALL
@@ -62,12 +86,10 @@ def contracted(program: Program, rules: Rules) -> Iterator[tuple[Program, list[M
     >>> print(*moves)
     summation splitting at O: reduction=0, outer=(j)
     """
-    networks = _networks(program)
-    for choice in _choices([orders(network) for network in networks.values()]):
-        result, moves = program, list[Move]()
-        for place, order in zip(networks, choice):
-            result, steps = _in_order(result, place, order, rules)
-            moves += steps
+    networks = {network.identity: network for network in long_products(program).values()}
+    alternatives = [find_orders(network) for network in networks.values()]
+    for choice in _choices(alternatives):
+        result, moves = _ordered(program, dict(zip(networks, choice)), rules)
         if moves:
             yield result, moves
 
@@ -99,42 +121,78 @@ def _reads_sum(program: Program, factor: Any) -> bool:
 
 
 def _choices(alternatives: Sequence[Iterator[Order]]) -> Iterator[list[Order]]:
-    """Yield the first order of every network, then the next of each that has one, and so on."""
+    """Yield the first order of every network, then the next of each that has one, and so on.
+
+    Where a network has none, there is no choice.
+    """
     current: list[Order] = []
     for following in zip_longest(*alternatives):
         current = [order or before for order, before in zip_longest(following, current)]
+        if None in current:
+            return
         yield list(current)
 
 
-def _networks(program: Program) -> dict[_Place, TensorNetwork]:
-    """Return the networks of all long products.
-
-    What stands inside comes first, and of a body what stands last: the places of the others stay.
-    """
+def long_products(program: Program) -> dict[ReductionPlace, TensorNetwork]:
+    """Return the networks of all long products by their places; what stands inside comes first."""
     networks = {}
     for path, scope in reversed(list(paths(program))):
         for position in reversed(range(len(list(reductions(scope.body))))):
             network = network_of(scope, position)
             if network is not None and len(network.factors) >= MIN_FACTORS:
-                networks[_Place(path, position)] = network
+                networks[ReductionPlace(path, position)] = network
     return networks
 
 
-def _in_order(
-    program: Program, place: _Place, order: Order, rules: Rules
+def _ordered(
+    program: Program, choice: Mapping[Any, Order], rules: Rules
 ) -> tuple[Program, list[Move]]:
-    """Take the steps of an order up to the last that sums; those that a rule refuses are left."""
+    """Take the steps of an order for each network, by its identity.
+
+    A scope, and a body, may have other positions for what it reads after each step.
+    """
+    done = set[Reduce]()
+    moves: list[Move] = []
+    while True:
+        place, order = _next_product(program, choice, done)
+        if place is None:
+            return program, moves
+        program, place, steps = _in_order(program, place, order, rules)
+        moves += steps
+        node = place.node(scope_at(program, place.path))
+        if node is not None:
+            done.add(node)
+
+
+def _next_product(
+    program: Program, choice: Mapping[Any, Order], done: Collection[Reduce]
+) -> tuple[ReductionPlace | None, Order]:
+    for place, network in long_products(program).items():
+        node = place.node(scope_at(program, place.path))
+        if node not in done and network.identity in choice:
+            return place, choice[network.identity]
+    return None, ()
+
+
+def _in_order(
+    program: Program, place: ReductionPlace, order: Order, rules: Rules
+) -> tuple[Program, ReductionPlace, list[Move]]:
+    """Take the steps of an order up to the last that sums; those that a rule refuses are left.
+
+    Returns the place where the product is then, too.
+    """
     moves: list[Move] = []
     for step in _until_last_sum(order):
         move = _move(scope_at(program, place.path), place, step)
         if move is None or move.rule not in rules:
             continue
         try:
-            program = apply(program, move, rules)
+            after = apply(program, move, rules)
         except EinalgError:
             continue
         moves.append(move)
-    return program, moves
+        place, program = place.after(program, after), after
+    return program, place, moves
 
 
 def _until_last_sum(order: Order) -> Sequence[ContractionStep]:
@@ -145,7 +203,7 @@ def _until_last_sum(order: Order) -> Sequence[ContractionStep]:
     return order[:end]
 
 
-def _move(scope: Scope, place: _Place, step: ContractionStep) -> Move | None:
+def _move(scope: Scope, place: ReductionPlace, step: ContractionStep) -> Move | None:
     """Return the move that takes a step; None where nothing is to be done."""
     node = place.node(scope)
     if node is None:
@@ -166,7 +224,9 @@ def _has_other_factor(node: Reduce) -> bool:
     return any(summed.isdisjoint(index_names(factor)) for factor in factors_of(node))
 
 
-def _staging(scope: Scope, node: Reduce, place: _Place, step: ContractionStep) -> Move | None:
+def _staging(
+    scope: Scope, node: Reduce, place: ReductionPlace, step: ContractionStep
+) -> Move | None:
     """Return the move that multiplies two factors before anything else."""
     positions = _positions(factors_of(node), step)
     if positions is None:

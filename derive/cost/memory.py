@@ -33,6 +33,33 @@ def program_bytes(program: Program) -> int:
     return sum(prod(tensor.shape) * numpy_dtype(tensor.dtype).itemsize for tensor in tensors)
 
 
+def temporary_bytes(program: Program) -> int:
+    """Return the most bytes that the statements of a flat program hold at once between each other.
+
+    A statement that is no output is held until the last one has read it. Kernels that several
+    statements share need less.
+
+    >>> import einalg as ea
+    >>> lines = "T[i] = A[i] + 1", "U[i] = T[i]*2", "V[i] = U[i] - 1", "O[i:4] = V[2*i]"
+    >>> temporary_bytes(ea.parse("\\n".join(lines), A=8))
+    64
+    """
+    last_read: dict[str, int] = {}
+    for position, (_, scope) in enumerate(program.statements):
+        for name in scope.tensors:
+            last_read[name] = position
+    held: dict[str, int] = {}
+    most = 0
+    for position, (name, scope) in enumerate(program.statements):
+        if name not in program.outputs:
+            held[name] = prod(scope.shape) * numpy_dtype(scope.dtype).itemsize
+        most = max(most, sum(held.values()))
+        for other in list(held):
+            if last_read.get(other, position) <= position:
+                del held[other]
+    return most
+
+
 def comparison_fits_in_memory(start: Program, candidate: Program) -> bool:
     """Return whether half of the memory is enough to compare a candidate with the program that it
     comes from, which the reference computes.

@@ -230,7 +230,14 @@ def _key(search: Search, model: CostModel) -> str | None:
         if ALL.get(name) is not rule:
             return None
     budget = search.budget
-    limits = budget.depth, budget.states, budget.candidates, budget.patience, budget.bytes
+    limits = (
+        budget.depth,
+        budget.states,
+        budget.candidates,
+        budget.patience,
+        budget.bytes,
+        budget.memory,
+    )
     templates: Sequence[Any] = [template.identity for template in search.expand.templates]
     return Fingerprint(SEARCH_CODE).key(
         "search",

@@ -15,6 +15,7 @@ from math import inf
 from typing import Any
 
 from derive.contraction.ordering import contracted, has_nested_products
+from derive.contraction.slicing import contracted_within
 from derive.cost.model import CostModel, Roofline
 from derive.matching import distance
 from derive.rewriting.moves import Move, Rule
@@ -60,7 +61,8 @@ class Budget:
     """The limits of a search: moves deep, states expanded, seconds, candidates.
 
     `patience` is states without a candidate that promises more than all before it, once there is
-    one; `bytes` bounds the memory that the explored states may take, estimated.
+    one; `bytes` bounds the memory that the explored states may take, estimated. `memory` is how
+    many bytes the statements of a candidate may hold between each other, if that is bounded.
     """
 
     depth: int = 24
@@ -69,6 +71,7 @@ class Budget:
     candidates: int = 128
     patience: int = 100
     bytes: int = 1 << 30
+    memory: int | None = None
 
 
 @dataclass(order=True)
@@ -213,7 +216,9 @@ class Search:
         self.clock, self.weights = Clock.of(inf), weights
         self.progress: Progress | None = None
         self.stats = Stats()
-        self.candidates = CandidateCollection(start, expand.templates, model, self.stats)
+        self.candidates = CandidateCollection(
+            start, expand.templates, model, self.stats, budget.memory
+        )
         self.explored: list[SearchNode] = []
         self.derivation_lengths: list[int] = []  # of the explored states
         self.seen: set[Any] = {key(start)}
@@ -337,9 +342,14 @@ class Search:
             spellings.append(fully_inlined(inlined, rules))
         for spelling, merging in spellings:
             parts, fission = fissioned(spelling, rules)
-            for ordered, steps in contracted(parts, self.expand.rules):
+            for ordered, steps in self._in_good_orders(parts):
                 if not merging or total_operations(ordered) < total_operations(inlined):
                     yield ordered, (*merging, *fission, *steps)
+
+    def _in_good_orders(self, program: Program) -> Iterator[tuple[Program, list[Move]]]:
+        if self.budget.memory is None:
+            return contracted(program, self.expand.rules)
+        return contracted_within(program, self.expand.rules, self.budget.memory, fissioned)
 
     def _distance(self, program: Program) -> float:
         return distance(program_scopes(program), self.expand.templates, is_heavy)

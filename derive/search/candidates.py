@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from math import inf
 from typing import Any
 
+from derive.cost.memory import temporary_bytes
 from derive.cost.model import CostModel, total
 from derive.matching import kernels_of
 from derive.rewriting.moves import Move
@@ -83,9 +84,15 @@ class CandidateCollection:
     """The programs that run on library operators, one for each list of kernels."""
 
     def __init__(
-        self, start: Program, templates: Sequence[Template], model: CostModel, stats: Stats
+        self,
+        start: Program,
+        templates: Sequence[Template],
+        model: CostModel,
+        stats: Stats,
+        memory: float | None = None,
     ):
         self.start, self.templates, self.model, self.stats = start, templates, model, stats
+        self.memory = inf if memory is None else memory  # bytes between statements, at most
         self.start_operations = total_operations(start)
         self.start_is_generated = False  # until the expression as it is is collected
         self.begin(Clock.of(inf))
@@ -117,6 +124,9 @@ class CandidateCollection:
         flat = lifted(program)
         if flat.inputs.keys() != self.start.inputs.keys():
             self.stats.rejected["an input is not read any more"] += 1
+            return None
+        if not as_it_is and temporary_bytes(flat) > self.memory:
+            self.stats.rejected[f"more than {self.memory} bytes between its statements"] += 1
             return None
         kernels = kernels_of(flat, self.templates)
         if as_it_is:

@@ -156,6 +156,7 @@ class _Alternative:
     ops=optional(OPERATOR_NAMES),
     executor=EXECUTOR,
     accuracy=ACCURACY,
+    memory=optional(whole()),
 )
 def derive(  # noqa: PLR0913, PLR0917 - every option of a search
     expr: Any,
@@ -170,6 +171,7 @@ def derive(  # noqa: PLR0913, PLR0917 - every option of a search
     ops: Sequence[str] | None = None,
     executor: Any = None,
     accuracy: float | None = None,
+    memory: int | None = None,
     **tensors: Any,
 ) -> Derivation:
     """Search for equal programs that run faster, prove, check and measure them (EinNet §4–§5).
@@ -191,6 +193,9 @@ def derive(  # noqa: PLR0913, PLR0917 - every option of a search
       largest element that is computed (the fill of a mask does not count). By default 1e-4 for f32,
       1e-10 for f64, 2e-2 for f16, 5e-2 for bf16, and 0 for integers. From 1/1024 on, the tensor
       cores of a GPU multiply f32 too, with 10 bits of each factor.
+    - `memory`: how many bytes a candidate may hold between its statements. Products of many tensors
+      are then contracted in orders whose intermediate results fit; where none does, sums are cut in
+      ranges that run one after the other. The expression as it is stays a candidate.
     - `seed`: decides the inputs on which values are compared.
     - `progress`: by default a line shows in terminals and notebooks what is being done and the best
       so far. True logs such lines anywhere, False shows nothing. A function is called with the
@@ -211,7 +216,7 @@ def derive(  # noqa: PLR0913, PLR0917 - every option of a search
     >>> {c.verdict for c in d.candidates}
     {'proved'}
     """
-    budget = Budget(depth=depth, states=states, seconds=seconds)
+    budget = Budget(depth=depth, states=states, seconds=seconds, memory=memory)
     if measure:
         require_device(target)
     clock = Clock.of(seconds)

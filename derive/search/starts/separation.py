@@ -135,11 +135,11 @@ def _steps(program: Program, by_digits: bool) -> Iterator[_Step]:
 def _all_steps(program: Program, by_digits: bool) -> Iterator[_Step]:
     for path, scope in paths(program):
         for position, node in enumerate(reductions(scope.body)):
-            if is_empty(node.iterators):
-                continue
             try:
                 around, _ = enclosing_domain(scope, node)
             except RuleError:
+                continue
+            if is_empty((*around, *node.iterators)):
                 continue
             yield from _splits(path, scope, position, around)
             yield from _stagings(path, position, node, around)

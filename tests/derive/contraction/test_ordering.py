@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import random
-from typing import NamedTuple
 
-import numpy as np
 import opt_einsum
 import pytest
 from hypothesis import given, settings
@@ -13,116 +11,28 @@ from hypothesis import strategies as st
 
 import einalg as ea
 from derive.contraction.contraction_tree import TreeBuilder
-from derive.contraction.network import TensorNetwork, network_of
+from derive.contraction.network import network_of
 from derive.contraction.ordering import contracted
 from derive.contraction.orders import orders
+from derive.cost.model import operations
 from derive.rewriting.moves import apply
 from derive.rules import ALL
+from derive.rules.inter.lifting_nesting import lifted
 from derive.search.best_first import Budget, search
+from derive.search.cleanup import fissioned
 from derive.search.expansion import total_operations
 from einalg.language.ir.program import as_program
-
-LETTERS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
-
-
-class Einsum(NamedTuple):
-    """An equation by its terms, with the sizes of its indices."""
-
-    terms: tuple[str, ...]
-    output: str
-    sizes: dict[str, int]
-
-    @property
-    def equation(self) -> str:
-        return f"{','.join(self.terms)}->{self.output}"
-
-    def expression(self, shared=()):
-        """The expression; terms of the same shape at `shared` positions read one tensor."""
-        tensors = []
-        for position, term in enumerate(self.terms):
-            shape = tuple(self.sizes[index] for index in term)
-            name = f"T{position}"
-            if position in shared:
-                name = "S" + "x".join(map(str, shape))
-            tensors.append(ea.tensor(name, shape))
-        return ea.einsum(self.equation, *tensors)
-
-    @property
-    def network(self):
-        factors = tuple(frozenset(term) for term in self.terms if term)
-        return TensorNetwork(factors, frozenset(self.output), self.sizes)
-
-
-def uniform(terms, output, size=24):
-    return Einsum(tuple(terms), output, dict.fromkeys(LETTERS, size))
-
-
-def chain(count, size=24):
-    terms = [LETTERS[k] + LETTERS[k + 1] for k in range(count)]
-    return uniform(terms, LETTERS[0] + LETTERS[count], size)
-
-
-def ring(count, size=24):
-    return uniform([LETTERS[k] + LETTERS[(k + 1) % count] for k in range(count)], "", size)
-
-
-def vector_chain(count):
-    matrices = chain(count - 1)
-    return uniform([*matrices.terms, LETTERS[count - 1]], LETTERS[0])
-
-
-def of_edges(count, edges, size):
-    """A network with a tensor for each of `count` nodes, and an index for each edge."""
-    terms = [""] * count
-    for letter, edge in zip(LETTERS, edges):
-        for node in edge:
-            terms[node] += letter
-    return uniform(terms, "", size)
-
-
-def ladder(rungs, size=4):
-    edges = [(k, k + rungs) for k in range(rungs)]
-    for k in range(rungs - 1):
-        edges += [(k, k + 1), (rungs + k, rungs + k + 1)]
-    return of_edges(2 * rungs, edges, size)
-
-
-def grid(side, size=4):
-    edges = []
-    for row in range(side):
-        for column in range(side):
-            node = side * row + column
-            edges += [(node, node + 1)] * (column + 1 < side)
-            edges += [(node, node + side)] * (row + 1 < side)
-    return of_edges(side * side, edges, size)
-
-
-def tree(count, size=6):
-    return of_edges(count, [(node, (node - 1) // 2) for node in range(1, count)], size)
-
-
-@st.composite
-def einsums(draw, most_tensors=12):
-    """Networks with repeated, kept and shared indices, unit and prime sizes, and scalars."""
-    letters = LETTERS[: draw(st.integers(1, 7))]
-    sizes = {letter: draw(st.sampled_from([1, 2, 2, 3])) for letter in letters}
-    term = st.text(letters, max_size=3)
-    terms = draw(st.lists(term, min_size=2, max_size=most_tensors))
-    used = sorted(set("".join(terms)))
-    output = ""
-    if used:
-        output = "".join(draw(st.lists(st.sampled_from(used), max_size=3, unique=True)))
-    return Einsum(tuple(terms), output, sizes)
-
-
-def values(program, seed=0):
-    generator = np.random.default_rng(seed)
-    return {name: generator.integers(-3, 4, t.shape) for name, t in program.tensors.items()}
-
-
-def agrees(start, program):
-    arrays = values(start)
-    return np.array_equal(ea.evaluate(start, **arrays), ea.evaluate(program, **arrays))
+from tests.helpers.einsums import (
+    Einsum,
+    agrees,
+    chain,
+    einsums,
+    grid,
+    ladder,
+    ring,
+    tree,
+    vector_chain,
+)
 
 
 @given(einsums(), st.sets(st.integers(0, 11)))
@@ -244,3 +154,21 @@ def test_products_that_read_each_other_are_ordered_together():
     best = candidates[0].program
     assert total_operations(best) == 8 * 2 * 24**2
     assert ea.prove(program, best).verdict == "proved"
+
+
+def test_each_product_of_a_body_has_its_own_order():
+    """Their places change with what they become, so that a step might be taken in another one."""
+    product = "(A[i,j]*B[j,k]*C[k,l]*D[l,m]*E[m,i])"
+    text = f"O[()] = Sum[i:8,j,k,l,m]{product} + Sum[i:8:16,j,k,l,m]{product}"
+    start = as_program(ea.parse(text, **dict.fromkeys("ABCDE", (16, 16))))
+    for program, moves in contracted(fissioned(start, ALL)[0], ALL):
+        assert len(moves) == 6
+        for _, scope in lifted(program).statements:
+            assert operations(scope) <= 2 * 8 * 16**2
+
+
+def test_equal_names_of_indices_have_the_sizes_of_their_sums():
+    text = "O[()] = Sum[i:3](A[i]) + Sum[i:9,j:9](B[i,j]*A[i]*C[j])"
+    scope = ea.parse(text, A=9, B=(9, 9), C=9)
+    networks = [network_of(scope, position) for position in (0, 1)]
+    assert sorted(network.sizes["i"] for network in networks if network) == [3, 9]

@@ -13,6 +13,7 @@ from derive.cost.memory import (
     comparison_fits_in_memory,
     memory_bytes,
     program_bytes,
+    temporary_bytes,
 )
 from einalg.language.ir.program import as_program
 
@@ -71,5 +72,13 @@ def test_a_kernel_for_which_memory_lacks_is_not_measured(monkeypatch, tmp_path, 
     monkeypatch.setenv("EINALG_CACHE", str(tmp_path))
     monkeypatch.setattr("derive.cost.model.memory_bytes", lambda: 100)
     with caplog.at_level(logging.INFO, "einalg"):
-        ea.derive(ea.parse("O[i,j] += A[i,j+k]*K[k]", A=(64, 70), K=(7,)), seconds=5)
+        ea.derive(ea.parse("O[i,j] += A[i,j+k]*K[k]", A=(64, 70), K=(7,)), states=3, seconds=60)
     assert "a kernel is not measured: it reads and writes" in caplog.text
+
+
+def test_the_statements_that_are_held_at_once():
+    """Each until its last reader; of the outputs, none."""
+    lines = ["S[i] = A[i]", "T[i] = S[i] + 1", "U[i] = S[i]*T[i]", "O[i:8] = U[2*i]"]
+    program = ea.parse("\n".join(lines), A=ea.tensor("A", (16,), "f64"))
+    assert temporary_bytes(as_program(program)) == 3 * 16 * 8
+    assert temporary_bytes(as_program(ea.parse(MATMUL, **SHAPES))) == 0

@@ -156,3 +156,11 @@ def test_every_candidate_of_random_windows_keeps_every_value(program: Program) -
     for candidate in search(program, Budget(states=20, seconds=20))[0]:
         assert kernels_of(candidate.program)
         assert np.array_equal(ea.evaluate(candidate.program, **arrays), expected)
+
+
+def test_sums_around_which_there_are_no_points_are_left() -> None:
+    text = "O[c:3,e:2] = Sum[a:2,b:0,d:2](S[b,c,a]*T[c]*A[a,d])"
+    program = as_program(ea.parse(text, S=(0, 3, 2), T=3, A=(2, 2)))
+    assert separated(program, ALL, cleaned_up) == (program, [])
+    nowhere = as_program(ea.parse("O[i:0,j:9] = Sum[r:4](A[i,j+r])", A=(0, 12)))
+    assert separated(nowhere, ALL, cleaned_up) == (nowhere, [])
