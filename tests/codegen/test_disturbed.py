@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import errno
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -53,6 +53,18 @@ exec {compiler().command[0]} "$@"
     return script(folder / "disturbed", lines)
 
 
+def be_impatient(monkeypatch: pytest.MonkeyPatch, folder: Path, seconds: float) -> None:
+    """Give a compiler few seconds while the file `armed` is there."""
+    real = codegen.targets.c.compiler.run_command
+
+    def run(command: Sequence[str], timeout: float) -> tuple[int, str]:
+        if (folder / "armed").exists():
+            timeout = seconds
+        return real(command, timeout)
+
+    monkeypatch.setattr(codegen.targets.c.compiler, "run_command", run)
+
+
 def given() -> dict[str, Any]:
     rng = np.random.default_rng(0)
     return {
@@ -77,12 +89,8 @@ def test_a_program_of_several_kernels(
     used = Compiler((str(disturbed(tmp_path, runs, what)),), "test", (*REQUIRED_FLAGS, "-lm"))
     (tmp_path / "armed").touch()
     program = as_program(ea.parse(TEXT, **TENSORS))
-    real = codegen.targets.c.compiler.run_command
-    monkeypatch.setattr(
-        codegen.targets.c.compiler,
-        "run_command",
-        lambda command, timeout: real(command, SHORT if what == SLOW else timeout),
-    )
+    if what == SLOW:
+        be_impatient(monkeypatch, tmp_path, SHORT)
     try:
         assert is_right(compile_program(program, compiler=used)(**given()))
     except CodegenError as error:
@@ -97,12 +105,8 @@ def test_a_network(tmp_path: Path, runs: str, what: str, monkeypatch: pytest.Mon
     monkeypatch.setenv("CC", str(disturbed(tmp_path, runs, what)))
     assert find_compiler() is not None
     (tmp_path / "armed").touch()
-    real = codegen.targets.c.compiler.run_command
-    monkeypatch.setattr(
-        codegen.targets.c.compiler,
-        "run_command",
-        lambda command, timeout: real(command, 3 * SHORT if what == SLOW else timeout),
-    )
+    if what == SLOW:
+        be_impatient(monkeypatch, tmp_path, 3 * SHORT)
     program = ea.parse(TEXT, **TENSORS)
     try:
         assert is_right(ea.optimize(program, given(), seconds=2)(given()["A"]))

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
+
+import pytest
 
 from derive.cost.model import Roofline
 from derive.search.best_first import Budget, Search, rules_by_name, templates_by_name
@@ -13,6 +16,15 @@ from einalg.language.ir.program import as_program
 from einalg.runtime.clock import Clock
 
 Form = Callable[[Any], bool]
+LAYER_STATES = 20  # in which convolutions and products have other forms
+
+
+def shorten_layer_searches(monkeypatch: pytest.MonkeyPatch) -> None:
+    """End the search of each layer of a network after a few states, on any machine at the same.
+
+    A test gives it more seconds than it needs on the slowest machine.
+    """
+    monkeypatch.setattr("derive.programs.optimize.Budget", partial(Budget, states=LAYER_STATES))
 
 
 def first_candidates(

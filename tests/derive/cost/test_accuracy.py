@@ -88,6 +88,7 @@ def test_a_masked_expression_is_derived(fill):
             B=(8, 8),
         ),
         states=4,
+        seconds=300,
     )
     assert d.best.error is not None and d.best.error < 1e-5
 

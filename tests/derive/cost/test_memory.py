@@ -49,7 +49,7 @@ def test_four_times_what_is_held_fits_in_half_of_it(monkeypatch, there, fitting)
 def test_without_memory_candidates_are_estimated(monkeypatch, tmp_path):
     monkeypatch.setenv("EINALG_CACHE", str(tmp_path))
     monkeypatch.setattr("derive.cost.memory.memory_bytes", lambda: HELD)
-    found = ea.derive(ea.parse(MATMUL, **SHAPES), seconds=5)
+    found = ea.derive(ea.parse(MATMUL, **SHAPES), states=4, seconds=300)
     assert not any(candidate.measured for candidate in found.candidates)
     a, b = np.ones((64, 32)), np.ones((32, 48))
     assert np.array_equal(found.best.compile()(A=a, B=b), a @ b)
@@ -61,7 +61,9 @@ def test_a_candidate_for_which_memory_lacks_is_not_the_best(monkeypatch, tmp_pat
         "derive.results.verification.comparison_fits_in_memory",
         lambda start, candidate: candidate == start,
     )
-    found = ea.derive(ea.parse("O[i,j] += A[i,j+k]*K[k]", A=(64, 70), K=(7,)), seconds=5)
+    found = ea.derive(
+        ea.parse("O[i,j] += A[i,j+k]*K[k]", A=(64, 70), K=(7,)), states=4, seconds=300
+    )
     assert not found.best.moves and found.best.measured
     assert len(found.candidates) > 1 and not any(
         candidate.measured for candidate in found.candidates[1:]

@@ -108,6 +108,6 @@ def test_a_layer_of_both_forms_is_searched_once(monkeypatch, tmp_path):
     )
     program = Program(rows, ["T2"])
     o = ea.optimize(
-        program, {n: np.ones(t.shape, np.float32) for n, t in program.inputs.items()}, seconds=100
+        program, {n: np.ones(t.shape, np.float32) for n, t in program.inputs.items()}, seconds=300
     )
     assert len(searched) == len(set(searched)) > 3 and o.parts

@@ -63,7 +63,7 @@ def test_the_report_of_what_is_loaded_tells_the_layers(tmp_path):
         W=ea.tensor("W", (30, 20), role="weight"),
     )
     given = {"A": RNG.standard_normal((40, 30)), "W": RNG.standard_normal((30, 20))}
-    o = ea.optimize(product, given, seconds=5)
+    o = ea.optimize(product, given, seconds=300)
     o.save(tmp_path / "model")
     again = ea.Optimized.load(tmp_path / "model")
     (before,), (after,) = (next(iter(x.parts.values())).layers for x in (o, again))

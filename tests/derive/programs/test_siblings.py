@@ -103,7 +103,7 @@ def test_the_whole_is_compared_in_every_form(tmp_path, monkeypatch):
     given = {name: array.astype(np.float32) for name, array in given_for(program).items()}
     forms = [form.changes for form in changed_variants(program)]
     assert forms == [("products joined",)]
-    o = ea.optimize(program, given, seconds=10)
+    o = ea.optimize(program, given, seconds=300)
     np.testing.assert_allclose(o(A=given["A"]), ea.evaluate(program, **given), rtol=1e-3, atol=1e-3)
     (part,) = o.parts.values()
     assert part.changes in (*forms, ()) and all(words in str(o.report) for words in part.changes)

@@ -5,7 +5,7 @@ proved.
 from __future__ import annotations
 
 from fractions import Fraction
-from time import perf_counter
+from time import process_time
 
 import numpy as np
 import pytest
@@ -20,16 +20,18 @@ from einalg.language.ir.program import inlined, substitute_tensors
 from einalg.language.ir.tensor import Constant
 from tests.helpers.factorisations import CONV, REAL, SQUARE, mutants, program, winograd
 
+SECONDS = 5.0  # of a processor; by evaluation, these sizes take minutes
+
 
 def seconds_to_prove(one, two):
-    began = perf_counter()
+    began = process_time()
     proof = ea.prove(one, two)
     assert proof.verdict == "proved" and proof.method == "access relations", proof
-    return perf_counter() - began
+    return process_time() - began
 
 
 def test_real_sizes_are_proved_at_once():
-    assert seconds_to_prove(REAL, winograd(REAL, tiles=(4, 4))) < 1
+    assert seconds_to_prove(REAL, winograd(REAL, tiles=(4, 4))) < SECONDS
     once = apply(
         SQUARE,
         Move(
@@ -39,7 +41,7 @@ def test_real_sizes_are_proved_at_once():
         ),
         ALL,
     )
-    assert seconds_to_prove(SQUARE, once) < 1
+    assert seconds_to_prove(SQUARE, once) < SECONDS
     twice = apply(
         once,
         Move(
@@ -49,7 +51,7 @@ def test_real_sizes_are_proved_at_once():
         ),
         ALL,
     )
-    assert seconds_to_prove(SQUARE, twice) < 2
+    assert seconds_to_prove(SQUARE, twice) < SECONDS
 
 
 def test_inside_functions():

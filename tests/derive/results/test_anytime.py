@@ -10,6 +10,7 @@ import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from pkgutil import resolve_name
+from time import perf_counter
 from typing import Any
 
 import numpy as np
@@ -27,9 +28,10 @@ from einalg.api.backend import LocalBackend
 from einalg.runtime.clock import COMPILING, MEASURING, PROVING, SEARCHING, Clock, OutOfTime
 from tests.helpers.compiler_script import script
 from tests.helpers.kernels import compiler
+from tests.helpers.searches import shorten_layer_searches
 
 CONV = ea.parse("O[f,h] += A.pad(0,1)[c,h+r-1]*K[f,c,r]", A=(16, 61), K=(24, 16, 3))
-FEW = Budget(states=3)
+FEW = Budget(states=3, seconds=600)
 LAYERED = ea.parse(
     "S[i,j] += A[i,k]*B[k,j]\nO[i,j] += S[i,k]*C[k,j]", A=(40, 64), B=(64, 16), C=(16, 32)
 )
@@ -194,8 +196,22 @@ def test_an_interrupt_ends_compilers(hangs: Path) -> None:
     assert d.stats.is_interrupted and not d.best.measured and any(c.moves for c in d.candidates)
 
 
+def seconds_since(there: Path) -> Callable[[], float]:
+    """Return a clock that stands until a file is there."""
+    began: list[float] = []
+
+    def now() -> float:
+        if not began and there.exists():
+            began.append(perf_counter())
+        if not began:
+            return 0.0
+        return perf_counter() - began[0]
+
+    return now
+
+
 def test_time_ends_compilers(hangs: Path) -> None:
-    d = derived(clock=Clock.of(4.0))
+    d = derived(clock=Clock.of(2.0, now=seconds_since(hangs)))
     assert hangs.exists() and d.stats.is_cut and not d.stats.is_interrupted
     assert d.stats.unmeasured and not d.best.measured
 
@@ -325,6 +341,7 @@ def test_an_interrupted_optimization_is_a_model(
     rng = np.random.default_rng(0)
     arrays = {name: rng.standard_normal(t.shape) for name, t in LAYERED.inputs.items()}
     before(monkeypatch, PLACES[place], interrupting(1))
+    shorten_layer_searches(monkeypatch)
     o = ea.optimize(LAYERED, arrays)
     expected = ea.evaluate(LAYERED, **arrays)
     np.testing.assert_allclose(o(*arrays.values()), expected, rtol=1e-4, atol=1e-4)

@@ -26,8 +26,8 @@ from einalg.language.ir.traversal import map_accesses
 from einalg.testing.strategies import programs, scopes
 
 RULES = list(ALL.values())
-FEW = Budget(depth=8, states=8, seconds=20, candidates=24)
-MANY = Budget(depth=12, states=40, seconds=60, candidates=200)
+FEW = Budget(depth=8, states=8, seconds=600, candidates=24)
+MANY = Budget(depth=12, states=40, seconds=600, candidates=200)
 
 
 def assert_all_equal(expression, budget, seed=0):

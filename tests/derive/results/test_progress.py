@@ -19,6 +19,7 @@ from derive.search.candidates import Stats
 from einalg.api.models import network as of_model
 from einalg.api.optimization import compile_graph
 from einalg.runtime.clock import Clock
+from tests.helpers.searches import shorten_layer_searches
 
 CONV = ea.parse("O[n,f,h] += A.pad(0,0,2)[n,c,h+r-2]*K[f,c,r]", A=(3, 16, 13), K=(24, 16, 5))
 
@@ -128,12 +129,13 @@ def layered():
 
 @pytest.fixture
 def unknown(tmp_path, monkeypatch):
-    """Nothing is known from before."""
+    """Nothing is known from before, and layers are searched for a few states."""
+    shorten_layer_searches(monkeypatch)
     monkeypatch.setenv("EINALG_CACHE", str(tmp_path))
 
 
 def test_a_line_for_every_layer(terminal, unknown):
-    ea.optimize(*layered(), seconds=20)
+    ea.optimize(*layered(), seconds=300)
     lines = terminal.getvalue().splitlines()
     kept = [line for line in lines if re.search(r"layer \d of 2: .* O\[", line)]
     assert len(kept) == 2 and "layer 1 of 2" in kept[0] and "layer 2 of 2" in kept[1]
@@ -143,7 +145,7 @@ def test_log_lines_of_layers(caplog, unknown):
     program, arrays = layered()
     with caplog.at_level(logging.INFO, "einalg"):
         model = of_model(program, arrays)
-        compile_graph(model.graph, model.arrays, seconds=20, progress=True)
+        compile_graph(model.graph, model.arrays, seconds=300, progress=True)
     assert [r for r in caplog.records if "layer 2 of 2: " in r.getMessage()]
 
 

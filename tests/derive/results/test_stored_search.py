@@ -22,7 +22,7 @@ from einalg.storage.disk_cache import cache_folder
 from tests.helpers.measurements import NoBackground
 
 CONV = ea.parse("O[f,h] += A.pad(0,1)[c,h+r-1]*K[f,c,r]", A=(16, 61), K=(24, 16, 3))
-FEW = Budget(states=3)
+FEW = Budget(states=3, seconds=600)
 RATES = {"library": 1e11, "generated": 4e9, "bandwidth": 1e10, "call": 2e-6}
 
 

@@ -56,7 +56,7 @@ MOST_WORK = 8  # times the work of a case, that a spelling of it may have
 
 
 def budget(name):
-    return Budget(states=CASES[name].states, seconds=120, candidates=10**6)
+    return Budget(states=CASES[name].states, seconds=600, candidates=10**6)
 
 
 @cache
@@ -235,7 +235,7 @@ def rewritten(program: Program, seed: int) -> Program:
 
 def assert_found_from(program, name, forms, states):
     """All forms but the slow ones are found within so many states."""
-    bounds = Budget(depth=40, states=states, patience=states, seconds=120, candidates=10**6)
+    bounds = Budget(depth=40, states=states, patience=states, seconds=600, candidates=10**6)
     quick = {form: holds for form, holds in forms.items() if form not in CASES[name].slow}
     missing = quick.keys() - first_candidates(program, quick, bounds).keys()
     assert not missing, f"{name} is not found as {missing} from\n{program}"

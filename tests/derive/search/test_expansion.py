@@ -66,7 +66,7 @@ def test_both_axes_of_all_phases_are_factorised_early():
     phases.
     """
     program, _ = phases(channels=256, size=8, filters=128)
-    found = search(program, Budget(states=30, seconds=60))[0]
+    found = search(program, Budget(states=30, seconds=600))[0]
     axes = [
         {
             (move.args["output"], move.args["tap"])
@@ -85,7 +85,7 @@ def test_a_search_ends_where_nothing_better_was_found_for_long(patience):
             ea.tensor("A", (1, 8, 9, 9)), ea.tensor("K", (8, 8, 3, 3), role="weight"), padding=1
         )
     )
-    found, stats, _ = search(program, Budget(patience=patience, seconds=60))
+    found, stats, _ = search(program, Budget(patience=patience, seconds=600))
     best = min(found, key=lambda f: (f.estimate, f.states))
     assert stats.states - best.states <= patience
     assert "no better candidate in" in stats.stopped and stats.states >= patience
