@@ -6,7 +6,7 @@ machine word are computed in a wider one (f16 in f32, i8 in i32) and rounded whe
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from math import inf
@@ -17,6 +17,7 @@ from sympy.core.relational import Relational
 
 from codegen.ir.folding import FOLDS
 from codegen.ir.nodes import Apply, IndexNumber, Number, Value
+from codegen.ir.settled_types import settled
 from einalg.errors import CodegenError, NotationError
 from einalg.language.analysis.log1p_expm1 import exp_less_one, log_of_one_more
 from einalg.language.analysis.one_fraction import as_one_fraction, steps
@@ -28,7 +29,7 @@ from einalg.language.index.convert import affine
 from einalg.language.index.remainder import ROUNDING, Mod, Quotient
 from einalg.language.ir.body import Reduce
 from einalg.language.ir.dtype_inference import ROUNDED, integer_quotient, result_dtype
-from einalg.language.ir.dtypes import bounds, holds, is_float, promote
+from einalg.language.ir.dtypes import bounds, holds, is_float, promote, widened
 from einalg.language.ir.scope import Scope
 from einalg.language.ir.tensor import Access
 
@@ -141,9 +142,9 @@ def element(value: Any, dtype: str) -> Number:
     return Number(least, computed(dtype))
 
 
-def common(values: Sequence[Value]) -> str:
+def common(values: Sequence[Value], op: str = "") -> str:
     """Return the type in which a function of some values is computed; constants widen nothing but
-    truth values, where they are none.
+    truth values, where they are none, and integers that do not hold them.
     """
     has_float_constant = any(value.dtype == WEAK_FLOAT for value in values)
     constants = [value for value in values if value.dtype == WEAK]
@@ -152,14 +153,22 @@ def common(values: Sequence[Value]) -> str:
         dtype = promote(*dtypes)
         if has_float_constant:
             return computed_float(dtype)
+        if is_float(dtype):
+            return dtype
         if dtype == "bool" and not all(map(_is_truth_constant, constants)):
-            return "i64"
-        return dtype
+            dtype = LONG
+        return widened(dtype, _integers(constants), op)
     if has_float_constant:
         return "f32"
     if all(map(_is_truth_constant, values)):
         return "bool"
-    return "i64"
+    return widened(LONG, _integers(constants), op)
+
+
+def _integers(constants: Iterable[Value]) -> list[int]:
+    """Return the numbers among some constants, without infinities."""
+    numbers = [constant.value for constant in constants if isinstance(constant, Number)]
+    return [int(number) for number in numbers if abs(number) != inf]
 
 
 def _is_truth_constant(value: Value) -> bool:
@@ -193,6 +202,10 @@ def _factors(body: Any) -> list[Access]:
 
 def translate(body: Any, leaves: Leaves) -> Value:
     """Return the value of a scalar body; `CodegenError` for a function that no printer has."""
+    return settled(_value(body, leaves))
+
+
+def _value(body: Any, leaves: Leaves) -> Value:
     if isinstance(body, Access):
         return leaves.access(body)
     if isinstance(body, Reduce):
@@ -225,7 +238,7 @@ def _sum_or_function(body: Any, leaves: Leaves) -> Value:
         return _rounded_integers(operands, isinstance(body, sympy.ceiling))
     if steps(body):
         return _function(body, [_operand(argument, leaves) for argument in body.args])
-    arguments = [translate(argument, leaves) for argument in body.args]
+    arguments = [_value(argument, leaves) for argument in body.args]
     if isinstance(body, sympy.Add):
         return apply("add", arguments)
     return _function(body, arguments)
@@ -235,7 +248,7 @@ def _operand(body: Any, leaves: Leaves) -> Value:
     """Return the operand of a function that jumps, with a sum of fractions as one of them."""
     fraction = as_one_fraction(body)
     if fraction is None:
-        return translate(body, leaves)
+        return _value(body, leaves)
     return _of_float("div", [_wide(part, leaves) for part in fraction])
 
 
@@ -245,10 +258,10 @@ def _wide(body: Any, leaves: Leaves) -> Value:
     """
     if isinstance(body, sympy.Add):
         terms = [_wide(term, leaves) for term in body.args]
-        return apply("add", terms, _long(common(terms)))
+        return apply("add", terms, _long(common(terms, "add")))
     if isinstance(body, sympy.Mul):
         return _product(body, leaves, is_wide=True)
-    return translate(body, leaves)
+    return _value(body, leaves)
 
 
 def _long(dtype: str) -> str:
@@ -278,17 +291,17 @@ def _near_zero(body: Any, leaves: Leaves) -> Value | None:
     """
     inner = log_of_one_more(body)
     if inner is not None:
-        return _of_float("log1p", [translate(inner, leaves)])
+        return _of_float("log1p", [_value(inner, leaves)])
     parts = exp_less_one(body)
     if parts is None:
         return None
     times, inner, rest = parts
-    value: Value = _of_float("expm1", [translate(inner, leaves)])
+    value: Value = _of_float("expm1", [_value(inner, leaves)])
     if times != 1:
         value = apply("mul", [constant(times), value])
     if not rest:
         return value
-    return apply("add", [value, *(translate(term, leaves) for term in rest)])
+    return apply("add", [value, *(_value(term, leaves) for term in rest)])
 
 
 def _of_integers(op: str, arguments: list[Value], dtype: str) -> Value:
@@ -374,9 +387,9 @@ def _product(body: Any, leaves: Leaves, is_wide: bool = False) -> Value:
         if factor.is_number:
             above.append(_Factor(constant(factor)))
         elif exponent.is_Number and exponent.is_negative:
-            below.append(_power(translate(base, leaves), -exponent, leaves))
+            below.append(_power(_value(base, leaves), -exponent, leaves))
         else:
-            above.append(_power(translate(base, leaves), exponent, leaves))
+            above.append(_power(_value(base, leaves), exponent, leaves))
     if _is_scaled_first(fraction, above):
         place = [isinstance(factor.value, Number) for factor in above].index(False)
         above[place] = _scaled(above[place], fraction)
@@ -409,7 +422,7 @@ def _scaled(factor: _Factor, fraction: Any) -> _Factor:
 
 def _multiplied(factors: Sequence[_Factor], is_wide: bool = False) -> Value:
     """Return the product of some factors, all of which is computed in one type."""
-    dtype = common([factor.value for factor in factors])
+    dtype = common([factor.value for factor in factors], "mul")
     if is_wide and (len(factors) != 1 or factors[0].times != 1):
         dtype = _long(dtype)
     values: list[Value] = []
@@ -455,7 +468,7 @@ def _power(base: Value, exponent: Any, leaves: Leaves) -> _Factor:
         return _Factor(base, int(exponent))
     if exponent == sympy.S.Half:
         return _Factor(_of_float("sqrt", [base]))
-    return _Factor(_of_float("pow", [base, translate(exponent, leaves)]))
+    return _Factor(_of_float("pow", [base, _value(exponent, leaves)]))
 
 
 # Conditions.
@@ -464,8 +477,8 @@ def _power(base: Value, exponent: Any, leaves: Leaves) -> _Factor:
 def _piecewise(body: Any, leaves: Leaves) -> Value:
     pieces = []
     for value, condition in body.args:
-        test = translate(condition, leaves)
-        pieces.append((test, translate(value, leaves)))
+        test = _value(condition, leaves)
+        pieces.append((test, _value(value, leaves)))
     dtype = common([value for _, value in pieces])
     total: Value = Number(0, dtype)
     if is_float(dtype):
@@ -491,7 +504,9 @@ def _compared(relation: str, left: Value, right: Value) -> Value:
     for number, other, sign in ((right, left, 1), (left, right, -1)):
         if not isinstance(number, Number) or number.dtype != WEAK:
             continue
-        dtype = common([number, other])
+        dtype = common([other])
+        if dtype == "bool":
+            dtype = LONG
         if is_float(dtype) or holds(dtype, number.value):
             continue
         is_above = sign * number.value > 0
@@ -534,7 +549,7 @@ def index_form(body: Any) -> Affine | None:
 
 def apply(op: str, arguments: list[Value], dtype: str = "") -> Value:
     """Return `op` of some values, simplified where they are constants."""
-    dtype = dtype or common(arguments)
+    dtype = dtype or common(arguments, op)
     if dtype == "bool" and op in ("add", "mul", "ipow"):
         dtype = "i64"
     fold = FOLDS.get(op)

@@ -12,6 +12,7 @@ from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
 import einalg as ea
+from einalg.language.interpreters.numpy import execute
 from einalg.language.ir.dtypes import bounds, is_float, numpy_dtype
 from einalg.language.ir.program import Program
 from tests.helpers.cuda_kernels import run_programs as run_on_shim
@@ -138,6 +139,93 @@ def test_a_number_that_the_type_does_not_hold_bounds_every_integer(dtype: str) -
     programs = [expression(text, dtype) for text in texts]
     for program, found in zip(programs, run_programs(programs, [{"n": numbers}] * len(texts))):
         assert found["O"].tolist() == ea.evaluate(program, n=numbers).tolist(), program
+
+
+CONSTANTS = [
+    ("Piecewise((n[i], i < 3), (-1, True))", "u8", "i16"),
+    ("Piecewise((n[i], i < 3), (-1, True))", "u32", "i64"),
+    ("Piecewise((n[i], i < 3), (300, True))", "u8", "i16"),
+    ("Piecewise((n[i], i < 3), (4294967296, True))", "i8", "i64"),
+    ("Piecewise((9223372036854775808, i < 3), (n[i], True))", "u16", "u64"),
+    ("Max(n[i], 300)", "u8", "i16"),
+    ("Max(n[i], -300)", "u8", "u8"),
+    ("Min(n[i], -5)", "u32", "i64"),
+    ("n[i] + 8589934592", "i32", "i64"),
+    ("n[i] + 200", "i8", "i16"),
+    ("8589934592*n[i]", "u16", "i64"),
+    ("7*n[0] - 2*n[i]", "u32", "u32"),
+    ("n[0]*(5 - 2*n[i]) + 9", "u32", "u32"),
+    ("Mod(n[i], 4294967299)", "u32", "i64"),
+    ("Quotient(8589934592, n[i])", "u32", "i64"),
+    ("floor((n[i] + 5000000000)/7)", "u32", "i64"),
+]
+
+
+@pytest.mark.parametrize("text, dtype, expected", CONSTANTS)
+def test_a_constant_that_the_type_does_not_hold_widens_it(
+    text: str, dtype: str, expected: str
+) -> None:
+    program = expression(text, dtype)
+    numbers = np.array([9, 1, 2, 3, 7, 4, 5, 6, 8], numpy_dtype(dtype))
+    values = {"n": numbers}
+    assert program["O"].dtype == expected
+    (results,) = run_programs([program], [values])
+    reduced = numbers.astype(object) * 0 + ea.evaluate(program, **values)
+    low, high = bounds(expected)
+    in_range = [low <= number <= high for number in reduced]
+    assert any(in_range)
+    assert np.array_equal(results["O"][in_range], reduced[in_range])
+
+
+WHOLES = [
+    ("n[i] + x[i] + n[i]", {"n": "i32", "x": "f32"}),
+    ("x[i] - n[i]*m[i]", {"n": "u32", "m": "i32", "x": "f64"}),
+    ("n[i] + m[i] + n[i]", {"n": "i32", "m": "i64"}),
+    ("m[i]*(1 - n[i])", {"n": "u32", "m": "i64"}),
+    ("Max(n[i]*k[i], m[i])", {"n": "i32", "k": "i32", "m": "i64"}),
+    ("x[i] + Piecewise((n[i]*k[i], k[i] > 2), (n[i], True))", {"n": "i32", "k": "i32", "x": "f64"}),
+    ("n[i]*k[i]*n[i]/7", {"n": "u32", "k": "u32"}),
+    ("Sum[j:2](n[j]*k[j]*n[i]/200003)", {"n": "u32", "k": "u32"}),
+    ("x[i]*n[i]*k[i]*n[i]", {"n": "u32", "k": "u32", "x": "f32"}),
+    ("n[i]/3 + x[i]", {"n": "i32", "x": "f64"}),
+    ("sqrt(n[i]) + x[i]", {"n": "u32", "x": "f64"}),
+    ("x[i] - y[i] - 1/7", {"x": "f64", "y": "f32"}),
+    ("x[i]*y[i]/7", {"x": "f64", "y": "f32"}),
+]
+
+
+@pytest.mark.parametrize("text, dtypes", WHOLES)
+def test_parts_have_the_type_of_the_whole(text: str, dtypes: dict[str, str]) -> None:
+    large = {"n": 2**31 - 7, "k": 2**31 - 11, "m": 2**31 - 1, "x": 2.0**20, "y": 10.5}
+    arrays, tensors = {}, {}
+    for name, dtype in dtypes.items():
+        arrays[name] = np.array([large[name]] * SIZE).astype(numpy_dtype(dtype))
+        tensors[name] = ea.tensor(name, (SIZE,), dtype)
+    program = ea.Program([("O", ea.parse(f"O[i:{SIZE}] = {text}", **tensors))])
+    expected = np.asarray(ea.evaluate(program, **arrays), float)
+    precision = 1e-12
+    if program["O"].dtype == "f32":
+        precision = 1e-6
+    (results,) = run_programs([program], [arrays])
+    np.testing.assert_allclose(np.asarray(results["O"], float), expected, precision)
+    np.testing.assert_allclose(
+        np.asarray(execute(program, arrays)["O"], float), expected, precision
+    )
+
+
+def test_the_least_integer_is_divided_by_a_negative_number() -> None:
+    program = expression("floor(n[i]/-7)", "i64")
+    values = {"n": np.array([-(2**63)] * 9)}
+    (results,) = run_programs([program], [values])
+    assert results["O"].tolist() == [2**63 // 7] * 9
+    assert execute(program, values)["O"].tolist() == [2**63 // 7] * 9
+
+
+def test_a_divisor_that_is_0_elsewhere_rounds_nothing() -> None:
+    program = expression("Piecewise((floor(n[i]/m[i]), Ne(m[i], 0)), (0, True)) + n[i]", "i64")
+    values = {"n": np.array([2**61 + 1] * 9), "m": np.arange(9)}
+    expected = ea.evaluate(program, **values).tolist()
+    assert execute(program, values)["O"].tolist() == expected
 
 
 @pytest.mark.parametrize("dtype", ("i32", "i64"))

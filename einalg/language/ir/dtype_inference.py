@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from math import lcm
 from typing import Any
 
@@ -12,11 +13,12 @@ from einalg.language.conversion import Conversion
 from einalg.language.index.affine import IndexArithmetic
 from einalg.language.index.remainder import Mod, Quotient
 from einalg.language.ir.body import Reduce
-from einalg.language.ir.dtypes import is_float, promote
+from einalg.language.ir.dtypes import is_float, promote, widened
 from einalg.language.ir.tensor import Access, unpadded
 
 ROUNDED = (sympy.floor, sympy.ceiling)
 SIGNED = "i8"  # with which an unsigned type gives a signed one that holds its numbers
+OPERATIONS = {sympy.Add: "add", sympy.Mul: "mul", sympy.Max: "max", sympy.Min: "min"}
 KEEPING_INTEGERS = (sympy.Add, sympy.Max, sympy.Min, sympy.Abs, sympy.sign, Mod, Quotient)
 
 
@@ -26,7 +28,7 @@ def result_dtype(body: Any) -> str:
     """
     dtype = _promoted(body)
     if dtype == "bool" and not _is_truth(body):
-        return "i64"
+        return _holding("i64", [body])
     return dtype
 
 
@@ -53,7 +55,8 @@ def _promoted(body: Any) -> str:
     if isinstance(body, Conversion):
         return body.dtype
     if isinstance(body, sympy.Piecewise):
-        return promote(*(_promoted(case.args[0]) for case in body.args))
+        values = [case.args[0] for case in body.args]
+        return _holding(promote(*map(_promoted, values)), values)
     if isinstance(body, (sympy.Rel, sympy.logic.boolalg.Boolean)):
         return "bool"
     if not body.args:
@@ -82,8 +85,17 @@ def _promoted_operands(body: Any) -> str:
     if isinstance(body, (Mod, Quotient)) and body.args[1].is_negative:
         inner = promote(inner, SIGNED)
     if _keeps_integers(body) and all(constant.is_integer for constant in constants):
-        return inner
+        if body.is_Pow:
+            return inner
+        return _holding(inner, constants, OPERATIONS.get(type(body), ""))
     return "f32"
+
+
+def _holding(dtype: str, values: Iterable[Any], op: str = "") -> str:
+    """Return a type, or a wider one that holds those of some values that are constants."""
+    if is_float(dtype):
+        return dtype
+    return widened(dtype, (int(value) for value in values if value.is_Integer), op)
 
 
 def _keeps_integers(body: Expr) -> bool:
@@ -113,6 +125,8 @@ def integer_quotient(body: Any) -> tuple[Any, Any] | None:
     >>> integer_quotient(x[i] / 2)
     """
     numerator, divisor = _over_one_divisor(body)
+    if divisor.is_Integer and numerator.is_Mul and numerator.args[0] == -1:
+        numerator, divisor = -numerator, -divisor  # the least integer has no opposite
     for part in (numerator, divisor):
         if not part.is_Integer and is_float(_promoted(part)):
             return None
@@ -122,7 +136,9 @@ def integer_quotient(body: Any) -> tuple[Any, Any] | None:
 def _promoted_quotient(numerator: Any, divisor: Any) -> str:
     """Return the type of a rounded quotient of integers; one with a minus is signed."""
     dtype = promote(*(_promoted(part) for part in (numerator, divisor) if not part.is_Integer))
-    if any(term.as_coeff_Mul()[0].is_negative for term in sympy.Add.make_args(numerator)):
+    dtype = _holding(dtype, [numerator])
+    terms = sympy.Add.make_args(numerator)
+    if divisor.is_negative or any(term.as_coeff_Mul()[0].is_negative for term in terms):
         return promote(dtype, SIGNED)
     return dtype
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -27,6 +28,7 @@ NUMPY = {
 }
 _FROM_NUMPY = {np.dtype(v).name: k for k, v in NUMPY.items() if k != "bf16"}
 _FLOATS = ("bf16", "f16", "f32", "f64")
+_INTEGERS = ("i8", "u8", "i16", "u16", "i32", "u32", "i64", "u64")  # narrow ones first
 
 
 def dtype_name(dtype: Any) -> str:
@@ -74,6 +76,40 @@ def holds(dtype: str, value: Any) -> bool:
         return True
     low, high = bounds(dtype)
     return low <= value <= high and int(value) == value
+
+
+def widened(dtype: str, numbers: Iterable[int], op: str = "") -> str:
+    """Return the narrowest type for `op` of elements of a type of integers and integer constants.
+
+    It holds the elements and the constants, but for those that a sum or a product subtracts (`add`,
+    `mul`) and those that bound nothing (`max`, `min`). Where no type of integers does, it is f64.
+
+    >>> widened("u8", [300]), widened("u32", [-1]), widened("u32", [-1], "add")
+    ('i16', 'i64', 'u32')
+    >>> widened("i32", [2**33], "add"), widened("u8", [-1], "max"), widened("i64", [2**64])
+    ('i64', 'u8', 'f64')
+    """
+    low, high = bounds(dtype)
+    if dtype == "bool":
+        low, high = bounds("i64")  # in which truth values are counted
+    beyond = [number for number in numbers if _is_beyond(number, low, high, op)]
+    if not beyond:
+        return dtype
+    for wider in _INTEGERS:
+        if all(holds(wider, number) for number in (*bounds(dtype), *beyond)):
+            return wider
+    return "f64"
+
+
+def _is_beyond(number: int, low: int, high: int, op: str) -> bool:
+    """Return whether a constant needs a wider type than that of these bounds."""
+    if low <= number <= high:
+        return False
+    if op == "max":
+        return number > high
+    if op == "min":
+        return number < low
+    return op not in ("add", "mul") or number > 0 or -number > high
 
 
 def nearest_element(value: float, dtype: str) -> float:

@@ -254,11 +254,11 @@ def test_a_function_without_code() -> None:
         lower("O", ea.Scope([(i, 0, 4)], (), sympy.zeta(ea.tensor("A", (4,))[i])))
 
 
-def test_a_constant_that_does_not_fit() -> None:
-    from codegen.targets.c.source_file import c_source
-
-    with pytest.raises(CodegenError, match="does not fit the type i64"):
-        c_source([lower("O", ea.L[i](ea.tensor("A", (4,), "i64")[i] + 2**70))])
+def test_a_constant_that_no_integer_type_holds_is_a_float() -> None:
+    sums = lower("O", ea.L[i](ea.tensor("A", (4,), "i64")[i] + 2**70))
+    alone = lower("O", ea.Scope([(i, 0, 4)], (), sympy.Integer(2**70)))
+    for found in run_functions([sums, alone], [{"A": np.ones(4, np.int64)}, {}]):
+        assert found.tolist() == [2.0**70] * 4
 
 
 def test_folding() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import reduce
+from math import prod
 from typing import Any, Protocol
 
 import numpy as np
@@ -121,12 +122,16 @@ class FloatArithmetic:
     def add(self, values: Sequence[Any]) -> Any:
         if len(values) == 1:
             return values[0]
-        return reduce(np.add, map(as_number, values))
+        return reduce(np.add, map(as_number, _in_one_precision(values)))
 
     def multiply(self, values: Sequence[Any]) -> Any:
         if len(values) == 1:
             return values[0]
-        return reduce(np.multiply, sorted(map(as_number, values), key=np.size))
+        numbers = [as_number(value) for value in _in_one_precision(values)]
+        kinds = {np.asarray(number).dtype.kind for number in numbers}
+        if "f" in kinds and may_overflow(numbers):
+            numbers = list(map(as_float, numbers))
+        return reduce(np.multiply, sorted(numbers, key=np.size))
 
     def divide(self, numerator: Any, denominator: Any) -> Any:
         return np.true_divide(as_number(numerator), as_number(denominator))
@@ -213,6 +218,24 @@ def _loaded(name: str, array: Array, dtype: str, exact: bool) -> Array:
     return array.astype(np.float64 if wide else np.float32, copy=False)
 
 
+def _in_one_precision(values: Sequence[Any]) -> Sequence[Any]:
+    """Return values with all floats in the widest type of these: constants take the type of what
+    they meet first.
+    """
+    dtypes = {value.dtype for value in values if isinstance(value, (np.ndarray, np.generic))}
+    floats = [dtype for dtype in dtypes if dtype.kind == "f"]
+    if len(floats) < 2:
+        return values
+    widest = np.result_type(*floats)
+    results = []
+    for value in values:
+        if isinstance(value, (np.ndarray, np.generic)) and value.dtype.kind == "f":
+            results.append(value.astype(widest, copy=False))
+        else:
+            results.append(value)
+    return results
+
+
 def _root_power(base: Array, exponent: Any) -> Any:
     if exponent.q == 2 and abs(exponent.p) == 1:
         root = np.sqrt(base)
@@ -249,6 +272,13 @@ def _integer_matmul(left: Array, right: Array) -> Array:
     if bound >= EXACT_IN_FLOAT64:
         return np.matmul(left, right)
     return np.matmul(left.astype(np.float64), right.astype(np.float64)).astype(np.int64)
+
+
+def may_overflow(factors: Sequence[Any]) -> bool:
+    """Return whether the integers among some factors may have a product that is none of 64 bits."""
+    arrays = [np.asarray(as_number(factor)) for factor in factors]
+    integers = [array for array in arrays if array.dtype.kind == "i"]
+    return len(integers) > 1 and prod(map(_largest, integers)) >= LIMIT_OF_INT64
 
 
 def _largest(values: Array) -> int:

@@ -16,7 +16,7 @@ from einalg.language.index.affine import Index, IndexArithmetic
 from einalg.language.index.constraint import Constraint
 from einalg.language.index.convert import affine
 from einalg.language.index.remainder import Mod, Quotient
-from einalg.language.interpreters.numpy.arithmetic import FLOAT, Arithmetic, Array
+from einalg.language.interpreters.numpy.arithmetic import FLOAT, Arithmetic, Array, may_overflow
 from einalg.language.interpreters.numpy.arrays import ArrayStore, BoxedArray, view
 from einalg.language.interpreters.numpy.blocking import (
     extents_of,
@@ -25,7 +25,7 @@ from einalg.language.interpreters.numpy.blocking import (
     largest_of_reduction,
 )
 from einalg.language.interpreters.numpy.contraction_path import common_shape, contract
-from einalg.language.interpreters.numpy.functions import COMPARISONS, LOGIC, as_number
+from einalg.language.interpreters.numpy.functions import COMPARISONS, LOGIC, as_float, as_number
 from einalg.language.interpreters.numpy.loops import Loops, Range, blocks, volume
 from einalg.language.interpreters.numpy.terms import (
     addends,
@@ -144,12 +144,16 @@ class Evaluator:
         return self._near_zero(body, loops)
 
     def _rounded_integers(self, body: Any, loops: Loops) -> Any:
-        """Return a rounded quotient of integers, which a float may not hold; None of others."""
+        """Return a rounded quotient of integers, which a float may not hold; None of others.
+
+        By 0 it is 0, as of `Quotient` and in compiled code: an infinity would make floats of the
+        integers beside it.
+        """
         quotient = integer_quotient(body.args[0])
         if quotient is None:
             return None
         numerator, divisor = (np.asarray(as_number(self.value(q, loops))) for q in quotient)
-        if {numerator.dtype.kind, divisor.dtype.kind} - {"i", "u"} or not divisor.all():
+        if {numerator.dtype.kind, divisor.dtype.kind} - {"i", "u"}:
             return None
         whole = np.floor_divide(numerator, divisor)
         if isinstance(body, sympy.floor):
@@ -208,10 +212,17 @@ class Evaluator:
         denominators = [self.value(f, loops) for f in below]
         if coefficient.q != 1:
             denominators.append(self.arithmetic.number(sympy.Integer(coefficient.q)))
-        numerator = self.arithmetic.multiply(numerators)
         if not denominators:
-            return numerator
-        return self.arithmetic.divide(numerator, self.arithmetic.multiply(denominators))
+            return self.arithmetic.multiply(numerators)
+        return self.arithmetic.divide(*map(self._part_of_fraction, (numerators, denominators)))
+
+    def _part_of_fraction(self, factors: Sequence[Any]) -> Any:
+        """Return a product of which a fraction is made; of integers whose product is too large for
+        one, as a float.
+        """
+        if self.indices_only is self and may_overflow(factors):
+            factors = [as_float(as_number(factor)) for factor in factors]
+        return self.arithmetic.multiply(factors)
 
     def _power(self, body: Any, loops: Loops) -> Any:
         constant = exponent_of(body)
@@ -295,6 +306,8 @@ class Evaluator:
         checked = node.where or self.indices_only is not self
         if checked and not all(map(self.arithmetic.finite, values)):
             return self.reduction(_restricted(node, term, loops), loops.parent, dense=True)
+        if coefficient.q != 1 and self.indices_only is self and may_overflow(values):
+            values = list(map(as_float, values))
         mask = self.mask(node.where, loops)
         if mask is not None:
             values.append(np.asarray(mask).astype(np.result_type(*values)))

@@ -1,0 +1,213 @@
+"""The types of the parts of a body, settled from the whole.
+
+A body is a formula: SymPy orders its terms and factors, so that a part may be computed of elements
+alone whose type is narrower than that of the whole (`2*n` in `n + x + n`). Such a part is computed
+in a type that holds it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from itertools import product
+from math import prod
+
+from codegen.ir.nodes import Apply, IndexNumber, Number, Predicate, Ref, Value
+from einalg.language.ir.dtypes import bounds, is_float, promote
+
+Interval = tuple[int, int]
+COMPARISONS = ("lt", "le", "gt", "ge", "eq", "ne")
+LOGIC = ("and", "or", "not")
+SHORT = ("i32", "u32")  # what integers are computed in, unless they are longer
+LONG = "i64"
+INDICES = (-(2**31), 2**31)  # what index arithmetic stays within
+
+
+def settled(value: Value) -> Value:
+    """Return a value whose parts are computed in types that hold them, as far as its own type and
+    64 bits go.
+
+    >>> from codegen.ir.nodes import Buf
+    >>> n, x = Ref(Buf("n", (), "i32"), ()), Ref(Buf("x", (), "f32"), ())
+    >>> twice = Apply("mul", (Number(2, "weak"), n), "i32")
+    >>> settled(Apply("add", (twice, x), "f32")).arguments[0].dtype, settled(twice).dtype
+    ('i64', 'i32')
+    """
+    return _settled(value, "")
+
+
+def _settled(value: Value, whole: str) -> Value:
+    """Return a value as a part of one that is computed in type `whole`; empty where it is none."""
+    if not isinstance(value, Apply):
+        return value
+    dtype = _settled_type(value, whole)
+    contexts = [dtype] * len(value.arguments)
+    if value.op in COMPARISONS:
+        contexts = [_compared_in(value)] * len(value.arguments)
+    elif value.op in LOGIC:
+        contexts = [""] * len(value.arguments)
+    elif value.op == "select":
+        contexts[0] = ""
+    arguments = tuple(map(_settled, value.arguments, contexts))
+    if dtype == value.dtype and all(new is old for new, old in zip(arguments, value.arguments)):
+        return _with_signs(value)
+    return _with_signs(Apply(value.op, arguments, dtype))
+
+
+def _compared_in(comparison: Apply) -> str:
+    """Return the type in which two values are compared."""
+    dtypes = [side.dtype for side in comparison.arguments]
+    numbers = [dtype for dtype in dtypes if not dtype.startswith("weak")]
+    if not numbers:
+        return ""
+    return promote(*numbers)
+
+
+def _settled_type(value: Apply, whole: str) -> str:
+    if not whole or value.dtype == whole:
+        return value.dtype
+    if whole == "f64" and value.dtype == "f32" and _is_of_integers(value):
+        return whole
+    if value.op not in RANGES or value.dtype not in (*SHORT, LONG):
+        return value.dtype
+    if _fits(value, value.dtype) or not _is_short(value):
+        return value.dtype
+    if is_float(whole) and not _fits(value, LONG):
+        return whole
+    return LONG
+
+
+def _is_of_integers(value: Value) -> bool:
+    """Return whether a function has a float of single precision for want of any other."""
+    if not isinstance(value, Apply):
+        return not is_float(value.dtype)
+    if value.op.startswith("round_") or (value.op == "cast" and is_float(value.dtype)):
+        return False
+    return all(map(_is_of_integers, value.arguments))
+
+
+def _is_short(value: Value) -> bool:
+    """Return whether a value is made of elements of at most 32 bits."""
+    if isinstance(value, Ref):
+        return bounds(value.dtype)[1] < 2**32
+    if not isinstance(value, Apply):
+        return True
+    return all(map(_is_short, _operands(value)))
+
+
+def _fits(value: Value, dtype: str) -> bool:
+    """Return whether a value and all that it is computed of fit into a type of integers."""
+    if not isinstance(value, Apply):
+        return True
+    low, high = bounds(dtype)
+    least, largest = _interval(value)
+    return low <= least and largest <= high and all(_fits(a, dtype) for a in _operands(value))
+
+
+def _operands(value: Apply) -> tuple[Value, ...]:
+    """Return what a value is computed of in its own type."""
+    if value.op not in RANGES:
+        return ()
+    if value.op == "select":
+        return value.arguments[1:]
+    return value.arguments
+
+
+def _interval(value: Value) -> Interval:
+    """Return bounds of what a value is without overflow."""
+    if isinstance(value, Number):
+        least, largest = bounds(LONG)
+        number = int(min(max(value.value, least), largest))
+        return number, number
+    if isinstance(value, IndexNumber):
+        return INDICES
+    if isinstance(value, Predicate):
+        return 0, 1
+    if isinstance(value, Ref) or value.op not in RANGES:
+        return bounds(value.dtype)
+    return RANGES[value.op](list(map(_interval, _operands(value))))
+
+
+def _sum(operands: Sequence[Interval]) -> Interval:
+    return sum(low for low, _ in operands), sum(high for _, high in operands)
+
+
+def _product(operands: Sequence[Interval]) -> Interval:
+    corners = [prod(corner) for corner in product(*operands)]
+    return min(corners), max(corners)
+
+
+def _power(operands: Sequence[Interval]) -> Interval:
+    base, (_, exponent) = operands
+    size = _size(base) ** exponent
+    return -size, size
+
+
+def _largest(operands: Sequence[Interval]) -> Interval:
+    return max(low for low, _ in operands), max(high for _, high in operands)
+
+
+def _smallest(operands: Sequence[Interval]) -> Interval:
+    return min(low for low, _ in operands), min(high for _, high in operands)
+
+
+def _any_of(operands: Sequence[Interval]) -> Interval:
+    return min(low for low, _ in operands), max(high for _, high in operands)
+
+
+def _of_same_size(operands: Sequence[Interval]) -> Interval:
+    size = _size(operands[0])
+    return -size, size
+
+
+def _absolute(operands: Sequence[Interval]) -> Interval:
+    return 0, _size(operands[0])
+
+
+def _remainder(operands: Sequence[Interval]) -> Interval:
+    low, high = operands[1]
+    return min(0, low), max(0, high)
+
+
+def _size(interval: Interval) -> int:
+    return max(map(abs, interval))
+
+
+RANGES: dict[str, Callable[[Sequence[Interval]], Interval]] = {
+    "add": _sum,
+    "mul": _product,
+    "neg": _of_same_size,
+    "ipow": _power,
+    "max": _largest,
+    "min": _smallest,
+    "select": _any_of,
+    "abs": _absolute,
+    "sign": lambda operands: (-1, 1),
+    "cast": _any_of,
+    "quotient": _of_same_size,
+    "mod": _remainder,
+}
+
+
+def _with_signs(value: Apply) -> Apply:
+    """Return a sum or product of unsigned integers with its negative constants subtracted."""
+    if not value.dtype.startswith("u") or value.op not in ("add", "mul"):
+        return value
+    negative = list(_negative_constants(value))
+    if not negative:
+        return value
+    others = [argument for argument in value.arguments if argument not in negative]
+    positive = [replace(number, value=-number.value) for number in negative]
+    if value.op == "add":
+        subtracted = [Apply("neg", (number,), value.dtype) for number in positive]
+        return replace(value, arguments=(*others, *subtracted))
+    product_of_sizes = replace(value, arguments=(*positive, *others))
+    if len(negative) % 2 == 0:
+        return product_of_sizes
+    return Apply("neg", (product_of_sizes,), value.dtype)
+
+
+def _negative_constants(value: Apply) -> Iterator[Number]:
+    for argument in value.arguments:
+        if isinstance(argument, Number) and argument.value < 0:
+            yield argument
