@@ -14,6 +14,7 @@ from dataclasses import replace
 from derive.programs.forms.expected_gain import saved_share
 from derive.programs.forms.layers import SearchedLayer
 from derive.programs.forms.variants import (
+    CHANNELS_LAST,
     SearchedVariant,
     changed_variants,
     is_better,
@@ -25,6 +26,7 @@ from derive.programs.layer_search import (
     with_known_layers,
     with_results,
 )
+from derive.programs.mixing import mixture
 from derive.programs.optimized import Array
 from derive.programs.optimized_program import REPEATS, OptimizedProgram, verdict
 from derive.programs.passes.normalise import shaped
@@ -51,6 +53,8 @@ MAX_JOINING_SHARE = 0.5  # of the time that is left, that making the other forms
 MAX_SLOWNESS = 1.5  # times the fastest form: the layers of slower ones are not searched
 MAX_SEARCHED_FORMS = 2  # that are compiled again, with what was found for their layers
 MAX_TIMING_SHARE = 0.02  # of the time that is left, that timing the kernels of a form may take
+MAX_MIXING_SHARE = 0.05  # of the time that is left, that timing the kernels of two layouts may take
+MIXING_TRIALS = 2  # that there must be time for before a mixture of layouts is compiled
 OTHER_FORM = 0.5  # of what a layer of another form than the fastest saves, that counts
 UNSOUND = (
     "code for a program has other values than the reference (by %.1e of the largest), and no other "
@@ -77,9 +81,13 @@ def optimize_program(
     with clock.finishing().at_least(SECONDS_TO_MEASURE * forms.count).bounding():
         forms.measure()
     with clock.bounding():
+        forms.mix_layouts()
+    with clock.bounding():
         forms.search()
     with clock.finishing().bounding():
         forms.compile_searched()
+    with clock.bounding():
+        forms.mix_layouts()
     with clock.bounding():
         forms.refine()
     with clock.bounding():
@@ -99,6 +107,7 @@ class Forms:
         self._compiled: list[CompiledVariant] = []  # its forms that are right
         self._measured: dict[int, Measurement] = {}  # by the identity of what is compiled
         self._results = Results()
+        self._mixtures: list[Program] = []  # of layouts, that were compiled
         self._first_seconds = 0.0  # of the first trial
         self._trial_seconds = 0.0  # of the last trial
         self._is_cut = False  # by the end of time
@@ -252,6 +261,43 @@ class Forms:
         if form is self._original:
             return seconds * (1 + SELECTION.noise)
         return seconds
+
+    def mix_layouts(self) -> None:
+        """Compile a form whose statements have the layouts that suit them, if that may be faster.
+
+        Of the fastest form and the one that differs from it by its layout alone, the kernels are
+        timed.
+        """
+        for first, last in self._layouts()[:1]:
+            whole = sum(self._measured[id(form)].seconds for form in (first, last))
+            if (1 + REPEATS) * whole > MAX_MIXING_SHARE * self.clock.left:
+                return
+            if self.clock.left < MIXING_TRIALS * self._trial_seconds:
+                return
+            with self.clock.phase(MEASURING, "the kernels of both layouts"):
+                variant = mixture(first, last, self.task.backend)
+            if variant is None or variant.program in self._mixtures:
+                return
+            self._mixtures.append(variant.program)
+            known = with_results(with_known_layers(variant, self.task), self._results)
+            form = self._compile(known, "a form of both layouts")
+            if form is not None:
+                self._is_taken(form)
+
+    def _layouts(self) -> list[tuple[CompiledVariant, CompiledVariant]]:
+        """Return pairs of forms that differ by their layout alone, the fastest form's first."""
+        fastest: dict[tuple[str, ...], CompiledVariant] = {}
+        for form in self._competing():
+            fastest.setdefault(form.variant.changes, form)
+        pairs: list[tuple[CompiledVariant, CompiledVariant]] = []
+        for changes in fastest:
+            before = changes
+            if changes[-1:] == (CHANNELS_LAST,):
+                before = changes[:-1]
+            first, last = fastest.get(before), fastest.get((*before, CHANNELS_LAST))
+            if first is not None and last is not None and (first, last) not in pairs:
+                pairs.append((first, last))
+        return pairs
 
     def search(self) -> None:
         """Search the layers of the forms that are about as fast as the fastest."""

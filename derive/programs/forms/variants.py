@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 
 from derive.programs.forms.layers import Layer, SearchedLayer, layers_of, with_layers
@@ -14,6 +14,8 @@ from einalg.language.analysis.batching import Slices
 from einalg.language.ir.program import Program
 
 IsLate = Callable[[], bool]
+CHANNELS_LAST = "channels last inside"
+PARTLY_LAST = "channels last in parts"
 
 
 @dataclass(frozen=True)
@@ -78,6 +80,12 @@ def changed_variants(
     return [*of_one, *_changed(program, is_late)]
 
 
+def mixed_variant(variant: Variant, last: Collection[str]) -> Variant:
+    """Return a form in which some statements have and read channels last, by their names."""
+    program = channels_last(variant.program, last)
+    return Variant(program, layers_of(program), (*variant.changes, PARTLY_LAST), variant.slices)
+
+
 def _changed(
     program: Program,
     is_late: IsLate,
@@ -88,7 +96,7 @@ def _changed(
     forms = [(program, changes)]
     for change, words in (
         (lambda form: joined(form, is_late), "products joined"),
-        (channels_last, "channels last inside"),
+        (channels_last, CHANNELS_LAST),
     ):
         changed = []
         for before, done in forms:

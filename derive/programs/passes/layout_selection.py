@@ -7,7 +7,7 @@ then. A single layer can choose that only beside copies, which the search tries
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 
 from derive.programs.passes.normalise import fused, is_elementwise
 from derive.programs.passes.subprogram import excerpt, returned
@@ -15,7 +15,9 @@ from derive.rewriting.moves import apply
 from derive.rules import OF_MODELS
 from derive.rules.inter.lifting_nesting import lifted
 from derive.search.starts.channels_last import axis_indices, convolution_channels, reorder_move
+from einalg.frontends.graph import unique_name
 from einalg.language.analysis.compile_time import compile_time_statements
+from einalg.language.index.convert import affine
 from einalg.language.ir.program import Program, statement_tensor, substitute_tensors
 from einalg.language.ir.scope import Scope
 from einalg.language.ir.tensor import Access, Tensor
@@ -24,23 +26,30 @@ from einalg.language.ir.traversal import accesses
 Axis = tuple[str, int]  # of a statement's result
 
 
-def channels_last(program: Program) -> Program:
+def channels_last(program: Program, chosen: Collection[str] | None = None) -> Program:
     """Return a shaped program with its channels last.
 
     Channels are the axes that convolutions sum over beside their windows, and those that they make.
+    With `chosen`, only these statements have and read channels last; what statements of both kinds
+    share is copied where they meet, once for each.
 
     >>> import einalg as ea
     >>> text = "T[c,h] = A[c,h]+1\\nO[f,h:6] += T[c,h+r]*K[f,c,r]\\nR[f,h] = Max(O[f,h], 0)"
-    >>> print(channels_last(ea.parse(text, A=(4, 8), K=(5, 4, 3))))
+    >>> program = ea.parse(text, A=(4, 8), K=(5, 4, 3))
+    >>> print(channels_last(program))
     T[h1:8, c1:4] = A[c1, h1] + 1
     O[h1:6, f1:5] = Sum[c:4, r:3](K[f1, c, r]*T[h1 + r, c])
     R[f:5, h:6] = Max(0, O[h, f])
+    >>> print(channels_last(program, ["O", "R"]))
+    T[c:4, h:8] = A[c, h] + 1
+    T_last[h1:8, c1:4] = T[c1, h1]
+    O[h1:6, f1:5] = Sum[c:4, r:3](K[f1, c, r]*T_last[h1 + r, c])
+    R[f:5, h:6] = Max(0, O[h, f])
     """
-    moved = {}
-    for name, order in _orders(program).items():
-        is_fixed = name in program.outputs and is_elementwise(program[name])
-        if order != sorted(order) and not is_fixed:
-            moved[name] = order
+    moved = movable_orders(program)
+    copies: frozenset[str] = frozenset()
+    if chosen is not None:
+        program, moved, copies = _with_copies(program, moved, chosen)
     if not moved:
         return program
     known = dict(program.statements)
@@ -50,7 +59,61 @@ def channels_last(program: Program) -> Program:
         known[name] = returned(changed[name], known)
     apart = lifted(Program(known.items(), program.outputs))
     names = {next(iter(apart[name].tensors)): name for name in moved}
-    return _renamed(fused(apart, lambda _, scope: isinstance(scope.body, Access))[0], names)
+
+    def is_view(name: str, scope: Scope) -> bool:
+        is_copy = names.get(name, name) in copies and not (name in copies and name in moved)
+        return isinstance(scope.body, Access) and not is_copy
+
+    return _renamed(fused(apart, is_view)[0], names)
+
+
+def movable_orders(program: Program) -> dict[str, list[int]]:
+    """Return the statements whose results change where channels come last, with their axes then."""
+    moved: dict[str, list[int]] = {}
+    for name, order in _orders(program).items():
+        is_fixed = name in program.outputs and is_elementwise(program[name])
+        if order != sorted(order) and not is_fixed:
+            moved[name] = order
+    return moved
+
+
+def _with_copies(
+    program: Program, moved: Mapping[str, list[int]], chosen: Collection[str]
+) -> tuple[Program, dict[str, list[int]], frozenset[str]]:
+    """Return a program with copies between chosen statements and others, and their names.
+
+    The second value are those statements and copies that come to have channels last.
+    """
+    used_names = {*program.names, *program.tensors}
+    statements: list[tuple[str, Scope]] = []
+    orders: dict[str, list[int]] = {}
+    copies: dict[str, Tensor] = {}  # by the statement that is copied
+    names: set[str] = set()
+    for name, scope in program.statements:
+        is_last = name in chosen
+        read: dict[str, Tensor] = {}
+        for tensor in scope.tensors:
+            if tensor not in moved or (tensor in chosen) == is_last:
+                continue
+            if tensor not in copies:
+                label = unique_name(f"{tensor}_{'last' if is_last else 'first'}", used_names)
+                used_names.add(label)
+                names.add(label)
+                statements.append((label, _copy(tensor, program[tensor])))
+                copies[tensor] = statement_tensor(*statements[-1])
+                if is_last:
+                    orders[label] = moved[tensor]
+            read[tensor] = copies[tensor]
+        if is_last and name in moved:
+            orders[name] = moved[name]
+        statements.append((name, substitute_tensors(scope, read)))
+    return Program(statements, program.outputs), orders, frozenset(names)
+
+
+def _copy(name: str, scope: Scope) -> Scope:
+    """Return a copy of a statement's result."""
+    subscripts = tuple(affine(index) for index in scope.indices)
+    return Scope(scope.iterators, scope.where, Access.of(statement_tensor(name, scope), subscripts))
 
 
 def _renamed(program: Program, names: Mapping[str, str]) -> Program:
