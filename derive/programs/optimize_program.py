@@ -13,6 +13,7 @@ from dataclasses import replace
 
 from derive.programs.forms.expected_gain import saved_share
 from derive.programs.forms.layers import SearchedLayer
+from derive.programs.forms.layout_mixture import mixture
 from derive.programs.forms.variants import (
     CHANNELS_LAST,
     SearchedVariant,
@@ -26,7 +27,6 @@ from derive.programs.layer_search import (
     with_known_layers,
     with_results,
 )
-from derive.programs.mixing import mixture
 from derive.programs.optimized import Array
 from derive.programs.optimized_program import REPEATS, OptimizedProgram, verdict
 from derive.programs.passes.normalise import shaped
@@ -275,7 +275,10 @@ class Forms:
             if self.clock.left < MIXING_TRIALS * self._trial_seconds:
                 return
             with self.clock.phase(MEASURING, "the kernels of both layouts"):
-                variant = mixture(first, last, self.task.backend)
+                times = _kernel_seconds(first), _kernel_seconds(last)
+            if not all(times):
+                return
+            variant = mixture(first.variant, *times, self.task.backend)
             if variant is None or variant.program in self._mixtures:
                 return
             self._mixtures.append(variant.program)
@@ -468,15 +471,20 @@ def _new(before: CompiledVariant, after: SearchedVariant) -> Iterator[SearchedLa
             yield result
 
 
+def _kernel_seconds(form: CompiledVariant) -> dict[str, float]:
+    """Return the seconds of the kernels of a form; none of what is not timed kernel by kernel."""
+    time = getattr(form.run, "time", None)
+    return {} if time is None else dict(time(REPEATS))
+
+
 def _seconds_in(form: CompiledVariant, whole: float, left: float) -> dict[str, float]:
     """Return the seconds of a call that each layer takes, of those that were not searched.
 
     Kernels are timed one by one where that is quick, else seconds are shared by the work.
     """
     layers, times = form.variant.unsearched, {}
-    time = getattr(form.run, "time", None)
-    if time is not None and (1 + REPEATS) * whole < MAX_TIMING_SHARE * left:
-        times = time(REPEATS)
+    if (1 + REPEATS) * whole < MAX_TIMING_SHARE * left:
+        times = _kernel_seconds(form)
     if all(name in times for layer in layers for name in layer.names):
         return {layer.identity: sum(times[name] for name in layer.names) for layer in layers}
     work = {layer.identity: layer.work * len(layer.names) for layer in layers}

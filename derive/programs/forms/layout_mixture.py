@@ -7,13 +7,25 @@ the graph of statements, for any graph.
 
 from __future__ import annotations
 
+import logging
 from collections import deque
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
-from math import inf
+from math import inf, prod
 
+from derive.cost.backend import Backend
+from derive.cost.model import Roofline, known_rates
+from derive.programs.forms.variants import Variant, mixed_variant
+from derive.programs.passes.layout_selection import movable_orders
+from einalg.language.ir.dtypes import numpy_dtype
 from einalg.language.ir.program import Program
+from einalg.text.wording import milliseconds
 
+log = logging.getLogger("einalg")
+
+MIN_SAVED_SHARE = 0.02  # of the time of the faster form, that a mixture is expected to save
+COPY_PASSES = 4  # over what is copied: it is read, written, and in one of these by short steps
+EXPECTED = "einalg: layouts that are mixed are expected to take %s, where one layout takes %s"
 Seconds = Mapping[str, float]
 Edge = tuple[str, str]
 FIRST, LAST = "", " "  # the ends of the graph: no statement is called so
@@ -25,6 +37,30 @@ class LayoutMixture:
 
     last: frozenset[str]
     seconds: float
+
+
+def mixture(variant: Variant, first: Seconds, last: Seconds, backend: Backend) -> Variant | None:
+    """Return the form in which some statements lie as they do in another, some channels last.
+
+    `first` and `last` are the seconds of its kernels, and of those with channels last. None where
+    no mixture is expected to be faster.
+    """
+    program = variant.program
+    movable = movable_orders(program)
+    rates = known_rates(backend) or Roofline()
+
+    def copy_seconds(name: str) -> float:
+        scope = program[name]
+        size = prod(scope.shape) * numpy_dtype(scope.dtype).itemsize
+        return rates.time(0.0, COPY_PASSES * size, library=False)
+
+    best = cheapest_mixture(program, first, last, movable, copy_seconds)
+    one = min(sum(by_statement(times, program.names).values()) for times in (first, last))
+    moved = movable.keys() & best.last
+    if not moved or moved == movable.keys() or best.seconds > (1 - MIN_SAVED_SHARE) * one:
+        return None
+    log.info(EXPECTED, milliseconds(best.seconds), milliseconds(one))
+    return mixed_variant(variant, best.last)
 
 
 def cheapest_mixture(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 from itertools import chain, combinations
-from types import SimpleNamespace
 from typing import cast
 
 import numpy as np
@@ -16,12 +15,10 @@ import einalg as ea
 from derive.cost.backend import Backend
 from derive.programs import optimize as optimizer
 from derive.programs import optimize_program
-from derive.programs.forms.layout_mixture import cheapest_mixture, minimum_cut
+from derive.programs.forms.layout_mixture import cheapest_mixture, minimum_cut, mixture
 from derive.programs.forms.variants import PARTLY_LAST, mixed_variant, unchanged
-from derive.programs.mixing import mixture
 from derive.programs.passes.layout_selection import channels_last, movable_orders
 from derive.programs.passes.normalise import shaped
-from derive.programs.trial import CompiledVariant
 from einalg.api.backend import LocalBackend
 from einalg.api.models import network as model_network
 from einalg.language.ir.traversal import accesses
@@ -117,13 +114,6 @@ def test_a_network_of_convolutions_is_mixed_anywhere():
     assert np.array_equal(channels_last(program, ()).names, program.names)
 
 
-def timed_form(program, seconds):
-    """A form whose kernels take these seconds, by the statements that they compute."""
-    run = SimpleNamespace(time=lambda repeats: seconds)
-    form = SimpleNamespace(variant=unchanged(program), run=run)
-    return cast("CompiledVariant", form)
-
-
 @pytest.mark.parametrize("copied", [1e-3, 1.0])
 def test_a_mixture_pays_for_its_copies(copied, tmp_path, monkeypatch, caplog):
     """The second convolution is faster channels last, by more or by less than two copies take."""
@@ -131,11 +121,12 @@ def test_a_mixture_pays_for_its_copies(copied, tmp_path, monkeypatch, caplog):
     program = branches()
     first, last = dict.fromkeys(program.names, 1.0), dict.fromkeys(program.names, 1.0 + copied)
     last["P"] = 0.5
-    rates = "derive.programs.mixing.Roofline.time"
+    rates = "derive.programs.forms.layout_mixture.Roofline.time"
     monkeypatch.setattr(rates, lambda self, *_, **__: 0.2 if copied == 1.0 else 0.6)
-    monkeypatch.setattr("derive.programs.mixing.MIN_SAVED_SHARE", 0.0)
+    monkeypatch.setattr("derive.programs.forms.layout_mixture.MIN_SAVED_SHARE", 0.0)
     with caplog.at_level(logging.INFO, "einalg"):
-        variant = mixture(timed_form(program, first), timed_form(program, last), LocalBackend())
+        backend = cast("Backend", LocalBackend())
+        variant = mixture(unchanged(program), first, last, backend)
     if copied == 1.0:
         assert variant is not None and variant.changes == (PARTLY_LAST,)
         assert "U_last" in variant.program.names and "are expected to take" in caplog.text
@@ -149,10 +140,10 @@ def test_a_mixture_is_taken_where_it_is_measured_to_be_faster(faster, tmp_path, 
     monkeypatch.setenv("EINALG_CACHE", str(tmp_path))
     mixed = []
 
-    def mixture(first, last, backend):
-        assert last.variant.changes == (*first.variant.changes, "channels last inside")
-        name = next(iter(movable_orders(first.variant.program)))
-        mixed.append(mixed_variant(first.variant, {name}))
+    def mixture(variant, first, last, backend):
+        assert first.keys() == last.keys() and min(first.values()) > 0
+        name = next(iter(movable_orders(variant.program)))
+        mixed.append(mixed_variant(variant, {name}))
         return mixed[-1]
 
     def measure(self, runnables, arrays):
