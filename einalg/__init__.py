@@ -23,6 +23,7 @@ _HOME = {
     "einalg.language.notation.builders": "L Max Min Prod Sum indices tensor",
     "einalg.language.notation.constant": "constant",
     "einalg.language.index.remainder": "Mod",
+    "einalg.language.index.size": "size",
     "einalg.language.index.cases": "Piecewise",
     "einalg.language.notation.einsum": "einsum",
     "einalg.language.notation.parser": "parse",

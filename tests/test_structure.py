@@ -122,7 +122,7 @@ DATA_MODEL = {
     "einalg.language.index",
     *(
         f"einalg.language.index.{name}"
-        for name in (*INDEX_NODES, "cases", "operators", "protocols", "text")
+        for name in (*INDEX_NODES, "cases", "operators", "size", "text")
     ),
     "einalg.language.ir",
     *(

@@ -2,8 +2,8 @@
 
 Import `prove` and `Proof` from here. `exact` compares access relations and decides wherever an
 expression is a sum of products; `identities` proves by the laws of functions; `random` evaluates at
-random inputs elsewhere; `outcome` is what all return. Imports `einalg.language`, not the rest of
-`derive`.
+random inputs elsewhere; `all_sizes` decides for symbolic sizes; `outcome` is what all return.
+Imports `einalg.language`, not the rest of `derive`.
 """
 
 from __future__ import annotations
@@ -12,12 +12,13 @@ from dataclasses import replace
 from math import prod
 from typing import Any
 
+from derive.proof.all_sizes import prove_for_all_sizes
 from derive.proof.exact.compare import compare_exactly
 from derive.proof.identities.compare import shown_equal
 from derive.proof.outcome.verdict import DIFFERENT, PROVED, TESTED, Proof
 from derive.proof.random.evaluation import compare
 from derive.proof.random.refutation import is_refuted, positive_values
-from einalg.language.ir.program import Program, as_program, inlined
+from einalg.language.ir.program import Program, as_symbolic_program, inlined
 from einalg.language.ir.scope import Scope
 from einalg.language.notation.text_arguments import reads_text
 from einalg.options import SEED, checked, whole
@@ -41,7 +42,9 @@ def prove(a: Any, b: Any, *, rounds: int = 3, seed: int = 0, **tensors: Any) -> 
     tried (`exp(a + b)` is `exp(a)*exp(b)`), and then both are evaluated at
     `rounds` random inputs that `seed` draws, over a prime field, and the verdict is `"tested"`.
     Outputs are compared in order, their points counted from 0 on every axis; a point at which a
-    scope has no value is 0. Text is read with the shapes that are given by name, as by
+    scope has no value is 0. With symbolic sizes (`ea.size`) the proof is one for all of them, and
+    `sizes` holds those at which the two differ; where it does not go through, both are compared at
+    some sizes, which `coverage` lists. Text is read with the shapes that are given by name, as by
     `einalg.parse`, and where one side is no text, with its tensors. Raises `NotationError` for
     anything but text, a scope or a program, `UseError` for `rounds` or a `seed` that is no whole
     number.
@@ -55,8 +58,20 @@ def prove(a: Any, b: Any, *, rounds: int = 3, seed: int = 0, **tensors: Any) -> 
     Set("{ [i = 3] }")
     >>> prove("O[i] += A[i,j]", "O[i] += A[i,4-j]", A=(4, 5)).verdict
     'proved'
+    >>> prove("O[i] += A[i,j]", "O[i] += A[i,M-1-j]", A=("N", "M")).verdict
+    'proved'
+    >>> proof = prove("O[i] = A[i]", "O[i:N] = A[0]", A=("N",))
+    >>> proof.region, proof.counterexample
+    (Set("[N] -> { [i] : 0 < i < N }"), {'N': 2})
     """
-    one, two = as_program(a), as_program(b)
+    one, two = as_symbolic_program(a), as_symbolic_program(b)
+    if one.sizes or two.sizes:
+        return prove_for_all_sizes(one, two, lambda x, y: _proof(x, y, rounds, seed))
+    return _proof(one, two, rounds, seed)
+
+
+def _proof(one: Program, two: Program, rounds: int, seed: int) -> Proof:
+    """Compare two programs whose sizes are numbers."""
     mismatch = _mismatch(one, two)
     if mismatch is not None:
         return Proof(DIFFERENT, None, "shapes", 0.0, reason=mismatch)

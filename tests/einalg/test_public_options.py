@@ -81,6 +81,10 @@ RIGHT: Mapping[str, set[str]] = {  # values above that are right for an option, 
 }
 RIGHT_HERE: Mapping[tuple[str, str], set[str]] = {  # where the same name means something else
     ("Move", "rule"): WORDS,
+    ("size", "name"): {"text"},
+    ("size", "at_least"): LARGE,
+    ("size", "at_most"): LARGE | {"None"},
+    ("size", "multiple_of"): LARGE,
     ("Move", "path"): {"list", "array"},
     ("footprint", "path"): {"list"},
     ("check_rule", "seed"): LARGE | {"None"},

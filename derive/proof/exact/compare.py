@@ -16,7 +16,7 @@ from derive.proof.exact.polynomial import FunctionFactor, OutsideFragment, Polyn
 from derive.proof.exact.relations import Difference, difference
 from derive.proof.outcome.regions import readable
 from einalg.language.index.affine import Index
-from einalg.language.index.isl import bounded
+from einalg.language.index.isl import Space, bounded
 from einalg.language.ir.scope import Scope
 
 MAX_ISL_OPERATIONS = 400_000  # for one output: about a second; ordinary proofs take 50,000
@@ -48,11 +48,15 @@ class ExactComparison:
             return None
 
 
-def compare_exactly(one: Scope, two: Scope) -> ExactComparison:
-    """Compare two scopes of one shape, all that they read inlined, at every output point."""
+def compare_exactly(
+    one: Scope, two: Scope, allowed_sizes: isl.Set | None = None
+) -> ExactComparison:
+    """Compare two scopes of one shape, all that they read inlined, at every output point; at all
+    sizes of a set of isl's parameters, where there are symbolic ones.
+    """
     try:
         with bounded(MAX_ISL_OPERATIONS):
-            return _compare(one, two)
+            return _compare(one, two, allowed_sizes)
     except OutsideFragment as reason:
         return ExactComparison(None, why=str(reason))
     except isl.Error:
@@ -61,10 +65,14 @@ def compare_exactly(one: Scope, two: Scope) -> ExactComparison:
         return ExactComparison(None, why="the expression is nested too deeply")
 
 
-def _compare(one: Scope, two: Scope) -> ExactComparison:
+def _compare(one: Scope, two: Scope, allowed_sizes: isl.Set | None) -> ExactComparison:
     inliner = Inliner()
     ours, theirs = inliner.output(one), inliner.output(two)
-    classes, point = Classes(inliner.ranges), output_indices(one.rank)
+    point = output_indices(one.rank)
+    within = None
+    if allowed_sizes is not None:
+        within = Space(point).universe().intersect_params(allowed_sizes)
+    classes = Classes(inliner.ranges, within)
     left = structure = _left_over(classes, point, ours, theirs)
     if not left:
         return ExactComparison(True)
@@ -76,7 +84,7 @@ def _compare(one: Scope, two: Scope) -> ExactComparison:
     if left.interpreted():
         functions = ", ".join(left.interpreted())
         why = f"functions that may obey other laws: {functions}"
-        sides = Sides(inliner.ranges, point, ours, theirs)
+        sides = Sides(inliner.ranges, point, ours, theirs, within)
         return ExactComparison(None, structure.region(), why, tuple(structure.cells()), sides)
     return ExactComparison(False, readable(left.region(), [index.name for index in one.indices]))
 

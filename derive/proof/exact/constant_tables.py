@@ -21,6 +21,7 @@ from derive.proof.exact.point_sets import conjunctions_of
 from derive.proof.exact.polynomial import ConstantElements, Factor, Polynomial, Term, summed
 from einalg.language.index.affine import Affine, Index
 from einalg.language.index.constraint import Constraint
+from einalg.language.index.size import sizes_in
 
 MAX_TABLE_POINTS = 400_000  # the indices that are summed over included
 MAX_PARTS = 64  # conditions by which the values of a table are told apart
@@ -191,6 +192,8 @@ def _weights(group: Sequence[Factor], term: Term, ranges: Ranges, max_parts: int
     with the conditions under which each stands; None where these are too many.
     """
     axes = _table_axes(group, term, ranges)
+    if sizes_in(limit for pair in (*axes.outer_ranges, *axes.inner_ranges) for limit in pair):
+        return None
     if prod([*axes.outer_extents, *axes.inner_extents]) > MAX_TABLE_POINTS:
         return None
     table, denominator = _table(group, axes)

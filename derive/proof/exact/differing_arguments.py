@@ -41,13 +41,14 @@ class Sides:
     point: Sequence[Index]
     ours: Polynomial
     theirs: Polynomial
+    within: isl.Set | None = None  # the points that count, where these are not all
 
     def of(self, ours: Polynomial, theirs: Polynomial) -> Sides:
         return replace(self, ours=ours, theirs=theirs)
 
     def difference(self, within: isl.Set | None = None) -> Difference:
         """Return what is left of the difference at some points, or at all."""
-        classes = Classes(self.ranges, within)
+        classes = Classes(self.ranges, self.within if within is None else within)
         ours = classes.pieces(self.ours, self.point)
         return difference(ours, classes.pieces(self.theirs, self.point), len(self.point))
 

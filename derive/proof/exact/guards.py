@@ -20,7 +20,7 @@ from einalg.language.index.convert import affine
 from einalg.language.index.remainder import ROUNDING
 
 Conjunction = tuple[Constraint, ...]
-Ranges = Mapping[Index, tuple[int, int]]
+Ranges = Mapping[Index, tuple[Any, Any]]
 Cell = tuple[Conjunction, tuple[Polynomial, ...]]  # where it is, and the arguments there
 MAX_CELLS = 64
 
@@ -33,7 +33,7 @@ def negated(condition: Constraint) -> list[Constraint]:
     return [below, Constraint(condition.form - 1, ">=")]
 
 
-def inside(forms: Sequence[Affine], box: Sequence[tuple[int, int]]) -> Conjunction:
+def inside(forms: Sequence[Affine], box: Sequence[tuple[Any, Any]]) -> Conjunction:
     """Return `low <= form < high` for every axis."""
     conditions = []
     for form, (low, high) in zip(forms, box):
@@ -47,7 +47,7 @@ def needed(conditions: Sequence[Constraint], ranges: Ranges) -> Conjunction | No
     """
     remaining = []
     for condition in conditions:
-        low, high = condition.form.interval(ranges)
+        low, high = condition.form.interval_of_numbers(ranges)
         if high < 0 or (condition.relation == "==" and low > 0):
             return None
         if not (low >= 0 and (condition.relation == ">=" or high <= 0)):

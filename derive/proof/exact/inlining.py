@@ -40,6 +40,7 @@ from derive.proof.exact.polynomial import (
     guarded,
     multiplied,
     of_factor,
+    of_sizes,
     output_index,
     single_factor,
     summed,
@@ -88,7 +89,7 @@ class Inliner:
     """
 
     def __init__(self) -> None:
-        self.ranges: dict[Index, tuple[int, int]] = {}
+        self.ranges: dict[Index, tuple[Any, Any]] = {}
         self._fresh = (Index(f"s{k}") for k in count())
         self._nodes = 0
 
@@ -439,8 +440,8 @@ def _index_value(form: Affine) -> Polynomial:
     """Write an index form in the place of a number: its content times one factor, so that spellings
     of one function agree.
     """
-    if not form.terms:
-        return constant(form.const)
+    if not form.indices:
+        return of_sizes(form)
     content = gcd(form.const, *(coefficient for _, coefficient in form.terms))
     terms = tuple((atom, coefficient // content) for atom, coefficient in form.terms)
     primitive = Affine.from_normal_form(terms, form.const // content)

@@ -16,6 +16,9 @@ from typing import Any
 from einalg.language.index.affine import Affine, Index
 from einalg.language.index.constraint import Constraint
 from einalg.language.index.iterator import LoopIndex
+from einalg.language.index.size import Size, is_number
+
+MAX_SIZE_TERMS = 512  # of the product of a term and the extents that multiply it
 
 
 def output_index(axis: int) -> Index:
@@ -67,6 +70,16 @@ class IndexValue:
         return "index value"
 
 
+@dataclass(frozen=True)
+class SizeFactor:
+    """A symbolic size in the place of a number: the same number at every point."""
+
+    size: Size
+
+    def __str__(self) -> str:
+        return f"size {self.size}"
+
+
 @dataclass(frozen=True, eq=False)
 class FunctionFactor:
     """A function of polynomials. `idempotent`: its argument is a set of values (maxima), without
@@ -85,7 +98,7 @@ class FunctionFactor:
         return tuple(sorted(indices, key=lambda i: (i.name[0] != "x", len(i.name), i.name)))
 
 
-Head = ElementFactor | ConstantElements | ConstantFactor | IndexValue | FunctionFactor
+Head = ElementFactor | ConstantElements | ConstantFactor | IndexValue | SizeFactor | FunctionFactor
 
 
 @dataclass(frozen=True)
@@ -170,21 +183,39 @@ def guarded(polynomial: Polynomial, conditions: Iterable[Constraint]) -> Polynom
 
 
 def summed(polynomial: Polynomial, iterators: tuple[LoopIndex, ...]) -> Polynomial:
-    """Return `Σ[iterators] polynomial`; an iterator that a term does not use multiplies its
-    coefficient.
+    """Return `Σ[iterators] polynomial`; an iterator that a term does not use multiplies it by its
+    extent.
     """
-    sums = []
+    sums: list[Term] = []
     for term in polynomial:
         used = term.free_indices()
         coefficient, summed_over = term.coefficient, list(term.iterators)
+        extents: list[Affine] = []
         for it in iterators:
             if it.index in used:
                 summed_over.append(it)
-            else:
+            elif is_number(it.extent):
                 coefficient *= it.extent
+            else:
+                extents.append(it.extent)
         if coefficient:
-            sums.append(replace(term, coefficient=coefficient, iterators=tuple(summed_over)))
+            total = replace(term, coefficient=coefficient, iterators=tuple(summed_over))
+            sums += multiplied([(total,), *map(of_sizes, extents)], MAX_SIZE_TERMS)
     return tuple(sums)
+
+
+def of_sizes(form: Affine) -> Polynomial:
+    """Return a form of sizes as a number: a polynomial in the sizes, what is under `//` or `%` as
+    one index value.
+    """
+    terms = list(constant(form.const))
+    for atom, coefficient in form.terms:
+        if isinstance(atom, Size):
+            factor = Factor(SizeFactor(atom))
+        else:
+            factor = Factor(IndexValue(), (atom.as_affine(),))
+        terms.append(Term(Fraction(coefficient), factors=(factor,)))
+    return tuple(terms)
 
 
 def multiplied(polynomials: Iterable[Polynomial], max_terms: int) -> Polynomial:

@@ -12,7 +12,8 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
-from math import inf, prod
+from math import inf, isinf
+from typing import Any
 
 from derive.proof.exact.polynomial import (
     ConstantElements,
@@ -22,17 +23,20 @@ from derive.proof.exact.polynomial import (
     FunctionFactor,
     IndexValue,
     Polynomial,
+    SizeFactor,
     Term,
     constant,
     constant_value,
     multiplied,
 )
 from einalg.language.index.affine import Index
+from einalg.language.index.bounds import number_interval
+from einalg.language.index.size import largest, least
 from einalg.language.ir.dtypes import bounds, is_float
 
 Bound = Fraction | float
 Interval = tuple[Bound, Bound]
-Ranges = Mapping[Index, tuple[int, int]]
+Ranges = Mapping[Index, tuple[Any, Any]]
 Arguments = tuple[Polynomial, ...]
 
 ANY: Interval = (-inf, inf)
@@ -194,7 +198,7 @@ def _is_whole_factor(factor: Factor) -> bool:
         if head.function in ("Max", "Min"):
             return all(map(is_whole, head.arguments))
         return head.function in WHOLE_FUNCTIONS
-    return isinstance(head, IndexValue)
+    return isinstance(head, (IndexValue, SizeFactor))
 
 
 def is_truth_factor(factor: Factor) -> bool:
@@ -220,8 +224,11 @@ def _term_interval(term: Term, ranges: Ranges) -> Interval:
     each: Interval = (low, high)
     for factor, times in Counter(term.factors).items():
         each = _product(each, _power(_factor_interval(factor, ranges), times))
-    count = Fraction(prod(it.extent for it in term.iterators))
-    times_met: Interval = (Fraction(0), count) if term.where else (count, count)
+    fewest, most = Fraction(1), Fraction(1)
+    for it in term.iterators:
+        low, high = _bounds(max(0, least(it.extent)), largest(it.extent))
+        fewest, most = _times(fewest, low), _times(most, high)
+    times_met: Interval = (Fraction(0) if term.where else fewest, most)
     return _product(each, times_met)
 
 
@@ -255,8 +262,17 @@ def _factor_interval(factor: Factor, ranges: Ranges) -> Interval:
         return {"oo": (inf, inf), "-oo": (-inf, -inf)}.get(head.value, ANY)
     if isinstance(head, FunctionFactor):
         return _function_interval(head, ranges)
-    first, last = factor.subscripts[0].interval(ranges)
-    return Fraction(first), Fraction(last)
+    if isinstance(head, SizeFactor):
+        return _bounds(*number_interval(head.size.as_affine()))
+    return _bounds(*factor.subscripts[0].interval_of_numbers(ranges))
+
+
+def _bounds(low: float, high: float) -> Interval:
+    """Return bounds as exact numbers, or infinities."""
+    return (
+        low if isinf(low) else Fraction(low),
+        high if isinf(high) else Fraction(high),
+    )
 
 
 def _function_interval(head: FunctionFactor, ranges: Ranges) -> Interval:

@@ -24,7 +24,8 @@ Box = tuple[tuple[int, int], ...]
 def readable(region: isl.Set, names: Sequence[str]) -> isl.Set:
     """Return the same set with these names of its axes, written with few conditions."""
     region = region.coalesce().detect_equalities().remove_redundancies()
-    if len(str(region)) > MAX_SHORT_CHARACTERS:
+    is_finite = not region.dim(isl.dim_type.param)  # else there are symbolic sizes
+    if is_finite and len(str(region)) > MAX_SHORT_CHARACTERS:
         listed = _listed(region)
         if listed is not None:
             boxes = union_of_boxes(list(_boxes(*listed)), region.dim(isl.dim_type.set))

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from einalg.language.analysis.sizes import smallest
+
 PROVED, TESTED, DIFFERENT = "proved", "tested", "different"
 MAX_REGION_CHARACTERS = 400  # of a region in a text
 
@@ -21,6 +23,10 @@ class Proof:
     what differs, in words. `error_probability` bounds the probability that the verdict is wrong: 0
     for what is exact, None where no bound is known.
 
+    Where expressions have symbolic sizes, the parameters of the region are the sizes, and `sizes`
+    is the isl set of those at which the two differ, empty where they never do; None without
+    symbolic sizes. `counterexample` gives the smallest of them.
+
     >>> Proof("proved", None, "access relations", 0.0)
     proved: equal at every output point, for all inputs (access relations)
     >>> bool(Proof("tested")), Proof("tested").holds, Proof("different").holds
@@ -35,6 +41,14 @@ class Proof:
     reason: str = ""
     is_region_exact: bool = False
     coverage: str = ""
+    sizes: Any = None
+
+    @property
+    def counterexample(self) -> dict[str, int] | None:
+        """The smallest sizes at which the two differ; None where there are none."""
+        if self.sizes is None:
+            return None
+        return smallest(self.sizes) or None
 
     def __bool__(self) -> bool:
         return self.verdict == PROVED
@@ -46,9 +60,12 @@ class Proof:
 
     def __str__(self) -> str:
         text = f"{self.verdict}: {self.explanation} ({self.evidence})"
-        if self.region is None:
-            return text
-        return f"{text}\n  {self.where}: {_shortened(str(self.region))}"
+        if self.region is not None:
+            text += f"\n  {self.where}: {_shortened(str(self.region))}"
+        if self.counterexample is not None:
+            numbers = ", ".join(f"{name} = {n}" for name, n in self.counterexample.items())
+            text += f"\n  sizes: {_shortened(str(self.sizes))}, the smallest {numbers}"
+        return text
 
     __repr__ = __str__
 
@@ -57,6 +74,8 @@ class Proof:
         """The verdict in words: "no difference was found"."""
         if self.reason:
             return self.reason
+        if self.verdict == PROVED and self.sizes is not None:
+            return "equal at every output point, for all inputs and all sizes"
         if self.verdict == PROVED:
             return "equal at every output point, for all inputs"
         if self.verdict == TESTED:

@@ -23,6 +23,7 @@ from einalg.language.index.affine import Affine, Index, IndexArithmetic
 from einalg.language.index.constraint import Constraint
 from einalg.language.index.convert import affine
 from einalg.language.index.iterator import LoopIndex
+from einalg.language.index.size import is_number, ordered_extent
 from einalg.language.interning import InternedTuple, interned
 from einalg.language.ir.body import Reduce
 from einalg.language.ir.dtype_inference import result_dtype
@@ -100,7 +101,7 @@ class _Keys:
             if it.extent != 1:
                 named.append(it)
             if axes is None or position in axes:
-                extents.append(it.extent)
+                extents.append(_extent_key(it))
         names = _named(scope.iterators, named, 0)
         body = self.body(scope.body, names, len(named))
         return interned("L", tuple(extents), _conditions(scope.where, names), body)
@@ -203,7 +204,7 @@ class _Keys:
         conditions = _conditions(node.where, inner_names)
         if not placed and not conditions and not _counts(node):
             return body
-        extents = tuple(it.extent for it in placed)
+        extents = tuple(_extent_key(it) for it in placed)
         return interned("reduce", node.op, extents, conditions, body)
 
     def _next(
@@ -234,7 +235,7 @@ class _Keys:
         occurrences: dict[Index, list[Any]] = {}
         for it in rest:
             shifted[it.index] = affine(it.index) + it.low
-            occurrences[it.index] = [it.extent]
+            occurrences[it.index] = [_extent_key(it)]
         for access in accesses(node.body):
             for place, subscript in self._places(access):
                 for index in subscript.indices.intersection(occurrences):
@@ -268,14 +269,26 @@ class _Keys:
         """
         in_conditions = any(it.index in condition.indices for condition in node.where)
         if not in_conditions and it.index not in node.body.free_symbols:
-            return interned("unused", it.extent)
+            return interned("unused", _extent_key(it))
         inner_names = {**names, **_named([*placed, it], [*placed, it], depth)}
         for other in rest:
             if other is not it:
-                inner_names[other.index] = affine(Index(f"_n{other.extent}")) + other.low
+                inner_names[other.index] = affine(Index(f"_n{_extent_word(other)}")) + other.low
         conditions = _conditions(node.where, inner_names)
         body = self.body(node.body, inner_names, depth + len(placed) + len(rest))
-        return interned("used", it.extent, conditions, body)
+        return interned("used", _extent_key(it), conditions, body)
+
+
+def _extent_key(it: LoopIndex) -> Any:
+    """Return the extent of a range as a part of a key."""
+    return ordered_extent(it.extent)
+
+
+def _extent_word(it: LoopIndex) -> str:
+    """Return an extent as a part of a name, e.g. `8`."""
+    if is_number(it.extent):
+        return str(it.extent)
+    return str(it.extent).encode().hex()
 
 
 def _counts(node: Reduce) -> bool:

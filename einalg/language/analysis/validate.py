@@ -12,11 +12,13 @@ from typing import Any
 import islpy as isl
 
 from einalg.errors import NotationError, RangeError
+from einalg.language.analysis.sizes import check_inside_for_all_sizes, check_size_names
 from einalg.language.index.affine import Affine, Index
 from einalg.language.index.constraint import Constraint
 from einalg.language.index.convert import affine
-from einalg.language.index.isl import Space, bounded, domain_set
-from einalg.language.index.iterator import BoundTwice, LoopIndex
+from einalg.language.index.isl import Space, all_values, bounded, domain_set
+from einalg.language.index.iterator import BoundTwice, LoopIndex, sizes_of
+from einalg.language.index.size import is_always_negative, largest
 from einalg.language.ir.body import Reduce
 from einalg.language.ir.functions import OPERATIONS, not_a_function
 from einalg.language.ir.scope import Scope, all_scopes, tensors
@@ -48,6 +50,7 @@ def check_scope(scope: Scope, statements: Statements = MappingProxyType({})) -> 
     for condition in scope.where:
         _all_bound(condition.indices, scope.ranges, condition)
     tensors(scope)  # refuses two tensors of one name
+    check_size_names(scope)
     _visit(scope.body, scope.iterators, scope.where, statements)
 
 
@@ -58,7 +61,7 @@ def _bind(
     for it in iterators:
         if it.index in ranges:
             raise BoundTwice(it.index).error()
-        if it.high < it.low:
+        if is_always_negative(it.extent):
             message = (
                 f"index {it.index} has the range [{it.low},{it.high}), whose end is before its "
                 "start"
@@ -118,11 +121,13 @@ def _check_access(
     for subscript in access.subscripts:
         _all_bound(subscript.indices, ranges, access)
     box = padded_box(access.base)
-    if any(it.extent <= 0 for it in iterators):
+    if any(largest(it.extent) <= 0 for it in iterators):
         return
     for axis, (subscript, (low, high)) in enumerate(zip(access.subscripts, box)):
         first, last = subscript.interval(ranges)
-        if first < low or last >= high:
+        if not (type(first) is type(last) is type(low) is type(high) is int):
+            check_inside_for_all_sizes(access, axis, iterators, where)
+        elif first < low or last >= high:
             exact = _exact_interval(subscript, iterators, where)
             if exact is not None and (exact[0] < low or exact[1] >= high):
                 raise RangeError(outside(access, axis, subscript, *exact)).regarding((access, axis))
@@ -180,13 +185,18 @@ def _check_inside_domain(
     inner: Any = base
     if isinstance(base, Tensor) and base.role == "intermediate":
         inner = statements.get(base.name)
-    if not isinstance(inner, Scope) or not inner.where or any(it.extent <= 0 for it in iterators):
+    if not isinstance(inner, Scope) or not inner.where:
+        return
+    if any(largest(it.extent) <= 0 for it in iterators):
         return
     space = Space([it.index for it in iterators])
     target = domain_set(inner.iterators, inner.where)
     try:
         with bounded():
-            reads = space.map(access.subscripts).intersect_domain(space.set(iterators, where))
+            points = space.set(iterators, where)
+            if scope_sizes := {*sizes_of(iterators), *inner.sizes.values()}:
+                points = points.intersect_params(all_values(scope_sizes))
+            reads = space.map(access.subscripts).intersect_domain(points)
             inside = reads.range().is_subset(target)
     except isl.Error:
         inside = False

@@ -17,7 +17,7 @@ from sympy import Basic, Dummy, Expr, Integer, Symbol, Tuple
 from sympy.printing.precedence import PRECEDENCE
 
 from einalg.errors import NotationError
-from einalg.language.index.bounds import form_interval, form_value
+from einalg.language.index.bounds import form_interval, form_value, interval_of_numbers
 from einalg.language.index.identifiers import index_name
 from einalg.language.index.operators import IndexArithmetic, whole_number
 from einalg.language.index.text import (
@@ -46,6 +46,7 @@ class Index(IndexArithmetic, Symbol):
     """
 
     __slots__ = ()
+    is_size = False
 
     def __new__(cls, name: str) -> Index:
         return _index(cls, str(name))
@@ -195,7 +196,7 @@ class Affine(IndexArithmetic, Expr):
     i
     """
 
-    __slots__ = ("_indices", "_sort_tuple", "const", "terms")
+    __slots__ = ("_indices", "_sizes", "_sort_tuple", "const", "terms")
     terms: Terms
     const: int
 
@@ -215,7 +216,7 @@ class Affine(IndexArithmetic, Expr):
         """
         node = Expr.__new__(cls)
         node.terms, node.const = terms, const
-        node._sort_tuple = node._indices = None
+        node._sort_tuple = node._indices = node._sizes = None
         return node
 
     @property
@@ -260,20 +261,34 @@ class Affine(IndexArithmetic, Expr):
 
     @property
     def free_symbols(self) -> set[Any]:
-        return set(self.indices)
+        return {*self.indices, *self.sizes}
 
     @property
     def indices(self) -> frozenset[Index]:
-        """The indices that occur, also inside `//` and `%`."""
+        """The indices that occur, also inside `//` and `%`; sizes are none."""
         if self._indices is None:
-            indices: set[Index] = set()
-            for atom, _ in self.terms:
-                if isinstance(atom, Index):
-                    indices.add(atom)
-                else:
-                    indices |= atom.argument.indices
-            self._indices = frozenset(indices)
-        return self._indices
+            self._find_symbols()
+        return self._indices  # pyright: ignore[reportReturnType]
+
+    @property
+    def sizes(self) -> frozenset[Any]:
+        """The sizes that occur, also inside `//` and `%`."""
+        if self._sizes is None:
+            self._find_symbols()
+        return self._sizes  # pyright: ignore[reportReturnType]
+
+    def _find_symbols(self) -> None:
+        indices: set[Index] = set()
+        sizes: set[Any] = set()
+        for atom, _ in self.terms:
+            if not isinstance(atom, Index):
+                indices |= atom.argument.indices
+                sizes |= atom.argument.sizes
+            elif atom.is_size:
+                sizes.add(atom)
+            else:
+                indices.add(atom)
+        self._indices, self._sizes = frozenset(indices), frozenset(sizes)
 
     def as_atom(self) -> Atom | None:
         """The single atom with coefficient 1 that this form is, or None."""
@@ -285,7 +300,7 @@ class Affine(IndexArithmetic, Expr):
     def as_index(self) -> Index | None:
         """The bare index that this form is, or None."""
         atom = self.as_atom()
-        return atom if isinstance(atom, Index) else None
+        return atom if isinstance(atom, Index) and not atom.is_size else None
 
     def is_affine(self) -> bool:
         """Return whether no `//` and no `%` occurs."""
@@ -334,8 +349,9 @@ class Affine(IndexArithmetic, Expr):
         return _from_row(row, self.const + factor * other.const)
 
     def substitute(self, mapping: Mapping[Index, Affine]) -> Affine:
-        """Replace indices by affine forms; the same object where none occurs."""
-        if mapping.keys().isdisjoint(self.indices):  # which looks at the indices alone
+        """Replace indices and sizes by affine forms; the same object where none occurs."""
+        names = mapping.keys()
+        if names.isdisjoint(self.indices) and (not self.sizes or names.isdisjoint(self.sizes)):
             return self
         row: dict[Atom, int] = {}
         const = self.const
@@ -358,11 +374,15 @@ class Affine(IndexArithmetic, Expr):
         """
         return form_value(self, env)
 
-    def interval(self, ranges: Mapping[Index, tuple[int, int]]) -> tuple[int, int]:
+    def interval(self, ranges: Mapping[Index, tuple[Any, Any]]) -> tuple[Any, Any]:
         """Closed bounds `[low, high]` over half-open index ranges; exact for affine forms over a
-        box, else an enclosure.
+        box, else an enclosure. They are forms of sizes where there are some.
         """
         return form_interval(self, ranges)
+
+    def interval_of_numbers(self, ranges: Mapping[Index, tuple[Any, Any]]) -> tuple[float, float]:
+        """Closed bounds as integers or infinities, over half-open index ranges and all sizes."""
+        return interval_of_numbers(self, ranges)
 
     @property
     def precedence(self) -> int:

@@ -1,13 +1,46 @@
-"""Values of index arithmetic: at a point, and over a box (design §2)."""
+"""Values of index arithmetic: at a point, over a box, and over all sizes (design §2, §14).
+
+The protocols are what evaluators and printers need of a form, and no more. They are below the
+nodes, so that the nodes can use them: `2*h + h//3 - 1` has the terms `((h, 2), (h//3, 1))` and the
+constant `-1`.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from dataclasses import dataclass, field
+from fractions import Fraction
+from math import ceil, floor, inf
+from typing import Any, Protocol
 
-from einalg.language.index.protocols import DividedForm, LinearForm
+Ranges = Mapping[Any, tuple[Any, Any]]
 
-Ranges = Mapping[Any, tuple[int, int]]
+
+class LinearForm(Protocol):
+    """A sum of atoms with whole coefficients, and a constant."""
+
+    @property
+    def terms(self) -> tuple[tuple[Any, int], ...]: ...
+
+    @property
+    def const(self) -> int: ...
+
+    def as_index(self) -> Any: ...
+
+    def as_atom(self) -> Any: ...
+
+
+class DividedForm(Protocol):
+    """A form divided by a positive number: `argument // divisor` or `argument % divisor`."""
+
+    @property
+    def argument(self) -> LinearForm: ...
+
+    @property
+    def divisor(self) -> int: ...
+
+    @property
+    def sign(self) -> str: ...
 
 
 def form_value(form: LinearForm, env: Mapping[Any, Any]) -> Any:
@@ -26,9 +59,12 @@ def _quotient_value(atom: DividedForm, env: Mapping[Any, Any]) -> Any:
     return value % atom.divisor
 
 
-def form_interval(form: LinearForm, ranges: Ranges) -> tuple[int, int]:
-    """Return closed bounds `[low, high]` over half-open ranges of the indices."""
-    low = high = form.const
+def form_interval(form: LinearForm, ranges: Ranges) -> tuple[Any, Any]:
+    """Return closed bounds `[low, high]` over half-open ranges of the indices: numbers, or forms of
+    sizes where a range or the form has some.
+    """
+    low: Any = form.const
+    high: Any = form.const
     for atom, coefficient in form.terms:
         bounds = _index_interval if atom.is_Symbol else _quotient_interval
         a, b = bounds(atom, ranges)
@@ -38,12 +74,17 @@ def form_interval(form: LinearForm, ranges: Ranges) -> tuple[int, int]:
     return low, high
 
 
-def _index_interval(index: Any, ranges: Ranges) -> tuple[int, int]:
+def _index_interval(index: Any, ranges: Ranges) -> tuple[Any, Any]:
+    if index.is_size:
+        value = index.as_affine()
+        return value, value
     low, high = ranges[index]
-    return low, max(low, high - 1)
+    if type(low) is int and type(high) is int:
+        return low, max(low, high - 1)
+    return low, high - 1
 
 
-def _quotient_interval(atom: DividedForm, ranges: Ranges) -> tuple[int, int]:
+def _quotient_interval(atom: DividedForm, ranges: Ranges) -> tuple[Any, Any]:
     low, high = form_interval(atom.argument, ranges)
     k = atom.divisor
     if atom.sign == "//":
@@ -51,3 +92,69 @@ def _quotient_interval(atom: DividedForm, ranges: Ranges) -> tuple[int, int]:
     if low // k == high // k:
         return low % k, high % k
     return 0, k - 1
+
+
+def number_interval(value: Any) -> tuple[float, float]:
+    """Return closed bounds of a number or of a form of sizes over all sizes that are allowed:
+    integers, or infinities.
+
+    Each size is looked at alone, so that bounds of forms of several sizes may be wide.
+    """
+    if not hasattr(value, "terms"):
+        return value, value
+    total = _Linear()
+    total.add(value, Fraction(1))
+    return total.bounds()
+
+
+def interval_of_numbers(form: LinearForm, ranges: Ranges) -> tuple[float, float]:
+    """Return closed bounds of a form over half-open ranges and over all sizes: integers, or
+    infinities.
+    """
+    low, high = form_interval(form, ranges)
+    if type(low) is int and type(high) is int:
+        return low, high
+    return number_interval(low)[0], number_interval(high)[1]
+
+
+@dataclass
+class _Linear:
+    """A linear function of sizes, and how far its value may lie from it."""
+
+    row: dict[Any, Fraction] = field(default_factory=dict)
+    low: Fraction = Fraction(0)
+    high: Fraction = Fraction(0)
+
+    def add(self, form: LinearForm, factor: Fraction) -> None:
+        """Add a form of sizes, a quotient `e//k` as `e/k` less at most `(k - 1)/k`."""
+        self._widen(factor * form.const, factor * form.const)
+        for atom, coefficient in form.terms:
+            scale = factor * coefficient
+            if atom.is_Symbol:
+                self.row[atom] = self.row.get(atom, Fraction(0)) + scale
+            elif atom.sign == "//":
+                self.add(atom.argument, scale / atom.divisor)
+                self._widen(-scale * (atom.divisor - 1) / atom.divisor, Fraction(0))
+            else:
+                self._widen(Fraction(0), scale * (atom.divisor - 1))
+
+    def _widen(self, one: Fraction, two: Fraction) -> None:
+        self.low += min(one, two)
+        self.high += max(one, two)
+
+    def bounds(self) -> tuple[float, float]:
+        low: Any = self.low
+        high: Any = self.high
+        for size, coefficient in self.row.items():
+            if not coefficient:
+                continue
+            largest = inf if size.at_most is None else size.at_most
+            ends = coefficient * size.at_least, coefficient * largest
+            low, high = low + min(ends), high + max(ends)
+        return _rounded(low, ceil), _rounded(high, floor)
+
+
+def _rounded(value: Any, rounding: Any) -> float:
+    if isinstance(value, Fraction):
+        return rounding(value)
+    return value

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import lru_cache
 from threading import RLock
+from typing import Any
 
 import islpy as isl
 
@@ -14,6 +15,7 @@ from einalg.language.index.affine import Affine, Atom, FloorDiv, Index, floordiv
 from einalg.language.index.constraint import Constraint
 from einalg.language.index.convert import affine as to_affine
 from einalg.language.index.iterator import LoopIndex
+from einalg.language.index.size import Extent, Size, by_name, is_number
 
 MAX_OPERATIONS = 2_000_000  # about a second of isl's time
 _CONTEXT_LOCK = RLock()  # the count of operations belongs to isl's context, which all threads share
@@ -34,6 +36,24 @@ def bounded(operations: int = MAX_OPERATIONS) -> Iterator[None]:
         finally:
             context.set_max_operations(before)
             context.reset_operations()
+
+
+def all_values(sizes: Iterable[Size]) -> isl.Set:
+    """Return the values that some sizes may have, as an isl set of parameters."""
+    ordered = list(by_name(sizes).values())
+    names = [size.name for size in ordered]
+    space = isl.Space.create_from_names(isl.DEFAULT_CONTEXT, set=[], params=names).params()
+    values = isl.Set.universe(space)
+    for position, one in enumerate(ordered):
+        values = values.lower_bound_val(isl.dim_type.param, position, isl.Val(one.at_least))
+        if one.at_most is not None:
+            values = values.upper_bound_val(isl.dim_type.param, position, isl.Val(one.at_most))
+        if one.multiple_of > 1:
+            aff = isl.Aff.var_on_domain(
+                isl.LocalSpace.from_space(space), isl.dim_type.param, position
+            ).mod_val(isl.Val(one.multiple_of))
+            values = values.intersect(aff.zero_basic_set().to_set())
+    return values
 
 
 def number_of_points(iterators: Sequence[LoopIndex], where: Sequence[Constraint]) -> int | None:
@@ -63,21 +83,40 @@ def number_of_points(iterators: Sequence[LoopIndex], where: Sequence[Constraint]
 
 class Space:
     """The integer points of some named indices: the space in which sets and maps are built without
-    parsing.
+    parsing. `sizes` are its parameters.
     """
 
-    def __init__(self, indices: Sequence[Index]):
-        self.indices = tuple(indices)
+    def __init__(self, indices: Sequence[Index], sizes: Sequence[Any] = ()):
+        self.indices, self.sizes = tuple(indices), tuple(sizes)
         names = [index.name for index in self.indices]
-        self.space = isl.Space.create_from_names(isl.DEFAULT_CONTEXT, set=names)
+        parameters = [size.name for size in self.sizes]
+        self.space = isl.Space.create_from_names(isl.DEFAULT_CONTEXT, set=names, params=parameters)
         self._local = isl.LocalSpace.from_space(self.space)
         self._variables: dict[Index, isl.Aff] = {}
-        for position, index in enumerate(self.indices):
-            variable = isl.Aff.var_on_domain(self._local, isl.dim_type.set, position)
-            self._variables[index] = variable
+        for kind, atoms in ((isl.dim_type.set, self.indices), (isl.dim_type.param, self.sizes)):
+            for position, atom in enumerate(atoms):
+                self._variables[atom] = isl.Aff.var_on_domain(self._local, kind, position)
+
+    def over(self, forms: Iterable[Affine]) -> Space:
+        """Return the space whose parameters are the sizes of some forms and its own."""
+        sizes: set[Size] = set()
+        for form in forms:
+            if form.sizes:
+                sizes |= form.sizes
+        if sizes.issubset(self.sizes):
+            return self
+        together = sizes.union(self.sizes)
+        return Space(self.indices, sorted(together, key=lambda size: size.sort_tuple))
 
     def aff(self, form: Affine) -> isl.Aff:
-        """Return a quasi-affine form as an isl affine expression over this space."""
+        """Return a quasi-affine form as an isl affine expression over this space, or over it with
+        more parameters.
+        """
+        if form.sizes:
+            return self.over((form,))._aff(form)
+        return self._aff(form)
+
+    def _aff(self, form: Affine) -> isl.Aff:
         total = isl.Aff.val_on_domain_space(self.space, isl.Val(form.const))
         for atom, coefficient in form.terms:
             value = self._atom(atom)
@@ -89,7 +128,7 @@ class Space:
     def _atom(self, atom: Atom) -> isl.Aff:
         if isinstance(atom, Index):
             return self._variables[atom]
-        inner, divisor = self.aff(atom.argument), isl.Val(atom.divisor)
+        inner, divisor = self._aff(atom.argument), isl.Val(atom.divisor)
         if isinstance(atom, FloorDiv):
             return inner.scale_down_val(divisor).floor()
         return inner.mod_val(divisor)
@@ -99,13 +138,13 @@ class Space:
 
     def where(self, constraint: Constraint) -> isl.Set:
         """Return the points at which a condition holds."""
-        aff = self.aff(constraint.form)
-        zero = isl.Aff.zero_on_domain(self._local)
+        space = self.over((constraint.form,))
+        aff, zero = space._aff(constraint.form), isl.Aff.zero_on_domain(space._local)
         if constraint.relation == ">=":
             return aff.ge_set(zero)
         return aff.eq_set(zero)
 
-    def between(self, form: Affine, low: int, high: int) -> isl.Set:
+    def between(self, form: Affine, low: Extent, high: Extent) -> isl.Set:
         """Return the points at which `low <= form < high`."""
         return self.where(Constraint(form - low, ">=")).intersect(
             self.where(Constraint(-form + (high - 1), ">="))
@@ -118,6 +157,9 @@ class Space:
     def _box(self, iterators: Sequence[LoopIndex]) -> isl.Set:
         points = self.universe()
         for it in iterators:
+            if not (is_number(it.low) and is_number(it.high)):
+                points = points.intersect(self.between(to_affine(it.index), it.low, it.high))
+                continue
             k = self.indices.index(it.index)
             points = points.lower_bound_val(isl.dim_type.set, k, isl.Val(it.low)).upper_bound_val(
                 isl.dim_type.set, k, isl.Val(it.high - 1)
@@ -129,8 +171,9 @@ class Space:
         result = isl.Map.from_domain_and_range(
             self.universe(), isl.Set.universe(isl.Space.set_alloc(isl.DEFAULT_CONTEXT, 0, 0))
         )
+        space = self.over(forms)
         for form in forms:
-            result = result.flat_range_product(isl.Map.from_aff(self.aff(form)))
+            result = result.flat_range_product(isl.Map.from_aff(space._aff(form)))
         return result
 
 

@@ -16,6 +16,7 @@ from sympy.core.sympify import SympifyError, sympify
 
 from einalg.boundary import public
 from einalg.errors import NotationError
+from einalg.language.index.bounds import number_interval
 from einalg.language.scalar_operand import ScalarOperand
 
 
@@ -95,19 +96,43 @@ class IndexArithmetic(ScalarOperand):
 
     @public
     def __lt__(self, other: Any) -> Any:
-        return sympy.StrictLessThan(self, _comparable(other), evaluate=False)
+        return _comparison(sympy.StrictLessThan, self, _comparable(other))
 
     @public
     def __le__(self, other: Any) -> Any:
-        return sympy.LessThan(self, _comparable(other), evaluate=False)
+        return _comparison(sympy.LessThan, self, _comparable(other))
 
     @public
     def __gt__(self, other: Any) -> Any:
-        return sympy.StrictGreaterThan(self, _comparable(other), evaluate=False)
+        return _comparison(sympy.StrictGreaterThan, self, _comparable(other))
 
     @public
     def __ge__(self, other: Any) -> Any:
-        return sympy.GreaterThan(self, _comparable(other), evaluate=False)
+        return _comparison(sympy.GreaterThan, self, _comparable(other))
+
+
+def _comparison(relation: Any, left: Any, right: Any) -> Any:
+    """Return a comparison; true or false where it has no index, and is so for all sizes."""
+    form, other = _both_forms(left, right)
+    if other is not None:
+        difference = form.plus(other, -1)
+        if not difference.indices:
+            verdict = _holds_for_all_sizes(relation, *number_interval(difference))
+            if verdict is not None:
+                return sympy.sympify(verdict)
+    return relation(left, right, evaluate=False)
+
+
+def _holds_for_all_sizes(relation: Any, low: float, high: float) -> bool | None:
+    """Return whether `difference relation 0` holds for every difference in `[low, high]`, or for
+    none; None where neither is certain.
+    """
+    if relation in (sympy.GreaterThan, sympy.StrictLessThan):
+        if low >= 0 or high < 0:
+            return (low >= 0) == (relation is sympy.GreaterThan)
+    elif low > 0 or high <= 0:
+        return (low > 0) == (relation is sympy.StrictGreaterThan)
+    return None
 
 
 def _comparable(value: Any) -> Any:
@@ -143,6 +168,11 @@ def _product(left: Any, right: Any) -> Any:
 
 def _divisor(value: Any, sign: str) -> int:
     number = whole_number(value)
+    if isinstance(value, IndexArithmetic) and not value.as_affine().indices:
+        raise NotationError(
+            f"an index that is divided ({sign}) by the symbolic size {value} is no affine form\n"
+            "  give that size a number, or read two indices: A[i, j]"
+        )
     if number is None or number <= 0:
         raise NotationError(
             f"an index can be divided ({sign}) by a positive whole number only, not by "

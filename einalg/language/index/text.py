@@ -6,14 +6,15 @@ from typing import Any
 
 from sympy.printing.precedence import PRECEDENCE
 
-from einalg.language.index.protocols import DividedForm, LinearForm
+from einalg.language.index.bounds import DividedForm, LinearForm
 
 
 def form_precedence(form: LinearForm) -> int:
     """Return SymPy's precedence of a form, by which printers set brackets."""
     if len(form.terms) + bool(form.const) > 1 or form.const < 0:
         return PRECEDENCE["Add"]
-    if form.as_index() is not None or not form.terms:
+    atom = form.as_atom()
+    if not form.terms or (atom is not None and atom.is_Symbol):
         return PRECEDENCE["Atom"]
     return PRECEDENCE["Mul"]
 
@@ -68,7 +69,8 @@ def form_latex(form: LinearForm, printer: Any) -> str:
 
 def quotient_text(node: DividedForm) -> str:
     operand = form_text(node.argument)
-    if node.argument.as_index() is None:
+    atom = node.argument.as_atom()
+    if atom is None or not atom.is_Symbol:
         operand = f"({operand})"
     return f"{operand}{node.sign}{node.divisor}"
 

@@ -18,7 +18,13 @@ from einalg.language.ir.body import where_text
 from einalg.language.ir.dtypes import is_float
 from einalg.language.ir.printing.latex import latex
 from einalg.language.ir.printing.text import text
-from einalg.language.ir.scope import Scope, add_tensor, all_scopes
+from einalg.language.ir.scope import (
+    Scope,
+    add_tensor,
+    all_scopes,
+    numbers_of_sizes,
+    scope_at_sizes,
+)
 from einalg.language.ir.tensor import Access, Constant, Tensor
 from einalg.language.ir.traversal import map_accesses, rebased
 from einalg.language.node import Node
@@ -122,6 +128,24 @@ class Program(Node, NoArray, Basic):
             )
         return self[self.outputs[0]]
 
+    @property
+    def sizes(self) -> dict[str, Any]:
+        """The symbolic sizes of all statements, by name, sorted."""
+        sizes: dict[str, Any] = {}
+        for _, scope in self.statements:
+            sizes.update(scope.sizes)
+        return dict(sorted(sizes.items()))
+
+    def at(self, **sizes: int) -> Program:
+        """Return the program with numbers in the places of symbolic sizes; those that are left out
+        stay. Raises as `Scope.at` does.
+        """
+        values = numbers_of_sizes(self.sizes, sizes)
+        if not values:
+            return self
+        statements = [(name, scope_at_sizes(scope, values)) for name, scope in self.statements]
+        return Program(statements, self.outputs)
+
     def replaced(self, name: str, scope: Scope) -> Program:
         """Return the program with one statement's scope replaced."""
         return Program(((k, scope if k == name else s) for k, s in self.statements), self.outputs)
@@ -190,7 +214,22 @@ def _names(outputs: Any) -> tuple[str, ...]:
 
 
 def as_program(expression: Any, name: str = "O") -> Program:
-    """Return a scope as a program of one statement; a program as it is."""
+    """Return a scope as a program of one statement; a program as it is. `UseError` for one with
+    symbolic sizes.
+    """
+    program = as_symbolic_program(expression, name)
+    sizes = program.sizes
+    if sizes:
+        examples = ", ".join(f"{size.name}={size.smallest}" for size in sizes.values())
+        raise UseError(
+            f"the expression has symbolic sizes: {', '.join(sizes)}\n"
+            f"  give them numbers: .at({examples})"
+        )
+    return program
+
+
+def as_symbolic_program(expression: Any, name: str = "O") -> Program:
+    """Return a scope as a program of one statement; a program as it is, with its symbolic sizes."""
     if isinstance(expression, Program):
         return expression
     if isinstance(expression, Scope):

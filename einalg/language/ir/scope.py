@@ -10,12 +10,14 @@ import sympy
 from sympy import Basic
 
 from einalg.boundary import public
-from einalg.errors import NotationError
-from einalg.language.index.affine import Index
+from einalg.errors import NotationError, ShapeError, UseError
+from einalg.language.index.affine import Affine, Index
 from einalg.language.index.constraint import constraints
 from einalg.language.index.convert import affine
 from einalg.language.index.isl import domain_set
-from einalg.language.index.iterator import loop_indices
+from einalg.language.index.iterator import iterators_at_sizes, loop_indices, sizes_of
+from einalg.language.index.operators import whole_number
+from einalg.language.index.size import by_name
 from einalg.language.ir.body import (
     constraint_sort_key,
     positional_reductions,
@@ -28,8 +30,9 @@ from einalg.language.ir.printing.latex import latex
 from einalg.language.ir.printing.text import text
 from einalg.language.ir.printing.tree import tree
 from einalg.language.ir.tensor import Box, Indexable, Tensor, unpadded
-from einalg.language.ir.traversal import accesses
+from einalg.language.ir.traversal import accesses, body_at_sizes, sizes_in_body
 from einalg.language.node import Node
+from einalg.options import shown
 
 
 class LazyBody:
@@ -109,6 +112,7 @@ class Scope(Node, Indexable, Basic):
         "_domain",
         "_dtype",
         "_tensors",
+        "_sizes",
     )
     _fields = ("iterators", "where", "body")
     is_scope = True
@@ -133,7 +137,7 @@ class Scope(Node, Indexable, Basic):
         node = Basic.__new__(cls)
         node.iterators, node.where = loop_indices(iterators), constraints(where)
         node._body, node._dtype, node._tensors = body, dtype, tensors
-        node._alpha = node._identity = node._domain = None
+        node._alpha = node._identity = node._domain = node._sizes = None
         return node
 
     @property
@@ -190,6 +194,38 @@ class Scope(Node, Indexable, Basic):
         if self._tensors is None:
             self._tensors = tensors(self)
         return dict(self._tensors)
+
+    @property
+    def sizes(self) -> dict[str, Any]:
+        """The symbolic sizes of the scope and of all that it reads, by name, sorted.
+
+        >>> import einalg as ea
+        >>> ea.parse("O[i] += A[i,j]", A=("N", 4)).sizes
+        {'N': N}
+        """
+        if self._sizes is None:
+            sizes = sizes_of(self.iterators) | sizes_in_body(self.body)
+            for condition in self.where:
+                sizes |= condition.form.sizes
+            for inner in inner_scopes(self):
+                sizes.update(inner.sizes.values())
+            self._sizes = by_name(sizes)
+        return dict(self._sizes)
+
+    def at(self, **sizes: int) -> Scope:
+        """Return the expression with numbers in the places of symbolic sizes; those that are left
+        out stay.
+
+        Raises `UseError` for a size that the expression does not have, `ShapeError` for a number
+        that the size may not be, `RangeError` where a range would end before its start.
+
+        >>> import einalg as ea
+        >>> total = ea.parse("O[i] += A[i,j]*x[j]", A=("N", "M"), x=("M",))
+        >>> total.at(N=2, M=3)
+        L[i:2](Sum[j:3](A[i, j]*x[j]))
+        """
+        values = numbers_of_sizes(self.sizes, sizes)
+        return scope_at_sizes(self, values) if values else self
 
     @property
     def identity(self) -> Any:
@@ -261,6 +297,40 @@ def all_scopes(scope: Scope) -> Iterator[Scope]:
         else:
             seen.add(id(child))
             open_scopes.append((child, iter(inner_scopes(child))))
+
+
+def numbers_of_sizes(known: Mapping[str, Any], values: Mapping[str, Any]) -> dict[Any, Affine]:
+    """Return the sizes that get a number, with that; check both."""
+    numbers: dict[Any, Affine] = {}
+    for name, value in values.items():
+        size = known.get(name)
+        if size is None:
+            names = ", ".join(known) or "none"
+            raise UseError(f"the expression has no size {name}\n  its sizes: {names}")
+        number = whole_number(value)
+        if number is None or not size.holds(number):
+            raise ShapeError(
+                f"size {name} must be a whole number of {size.bounds_text}, not "
+                f"{shown(value)}\n  e.g. .at({name}={size.smallest})"
+            )
+        numbers[size] = affine(number)
+    return numbers
+
+
+def scope_at_sizes(scope: Scope, values: Mapping[Any, Affine]) -> Scope:
+    """Return a scope with numbers in the places of sizes, in all that it reads too."""
+    memo: dict[Scope, Scope] = {}
+
+    def base_at(base: Any) -> Any:
+        if isinstance(base, Scope):
+            return memo[base]
+        return base.at_sizes(values)
+
+    for node in all_scopes(scope):
+        where = [condition.substitute(values) for condition in node.where]
+        body = body_at_sizes(node.body, values, base_at)
+        memo[node] = Scope(iterators_at_sizes(node.iterators, values), where, body)
+    return memo[scope]
 
 
 def tensors(scope: Scope) -> dict[str, Tensor]:

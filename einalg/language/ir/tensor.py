@@ -18,6 +18,18 @@ from einalg.language.index.convert import affine
 from einalg.language.index.identifiers import tensor_name
 from einalg.language.index.isl import access_relation
 from einalg.language.index.operators import whole_number
+from einalg.language.index.size import (
+    Extent,
+    as_axis_extent,
+    as_extent,
+    at_sizes,
+    by_name,
+    extent_of,
+    is_always_negative,
+    ordered_extent,
+    settled,
+    sizes_in,
+)
 from einalg.language.ir.dtypes import dtype_name, holds
 from einalg.language.ir.element import Element
 from einalg.language.ir.printing.text import number_text
@@ -25,7 +37,7 @@ from einalg.language.node import Node
 from einalg.language.refusals import NoArray, refusal
 from einalg.options import shown
 
-Box = tuple[tuple[int, int], ...]
+Box = tuple[tuple[Extent, Extent], ...]
 ROLES = ("input", "weight", "intermediate")
 
 
@@ -79,16 +91,17 @@ class Indexable(NoArray):
     __lt__ = __le__ = __gt__ = __ge__ = _compare
 
     @property
-    def shape(self) -> tuple[int, ...]:
-        """Extent of each axis in elements, padding not counted."""
-        return tuple(high - low for low, high in self.box)
+    def shape(self) -> tuple[Extent, ...]:
+        """Extent of each axis in elements, padding not counted: an integer, or a form of sizes."""
+        return tuple([extent_of(low, high) for low, high in self.box])
 
 
 class Tensor(Node, Indexable, Basic):
     """A named array with static shape.
 
-    `axes` is a size or a half-open `(low, high)` for each axis; `role` is `input`, `weight` (known
-    before run time) or `intermediate` (the value of a statement of a program).
+    `axes` is a size or a half-open `(low, high)` for each axis, of numbers or forms of sizes;
+    `role` is `input`, `weight` (known before run time) or `intermediate` (the value of a statement
+    of a program).
 
     >>> Tensor("A", (8, 224)).shape
     (8, 224)
@@ -125,6 +138,18 @@ class Tensor(Node, Indexable, Basic):
         return self.role in ("weight", "constant")
 
     @property
+    def sizes(self) -> dict[str, Any]:
+        """The symbolic sizes in the shape, by name."""
+        return by_name(sizes_in(bound for axis in self.axes for bound in axis))
+
+    def at_sizes(self, values: Mapping[Any, Affine]) -> Tensor:
+        """Return the tensor with numbers in the places of sizes; the same where it has none."""
+        if set(self.sizes.values()).isdisjoint(values):
+            return self
+        axes = [(at_sizes(low, values), at_sizes(high, values)) for low, high in self.axes]
+        return Tensor(self.name, axes, self.dtype, self.role)
+
+    @property
     def kind(self) -> tuple[Any, ...]:
         """The type and all fields but the name."""
         return type(self), *self._hashable_content()[1:]
@@ -133,7 +158,9 @@ class Tensor(Node, Indexable, Basic):
         """Return what SymPy compares where it brings operands into an order: their order is that of
         their `args`, which take longer to make.
         """
-        return tuple(getattr(self, name) for name in self._fields)
+        name, axes, *rest = [getattr(self, field) for field in self._fields]
+        ordered = tuple([(ordered_extent(low), ordered_extent(high)) for low, high in axes])
+        return (name, ordered, *rest)
 
     def _sympystr(self, printer: Any) -> str:
         return self.name
@@ -158,6 +185,11 @@ class Constant(Tensor):
         cls, name: Any, axes: Iterable[Any], dtype: Any = "f32", values: Iterable[Any] = ()
     ) -> Constant:
         plain = Tensor(name, axes, dtype)
+        if sizes_in(bound for axis in plain.axes for bound in axis):
+            raise ShapeError(
+                f"{plain.name}: a constant has a shape of numbers, not {plain.shape}\n"
+                "  make it an input: ea.tensor(name, shape, role='weight')"
+            )
         numbers = tuple([_rational(plain.name, value) for value in values])
         if len(numbers) != prod(plain.shape):
             wrong = (
@@ -234,18 +266,18 @@ def _entries(value: Any) -> tuple[Any, ...] | None:
     return None
 
 
-def _axis(name: str, position: int, axis: Any) -> tuple[int, int]:
+def _axis(name: str, position: int, axis: Any) -> tuple[Extent, Extent]:
     entries = _entries(axis)
     low, high = 0, axis
     if entries is not None and len(entries) == 2:
         low, high = entries
-    start, stop = whole_number(low), whole_number(high)
+    start, stop = as_axis_extent(low), as_axis_extent(high)
     if start is None or stop is None:
         raise ShapeError(
             f"{name}: size of axis {position} must be a whole number, not {shown(axis)}\n"
-            f"  e.g. (8, 224)"
+            f"  e.g. (8, 224), or ('N', 224) for a symbolic size"
         )
-    if stop < start:
+    if is_always_negative(stop - start):
         raise ShapeError(
             f"{name}: size of axis {position} is negative: {stop - start}\n  e.g. (8, 224)"
         )
@@ -260,7 +292,7 @@ class Padded(Node, Indexable, Basic):
     __slots__ = ("base", "amounts", "fill")
     _fields = ("base", "amounts", "fill")
     base: Any
-    amounts: tuple[tuple[int, int], ...]
+    amounts: tuple[tuple[Extent, Extent], ...]
     fill: Any
     is_view = True
 
@@ -332,19 +364,19 @@ def _fill(base: Any, fill: Any) -> Expr:
     return number
 
 
-def _amount(base: Any, position: int, entry: Any) -> tuple[int, int]:
+def _amount(base: Any, position: int, entry: Any) -> tuple[Extent, Extent]:
     entries = _entries(entry)
     if entries is None:
         entries = (entry, entry)
     before = after = None
     if len(entries) == 2:
-        before, after = map(whole_number, entries)
+        before, after = map(as_extent, entries)
     if before is None or after is None:
         raise ShapeError(
             f"{describe(base)}.pad: axis {position} takes a number or (before, after), not "
             f"{entry!r}\n  e.g. .pad(1, (0, 2))"
         )
-    if before < 0 or after < 0:
+    if is_always_negative(before) or is_always_negative(after):
         raise ShapeError(
             f"{describe(base)}.pad: axis {position} has a negative amount {entry}\n"
             "  to read less, narrow the index instead"
@@ -358,8 +390,15 @@ def padded_box(base: Indexable) -> Box:
         return base.box
     box = []
     for (low, high), (before, after) in zip(padded_box(base.base), base.amounts):
-        box.append((low - before, high + after))
+        box.append((settled(low - before), settled(high + after)))
     return tuple(box)
+
+
+def paddings(base: Indexable) -> Iterator[Padded]:
+    """Yield the views through which something is read, the outermost first."""
+    while isinstance(base, Padded):
+        yield base
+        base = base.base
 
 
 def unpadded(base: Indexable) -> Any:

@@ -5,13 +5,17 @@ A traversal returns the same object where nothing changed.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from einalg.language.conversion import Conversion
-from einalg.language.index.affine import IndexArithmetic
+from einalg.language.index.affine import Affine, IndexArithmetic
+from einalg.language.index.convert import affine
+from einalg.language.index.iterator import iterators_at_sizes, sizes_of
+from einalg.language.index.remainder import as_number
+from einalg.language.index.size import at_sizes, sizes_in
 from einalg.language.ir.body import Reduce, rebuild
-from einalg.language.ir.tensor import Access, Padded
+from einalg.language.ir.tensor import Access, Padded, paddings
 
 
 def accesses(body: Any) -> Iterator[Access]:
@@ -58,6 +62,42 @@ def map_accesses(body: Any, change: Callable[[Access], Any]) -> Any:
         if inner is node.body:
             return node
         return Reduce(node.op, node.iterators, node.where, inner)
+
+    return rebuild(body, leaf)
+
+
+def sizes_in_body(body: Any) -> set[Any]:
+    """Return the symbolic sizes of a body and of the tensors that it reads, not of the scopes."""
+    sizes: set[Any] = set()
+    for access in accesses(body):
+        for subscript in access.subscripts:
+            sizes |= subscript.sizes
+        for view in paddings(access.base):
+            sizes |= sizes_in(amount for pair in view.amounts for amount in pair)
+        if not access.tensor.is_scope:
+            sizes.update(access.tensor.sizes.values())
+    for reduction in reductions(body):
+        sizes |= sizes_of(reduction.iterators)
+        for condition in reduction.where:
+            sizes |= condition.form.sizes
+    return sizes | {symbol for symbol in body.free_symbols if getattr(symbol, "is_size", False)}
+
+
+def body_at_sizes(body: Any, values: Mapping[Any, Affine], base_at: Callable[[Any], Any]) -> Any:
+    """Return a body with numbers in the places of sizes; `base_at` does that to what is read."""
+
+    def amounts_at(layer: Any) -> list[Any]:
+        return [(at_sizes(low, values), at_sizes(high, values)) for low, high in layer]
+
+    def leaf(node: Any) -> Any:
+        if isinstance(node, Access):
+            subscripts = tuple([form.substitute(values) for form in node.subscripts])
+            return Access.of(padded_like(node.base, base_at(node.tensor), amounts_at), subscripts)
+        if isinstance(node, Reduce):
+            where = [condition.substitute(values) for condition in node.where]
+            inner = rebuild(node.body, leaf)
+            return Reduce(node.op, iterators_at_sizes(node.iterators, values), where, inner)
+        return as_number(affine(node).substitute(values))
 
     return rebuild(body, leaf)
 

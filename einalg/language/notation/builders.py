@@ -13,11 +13,11 @@ from sympy.logic.boolalg import Boolean
 from einalg.boundary import public
 from einalg.errors import EinalgError, NotationError
 from einalg.language.analysis.error_location import located
-from einalg.language.index.affine import Affine, Index, IndexArithmetic
+from einalg.language.index.affine import Index, IndexArithmetic
 from einalg.language.index.convert import affine
 from einalg.language.index.iterator import BoundTwice, LoopIndex
-from einalg.language.index.operators import whole_number
 from einalg.language.index.remainder import ORDERINGS, ROUNDING, applied, as_number
+from einalg.language.index.size import Extent, as_extent
 from einalg.language.ir.body import Reduce
 from einalg.language.ir.scope import Scope
 from einalg.language.ir.tensor import Access, Indexable, Tensor, describe
@@ -83,7 +83,7 @@ def read_iterators(key: Any) -> list[LoopIndex]:
 
 
 def _iterator(entry: Any) -> LoopIndex:
-    if isinstance(entry, Index):
+    if isinstance(entry, Index) and not entry.is_size:
         return LoopIndex(entry, None, None)
     if isinstance(entry, str) and entry.isidentifier():
         raise NotationError(
@@ -98,7 +98,7 @@ def _iterator(entry: Any) -> LoopIndex:
     index, low, high = entry.start, entry.stop, entry.step
     if high is None:
         low, high = 0, low
-    if not isinstance(index, Index):
+    if not isinstance(index, Index) or index.is_size:
         raise NotationError(
             f"a range is written index:size or index:start:end, not {_slice_text(entry)}\n"
             "  e.g. h:224, or t:-1:225"
@@ -114,17 +114,15 @@ def _slice_text(entry: slice) -> str:
     return ":".join(parts).rstrip(":")
 
 
-def _integer(value: Any, what: str) -> int:
+def _integer(value: Any, what: str) -> Extent:
     if value is None:
         raise NotationError(f"the range of {what} has no end\n  e.g. {what}:224, or {what}:-1:225")
-    if isinstance(value, Affine) and not value.terms:
-        return value.const
-    number = whole_number(value)
+    number = as_extent(value)
     if number is None:
         shown = repr(float(value)) if isinstance(value, sympy.Float) else value
         raise NotationError(
             f"the range of {what} must be whole numbers, not {shown}\n"
-            f"  e.g. {what}:224, or {what}:-1:225"
+            f"  e.g. {what}:224, {what}:-1:225, or {what}:N with N = ea.size('N')"
         )
     return number
 

@@ -6,6 +6,7 @@ import ast
 import re
 from collections.abc import Callable, Iterable, Mapping
 from itertools import cycle
+from types import MappingProxyType
 from typing import Any
 
 import sympy
@@ -19,6 +20,7 @@ from einalg.language.index.constraint import constraints
 from einalg.language.index.convert import affine
 from einalg.language.index.iterator import BoundTwice, LoopIndex
 from einalg.language.index.remainder import EXTREMES, applied
+from einalg.language.index.size import Size
 from einalg.language.ir.body import Reduce
 from einalg.language.ir.functions import FUNCTIONS, REMEDIES, known_functions
 from einalg.language.ir.tensor import Access, Indexable
@@ -58,7 +60,13 @@ def _in_text(error: EinalgError) -> EinalgError:
 class ExpressionParser:
     """Reads the expressions of one statement; remembers where every access stands."""
 
-    def __init__(self, source: SourceText, tensors: Mapping[str, Any], statement: ast.AST):
+    def __init__(
+        self,
+        source: SourceText,
+        tensors: Mapping[str, Any],
+        statement: ast.AST,
+        sizes: Mapping[str, Size] = MappingProxyType({}),
+    ):
         self.source, self.tensors = source, tensors
         parts = list(ast.walk(statement))
         if len(parts) > MAX_PARTS:
@@ -68,11 +76,21 @@ class ExpressionParser:
             )
         self.parts, self.statement = parts, statement
         self.words = _names_in_order(parts)
-        self.bindings = _binding_names(parts)
+        entries = _binding_entries(parts)
+        self.bindings = _binding_names(entries)
         self.bound = {name.id for name in self.bindings}
+        self.sizes = {**self.sizes_in(entries), **sizes}
         self.read: list[tuple[Access, ast.Subscript]] = []
         self.names_read: set[str] = set()  # of tensors
         self.written = WrittenParts()
+
+    def sizes_in(self, entries: Iterable[ast.expr]) -> dict[str, Size]:
+        """Return the sizes that the limits of ranges name."""
+        sizes = {}
+        for name in _names_in_limits(entries):
+            if name.id not in CONSTANTS and name.id not in self.bound | self.tensors.keys():
+                sizes[name.id] = self.guard(name, Size, name.id)
+        return sizes
 
     def guard(self, node: Any, call: Callable[..., Any], *values: Any, **named: Any) -> Any:
         """Call into the language; its errors get the place in the text."""
@@ -158,7 +176,8 @@ class ExpressionParser:
         if node is None:
             return None
         if isinstance(node, ast.Slice):
-            return slice(*map(self._iterator, (node.lower, node.upper, node.step)))
+            limits = [None if limit is None else self.value(limit) for limit in _limits(node)]
+            return slice(self._iterator(node.lower), *limits)
         if isinstance(node, ast.Name):
             return self.guard(node, Index, node.id)
         return self.value(node)
@@ -169,6 +188,8 @@ class ExpressionParser:
             return CONSTANTS[name]
         if name in self.bound:
             return self.guard(node, Index, name)
+        if name in self.sizes:
+            return self.sizes[name]
         if name in self.tensors:
             instead = element(node, self.statement, self.tensors)
             raise self.source.error(
@@ -563,13 +584,39 @@ def _position(name: ast.Name) -> tuple[int, int]:
     return name.lineno, name.col_offset
 
 
-def _binding_names(parts: Iterable[ast.AST]) -> list[ast.Name]:
-    """Return the names in the brackets that bind indices, in the order of the text."""
-    names: list[ast.AST] = []
+def _binding_entries(parts: Iterable[ast.AST]) -> list[ast.expr]:
+    """Return what stands in the brackets that bind indices, e.g. `h` and `t:-1:225`."""
+    entries: list[ast.expr] = []
     for part in parts:
         for brackets in _binding_brackets(part):
-            names.extend(ast.walk(brackets))
+            entries += _entries(brackets)
+    return entries
+
+
+def _binding_names(entries: Iterable[ast.expr]) -> list[ast.Name]:
+    """Return the names of the indices that are bound, in the order of the text."""
+    names: list[ast.AST] = []
+    for entry in entries:
+        bound = entry.lower if isinstance(entry, ast.Slice) else entry
+        if bound is not None:
+            names.extend(ast.walk(bound))
     return _names_in_order(names)
+
+
+def _names_in_limits(entries: Iterable[ast.expr]) -> list[ast.Name]:
+    """Return the names in the limits of ranges, in the order of the text."""
+    names: list[ast.AST] = []
+    for entry in entries:
+        if isinstance(entry, ast.Slice):
+            for limit in _limits(entry):
+                if limit is not None and not isinstance(limit, ast.Constant):
+                    names.extend(ast.walk(limit))
+    return _names_in_order(names)
+
+
+def _limits(entry: ast.Slice) -> tuple[ast.expr | None, ast.expr | None]:
+    """Return what stands behind the colons of a range: `-1` and `N` of `t:-1:N`."""
+    return entry.upper, entry.step
 
 
 def _binding_brackets(node: ast.AST) -> Iterable[ast.expr]:

@@ -6,6 +6,7 @@ import ast
 import re
 from collections.abc import Callable, Iterable, Mapping
 from math import prod
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from sympy import Expr
@@ -14,10 +15,18 @@ from einalg.boundary import public, warn
 from einalg.errors import NotationError, RepeatedTermWarning
 from einalg.language.analysis.validate import check_scope
 from einalg.language.index.affine import Index
+from einalg.language.index.size import (
+    Size,
+    as_extent,
+    by_name,
+    check_names,
+    largest,
+    sizes_in,
+)
 from einalg.language.ir.body import Reduce
 from einalg.language.ir.program import Program, statement_tensor, substitute_tensors
 from einalg.language.ir.scope import Scope, all_scopes
-from einalg.language.ir.tensor import Indexable, Tensor
+from einalg.language.ir.tensor import Indexable, Tensor, unpadded
 from einalg.language.ir.traversal import accesses, reductions
 from einalg.language.notation.expression_parser import ExpressionParser
 from einalg.language.notation.range_inference import build_scope
@@ -44,9 +53,14 @@ def parse(text: str, **tensors: Any) -> Any:
     (8, 4)
     """
     source = SourceText(text)
-    known = {name: _as_tensor(name, value) for name, value in tensors.items()}
+    known, sizes = {}, {}
+    for name, value in tensors.items():
+        if isinstance(value, Size):
+            sizes[name] = value
+        else:
+            known[name] = _as_tensor(name, value)
     try:
-        return _StatementParser(source, known).module(source.module())
+        return _StatementParser(source, known, sizes=sizes).module(source.module())
     except RecursionError:
         raise NotationError(
             "the expression is nested too deeply to be read\n  name the inner parts: T[i] = ..."
@@ -110,17 +124,33 @@ def parse_value(text: str) -> Any:
 def _as_tensor(name: str, value: Any) -> Any:
     if isinstance(value, Indexable):
         return value
-    shape = (value,) if isinstance(value, int) else value
+    shape = value
+    is_word = isinstance(value, str) and value.isidentifier()
+    if isinstance(value, int) or is_word or as_extent(value) is not None:
+        shape = (value,)
     return Tensor(name, shape)
+
+
+def _sizes(tensor: Any) -> Iterable[Size]:
+    return unpadded(tensor).sizes.values()
 
 
 class _StatementParser:
     """Reads statement by statement; each one's result is a tensor for the next."""
 
     def __init__(
-        self, source: SourceText, tensors: dict[str, Any], parsed: ParsedLines | None = None
+        self,
+        source: SourceText,
+        tensors: dict[str, Any],
+        parsed: ParsedLines | None = None,
+        sizes: Mapping[str, Size] = MappingProxyType({}),
     ):
         self.source, self.tensors = source, tensors
+        self.sizes = dict(sizes)
+        in_shapes = [size for tensor in tensors.values() for size in _sizes(tensor)]
+        if in_shapes:
+            check_names([*in_shapes, *self.sizes.values()])
+        self.sizes.update(by_name(in_shapes))
         self.scopes: dict[str, Scope] = {}
         self.names_read: set[str] = set()
         self.parsed: ParsedLines = {}
@@ -187,7 +217,7 @@ class _StatementParser:
     def statement(self, node: ast.stmt) -> tuple[str, Scope]:
         """Read a statement, which the next ones may read."""
         target, name = self.left_side(node)
-        reader = ExpressionParser(self.source, self.tensors, node)
+        reader = ExpressionParser(self.source, self.tensors, node, self.sizes)
         if isinstance(target, ast.Subscript):
             scope = self.assigned(reader, node, target)
         else:
@@ -201,6 +231,7 @@ class _StatementParser:
     def define(self, name: str, scope: Scope) -> tuple[str, Scope]:
         """Let the next statements read a scope by its name."""
         self.tensors[name], self.scopes[name] = statement_tensor(name, scope), scope
+        self.sizes.update(self.tensors[name].sizes)
         return name, scope
 
     def with_outputs(
@@ -219,7 +250,8 @@ class _StatementParser:
         return Program(statements, outputs)
 
     def expression(self, node: ast.Expr) -> Scope:
-        value = ExpressionParser(self.source, self.tensors, node).value(node.value)
+        reader = ExpressionParser(self.source, self.tensors, node, self.sizes)
+        value = reader.value(node.value)
         if not isinstance(value, Scope):
             raise self.source.error(
                 node, "this is not a whole expression\n  write O[i, ...] = ..., or L[i, ...](...)"
@@ -299,11 +331,16 @@ class _StatementParser:
         terms = _terms(node.value, tensors=self.tensors, summed=_names_of(total))
         extents = {it.index.name: it.extent for it in total.iterators}
         for term in terms:
-            repeats = prod(extents[name] for name in extents.keys() - term.summed)
-            if term.sign == "-" or not term.reads or repeats < 2:
+            unused = [name for name in extents if name not in term.summed]
+            repeats = "*".join(map(str, [extents[name] for name in unused]))
+            is_repeated = any(largest(extents[name]) > 1 for name in unused)
+            if not sizes_in(extents.values()):
+                repeats = prod(extents[name] for name in unused)
+                is_repeated = repeats > 1
+            if term.sign == "-" or not term.reads or not is_repeated:
                 continue
             text = self.source.segment(term.node)
-            each = " and ".join(name for name in extents if name not in term.summed)
+            each = " and ".join(unused)
             whole = self.source.segment(node.value)
             left = self.source.segment(target)
             message = (
@@ -380,7 +417,7 @@ def _unbound(bodies: list[Any], bound: set[Index]) -> list[Index]:
     """Return the free indices of some bodies in order of first occurrence in their subscripts."""
     free: set[Any] = set()
     for body in bodies:
-        free |= {i for i in body.free_symbols if isinstance(i, Index)} - bound
+        free |= {i for i in body.free_symbols if isinstance(i, Index) and not i.is_size} - bound
     ordered: dict[Index, None] = {}
     elsewhere = set(free)
     for body in bodies:

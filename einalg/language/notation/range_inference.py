@@ -17,6 +17,7 @@ from einalg.language.analysis.validate import check_scope
 from einalg.language.index.affine import Affine, Index
 from einalg.language.index.convert import affine
 from einalg.language.index.iterator import BoundTwice, LoopIndex
+from einalg.language.index.size import Extent, largest, least, settled, sizes_in
 from einalg.language.ir.body import Reduce, rebuild
 from einalg.language.ir.scope import Scope
 from einalg.language.ir.tensor import Access, describe, padded_box
@@ -28,7 +29,7 @@ class _Binding:
     """One bound index; two reductions may bind the same name to different ranges."""
 
     index: Index
-    range: tuple[int, int] | None
+    range: tuple[Extent, Extent] | None
     source: str = "given"
 
 
@@ -49,7 +50,7 @@ class _Use:
         bindings = [self.bound[index] for index in sorted(self.form.indices, key=str)]
         return [binding for binding in bindings if binding.range is None]
 
-    def ranges(self, without: Index) -> dict[Index, tuple[int, int]]:
+    def ranges(self, without: Index) -> dict[Index, tuple[Extent, Extent]]:
         ranges = {}
         for index, binding in self.bound.items():
             if binding.range is not None and index != without:
@@ -203,17 +204,18 @@ def _infer_from_bare_subscripts(problem: _Problem) -> None:
             raise _two_ranges(binding, use, axis).regarding((use.access, use.axis))
 
 
-def _two_ranges(binding: _Binding, use: _Use, axis: tuple[int, int]) -> RangeError:
+def _two_ranges(binding: _Binding, use: _Use, axis: tuple[Extent, Extent]) -> RangeError:
     assert binding.range is not None
     (a, b), (c, d) = binding.range, axis
     if a == c == 0:
         sizes = f"two sizes: {b} ({binding.source}) and {d} ({use.source})"
     else:
         sizes = f"two ranges: [{a},{b}) ({binding.source}) and [{c},{d}) ({use.source})"
-    both = LoopIndex(binding.index, max(a, c), min(b, d))
     remedy = "use two indices"
-    if both.extent > 0:
-        remedy = f"write {both} where it is bound, or use two indices"
+    if not sizes_in((a, b, c, d)):
+        both = LoopIndex(binding.index, max(a, c), min(b, d))
+        if both.extent > 0:
+            remedy = f"write {both} where it is bound, or use two indices"
     return RangeError(f"index {binding.index} has {sizes}\n  {remedy}")
 
 
@@ -230,11 +232,11 @@ def _infer_in_rounds(problem: _Problem) -> None:
                 binding.range = _from_zero(binding, *ranges[id(binding)])
 
 
-def _ranges_of_a_round(problem: _Problem) -> dict[int, tuple[int, int]]:
+def _ranges_of_a_round(problem: _Problem) -> dict[int, tuple[Extent, Extent]]:
     """Return the ranges, by the `id` of the binding, that follow from those which are known: the
     widest with which every subscript of no other open index stays inside.
     """
-    ranges: dict[int, tuple[int, int]] = {}
+    ranges: dict[int, tuple[Extent, Extent]] = {}
     for use in problem.uses:
         unresolved = use.unresolved()
         if len(unresolved) != 1:
@@ -244,12 +246,26 @@ def _ranges_of_a_round(problem: _Problem) -> dict[int, tuple[int, int]]:
         if widest is None:
             continue
         low, high = ranges.get(id(binding), widest)
-        ranges[id(binding)] = max(low, widest[0]), min(high, widest[1])
+        try:
+            ranges[id(binding)] = max(low, widest[0]), min(high, widest[1])
+        except TypeError:
+            raise _incomparable(binding, (low, high), widest).regarding(binding.index) from None
         binding.source = use.source
     return ranges
 
 
-def _widest(use: _Use, index: Index) -> tuple[int, int] | None:
+def _incomparable(
+    binding: _Binding, one: tuple[Extent, Extent], two: tuple[Extent, Extent]
+) -> RangeError:
+    """Return the error for two ranges of which sizes decide which is the narrower one."""
+    ranges = [LoopIndex(binding.index, *limits) for limits in (one, two)]
+    return RangeError(
+        f"index {binding.index} could be {ranges[0]} or {ranges[1]}, as the sizes are\n"
+        "  write its range where it is bound"
+    )
+
+
+def _widest(use: _Use, index: Index) -> tuple[Extent, Extent] | None:
     """Half-open range of `index` for which `low <= c·index + rest < high`; None where it stands
     under `//` or `%`.
     """
@@ -262,20 +278,21 @@ def _widest(use: _Use, index: Index) -> tuple[int, int] | None:
     lower, upper = low - first, high - 1 - last
     if c < 0:
         lower, upper, c = -upper, -lower, -c
-    return -(-lower // c), upper // c + 1
+    return settled(-(-lower // c)), settled(upper // c + 1)
 
 
-def _from_zero(binding: _Binding, low: int, high: int) -> tuple[int, int]:
+def _from_zero(binding: _Binding, low: int, high: int) -> tuple[Extent, Extent]:
     """Return an inferred range, which must start at 0 and hold something."""
     name, source = binding.index, binding.source
-    if high <= low:
+    if largest(settled(high - low)) <= 0:
         message = (
             f"index {name} has no value at which every read stays inside ({source})\n"
             "  pad that axis, or narrow another index"
         )
         raise RangeError(message).regarding(name)
     if low != 0:
-        from_zero = f"{name}:{high} (0 to {high}) or " if low < 0 < high else ""
+        holds_zero = largest(low) < 0 < least(high)
+        from_zero = f"{name}:{high} (0 to {high}) or " if holds_zero else ""
         message = (
             f"index {name} would range over [{low},{high}) ({source}), not from 0\n"
             f"  write {from_zero}{name}:{low}:{high} where it is bound"

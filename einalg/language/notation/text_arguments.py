@@ -12,6 +12,7 @@ import numpy as np
 
 from einalg.boundary import public, unknown_option
 from einalg.errors import EinalgError
+from einalg.language.index.size import Size, as_axis_extent
 from einalg.language.interpreters import reference
 from einalg.language.ir.program import Program
 from einalg.language.ir.scope import Scope
@@ -84,8 +85,8 @@ def _is_text(value: Any) -> bool:
 
 def _is_shape(value: Any) -> bool:
     if isinstance(value, (tuple, list)):
-        return all(isinstance(size, int) for size in value)
-    return isinstance(value, Tensor)
+        return all(as_axis_extent(size) is not None for size in value)
+    return isinstance(value, (Tensor, Size))
 
 
 def _tensors(

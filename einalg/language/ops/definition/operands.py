@@ -14,11 +14,18 @@ from einalg.errors import ShapeError
 from einalg.language.conversion import HALVES, converted
 from einalg.language.index.affine import Index
 from einalg.language.index.operators import whole_number
+from einalg.language.index.size import (
+    Extent,
+    as_axis_extent,
+    extent_of,
+    is_number,
+    settled,
+)
 from einalg.language.ir.dtypes import is_float, promote
 from einalg.language.ir.scope import Scope
 from einalg.language.ir.tensor import Access, Box, Indexable, padded_box
 
-Pair = tuple[int, int]
+Pair = tuple[Extent, Extent]
 
 
 @dataclass(frozen=True)
@@ -34,8 +41,8 @@ class ArrayView:
     is_single: bool = False  # whether elements of 16 bits are read in single precision
 
     @property
-    def shape(self) -> tuple[int, ...]:
-        return tuple(high - low for low, high in self.box)
+    def shape(self) -> tuple[Extent, ...]:
+        return tuple([extent_of(low, high) for low, high in self.box])
 
     @property
     def rank(self) -> int:
@@ -120,7 +127,9 @@ def _check_rank(view: ArrayView, rank: int | None, least: int) -> None:
         )
 
 
-def optional_operand(value: Any, name: str, shape: tuple[int, ...], why: str) -> ArrayView | None:
+def optional_operand(
+    value: Any, name: str, shape: tuple[Extent, ...], why: str
+) -> ArrayView | None:
     """Check an argument that may be None, else of exactly this shape."""
     if value is None:
         return None
@@ -150,7 +159,7 @@ def in_single(element: Access) -> Any:
     return element
 
 
-def expect_shape(view: ArrayView, shape: tuple[int, ...], why: str) -> None:
+def expect_shape(view: ArrayView, shape: tuple[Extent, ...], why: str) -> None:
     """Require a shape; `why` says in a few words where it comes from."""
     if view.shape != shape:
         raise ShapeError(
@@ -159,7 +168,7 @@ def expect_shape(view: ArrayView, shape: tuple[int, ...], why: str) -> None:
         )
 
 
-def equal_size(sizes: Iterable[tuple[str, int]]) -> int:
+def equal_size(sizes: Iterable[tuple[str, Extent]]) -> Extent:
     """Return the one size that several axes share, each given as (description, size)."""
     (first, common), *others = sizes
     for what, size in others:
@@ -183,6 +192,45 @@ def whole(value: Any, name: str, least: int) -> int:
             f"  e.g. {name}={max(least, 1)}"
         )
     return int(value)
+
+
+def size_of_axis(value: Any, name: str) -> Extent:
+    """Return the size of an axis: an integer, or a form of symbolic sizes; a word is the size of
+    that name.
+    """
+    extent = as_axis_extent(value)
+    if extent is None:
+        raise ShapeError(f"{name} must be an integer, not {value!r}\n  e.g. {name}=1")
+    return extent
+
+
+def product(sizes: Iterable[Extent]) -> Extent:
+    """Return a product of sizes, at most one of which is symbolic."""
+    total: Any = 1
+    for size in sizes:
+        if not is_number(total) and not is_number(size):
+            raise ShapeError(
+                f"the product of the symbolic sizes {total} and {size} is no form of sizes\n"
+                "  keep the axes apart, or give one of them a number: .at(...)"
+            )
+        total = total * size
+    return settled(total)
+
+
+def is_multiple(size: Extent, number: int) -> bool:
+    """Return whether a size is a multiple of a number, whatever its symbolic sizes.
+
+    >>> import einalg as ea
+    >>> is_multiple(6, 3), is_multiple(2*ea.size("N", multiple_of=3) + 6, 6)
+    (True, True)
+    """
+    if is_number(size):
+        return size % number == 0
+    form = size.as_affine()
+    for atom, coefficient in form.terms:
+        if coefficient * getattr(atom, "multiple_of", 1) % number:
+            return False
+    return form.const % number == 0
 
 
 def per_axis(value: Any, name: str, axes: Sequence[str], least: int) -> tuple[int, ...]:
@@ -222,7 +270,7 @@ def _pair(entry: Any, name: str) -> Pair:
     return whole(entry[0], name, 0), whole(entry[1], name, 0)
 
 
-def spans(indices: Iterable[Index], sizes: Iterable[int]) -> tuple[slice, ...]:
+def spans(indices: Iterable[Index], sizes: Iterable[Extent]) -> tuple[slice, ...]:
     """Return ranges from 0 for the brackets of `L` and `Sum`."""
     ranges = []
     for index, size in zip(indices, sizes, strict=True):

@@ -10,6 +10,7 @@ import numpy as np
 
 from einalg.errors import ShapeError
 from einalg.language.index.affine import Affine, Index
+from einalg.language.index.size import Extent, is_number, largest, least, settled
 from einalg.language.notation.builders import indices
 from einalg.language.ops.definition.operands import Pair, pair_per_axis, per_axis
 
@@ -27,13 +28,13 @@ class WindowAxis:
     `out` is the number of points; all amounts are elements.
     """
 
-    size: int
+    size: Extent
     kernel: int
     stride: int
     dilation: int
-    before: int
-    after: int
-    out: int
+    before: Extent
+    after: Extent
+    out: Extent
 
     @property
     def extent(self) -> int:
@@ -41,20 +42,24 @@ class WindowAxis:
         return (self.kernel - 1) * self.dilation + 1
 
     @property
-    def last_read(self) -> int:
+    def last_read(self) -> Extent:
         return (self.out - 1) * self.stride + self.extent - 1 - self.before
 
     @property
     def padding(self) -> Pair:
         """The elements that must surround the axis so that every window can be read."""
-        return self.before, max(self.after, self.last_read + 1 - self.size)
+        return self.before, settled(max(self.after, self.last_read + 1 - self.size))
 
     def element(self, point: Index, tap: Index) -> Affine:
         """Return the element that a tap of the window at `point` reads."""
         return point * self.stride + tap * self.dilation - self.before
 
-    def counts(self, low: int, high: int) -> set[int]:
-        """Return how many taps of a window lie in `[low, high)`: the numbers that occur."""
+    def counts(self, low: Extent, high: Extent) -> set[int]:
+        """Return how many taps of a window lie in `[low, high)`: the numbers that occur, or with
+        symbolic sizes may occur.
+        """
+        if not (is_number(self.out) and is_number(high)):
+            return self._possible_counts(low, high)
         # The windows [begin, end) lie inside.
         begin = min(max(-(-(low + self.before) // self.stride), 0), self.out)
         end = max(min((high - self.extent + self.before) // self.stride + 1, self.out), begin)
@@ -66,6 +71,14 @@ class WindowAxis:
         if begin < end:
             counts.add(self.kernel)
         return counts
+
+    def _possible_counts(self, low: Extent, high: Extent) -> set[int]:
+        is_inside = least(-self.before - low) >= 0 and largest(self.last_read - high) < 0
+        if is_inside:
+            return {self.kernel}
+        reach = max(largest(low + self.before), largest(self.last_read + 1 - high))
+        fewest = 1 if self.dilation == 1 and reach < self.extent else 0
+        return set(range(fewest, self.kernel + 1))
 
 
 Windows = dict[str, WindowAxis]
@@ -98,13 +111,13 @@ def windows(
         extent, (before, after) = extents[position], paddings[position]
         out = _points(size + before + after - extent, step, size + before, ceil_mode)
         check_taps(axis, taps)
-        if out < 1:
+        if largest(out) < 1:
             raise ShapeError(
                 f"a window of {extent} elements (kernel {taps}, dilation {between}) does not fit "
                 f"axis {axis}, which has {size} and padding ({before}, {after})\n"
                 "  use a smaller kernel or dilation, or more padding"
             )
-        by_axis[axis] = WindowAxis(size, taps, step, between, before, after, out)
+        by_axis[axis] = WindowAxis(size, taps, step, between, before, after, settled(out))
     return by_axis
 
 

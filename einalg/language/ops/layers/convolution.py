@@ -6,10 +6,17 @@ from math import gcd
 from typing import Any, NamedTuple
 
 from einalg.errors import ShapeError
+from einalg.language.index.size import Extent, is_number, settled
 from einalg.language.ir.scope import Scope
 from einalg.language.notation.builders import L, Sum
 from einalg.language.ops.definition.layouts import LabelledArray, axis_order, ranges, with_axes
-from einalg.language.ops.definition.operands import equal_size, operand, optional_operand, whole
+from einalg.language.ops.definition.operands import (
+    equal_size,
+    is_multiple,
+    operand,
+    optional_operand,
+    whole,
+)
 from einalg.language.ops.definition.registry import operator
 from einalg.language.ops.definition.windows import POINT, SPATIAL, TAP, Windows, c, f, windows
 
@@ -252,20 +259,20 @@ def read_windows(data: LabelledArray, window_axes: Windows, channel: Any, fill: 
     return data.padded(padding, fill).read(subscripts)
 
 
-def channels_of_groups(groups: Any, channels: tuple[tuple[str, int], ...]) -> tuple[int, ...]:
+def channels_of_groups(groups: Any, channels: tuple[tuple[str, Extent], ...]) -> tuple[Extent, ...]:
     """Return the channels of one group, for every number of channels that the groups must
     divide.
     """
     count = whole(groups, "groups", 1)
-    common = gcd(*(number for _, number in channels))
+    common = gcd(*(number for _, number in channels if is_number(number)))
     for what, number in channels:
-        if number % count:
+        if not is_multiple(number, count):
             divisors = [g for g in range(1, common + 1) if common % g == 0]
             raise ShapeError(
                 f"groups={count} does not divide the {number} channels of {what}\n"
                 f"  use one of {', '.join(map(str, divisors))}"
             )
-    return tuple(number // count for _, number in channels)
+    return tuple(settled(number // count) for _, number in channels)
 
 
 def _taps(window_axes: Windows) -> dict[str, int]:

@@ -15,6 +15,14 @@ import sympy
 from einalg.errors import ShapeError
 from einalg.language.index.affine import Index
 from einalg.language.index.convert import affine
+from einalg.language.index.size import (
+    Extent,
+    as_axis_extent,
+    as_extent,
+    is_number,
+    largest,
+    settled,
+)
 from einalg.language.ir.scope import Scope
 from einalg.language.notation.builders import L
 from einalg.language.ops.definition.axes import (
@@ -24,7 +32,14 @@ from einalg.language.ops.definition.axes import (
     result_indices,
     with_entries,
 )
-from einalg.language.ops.definition.operands import ArrayView, Pair, operand, spans, whole
+from einalg.language.ops.definition.operands import (
+    ArrayView,
+    Pair,
+    is_multiple,
+    operand,
+    spans,
+    whole,
+)
 from einalg.language.ops.definition.registry import operator
 from einalg.language.ops.definition.scalars import exact_number
 
@@ -141,9 +156,9 @@ def split(x: Any, parts: Any, axis: int = 0) -> tuple[Scope, ...]:
     return tuple(pieces)
 
 
-def _pieces(parts: Any, size: int, axis: int) -> tuple[int, ...]:
+def _pieces(parts: Any, size: Extent, axis: int) -> tuple[Extent, ...]:
     if isinstance(parts, (tuple, list)):
-        sizes = tuple(whole(part, "parts", 0) for part in parts)
+        sizes = tuple(_piece(part) for part in parts)
         if sum(sizes) != size or not sizes:
             raise ShapeError(
                 f"parts is {parts!r}, which adds up to {sum(sizes)}, but axis {axis} of x has "
@@ -152,12 +167,19 @@ def _pieces(parts: Any, size: int, axis: int) -> tuple[int, ...]:
             )
         return sizes
     count = whole(parts, "parts", 1)
-    if size % count:
+    if not is_multiple(size, count):
         raise ShapeError(
             f"parts is {count}, which does not divide size {size} of axis {axis} of x\n"
             f"  give the sizes instead, e.g. parts=({size},)"
         )
-    return (size // count,) * count
+    return (settled(size // count),) * count
+
+
+def _piece(part: Any) -> Extent:
+    extent = as_axis_extent(part)
+    if extent is None or is_number(extent):
+        return whole(part, "parts", 0)
+    return extent
 
 
 PADDING_MODES = {
@@ -213,7 +235,10 @@ def _amounts(entry: Any) -> Pair:
         raise ShapeError(
             f"amounts takes for an axis a number or (before, after), not {entry!r}\n  e.g. (1, 0)"
         )
-    return integer(pair[0], "amounts"), integer(pair[1], "amounts")
+    before, after = map(as_extent, pair)
+    if before is None or after is None:
+        return integer(pair[0], "amounts"), integer(pair[1], "amounts")
+    return before, after
 
 
 def _circular(view: ArrayView, pairs: tuple[Pair, ...]) -> Scope:
@@ -230,7 +255,7 @@ def _constant(view: ArrayView, pairs: tuple[Pair, ...], value: Any) -> Scope:
     shape, around, subscripts = [], [], []
     for axis, (before, after) in enumerate(pairs):
         size = view.shape[axis] + before + after
-        if size < 0:
+        if largest(size) < 0:
             raise ShapeError(
                 f"amounts takes {pairs[axis]} from axis {axis} of x, of size "
                 f"{view.shape[axis]}\n"

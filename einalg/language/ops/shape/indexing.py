@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import builtins
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 from einalg.errors import ShapeError
 from einalg.language.index.affine import Affine, Index
 from einalg.language.index.convert import affine
+from einalg.language.index.size import Extent, as_extent, is_number, largest, settled
 from einalg.language.ir.scope import Scope
 from einalg.language.notation.builders import L
 from einalg.language.ops.definition.axes import (
@@ -22,12 +23,12 @@ from einalg.language.ops.definition.axes import (
     with_entries,
     without_entries,
 )
-from einalg.language.ops.definition.operands import ArrayView, operand, spans, whole
+from einalg.language.ops.definition.operands import ArrayView, operand, size_of_axis, spans, whole
 from einalg.language.ops.definition.registry import operator
 
 
 def _along_axes(
-    view: ArrayView, sizes: dict[int, int], subscripts: Callable[[int, Index], Any]
+    view: ArrayView, sizes: dict[int, Extent], subscripts: Callable[[int, Index], Any]
 ) -> Scope:
     """`O[…, i, …] = x[…, subscripts(axis, i), …]` on the axes that have an entry in `sizes`, which
     says their new sizes.
@@ -88,7 +89,7 @@ def slice(x: Any, starts: Any, stops: Any, steps: Any = None, axes: Any = None) 
     positions = {}
     for axis, start, stop, step in rows:
         positions[axis] = _positions(view.shape[axis], start, stop, step)
-    sizes = {axis: len(read) for axis, read in positions.items()}
+    sizes = {axis: read.count for axis, read in positions.items()}
 
     def subscript(axis: int, index: Index) -> Any:
         return positions[axis].start + positions[axis].step * index
@@ -104,25 +105,54 @@ def _entry_count(*values: Any) -> int:
     return 1
 
 
-def _positions(size: int, start: Any, stop: Any, step: Any) -> range:
+class _Positions(NamedTuple):
+    """The positions of a slice: so many, from `start` on."""
+
+    start: Extent
+    step: int
+    count: Extent
+
+
+def _positions(size: Extent, start: Any, stop: Any, step: Any) -> _Positions:
     """Return the positions of a slice of an axis."""
-    bounds = (
-        _integer_or_none(start, "starts"),
-        _integer_or_none(stop, "stops"),
-        _integer_or_none(step, "steps"),
-    )
-    if bounds[2] == 0:
+    stride = 1 if step is None else integer(step, "steps")
+    if stride == 0:
         raise ShapeError(
             "steps is 0, with which no slice ends\n"
             "  give 1 or another step, negative to go backwards"
         )
-    return range(*builtins.slice(*bounds).indices(size))
+    first, last = _position_or_none(start, "starts"), _position_or_none(stop, "stops")
+    if all(limit is None or is_number(limit) for limit in (size, first, last)):
+        read = range(*builtins.slice(first, last, stride).indices(size))
+        return _Positions(read.start, stride, len(read))
+    return _symbolic_positions(size, first, last, stride)
 
 
-def _integer_or_none(value: Any, name: str) -> int | None:
+def _symbolic_positions(
+    size: Extent, first: Extent | None, last: Extent | None, stride: int
+) -> _Positions:
+    """Return the positions of a slice at the sizes at which it stays on the axis as it is written,
+    and does not end before its start.
+    """
+    ends = (0, size) if stride > 0 else (size - 1, affine(-1))
+    start = ends[0] if first is None else _from_start(size, first)
+    stop = ends[1] if last is None else _from_start(size, last)
+    length = stop - start if stride > 0 else start - stop
+    return _Positions(start, stride, settled(-(-affine(length) // abs(stride))))
+
+
+def _from_start(size: Extent, position: Extent) -> Extent:
+    """Return a position of a slice counted from the start; negative ones count from the end."""
+    return size + position if largest(position) < 0 else position
+
+
+def _position_or_none(value: Any, name: str) -> Extent | None:
     if value is None:
         return None
-    return integer(value, name)
+    position = as_extent(value)
+    if position is None:
+        return integer(value, name)
+    return position
 
 
 @operator
@@ -227,9 +257,9 @@ def broadcast_to(x: Any, shape: Any) -> Scope:
     L[i:2, j:3, k:4](x[j, 0])
     """
     view = operand(x, "x", dtype="any")
-    sizes = tuple(integer(size, "shape") for size in as_tuple(shape))
+    sizes = tuple(size_of_axis(size, "shape") for size in as_tuple(shape))
     front = len(sizes) - view.rank
-    if front < 0 or min(sizes[:front], default=0) < 0:
+    if front < 0 or min(map(largest, sizes[:front]), default=0) < 0:
         raise ShapeError(
             f"shape is {sizes}, but x has shape {view.shape}\n"
             "  give one size an axis, and sizes of 0 or more for new axes in front"
@@ -239,7 +269,7 @@ def broadcast_to(x: Any, shape: Any) -> Scope:
         new = sizes[front + axis]
         if new == -1:
             full[front + axis] = old
-        elif old != new and (old != 1 or new < 0):
+        elif old != new and (old != 1 or largest(new) < 0):
             raise ShapeError(
                 f"axis {axis} of x has size {old}, which does not broadcast to {new}\n"
                 "  only an axis of size 1 is repeated"

@@ -10,21 +10,28 @@ from typing import Any
 from einalg.errors import ShapeError
 from einalg.language.index.affine import Affine, Index, IndexLike
 from einalg.language.index.convert import affine
+from einalg.language.index.size import Extent, is_number, largest, least, settled
 from einalg.language.ir.scope import Scope
 from einalg.language.notation.builders import L
 from einalg.language.ops.definition.axes import (
     as_tuple,
     axis_number,
     axis_numbers,
-    integer,
     result_indices,
     with_entries,
     without_entries,
 )
-from einalg.language.ops.definition.operands import ArrayView, operand, spans
+from einalg.language.ops.definition.operands import (
+    ArrayView,
+    is_multiple,
+    operand,
+    product,
+    size_of_axis,
+    spans,
+)
 from einalg.language.ops.definition.registry import operator
 
-Sizes = tuple[int, ...]
+Sizes = tuple[Extent, ...]
 
 
 @operator
@@ -39,26 +46,30 @@ def reshape(x: Any, shape: Any) -> Scope:
     (L[i:2, j:3, k:4](x[3*i + j, k]), L[i:6](x[i//3, i%3]))
     """
     view = operand(x, "x", dtype="any")
-    sizes = tuple(integer(size, "shape") for size in as_tuple(shape))
+    sizes = tuple(size_of_axis(size, "shape") for size in as_tuple(shape))
     return _reshaped(view, _inferred(sizes, view.shape))
 
 
 def _inferred(new: Sizes, old: Sizes) -> Sizes:
     """Return the new shape with -1 replaced, checked to hold as many elements."""
-    if min(new, default=0) < -1 or new.count(-1) > 1:
+    if min(map(largest, new), default=0) < -1 or new.count(-1) > 1:
         raise ShapeError(
             f"shape is {new}; its sizes must be 0 or more, and one may be -1\n"
             f"  e.g. shape=({prod(old)},)"
         )
-    count, known = prod(old), prod(size for size in new if size != -1)
+    count, known = _elements(old, [size for size in new if size != -1])
     if -1 in new:
-        if not known or count % known:
+        if not is_number(known):
+            raise ShapeError(
+                f"shape is {new}, of which -1 does not follow: x has shape {old}\n  write all sizes"
+            )
+        if not known or not is_multiple(count, known):
             raise ShapeError(
                 f"shape is {new}, but {known} does not divide the {count} elements of x, of "
                 f"shape {old}\n"
                 f"  e.g. shape=({count},)"
             )
-        return with_entries(new, {new.index(-1): count // known})
+        return with_entries(new, {new.index(-1): settled(count // known)})
     if known != count:
         raise ShapeError(
             f"shape is {new}, which holds {known} elements, but x, of shape {old}, has "
@@ -66,6 +77,20 @@ def _inferred(new: Sizes, old: Sizes) -> Sizes:
             f"  e.g. shape=({count},)"
         )
     return new
+
+
+def _elements(one: Sequence[Extent], two: Sequence[Extent]) -> tuple[Extent, Extent]:
+    """Return the numbers of elements of two shapes, both without the symbolic sizes that they
+    share.
+    """
+    if all(map(is_number, (*one, *two))):
+        return prod(one), prod(two)
+    ours, theirs = list(one), list(two)
+    for size in one:
+        if not is_number(size) and size in theirs:
+            ours.remove(size)
+            theirs.remove(size)
+    return product(ours), product(theirs)
 
 
 def _reshaped(view: ArrayView, shape: Sizes) -> Scope:
@@ -81,7 +106,7 @@ def row_major(old: Sizes, at: Sequence[Index], new: Sizes) -> tuple[Affine, ...]
     >>> row_major((4, 3), (i, j), (2, 6))
     (2*i + j//3, j%3)
     """
-    if not prod(old):
+    if 0 in old:
         return (affine(0),) * len(old)
     subscripts: list[Affine] = []
     for old_axes, new_axes in _groups(old, new):
@@ -91,7 +116,9 @@ def row_major(old: Sizes, at: Sequence[Index], new: Sizes) -> tuple[Affine, ...]
         for index, size, stride in zip(at[group], new[group], _strides(new[group])):
             if size != 1:
                 named.append((index, size, stride))
-        by_digits = _by_digits(list(zip(sizes, _strides(sizes))), named)
+        by_digits: list[Affine] = []
+        if all(map(is_number, (*sizes, *new[group]))):
+            by_digits = _by_digits(list(zip(sizes, _strides(sizes))), named)
         if not by_digits:
             position = sum((index * stride for index, _, stride in named), affine(0))
             by_digits = digits(position, sizes)
@@ -105,7 +132,7 @@ def _strides(shape: Sizes) -> Sizes:
     >>> _strides((2, 3, 4))
     (12, 4, 1)
     """
-    return tuple(prod(shape[position + 1 :]) for position in range(len(shape)))
+    return tuple(product(shape[position + 1 :]) for position in range(len(shape)))
 
 
 def _groups(old: Sizes, new: Sizes) -> list[tuple[range, range]]:
@@ -117,21 +144,31 @@ def _groups(old: Sizes, new: Sizes) -> list[tuple[range, range]]:
     groups, p, q = [], 0, 0
     while p < len(old) or q < len(new):
         first_old, first_new = p, q
-        old_elements = new_elements = 1
+        old_elements: Extent = 1
+        new_elements: Extent = 1
         if p < len(old):
             old_elements = old[p]
             p += 1
         while old_elements != new_elements or p == first_old:
-            if q < len(new) and (new_elements < old_elements or p == len(old)):
-                new_elements *= new[q]
+            if q < len(new) and (_is_behind(new_elements, old_elements) or p == len(old)):
+                new_elements = product((new_elements, new[q]))
                 q += 1
             elif p < len(old):
-                old_elements *= old[p]
+                old_elements = product((old_elements, old[p]))
                 p += 1
             else:
                 break
         groups.append((range(first_old, p), range(first_new, q)))
     return groups
+
+
+def _is_behind(one: Extent, two: Extent) -> bool:
+    """Return whether of two numbers of elements the first is the one that further axes multiply:
+    the smaller one, and a number beside a symbolic size.
+    """
+    if is_number(one) != is_number(two):
+        return is_number(one)
+    return least(two - one) > 0
 
 
 def _by_digits(wanted: list[tuple[int, int]], named: list[tuple[Index, int, int]]) -> list[Affine]:
@@ -183,9 +220,9 @@ def digits(position: IndexLike, sizes: Sequence[int], bounded: bool = True) -> l
     subscripts = []
     for size, stride in zip(sizes, _strides(tuple(sizes))):
         digit = affine(0)
-        if size > 1 and stride:
+        if largest(size) > 1 and stride != 0:
             digit = affine(position) // stride
-            is_leading = bounded and size * stride == prod(sizes)
+            is_leading = bounded and size * stride == product(sizes)
             if not is_leading:
                 digit = digit % size
         subscripts.append(digit)
@@ -212,7 +249,7 @@ def flatten(x: Any, start: int = 0, end: int = -1) -> Scope:
             f"end is axis {last}, which is before start, axis {first}\n  exchange the two"
         )
     before, merged, after = view.shape[:first], view.shape[first : last + 1], view.shape[last + 1 :]
-    return _reshaped(view, (*before, prod(merged), *after))
+    return _reshaped(view, (*before, product(merged), *after))
 
 
 @operator

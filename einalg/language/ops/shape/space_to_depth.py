@@ -9,14 +9,17 @@ from typing import Any
 from einalg.errors import ShapeError
 from einalg.language.index.affine import Affine
 from einalg.language.index.convert import affine
+from einalg.language.index.size import Extent, largest
 from einalg.language.ir.scope import Scope
 from einalg.language.notation.builders import L, indices
 from einalg.language.ops.definition.axes import axis_numbers, result_indices
 from einalg.language.ops.definition.operands import (
     Pair,
+    is_multiple,
     operand,
     pair_per_axis,
     per_axis,
+    product,
     spans,
     whole,
 )
@@ -26,8 +29,8 @@ from einalg.language.ops.shape.reshape import digits
 n, c, h, w = indices("n c h w")
 
 
-def _divides(divisor: int, size: int, what: str, parameter: str) -> None:
-    if size % divisor:
+def _divides(divisor: int, size: Extent, what: str, parameter: str) -> None:
+    if not is_multiple(size, divisor):
         raise ShapeError(
             f"{parameter} asks for {what} to be a multiple of {divisor}, not {size}\n"
             f"  pad or slice x, or give another {parameter}"
@@ -257,7 +260,7 @@ def unfold(x: Any, kernel: Any, stride: Any = 1, padding: Any = 0, dilation: Any
     for position, size in enumerate(space):
         extent = dilations[position] * (kernels[position] - 1) + 1
         counts.append((size + sum(pads[position]) - extent) // strides[position] + 1)
-        if counts[position] < 1:
+        if largest(counts[position]) < 1:
             raise ShapeError(
                 f"kernel has size {kernels[position]} along {names[position]}, more than x, of "
                 f"shape {view.shape}, has with its padding\n"
@@ -269,6 +272,6 @@ def unfold(x: Any, kernel: Any, stride: Any = 1, padding: Any = 0, dilation: Any
         first = windows[position] * strides[position] - before
         reads.append(first + taps[position] * dilations[position])
     around: tuple[Pair, ...] = ((0, 0), (0, 0), *pads)
-    return L[n : view.shape[0], c : view.shape[1] * prod(kernels), w : prod(counts)](
+    return L[n : view.shape[0], c : view.shape[1] * prod(kernels), w : product(counts)](
         view.padded(around)[(n, c // prod(kernels), *reads)]
     )

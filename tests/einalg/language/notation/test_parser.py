@@ -290,7 +290,6 @@ def test_padding() -> None:
         "O[...] = A[0,0]",
         "O[None] = A[0,0]",
         "O['i'] = A[0,0]",
-        "O[i:j] = A[i,0]",
         "O[i:True] = A[i,0]",
         "O[*i] = A[i,0]",
         "O[i] = A[i]",

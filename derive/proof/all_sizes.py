@@ -1,0 +1,153 @@
+"""Proof for all symbolic sizes at once (design §9, §14).
+
+The relations of the exact comparison have the sizes as parameters, so that what they decide holds
+for every size. Where they do not decide, both sides are compared at some sizes, and the proof says
+at which.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from itertools import product
+
+import islpy as isl
+
+from derive.proof.exact.compare import ExactComparison, compare_exactly
+from derive.proof.outcome.verdict import DIFFERENT, PROVED, TESTED, Proof
+from einalg.language.analysis.sizes import allowed_sizes, where_all_hold
+from einalg.language.index.constraint import Constraint
+from einalg.language.index.convert import affine
+from einalg.language.index.size import Extent, Size, by_name, check_names
+from einalg.language.ir.program import Program, inlined
+
+METHOD = "access relations with sizes as parameters"
+AT_SOME_SIZES = "concrete sizes"
+STEPS = (0, 1, 2, 4, 7)  # from the smallest value of a size to those that are tried
+MAX_TRIED = 12  # choices of sizes
+MAX_CHOICES = 4096  # of which these are taken
+Shape = tuple[Extent, ...]
+ConcreteProof = Callable[[Program, Program], Proof]
+
+
+def prove_for_all_sizes(one: Program, two: Program, prove: ConcreteProof) -> Proof:
+    """Decide whether two programs with symbolic sizes are equal at all sizes at which both have a
+    meaning; `prove` decides for numbers.
+
+    Sizes at which shapes differ count as sizes at which the two differ. Raises `NotationError`
+    where the same name is two sizes.
+    """
+    check_names([*one.sizes.values(), *two.sizes.values()])
+    allowed = allowed_sizes(one, two)
+    alike = _sizes_of_equal_shapes(one, two)
+    if alike is None:
+        reason = "the outputs, or the axes of an output or of an input, are not as many"
+        return Proof(DIFFERENT, None, "shapes", 0.0, reason=reason, sizes=allowed)
+    unlike, allowed = allowed.subtract(alike), allowed.intersect(alike)
+    if allowed.is_empty():
+        reason = "the shapes differ at all sizes"
+        return Proof(DIFFERENT, None, "shapes", 0.0, reason=reason, sizes=unlike)
+    proof = _at_equal_shapes(one, two, allowed, prove)
+    if unlike.is_empty():
+        return proof
+    sizes = unlike if proof.sizes is None else unlike.union(proof.sizes).coalesce()
+    reason = "the shapes differ at some sizes"
+    if proof.verdict == DIFFERENT:
+        reason += f", and {proof.explanation} at others"
+    return replace(proof, verdict=DIFFERENT, reason=reason, sizes=sizes)
+
+
+def _sizes_of_equal_shapes(one: Program, two: Program) -> isl.Set | None:
+    """Return the sizes at which outputs and inputs of both have equal shapes, as parameters; None
+    where their numbers differ.
+    """
+    if len(one.outputs) != len(two.outputs):
+        return None
+    shapes = [(one[a].shape, two[b].shape) for a, b in zip(one.outputs, two.outputs)]
+    for name, tensor in one.inputs.items():
+        if name in two.inputs:
+            shapes.append((tensor.shape, two.inputs[name].shape))
+    conditions: list[Constraint] = []
+    for ours, theirs in shapes:
+        if len(ours) != len(theirs):
+            return None
+        conditions += [Constraint(affine(a) - b, "==") for a, b in zip(ours, theirs)]
+    return where_all_hold(conditions)
+
+
+def _at_equal_shapes(one: Program, two: Program, allowed: isl.Set, prove: ConcreteProof) -> Proof:
+    """Compare the outputs in order at the sizes that are allowed."""
+    coverage = f"sizes {_conditions_text(allowed)}"
+    for name, other in zip(one.outputs, two.outputs):
+        comparison = compare_exactly(inlined(one, name), inlined(two, other), allowed)
+        if comparison.equal is None:
+            return _at_some_sizes(one, two, allowed, prove)
+        if not comparison.equal:
+            proof = Proof(DIFFERENT, comparison.region, METHOD, 0.0, name, is_region_exact=True)
+            return replace(proof, coverage=coverage, sizes=_sizes_of(comparison))
+    nowhere = allowed.subtract(allowed)
+    return Proof(PROVED, None, METHOD, 0.0, coverage=coverage, sizes=nowhere)
+
+
+def _sizes_of(comparison: ExactComparison) -> isl.Set:
+    assert comparison.region is not None
+    return comparison.region.params().coalesce()
+
+
+def _conditions_text(sizes: isl.Set) -> str:
+    """Return the conditions of a set of sizes as text, e.g. `N > 0`."""
+    text = str(sizes.coalesce())
+    return text[text.index(":") + 1 : text.rindex("}")].strip() if ":" in text else "of any value"
+
+
+def _at_some_sizes(one: Program, two: Program, allowed: isl.Set, prove: ConcreteProof) -> Proof:
+    """Compare both at some of the sizes that are allowed, smaller ones first."""
+    sizes = list(by_name({*one.sizes.values(), *two.sizes.values()}).values())
+    tried: list[str] = []
+    for numbers in _choices(sizes, allowed):
+        values = {size.name: number for size, number in zip(sizes, numbers)}
+        proof = prove(_at(one, values), _at(two, values))
+        if proof.verdict == DIFFERENT:
+            return _different_at(proof, sizes, numbers)
+        tried.append(_text(values))
+    coverage = f"at sizes {'; '.join(tried)}"
+    nowhere = allowed.subtract(allowed)
+    return Proof(TESTED, None, AT_SOME_SIZES, None, coverage=coverage, sizes=nowhere)
+
+
+def _at(program: Program, values: dict[str, int]) -> Program:
+    return program.at(**{name: values[name] for name in program.sizes})
+
+
+def _text(values: dict[str, int]) -> str:
+    return ", ".join(f"{name} = {number}" for name, number in values.items())
+
+
+def _different_at(proof: Proof, sizes: Sequence[Size], numbers: Sequence[int]) -> Proof:
+    """Return a difference at some sizes as one of the expressions with symbolic sizes."""
+    at = _point(sizes, numbers)
+    region = None if proof.region is None else proof.region.intersect_params(at)
+    coverage = f"at {_text({size.name: n for size, n in zip(sizes, numbers)})}"
+    return replace(proof, region=region, is_region_exact=False, coverage=coverage, sizes=at)
+
+
+def _point(sizes: Sequence[Size], numbers: Sequence[int]) -> isl.Set:
+    """Return the set of one choice of sizes."""
+    pairs = zip(sizes, numbers)
+    return where_all_hold([Constraint(affine(size) - number, "==") for size, number in pairs])
+
+
+def _choices(sizes: Sequence[Size], allowed: isl.Set) -> Iterator[tuple[int, ...]]:
+    """Yield choices of sizes that are allowed, in the order of their sum."""
+    candidates = []
+    for size in sizes:
+        values = [size.smallest + step * size.multiple_of for step in STEPS]
+        candidates.append([value for value in values if size.holds(value)])
+    choices = []
+    for numbers, _ in zip(product(*candidates), range(MAX_CHOICES)):
+        choices.append(numbers)
+    found = 0
+    for numbers in sorted(choices, key=lambda choice: (sum(choice), choice)):
+        if found < MAX_TRIED and not _point(sizes, numbers).intersect(allowed).is_empty():
+            found += 1
+            yield numbers

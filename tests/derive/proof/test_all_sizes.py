@@ -1,0 +1,213 @@
+"""Proofs for all symbolic sizes: verdicts, regions, the sizes at which two programs differ."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+import islpy as isl
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import einalg as ea
+
+EQUAL: list[tuple[str, str, dict[str, Any]]] = [
+    ("O[i] += A[i,j]*x[j]", "T[i,j]=A[i,j]*x[j]\nO[i] += T[i,j]", {"A": ("N", "M"), "x": ("M",)}),
+    ("O[i] += A[i,j]", "O[i] += A[i,M-1-j]", {"A": ("N", "M")}),
+    ("O[i] = Sum[k:3](A[i+k])", "O[i:N-2] = A[i+1]+A[i]+A[i+2]", {"A": (ea.size("N", 3),)}),
+    ("O[i] = Sum[k:3](A[i+k])", "O[i:N-2] = A[i+1]+A[i]+A[i+2]", {"A": ("N",)}),
+    ("O[i] = A[i]", "T[i] = A[N-1-i]\nO[i] = T[N-1-i]", {"A": ("N",)}),
+    (
+        "O[i:N+M] = A.pad((0,M))[i] + B.pad((N,0))[i-N]",
+        "T[i:N+M] = A.pad((0,M))[i]\nO[i:N+M] = B.pad((N,0))[i-N] + T[i]",
+        {"A": ("N",), "B": ("M",)},
+    ),
+    ("O[i] += A[i,j]", "O[i] = Sum[j:1:M](A[i,j]) + A[i,0]", {"A": ("N", "M")}),
+    ("O[i:N] = Sum[k:N-1](A[i])", "O[i] = N*A[i] - A[i]", {"A": ("N",)}),
+    ("O[i:N] = Sum[k:N](Sum[j:M](A[i]))", "O[i:N] = Sum[j:M](N*A[i])", {"A": ("N",)}),
+    ("O[i] = Sum[k](A[i,k])/M", "O[i] = Sum[k](A[i,k]/M)", {"A": ("N", "M")}),
+    ("O[i] = exp(A[i] + A[N-1-i])", "O[i] = exp(A[N-1-i] + A[i])", {"A": ("N",)}),
+    ("O[i] = Max[k](A[i,k])", "O[i] = Max[k](A[i,M-1-k])", {"A": ("N", "M")}),
+    (
+        "O[i] = exp(A[i])/Sum[k](exp(A[k]))",
+        "E[i] = exp(A[i])\nO[i] = E[i]/Sum[k](E[N-1-k])",
+        {"A": ("N",)},
+    ),
+    ("O[i:N//2] = A[2*i]+A[2*i+1]", "O[i:N//2] = Sum[k:2](A[2*i+k])", {"A": ("N",)}),
+    ("O[i,j] = A[i]*B[j]", "T[j,i] = A[i]*B[j]\nO[i,j] = T[j,i]", {"A": ("N",), "B": ("N",)}),
+]
+
+
+@pytest.mark.parametrize("one, two, shapes", EQUAL)
+def test_equal_for_all_sizes(one: str, two: str, shapes: dict[str, Any]) -> None:
+    proof = ea.prove(one, two, **shapes)
+    assert proof.verdict == "proved"
+    assert proof.sizes.is_empty()
+    assert proof.counterexample is None
+    assert "all sizes" in str(proof)
+
+
+DIFFERENT: list[tuple[str, str, dict[str, Any], str, str]] = [
+    (
+        "O[i] = A[i]",
+        "O[i] = A[N-1-i]",
+        {"A": ("N",)},
+        "[N] -> { [i] : 0 <= i < N and not (2i = N - 1) }",
+        "[N] -> { : N >= 2 }",
+    ),
+    (
+        "O[i] += A[i,j]",
+        "O[i] = Sum[j:1:M](A[i,j])",
+        {"A": ("N", "M")},
+        "[N, M] -> { [i] : 0 <= i < N and M >= 1 }",
+        "[N, M] -> { : M >= 1 and N >= 1 }",
+    ),
+    (  # two rows one behind the other: at their border a window reads into the other one
+        "O[n:2,w:W] = Sum[k:3](A.pad(0,1)[n,w+k-1])",
+        "T[x:2*W] = A.pad(0,(0,W))[0,x] + A.pad(0,(W,0))[1,x-W]\n"
+        "S[x:2*W] = Sum[k:3](T.pad(1)[x+k-1])\n"
+        "O[n:2,w:W] = Piecewise((S[w], n < 1), (S[w+W], True))",
+        {"A": (2, "W")},
+        "[W] -> { [0, W - 1] : W >= 1; [1, 0] : W >= 1 }",
+        "[W] -> { : W >= 1 }",
+    ),
+    (
+        "O[i] = A[i]*B[0]",
+        "O[i] = A[i]*B[M-1]",
+        {"A": ("N",), "B": ("M",)},
+        "[N, M] -> { [i] : 0 <= i < N and M >= 2 }",
+        "[N, M] -> { : M >= 2 and N >= 1 }",
+    ),
+    (
+        "O[i] = A[i] + Sum[k:4:M](B[k])",
+        "O[i] = A[i]",
+        {"A": ("N",), "B": ("M",)},
+        "[N, M] -> { [i] : 0 <= i < N and M >= 5 }",
+        "[N, M] -> { : M >= 5 and N >= 1 }",
+    ),
+]
+
+
+@pytest.mark.parametrize("one, two, shapes, region, sizes", DIFFERENT)
+def test_region_and_sizes(
+    one: str, two: str, shapes: dict[str, Any], region: str, sizes: str
+) -> None:
+    proof = ea.prove(one, two, **shapes)
+    assert proof.verdict == "different"
+    assert proof.is_region_exact
+    unnamed = proof.region.reset_tuple_id() if proof.region.has_tuple_id() else proof.region
+    assert unnamed.is_equal(isl.Set(region))
+    assert proof.sizes.is_equal(isl.Set(sizes).params())
+    assert "smallest" in str(proof)
+
+
+def test_shapes_that_differ_at_some_sizes() -> None:
+    one, two = ea.parse("O[i] = A[i]", A=("N",)), ea.parse("O[i] = A[i]", A=("M",))
+    proof = ea.prove(one, two)
+    assert proof.verdict == "different"
+    assert proof.sizes.is_equal(isl.Set("[N, M] -> { : N >= 1 and M >= 1 and N != M }").params())
+    assert ea.prove(one, ea.parse("O[i,j] = A[i]*B[j]", A=("N",), B=(2,))).verdict == "different"
+    assert ea.prove(one, ea.parse("O[i] = A[i]", A=(3,))).counterexample == {"N": 1}
+
+
+def test_what_is_not_decided_for_all_sizes_is_tested_at_some() -> None:
+    proof = ea.prove("O[i] = exp(A[i] + 1)", "O[i] = exp(A[i])*exp(1)", A=("N",))
+    assert (proof.verdict, bool(proof), proof.holds) == ("tested", False, True)
+    assert "N = 1; N = 2" in proof.coverage
+    assert proof.sizes.is_empty()
+    proof = ea.prove("O[i] = exp(A[i])", "O[i] = exp(A[N-1-i])", A=("N",))
+    assert proof.verdict == "different"
+    assert not proof.is_region_exact
+    assert proof.counterexample == {"N": 2}
+    assert proof.region.is_equal(isl.Set("[N] -> { [i] : N = 2 and 0 <= i <= 1 }"))
+
+
+def test_one_name_is_one_size() -> None:
+    one, two = ea.parse("O[i] = A[i]", A=("N",)), ea.parse("O[i] = A[i]", A=(ea.size("N", 2),))
+    with pytest.raises(ea.NotationError, match="two sizes are called N"):
+        ea.prove(one, two)
+
+
+# Spellings of the same value at `i` of `0..N`, and values that are nearly the same.
+KINDS: list[list[str]] = [
+    ["A[i]", "A[N-1-(N-1-i)]", "Sum[k:N](A[k], where=Eq(k, i))", "A[N-1-i]"],
+    [
+        "Sum[k:N](A[k])",
+        "Sum[k:N](A[N-1-k])",
+        "A[0] + Sum[k:1:N](A[k])",
+        "Sum[k:N//2](A[k]) + Sum[k:N//2:N](A[k])",
+        "Sum[k:N](A[k], where=k<=i) + Sum[k:N](A[k], where=k>i)",
+        "Sum[k:N-1](A[k])",
+        "Sum[k:1:N](A[k]) + A[1]",
+        "Sum[k:N](A[k], where=k<=i) + Sum[k:N](A[k], where=k>i+1)",
+    ],
+    [
+        "A.pad(1)[i+1]",
+        "Sum[k:1:N](A[k], where=Eq(k, i+1))",
+        "(L[j:-1:N-1](A[j+1])).pad((0,1))[i]",
+        "A.pad((0,2))[i+2]",
+        "A.pad(1)[i-1]",
+    ],
+    [
+        "Sum[k:M](B[k]*A[i])",
+        "A[i]*Sum[k:M](B[M-1-k])",
+        "A[i]*B[0] + Sum[k:1:M](B[k])*A[i]",
+        "Sum[k:M-1](B[k]*A[i]) + A[i]*B[M-1]",
+        "Sum[k:M](B[k]*A[i]) - A[i]*B[M-1]",
+    ],
+    ["M*A[i]", "Sum[k:M](A[i])", "Sum[k:M-1](A[i]) + A[i]", "Sum[k:M-1](A[i])"],
+]
+SHAPES = {"A": (ea.size("N", 2),), "B": ("M",)}
+SIDES = st.lists(
+    st.tuples(st.integers(0, len(KINDS) - 1), st.integers(0, 20), st.integers(0, 20)),
+    min_size=1,
+    max_size=3,
+)
+
+
+@cache
+def _statement(terms: tuple[str, ...]) -> Any:
+    return ea.parse(f"O[i:N] = {' + '.join(terms)}", **SHAPES)
+
+
+@settings(max_examples=40)
+@given(SIDES, st.integers(0, 2**20))
+def test_agrees_with_the_reference_at_every_size(sides: Any, seed: int) -> None:
+    one = _statement(tuple(KINDS[kind][first % len(KINDS[kind])] for kind, first, _ in sides))
+    two = _statement(tuple(KINDS[kind][second % len(KINDS[kind])] for kind, _, second in sides))
+    proof = ea.prove(one, two)
+    rng = np.random.default_rng(seed)
+    for n in (2, 3, 6):
+        for m in (1, 4):
+            arrays = {
+                "A": rng.integers(1, 10**6, n),
+                "B": rng.integers(1, 10**6, m),
+            }
+            values = []
+            for side in (one, two):
+                sizes = {name: {"N": n, "M": m}[name] for name in side.sizes}
+                concrete = side.at(**sizes)
+                inputs = {name: arrays[name] for name in concrete.tensors}
+                values.append(ea.evaluate(concrete, **inputs))
+            differing = set(np.flatnonzero(values[0] != values[1]).tolist())
+            _check(proof, n, m, differing)
+
+
+def _check(proof: Any, n: int, m: int, differing: set[int]) -> None:
+    """A region is that of the reference where it is exact, and holds no other points where not."""
+    if proof.verdict != "different":
+        assert not differing
+        return
+    at = isl.Set(f"[N, M] -> {{ : N = {n} and M = {m} }}").params()
+    points = set()
+    proof.region.intersect_params(at).foreach_point(
+        lambda point: points.add(int(point.get_coordinate_val(isl.dim_type.set, 0).to_python()))
+    )
+    if proof.is_region_exact:
+        assert points == differing
+        assert bool(differing) == (not proof.sizes.intersect(at).is_empty())
+    else:
+        assert points <= differing
+    assert proof.counterexample is not None
