@@ -221,8 +221,10 @@ def test_the_least_integer_is_divided_by_a_negative_number() -> None:
     assert execute(program, values)["O"].tolist() == [2**63 // 7] * 9
 
 
-def test_a_divisor_that_is_0_elsewhere_rounds_nothing() -> None:
-    program = expression("Piecewise((floor(n[i]/m[i]), Ne(m[i], 0)), (0, True)) + n[i]", "i64")
+@pytest.mark.parametrize("dividend", (1, 2**61 + 1))
+def test_a_divisor_that_is_0_elsewhere_rounds_nothing(dividend: int) -> None:
+    text = f"Piecewise(({dividend}//m[i], Ne(m[i], 0)), (0, True)) + n[i]"
+    program = expression(text, "i64")
     values = {"n": np.array([2**61 + 1] * 9), "m": np.arange(9)}
     expected = ea.evaluate(program, **values).tolist()
     assert execute(program, values)["O"].tolist() == expected

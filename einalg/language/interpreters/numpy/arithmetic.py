@@ -274,6 +274,21 @@ def _integer_matmul(left: Array, right: Array) -> Array:
     return np.matmul(left.astype(np.float64), right.astype(np.float64)).astype(np.int64)
 
 
+def are_exact_as_floats(integers: Array) -> bool:
+    """Return whether float64 holds some integers."""
+    return _largest(integers) <= EXACT_IN_FLOAT64
+
+
+def as_integers(values: Any) -> Any:
+    """Return floats as integers, where all are integers that float64 holds; others as they are."""
+    array = np.asarray(values)
+    if array.dtype.kind != "f" or not np.array_equal(array, np.rint(array)):
+        return values
+    if not np.isfinite(array).all() or _largest(array) > EXACT_IN_FLOAT64:
+        return values
+    return array.astype(np.int64)
+
+
 def may_overflow(factors: Sequence[Any]) -> bool:
     """Return whether the integers among some factors may have a product that is none of 64 bits."""
     arrays = [np.asarray(as_number(factor)) for factor in factors]

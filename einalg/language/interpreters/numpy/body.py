@@ -16,7 +16,14 @@ from einalg.language.index.affine import Index, IndexArithmetic
 from einalg.language.index.constraint import Constraint
 from einalg.language.index.convert import affine
 from einalg.language.index.remainder import Mod, Quotient
-from einalg.language.interpreters.numpy.arithmetic import FLOAT, Arithmetic, Array, may_overflow
+from einalg.language.interpreters.numpy.arithmetic import (
+    FLOAT,
+    Arithmetic,
+    Array,
+    are_exact_as_floats,
+    as_integers,
+    may_overflow,
+)
 from einalg.language.interpreters.numpy.arrays import ArrayStore, BoxedArray, view
 from einalg.language.interpreters.numpy.blocking import (
     extents_of,
@@ -38,7 +45,8 @@ from einalg.language.interpreters.numpy.terms import (
     where_indices,
 )
 from einalg.language.ir.body import IDENTITY, Reduce
-from einalg.language.ir.dtype_inference import ROUNDED, integer_quotient
+from einalg.language.ir.dtype_inference import ROUNDED, integer_quotient, result_dtype
+from einalg.language.ir.dtypes import is_float
 from einalg.language.ir.scope import Scope
 from einalg.language.ir.tensor import Access
 
@@ -146,8 +154,7 @@ class Evaluator:
     def _rounded_integers(self, body: Any, loops: Loops) -> Any:
         """Return a rounded quotient of integers, which a float may not hold; None of others.
 
-        By 0 it is 0, as of `Quotient` and in compiled code: an infinity would make floats of the
-        integers beside it.
+        By 0 it is an infinity or NaN, where the floats beside it hold the other quotients.
         """
         quotient = integer_quotient(body.args[0])
         if quotient is None:
@@ -156,9 +163,11 @@ class Evaluator:
         if {numerator.dtype.kind, divisor.dtype.kind} - {"i", "u"}:
             return None
         whole = np.floor_divide(numerator, divisor)
-        if isinstance(body, sympy.floor):
+        if isinstance(body, sympy.ceiling):
+            whole = whole + (np.mod(numerator, divisor) != 0)
+        if divisor.all() or not are_exact_as_floats(whole):
             return whole
-        return whole + (np.mod(numerator, divisor) != 0)
+        return np.where(divisor == 0, np.true_divide(numerator, divisor), whole)
 
     def _operand(self, body: Any, operand: Any, loops: Loops) -> Any:
         """Return the value of an operand; a sum of fractions is one of them where `body` jumps."""
@@ -244,6 +253,8 @@ class Evaluator:
         result = pieces.pop()[0] if complete else self.arithmetic.number(sympy.nan)
         for value, condition in reversed(pieces):
             result = self.arithmetic.select(condition, value, result)
+        if self.indices_only is self and not is_float(result_dtype(body)):
+            return as_integers(result)
         return result
 
     def reduction(self, node: Reduce, loops: Loops, dense: bool = False) -> Any:
