@@ -50,6 +50,8 @@ QUICK_SHARE = 0.25  # share of all, the program as it is is timed beside it in a
 MAX_ORIGINAL_SHARE = 0.1  # of the time that is left, that this may take before the first search
 MAX_FOLDING_SHARE = 0.25  # of the time that is left, that folding and fusing may take
 MAX_JOINING_SHARE = 0.5  # of the time that is left, that making the other forms may take
+MAX_FORMS_SHARE = 0.5  # of the time that is left, that compiling more than one of these may take
+RECOMPILED_SHARE = 0.5  # of a form, that is compiled again where some layers were searched
 MAX_SLOWNESS = 1.5  # times the fastest form: the layers of slower ones are not searched
 MAX_SEARCHED_FORMS = 2  # that are compiled again, with what was found for their layers
 MAX_TIMING_SHARE = 0.02  # of the time that is left, that timing the kernels of a form may take
@@ -202,7 +204,10 @@ class Forms:
             self._compile_original()
 
     def compile_others(self) -> None:
-        """Compile the other forms, whether or not anything is known of their layers."""
+        """Compile the other forms, whether or not anything is known of their layers.
+
+        All but one of them leave time for searches.
+        """
         is_cut, self._is_cut = self._is_cut, True
         if self._is_too_late():
             return
@@ -210,8 +215,9 @@ class Forms:
         with clock.phase(SEARCHING, "forms of the program"):
             late = clock.within(MAX_JOINING_SHARE * clock.left)
             others = changed_variants(program, self.task.backend.has_slices, lambda: late.is_over)
+        limit = clock.within(MAX_FORMS_SHARE * clock.left)
         for number, variant in enumerate(others, 1):
-            if self._is_too_late():
+            if self._is_too_late() or (number > 1 and limit.left < self._trial_seconds):
                 return
             self._compile(with_known_layers(variant, self.task), f"form {number} of {len(others)}")
         self._is_cut = is_cut
@@ -223,7 +229,8 @@ class Forms:
 
     def _is_too_late(self) -> bool:
         """Tell whether compiling another form would leave no time for one after a search."""
-        return self.is_right and self.clock.left < 2 * self._trial_seconds
+        needed = (1 + RECOMPILED_SHARE) * self._trial_seconds
+        return self.is_right and self.clock.left < needed
 
     def _compile(self, variant: SearchedVariant, words: str) -> CompiledVariant | None:
         """Compile a form, and keep it if it is right."""
@@ -309,7 +316,7 @@ class Forms:
         if not layers:
             return
         seconds = self._seconds_of_layers(competing)
-        reserved = self._trial_seconds + 2 * SECONDS_TO_MEASURE
+        reserved = RECOMPILED_SHARE * self._trial_seconds + 2 * SECONDS_TO_MEASURE
         with self.clock.phase(SEARCHING, "layers"):
             task = self.task.reserving(reserved)
             self._results = search_layers(layers, task, lambda layer: seconds[layer.identity])

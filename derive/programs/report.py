@@ -67,7 +67,7 @@ class LayerReport:
     in a call, its costs, and what it became.
 
     `costs` are those before and after; of one that stays as it is before only, of one that was not
-    searched none.
+    searched none. `seconds` are those of the whole, where time was over before it was searched.
     """
 
     name: str
@@ -76,13 +76,20 @@ class LayerReport:
     runs: int
     costs: tuple[LayerCost, ...]
     replacement: Replacement | None
+    seconds: float | None = None
 
     @property
     def remark(self) -> str:
         """Why a layer without a replacement has none."""
         if self.costs:
             return "stays as it is: what was found for it is not faster in the whole"
-        return "stays as it is: it was not searched"
+        if self.seconds is None:
+            reason = "its search failed, which a warning tells"
+        elif self.seconds:
+            reason = f"the {self.seconds:g} s were over before its turn; more go on from here"
+        else:
+            reason = "searches were given no time (seconds=0)"
+        return f"stays as it is: it was not searched, for {reason}"
 
     def milliseconds(self, cost: LayerCost) -> str:
         """The time of a run, and how many runs there are: `2 × 4.000`."""
@@ -248,6 +255,7 @@ def _layer(layer: SearchedLayer, part: OptimizedProgram, bars: Sequence[Bar]) ->
         _runs(layer, part),
         tuple(costs),
         _replacement(layer),
+        layer.timed_out_after,
     )
 
 

@@ -119,7 +119,8 @@ def test_a_mixture_pays_for_its_copies(copied, tmp_path, monkeypatch, caplog):
     """The second convolution is faster channels last, by more or by less than two copies take."""
     monkeypatch.setenv("EINALG_CACHE", str(tmp_path))
     program = branches()
-    first, last = dict.fromkeys(program.names, 1.0), dict.fromkeys(program.names, 1.0 + copied)
+    first = {str(name): 1.0 for name in program.names}
+    last = dict.fromkeys(first, 1.0 + copied)
     last["P"] = 0.5
     rates = "derive.programs.forms.layout_mixture.Roofline.time"
     monkeypatch.setattr(rates, lambda self, *_, **__: 0.2 if copied == 1.0 else 0.6)

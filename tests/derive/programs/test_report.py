@@ -37,7 +37,7 @@ WIDE = parsed(
 
 
 def reported(**layer):
-    layer = {"names": ["O"], "weights": [], **layer}
+    layer = {"names": ["O"], "weights": [], "timed_out_after": None, **layer}
     return report_of(
         [SimpleNamespace(program=BELOW, candidate=None, **layer)],
         (2e-3, 1e-3),
@@ -86,15 +86,24 @@ def two_layers(times=None):
 @pytest.mark.parametrize(
     ("layer", "said"),
     [
-        (dict(original=None), "it was not searched"),
+        (dict(original=None), "it was not searched, for its search failed, which a warning tells"),
+        (
+            dict(original=None, timed_out_after=60.0),
+            "it was not searched, for the 60 s were over before its turn; more go on from here",
+        ),
+        (
+            dict(original=None, timed_out_after=0.0),
+            "it was not searched, for searches were given no time (seconds=0)",
+        ),
         (dict(original=1e-3), "what was found for it is not faster in the whole"),
     ],
 )
 def test_why_a_layer_stays_as_it_is(layer, said):
     report = reported(**layer)
-    assert f"stays as it is: {said}" in str(
-        report
-    ) and f"<td>stays as it is: {said}</td>" in report_html(report)
+    assert (
+        f"stays as it is: {said}" in report.text
+        and f"<td>stays as it is: {said}</td>" in report_html(report)
+    )
 
 
 def test_the_memory_between_kernels_is_told():

@@ -118,6 +118,18 @@ def test_every_layout_is_timed_though_no_layer_is_searched(faster, own_cache, mo
     )
 
 
+def test_many_forms_leave_time_for_searches(own_cache, monkeypatch):
+    """However many layouts there are, all but the first have half of the time at most."""
+    (variant,) = changed_variants(folded(shaped(network(channels=8, space=6, layers=2))[0]))
+    monkeypatch.setattr(optimize_program, "changed_variants", lambda *_: [variant] * 9)
+    monkeypatch.setattr(optimize_program.Forms, "mix_layouts", lambda forms: None)
+    monkeypatch.setattr("derive.programs.forms.layers.MIN_LAYER_OPERATIONS", 1)
+    backend = Timed(4.0)
+    searched = backend.searching(monkeypatch, 2.0)
+    backend.optimized(network(channels=8, space=6, layers=2), 44)
+    assert searched and len(backend.compiled) == 6  # the first program, and 5 of 9 forms
+
+
 @pytest.mark.parametrize("layers", [1, 3])
 @pytest.mark.parametrize("compile_seconds", [0.5, 6.0])
 @pytest.mark.parametrize("seconds", [20, 60])
