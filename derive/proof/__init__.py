@@ -100,7 +100,7 @@ def _by_laws(one: Scope, two: Scope, seed: int) -> Proof | None:
     values = positive_values(one, two, seed)
     if is_refuted(one, two, seed, values):
         return None
-    identity = shown_equal(one, two, values)
+    identity = shown_equal(one, two, values=values)
     if identity is None:
         return None
     return Proof(PROVED, None, DIVIDING if identity.divides else BY_LAWS, 0.0)

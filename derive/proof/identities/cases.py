@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from fractions import Fraction
 from math import ceil
 
-from derive.proof.identities.forms.atoms import (
+from derive.proof.identities.forms.conditions import with_arguments
+from derive.proof.identities.forms.polynomials.atoms import (
     Abs,
     Base,
     Extreme,
@@ -17,15 +18,24 @@ from derive.proof.identities.forms.atoms import (
     of_index,
     raised,
 )
-from derive.proof.identities.forms.laurent import ONE, ZERO, Atom, Poly, of_mono, spend, summed
+from derive.proof.identities.forms.polynomials.integers import Inequality
+from derive.proof.identities.forms.polynomials.laurent import (
+    ONE,
+    ZERO,
+    Atom,
+    Poly,
+    of_mono,
+    spend,
+    summed,
+)
 from derive.proof.identities.forms.rewriting import choices, rewritten
 from derive.proof.identities.forms.signs import (
-    Inequality,
     Knowledge,
     contradictory,
     knowing,
     knowledge,
 )
+from derive.proof.identities.rounded_cases import rounded_cases
 
 MAX_DEPTH = 14  # of cases in cases
 Case = tuple[Poly, list[Inequality]]  # what the choice is, and what holds there
@@ -39,16 +49,16 @@ def is_zero(polynomial: Poly, depth: int = 0) -> bool:
     if depth >= MAX_DEPTH:
         return False
     atoms = choices(rest)
-    if not atoms:
+    cases = rounded_cases(rest)
+    if not atoms and not cases:
         return False
     parts = _independent_parts(rest)
     if len(parts) > 1:
         return all(is_zero(part, depth) for part in parts)
     spend(100)
-    for value, facts in _cases(atoms[0]):
-        if not _is_zero_in_case(rest, atoms[0], value, facts, depth):
-            return False
-    return True
+    if not cases:
+        cases = [({atoms[0]: value}, facts) for value, facts in _cases(atoms[0])]
+    return all(_is_zero_in_case(rest, values, facts, depth) for values, facts in cases)
 
 
 def without_denominators(polynomial: Poly) -> Poly:
@@ -104,14 +114,15 @@ def _cases(atom: Atom) -> Iterator[Case]:
 
 
 def _is_zero_in_case(
-    polynomial: Poly, atom: Atom, value: Poly, facts: list[Inequality], depth: int
+    polynomial: Poly, values: Mapping[Atom, Poly], facts: Iterable[Inequality], depth: int
 ) -> bool:
     known = knowledge()
+    facts = with_arguments(facts)
     together = (*known.facts, *facts)
     if contradictory(together):
         return True
     with knowing(Knowledge(known.ranges, together)):
-        rest = rewritten(polynomial, lambda other: value if other is atom else None)
+        rest = rewritten(polynomial, values.get)
         for fact, strict in facts:
             if not strict and contradictory([*together, (fact, True)]):
                 rest = _with_equation(rest, fact)

@@ -10,7 +10,7 @@ from math import prod
 from derive.proof.exact.polynomial import OutsideFragment
 from derive.proof.identities.cases import is_zero
 from derive.proof.identities.cuts import Array, shared_values
-from derive.proof.identities.forms.laurent import NoValue, TooLarge, effort
+from derive.proof.identities.forms.polynomials.laurent import NoValue, TooLarge, effort
 from derive.proof.identities.forms.signs import Knowledge, knowing
 from derive.proof.identities.reading import Reader
 from einalg.errors import NotationError
@@ -36,7 +36,7 @@ class Identity:
 
 
 def shown_equal(
-    one: Scope, two: Scope, values: Mapping[Scope, Array] | None = None
+    one: Scope, two: Scope, *, values: Mapping[Scope, Array] | None = None
 ) -> Identity | None:
     """Return that two scopes of one shape are equal by laws of functions; None where this is not
     shown. `values` are those of all scopes at one input, where they are known.

@@ -14,15 +14,6 @@ import sympy
 from sympy.core.relational import Relational
 
 from derive.proof.exact.guards import index_form, inside
-from derive.proof.identities.forms.atoms import (
-    Extreme,
-    Infinity,
-    TensorElement,
-    WholeElement,
-    content,
-    indices_of,
-    of_index,
-)
 from derive.proof.identities.forms.binders import total, total_product
 from derive.proof.identities.forms.conditions import at_least, index_at_least, index_equal
 from derive.proof.identities.forms.entries import Entry, canonical, may_be_empty, order_of_use
@@ -38,7 +29,16 @@ from derive.proof.identities.forms.functions import (
     power,
     sine,
 )
-from derive.proof.identities.forms.laurent import (
+from derive.proof.identities.forms.polynomials.atoms import (
+    Extreme,
+    Infinity,
+    TensorElement,
+    WholeElement,
+    content,
+    indices_of,
+    of_index,
+)
+from derive.proof.identities.forms.polynomials.laurent import (
     ONE,
     ZERO,
     NoValue,
@@ -49,7 +49,7 @@ from derive.proof.identities.forms.laurent import (
     spend,
     summed,
 )
-from derive.proof.identities.forms.laurent import product as product_of
+from derive.proof.identities.forms.polynomials.laurent import product as product_of
 from derive.proof.identities.forms.rounding import rounded_down, rounded_up
 from derive.proof.identities.forms.signs import (
     NEGATIVE,

@@ -152,7 +152,7 @@ def test_high_degrees_are_told_by_the_field_of_more_elements() -> None:
 
 
 def test_the_bound_falls_with_rounds(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("derive.proof.shown_equal", lambda *_: None)
+    monkeypatch.setattr("derive.proof.shown_equal", lambda *_, **__: None)
     one, two = parsed("O[i] = A[i]/B[i] + C[i]"), parsed("O[i] = (A[i] + C[i]*B[i])/B[i]")
     single = prove(one, two, rounds=1).error_probability
     thrice = prove(one, two, rounds=3).error_probability

@@ -30,7 +30,7 @@ THREE = {"A": (5,), "B": (5,), "C": (5,)}
 @pytest.fixture(autouse=True)
 def _without_laws(monkeypatch: pytest.MonkeyPatch) -> None:
     """Evaluation decides here what laws of functions would prove."""
-    monkeypatch.setattr("derive.proof.shown_equal", lambda *_: None)
+    monkeypatch.setattr("derive.proof.shown_equal", lambda *_, **__: None)
 
 
 @pytest.mark.parametrize(

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from derive.proof.identities.laws import LAWS
+from tests.helpers.laws.everyday import EVERYDAY, EVERYDAY_WRONG
 from tests.helpers.laws.held_out import HELD_OUT
 from tests.helpers.laws.known import KNOWN
 from tests.helpers.laws.unseen import UNSEEN, UNSEEN_WRONG
 from tests.helpers.laws.wrong import WRONG
 
 MAX_CHARACTERS = 400  # of a side that is shown
+APART = len(HELD_OUT) + len(UNSEEN) + len(EVERYDAY)
+NO_LAWS = len(WRONG) + len(UNSEEN_WRONG) + len(EVERYDAY_WRONG)
 INTRODUCTION = f"""# Laws that are proved
 
 If both sides are sums of products, `ea.prove` compares access relations, which is exact. For other functions it uses laws: both sides are
@@ -23,8 +26,8 @@ A proof holds over the real numbers, wherever both sides have a value:
 - If a condition may exclude all elements of a maximum, it has no value, and must stand on both sides.
 - Rounding, overflow and NaN are not part of it.
 
-Below are {len(KNOWN)} laws by family, all of them proved by the tests; {len(HELD_OUT) + len(UNSEEN)} more, which were kept apart while the prover was built, are proved too, and none of
-{len(WRONG) + len(UNSEEN_WRONG)} pairs that only look like laws is. The prover has no list of these: it applies the laws at the end of this page, in any order and at any size.
+Below are {len(KNOWN)} laws by family, all of them proved by the tests; {APART} more, which are not shown here, are proved too, and none of
+{NO_LAWS} pairs that only look like laws is. The prover has no list of these: it applies the laws at the end of this page, in any order and at any size.
 """
 
 

@@ -4,10 +4,9 @@ beyond: activations, normalisations, convolutions, series, distances.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 
-from tests.helpers.laws.law import Law
+from tests.helpers.laws.law import law_of_row
 
 SHAPES: Mapping[str, tuple[int, ...]] = {
     "x": (7,),
@@ -941,13 +940,5 @@ NO_LAWS = [
 ]
 
 
-def _law(family: str, row: tuple[str, str, str]) -> Law:
-    """Return a row with the shapes of the tensors that its texts name."""
-    name, one, two = row
-    words = set(re.findall(r"\w+", one + two))
-    shapes = {tensor: shape for tensor, shape in SHAPES.items() if tensor in words}
-    return Law(family, name, one, two, shapes)
-
-
-UNSEEN = [_law(family, row) for family, rows in FAMILIES.items() for row in rows]
-UNSEEN_WRONG = [_law("no law", row) for row in NO_LAWS]
+UNSEEN = [law_of_row(family, row, SHAPES) for family, rows in FAMILIES.items() for row in rows]
+UNSEEN_WRONG = [law_of_row("no law", row, SHAPES) for row in NO_LAWS]

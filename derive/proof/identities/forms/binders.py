@@ -10,7 +10,9 @@ from fractions import Fraction
 from math import comb
 from typing import Any
 
-from derive.proof.identities.forms.atoms import (
+from derive.proof.identities.forms.entries import first_offset, substituted_poly
+from derive.proof.identities.forms.functions import exponential
+from derive.proof.identities.forms.polynomials.atoms import (
     CONDITIONS,
     Base,
     Exp,
@@ -22,9 +24,7 @@ from derive.proof.identities.forms.atoms import (
     whole_power,
     with_reduced_fractions,
 )
-from derive.proof.identities.forms.entries import first_offset, substituted_poly
-from derive.proof.identities.forms.functions import exponential
-from derive.proof.identities.forms.laurent import (
+from derive.proof.identities.forms.polynomials.laurent import (
     ONE,
     ZERO,
     Atom,

@@ -6,7 +6,8 @@ from collections.abc import Callable, Iterable
 from fractions import Fraction
 from typing import Any
 
-from derive.proof.identities.forms.atoms import (
+from derive.proof.identities.forms.functions import exponential, power
+from derive.proof.identities.forms.polynomials.atoms import (
     Abs,
     Base,
     Exp,
@@ -17,8 +18,8 @@ from derive.proof.identities.forms.atoms import (
     replaced,
     whole_power,
 )
-from derive.proof.identities.forms.functions import exponential, power
-from derive.proof.identities.forms.laurent import (
+from derive.proof.identities.forms.polynomials.integers import is_rounded
+from derive.proof.identities.forms.polynomials.laurent import (
     ONE,
     Atom,
     Number,
@@ -62,7 +63,7 @@ def weakly_monotone(function: Poly, leaf: Atom) -> int | None:
 
     It is continuous, so that it suffices that all its pieces do, some of them constant.
     """
-    atom = _part_of_kind(function, leaf, _is_rounded)
+    atom = _part_of_kind(function, leaf, is_rounded)
     if atom is not None:
         return _monotone_in_steps(function, atom, leaf)
     atom = _part_of_kind(function, leaf, _is_absolute)
@@ -73,10 +74,6 @@ def weakly_monotone(function: Poly, leaf: Atom) -> int | None:
 
 def _is_absolute(atom: Atom) -> bool:
     return isinstance(atom, Abs)
-
-
-def _is_rounded(atom: Atom) -> bool:
-    return isinstance(atom, OpaqueFunction) and atom.fields[0] == "floor"
 
 
 def _part_of_kind(value: Any, leaf: Atom, is_of_kind: Callable[[Atom], bool]) -> Atom | None:

@@ -2,10 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
+from fractions import Fraction
+from math import ceil, floor
 from typing import Any
 
-from derive.proof.identities.forms.atoms import (
+from derive.proof.identities.forms.calculus import monotone
+from derive.proof.identities.forms.functions import (
+    absolute,
+    by_conditions,
+    infinite_sign,
+    logarithm,
+    power,
+    without_logarithms,
+)
+from derive.proof.identities.forms.polynomials.atoms import (
     Condition,
     Exp,
     IndexCondition,
@@ -14,12 +25,37 @@ from derive.proof.identities.forms.atoms import (
     leaves,
     replaced,
 )
-from derive.proof.identities.forms.calculus import monotone
-from derive.proof.identities.forms.functions import by_conditions, infinite_sign, logarithm
-from derive.proof.identities.forms.laurent import ONE, ZERO, Atom, Poly, of_atom, of_mono
-from derive.proof.identities.forms.signs import NEGATIVE, POSITIVE, interval, sign, sign_of_power
+from derive.proof.identities.forms.polynomials.factoring import irreducible_factors
+from derive.proof.identities.forms.polynomials.integers import (
+    Inequality,
+    is_rounded,
+    is_whole,
+    tightened,
+)
+from derive.proof.identities.forms.polynomials.laurent import (
+    ONE,
+    ZERO,
+    Atom,
+    Number,
+    Poly,
+    number,
+    of_atom,
+    of_mono,
+    product,
+)
+from derive.proof.identities.forms.signs import (
+    NEGATIVE,
+    POSITIVE,
+    above_zero,
+    interval,
+    knowledge,
+    sign,
+)
 from einalg.language.index.affine import Affine
 from einalg.language.index.constraint import Constraint
+
+MAX_FACTORS = 4  # of a product whose sign is told by theirs
+Factor = tuple[Poly, Number]
 
 
 def at_least(argument: Poly, strict: bool) -> Poly:
@@ -34,23 +70,71 @@ def _at_least(argument: Poly, strict: bool) -> Poly:
     decided = _decided(argument, strict)
     if decided is not None:
         return decided
+    is_positive, factors = _factors_of_unknown_sign(argument)
+    if not is_positive:
+        return ONE - _product_at_least(factors, not strict)
+    return _product_at_least(factors, strict)
+
+
+def _factors_of_unknown_sign(argument: Poly) -> tuple[bool, list[Factor]]:
+    """Return whether the sign of a polynomial is that of a product, and not the opposite, with the
+    factors of that product: those that are not known to be positive or negative.
+    """
     value, mono, rest = content(argument)
-    left = rest if value > 0 else -rest
-    for atom, exponent in mono:
-        its_sign = sign_of_power(atom, exponent)
-        if its_sign == NEGATIVE:
-            left = -left
-        elif its_sign != POSITIVE:
-            left = left * of_atom(atom, exponent)
-    reduced_argument = difference_of_arguments(left)
+    constant, irreducible = 1, ((rest, 1),)
+    if rest.is_number or difference_of_arguments(rest) is None:
+        constant, irreducible = irreducible_factors(rest)
+    is_positive = (value > 0) == (constant > 0)
+    factors = []
+    single = [(of_atom(atom), exponent) for atom, exponent in mono]
+    for factor, exponent in [*single, *irreducible]:
+        its_sign = sign(factor)
+        if its_sign == NEGATIVE and exponent % 2 == 1:
+            is_positive = not is_positive
+        if its_sign not in (POSITIVE, NEGATIVE):
+            factors.append((factor, exponent))
+    return is_positive, factors
+
+
+def _product_at_least(factors: Sequence[Factor], strict: bool) -> Poly:
+    """Return 1 where a product of powers is at least 0, or above 0: where an even number of its
+    factors is below 0.
+    """
+    if len(factors) == 1 and factors[0][1] % 2 == 1:
+        return _factor_at_least(factors[0][0], strict)
+    if len(factors) > MAX_FACTORS:
+        whole = product([power(factor, exponent) for factor, exponent in factors])
+        return _factor_at_least(whole, strict)
+    above, below = ONE, ZERO
+    for factor, exponent in factors:
+        positive, negative = _factor_at_least(factor, True), ZERO
+        if exponent % 2 == 1:
+            negative = _factor_at_least(-factor, True)
+        elif exponent % 2 == 0:
+            positive = positive + _factor_at_least(-factor, True)
+        above, below = above * positive + below * negative, above * negative + below * positive
+    return above if strict else ONE - below
+
+
+def _factor_at_least(factor: Poly, strict: bool) -> Poly:
+    """Return 1 where a polynomial that is not taken apart any more is at least 0, or above 0."""
+    reduced_argument = difference_of_arguments(factor)
     if reduced_argument is not None:
         return _at_least(reduced_argument, strict)
-    decided = _decided(left, strict)
+    decided = _decided(factor, strict)
     if decided is not None:
         return decided
-    if left.sorted_terms()[0][1] < 0:
-        return ONE - of_atom(Condition(-left, not strict))
-    return of_atom(Condition(left, strict))
+    without_rounding = _without_rounding(factor, strict)
+    if without_rounding is not None:
+        return at_least(*without_rounding)
+    tight = tightened(factor, strict)
+    if tight != (factor, strict):
+        return _factor_at_least(*tight)
+    if is_whole(factor) and factor.sorted_terms()[0][1] < 0:
+        return ONE - of_atom(Condition(-factor - ONE, False))
+    if factor.sorted_terms()[0][1] < 0:
+        return ONE - of_atom(Condition(-factor, not strict))
+    return of_atom(Condition(factor, strict))
 
 
 def _decided(argument: Poly, strict: bool) -> Poly | None:
@@ -64,18 +148,73 @@ def _decided(argument: Poly, strict: bool) -> Poly | None:
     return None
 
 
+def _without_rounding(argument: Poly, strict: bool) -> Inequality | None:
+    """Return an inequality of the number that is rounded in the place of one of a rounded number
+    and a number: `floor(u) >= 3/2` is `u >= 2`. None for anything else.
+    """
+    varying = argument - number(argument.number)
+    ((mono, slope), *others) = varying.terms.items()
+    if others or len(mono) != 1 or mono[0][1] != 1 or not is_rounded(mono[0][0]):
+        return None
+    (inner,) = mono[0][0].fields[1]
+    bound = Fraction(-argument.number) / Fraction(slope)
+    if slope > 0:
+        least = floor(bound) + 1 if strict else ceil(bound)
+        return inner - number(least), False
+    most = ceil(bound) if strict else floor(bound) + 1
+    return number(most) - inner, True
+
+
+def absolute_in_case(argument: Poly) -> Poly:
+    """Return an absolute value: of `f(u) - f(v)` with a monotone f where facts tell the order of u
+    and v.
+    """
+    if knowledge().facts and not argument.is_number:
+        difference = difference_of_arguments(argument)
+        its_sign = None if difference is None else sign(difference)
+        if its_sign is not None:
+            return argument if its_sign >= 0 else -argument
+    return absolute(argument)
+
+
+def with_arguments(facts: Iterable[Inequality]) -> list[Inequality]:
+    """Return inequalities, with those of the arguments of monotone functions: with `exp(x) > 1`
+    there is `x > 0`.
+    """
+    extended = []
+    for inequality in facts:
+        fact, strict = tightened(*inequality)
+        extended.append((fact, strict))
+        difference = None if fact.is_number else difference_of_arguments(fact)
+        if difference is not None:
+            extended.append((difference, strict))
+    return extended
+
+
 def difference_of_arguments(argument: Poly) -> Poly | None:
     """Return `u - v` for `f(u) - f(v)` with an increasing f, `v - u` with a decreasing one; None
     for anything else.
     """
-    logs = _difference_of_logs(argument)
-    if logs is not None:
-        return logs
+    for difference in (_difference_of_logs, _above_zero, without_logarithms):
+        reduced_argument = difference(argument)
+        if reduced_argument is not None:
+            return reduced_argument
     for inside in (leaves, arguments_of):
         ends = sorted(inside(argument), key=lambda atom: atom.order)
         if len(ends) == 2 and isinstance(ends[0], Exp) == isinstance(ends[1], Exp):
             return _difference_of_ends(argument, ends[0], ends[1], inside)
     return None
+
+
+def _above_zero(argument: Poly) -> Poly | None:
+    """Return `u - v` for `f(u)` with an increasing f whose zero is v."""
+    ((mono, value), *others) = argument.terms.items()
+    if others or len(mono) != 1 or mono[0][1] != 1:
+        return None
+    difference = above_zero(mono[0][0])
+    if difference is None:
+        return None
+    return difference if value > 0 else -difference
 
 
 def _difference_of_ends(

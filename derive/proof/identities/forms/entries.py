@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from itertools import product
 from typing import Any
 
-from derive.proof.identities.forms.atoms import (
+from derive.proof.identities.forms.polynomials.atoms import (
     Extreme,
     IndexAtom,
     IndexCondition,
@@ -20,7 +20,7 @@ from derive.proof.identities.forms.atoms import (
     simple_power,
     with_fields,
 )
-from derive.proof.identities.forms.laurent import Atom, Poly, mapped, of_atom
+from derive.proof.identities.forms.polynomials.laurent import Atom, Poly, mapped, of_atom
 from derive.proof.identities.forms.signs import interval
 from einalg.language.index.affine import Affine, Index
 from einalg.language.index.convert import affine

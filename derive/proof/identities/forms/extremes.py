@@ -7,22 +7,6 @@ from fractions import Fraction
 from math import gcd
 from typing import Any
 
-from derive.proof.identities.forms.atoms import (
-    CONDITIONS,
-    Abs,
-    Exp,
-    Extreme,
-    Infinity,
-    Surd,
-    TensorElement,
-    arguments_of,
-    common_mono,
-    divided,
-    indices_of,
-    leaves,
-    rational_content,
-    replaced,
-)
 from derive.proof.identities.forms.calculus import weakly_monotone
 from derive.proof.identities.forms.entries import (
     Entry,
@@ -38,7 +22,23 @@ from derive.proof.identities.forms.functions import (
     infinite_sign,
     replaced_condition,
 )
-from derive.proof.identities.forms.laurent import (
+from derive.proof.identities.forms.polynomials.atoms import (
+    CONDITIONS,
+    Abs,
+    Exp,
+    Extreme,
+    Infinity,
+    Surd,
+    TensorElement,
+    arguments_of,
+    common_mono,
+    divided,
+    indices_of,
+    leaves,
+    rational_content,
+    replaced,
+)
+from derive.proof.identities.forms.polynomials.laurent import (
     ONE,
     ZERO,
     Atom,

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
-from derive.proof.identities.forms.atoms import (
+from derive.proof.identities.forms.polynomials.atoms import (
     CONDITIONS,
     Abs,
     Base,
@@ -23,7 +23,8 @@ from derive.proof.identities.forms.atoms import (
     whole_power,
     with_reduced_fractions,
 )
-from derive.proof.identities.forms.laurent import (
+from derive.proof.identities.forms.polynomials.factoring import irreducible_factors
+from derive.proof.identities.forms.polynomials.laurent import (
     ONE,
     ZERO,
     Atom,
@@ -43,6 +44,8 @@ from derive.proof.identities.forms.signs import (
     NEGATIVE,
     NONNEGATIVE,
     POSITIVE,
+    Sign,
+    roots_and_rests,
     sign,
     sign_of_power,
 )
@@ -146,28 +149,30 @@ def logarithm(argument: Poly) -> Poly:
 @dataclass(frozen=True)
 class _Factors:
     """The factors of what stands under a root or a logarithm, which is not negative: a positive
-    number, powers of atoms that are not negative, even powers of others, and the rest.
+    number, powers of what is not negative, even powers of others, and the rest.
     """
 
     number: Number
-    positive: list[tuple[Atom, Number]]
-    even: list[tuple[Atom, Number]]
+    positive: list[tuple[Poly, Number]]
+    even: list[tuple[Poly, Number]]
     rest: Poly
 
 
 def _factors(argument: Poly) -> _Factors:
     value, mono, rest = content(argument)
+    constant, irreducible = irreducible_factors(rest)
+    value, rest = reduced(value * constant), ONE
     if value < 0:
         rest, value = -rest, -value
     positive, even = [], []
-    for atom, exponent in mono:
+    for factor, exponent in [*((of_atom(atom), power) for atom, power in mono), *irreducible]:
         is_root = not isinstance(exponent, int)
-        if is_root or sign_of_power(atom, 1) in (POSITIVE, NONNEGATIVE):
-            positive.append((atom, exponent))
+        if is_root or sign(factor) in (POSITIVE, NONNEGATIVE):
+            positive.append((factor, exponent))
         elif exponent % 2 == 0:
-            even.append((atom, exponent))
+            even.append((factor, exponent))
         else:
-            rest = rest * of_atom(atom, exponent)
+            rest = rest * whole_power(factor, exponent)
     if rest.is_number and rest != ONE:
         raise NoValue
     return _Factors(value, positive, even, rest)
@@ -180,20 +185,33 @@ def _logarithm(argument: Poly) -> Poly:
     terms = []
     for prime, exponent in _primes(factors.number):
         terms.append(of_atom(OpaqueFunction("log", (number(prime),))).scaled(exponent))
-    for atom, exponent in factors.positive:
-        terms.append(_logarithm_of_atom(atom).scaled(exponent))
-    for atom, exponent in factors.even:
-        terms.append(_logarithm(absolute(of_atom(atom))).scaled(exponent))
+    for factor, exponent in factors.positive:
+        terms.append(_logarithm_of_factor(factor).scaled(exponent))
+    for factor, exponent in factors.even:
+        terms.append(_logarithm(absolute(factor)).scaled(exponent))
     if factors.rest != ONE:
         terms.append(of_atom(OpaqueFunction("log", (factors.rest,))))
     return summed(terms)
 
 
-def _logarithm_of_atom(atom: Atom) -> Poly:
+def _logarithm_of_factor(factor: Poly) -> Poly:
+    atom = _only_atom(factor)
     if isinstance(atom, Exp):
         return atom.fields[0]
-    inner = atom.fields[0] if isinstance(atom, Base) else of_atom(atom)
-    return of_atom(OpaqueFunction("log", (inner,)))
+    for root, rest in roots_and_rests(factor):
+        square = root * root - rest * rest
+        if square.is_number and square.number > 0:
+            scale = _root(square, Fraction(-1, 2))
+            return other_function("asinh", [rest * scale]) - logarithm(scale)
+    return of_atom(OpaqueFunction("log", (factor,)))
+
+
+def _only_atom(polynomial: Poly) -> Atom | None:
+    """Return the atom that a polynomial is; None where it is none."""
+    ((mono, value), *others) = polynomial.terms.items()
+    if others or value != 1 or len(mono) != 1 or mono[0][1] != 1:
+        return None
+    return mono[0][0]
 
 
 def _primes(value: Number) -> list[tuple[int, int]]:
@@ -232,21 +250,19 @@ def _root(argument: Poly, exponent: Number) -> Poly:
     parts = []
     for prime, times in _primes(factors.number):
         parts.append(of_atom(Surd(prime), times * exponent))
-    for atom, times in factors.positive:
-        parts.append(of_atom(atom, times * exponent))
-    for atom, times in factors.even:
-        parts.append(power(absolute(of_atom(atom)), times * exponent))
+    for factor, times in factors.positive:
+        parts.append(_power_of_factor(factor, times * exponent))
+    for factor, times in factors.even:
+        parts.append(power(absolute(factor), times * exponent))
     if factors.rest != ONE:
-        parts.append(_root_of_rest(factors.rest, exponent))
+        parts.append(_power_of_factor(factors.rest, exponent))
     return product(parts)
 
 
-def _root_of_rest(rest: Poly, exponent: Number) -> Poly:
+def _power_of_factor(factor: Poly, exponent: Number) -> Poly:
     """Return a power of what has no factor that is taken out."""
-    ((first, value), *others) = rest.terms.items()
-    if not others and len(first) == 1 and first[0][1] == 1 and value == 1:
-        return of_atom(first[0][0], exponent)
-    return of_atom(Base(rest), exponent)
+    atom = _only_atom(factor)
+    return of_atom(Base(factor) if atom is None else atom, exponent)
 
 
 def absolute(argument: Poly) -> Poly:
@@ -261,7 +277,8 @@ def _absolute(argument: Poly) -> Poly:
     if whole_sign is not None:
         return argument if whole_sign >= 0 else -argument
     value, mono, rest = content(argument)
-    factors = [number(abs(value))]
+    constant, irreducible = irreducible_factors(rest)
+    factors = [number(abs(value * constant))]
     for atom, exponent in mono:
         if sign_of_power(atom, exponent) in (POSITIVE, NONNEGATIVE):
             factors.append(of_atom(atom, exponent))
@@ -269,13 +286,34 @@ def _absolute(argument: Poly) -> Poly:
             factors.append(power(_absolute(atom.fields[0]), exponent))
         else:
             factors.append(of_atom(Abs(of_atom(atom)), exponent))
-    if rest != ONE:
-        its_sign = sign(rest)
-        if its_sign is None:
-            factors.append(of_atom(Abs(rest)))
-        else:
-            factors.append(rest if its_sign >= 0 else -rest)
+    for factor, exponent in irreducible:
+        factors.append(whole_power(_absolute_of_factor(factor), exponent))
     return product(factors)
+
+
+def sign_with_logarithms(polynomial: Poly) -> Sign:
+    """Return the sign of a polynomial: with logarithms in it, that of its `exp` less 1."""
+    its_sign = sign(polynomial)
+    if its_sign is None:
+        raised = without_logarithms(polynomial)
+        if raised is not None:
+            return sign(raised)
+    return its_sign
+
+
+def without_logarithms(polynomial: Poly) -> Poly | None:
+    """Return `exp` of a polynomial less 1, which has its sign; None where it has no logarithms."""
+    if any(_argument_of_log(mono) is not None for mono in polynomial.terms):
+        return exponential(polynomial) - ONE
+    return None
+
+
+def _absolute_of_factor(factor: Poly) -> Poly:
+    """Return the absolute value of a polynomial that is not taken apart any more."""
+    its_sign = sign_with_logarithms(factor)
+    if its_sign is None:
+        return of_atom(Abs(factor))
+    return factor if its_sign >= 0 else -factor
 
 
 def hyperbolic(name: str, argument: Poly) -> Poly:

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from derive.proof.identities.forms.atoms import Abs, Base, Condition, Exp, OpaqueFunction
-from derive.proof.identities.forms.conditions import at_least
+from derive.proof.identities.forms.conditions import absolute_in_case, at_least
 from derive.proof.identities.forms.functions import (
-    absolute,
     cosine,
     exponential,
     logarithm,
@@ -15,8 +13,16 @@ from derive.proof.identities.forms.functions import (
     power,
     sine,
 )
-from derive.proof.identities.forms.laurent import Atom, Poly, mapped
-from derive.proof.identities.forms.rounding import FLOOR, rounded_down
+from derive.proof.identities.forms.polynomials.atoms import (
+    Abs,
+    Base,
+    Condition,
+    Exp,
+    OpaqueFunction,
+)
+from derive.proof.identities.forms.polynomials.integers import FLOOR
+from derive.proof.identities.forms.polynomials.laurent import Atom, Poly, mapped
+from derive.proof.identities.forms.rounding import rounded_down
 
 OF_ONE = {"log": logarithm, "sin": sine, "cos": cosine, FLOOR: rounded_down}
 
@@ -64,7 +70,7 @@ def _rebuilt_function(atom: Atom, inside: Callable[[Poly], Poly]) -> Poly | None
     if isinstance(atom, Base):
         return part
     if isinstance(atom, Abs):
-        return absolute(part)
+        return absolute_in_case(part)
     return at_least(part, *rest)
 
 

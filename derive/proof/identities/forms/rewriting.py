@@ -5,7 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from derive.proof.identities.forms.atoms import (
+from derive.proof.identities.forms.binders import reach, total, total_product, with_range
+from derive.proof.identities.forms.entries import Entry
+from derive.proof.identities.forms.extremes import maximum
+from derive.proof.identities.forms.polynomials.atoms import (
     CONDITIONS,
     Abs,
     Extreme,
@@ -15,10 +18,7 @@ from derive.proof.identities.forms.atoms import (
     indices_of,
     of_index,
 )
-from derive.proof.identities.forms.binders import reach, total, total_product, with_range
-from derive.proof.identities.forms.entries import Entry
-from derive.proof.identities.forms.extremes import maximum
-from derive.proof.identities.forms.laurent import ONE, ZERO, Atom, Poly, of_atom
+from derive.proof.identities.forms.polynomials.laurent import ONE, ZERO, Atom, Poly, of_atom
 from derive.proof.identities.forms.rebuilding import rebuilt
 from derive.proof.identities.forms.signs import implied, knowing
 from einalg.language.index.convert import affine

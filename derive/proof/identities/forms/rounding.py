@@ -8,21 +8,17 @@ from fractions import Fraction
 from math import floor, lcm
 from typing import Any
 
-from derive.proof.identities.forms.atoms import (
-    CONDITIONS,
-    Abs,
-    Extreme,
-    IndexAtom,
-    OpaqueFunction,
-    WholeElement,
-)
 from derive.proof.identities.forms.functions import by_conditions, infinite_sign
-from derive.proof.identities.forms.laurent import (
+from derive.proof.identities.forms.polynomials.atoms import OpaqueFunction
+from derive.proof.identities.forms.polynomials.integers import (
+    FLOOR,
+    is_rounded,
+    is_whole,
+    is_whole_product,
+)
+from derive.proof.identities.forms.polynomials.laurent import (
     ZERO,
-    Atom,
-    Mono,
     NoValue,
-    Number,
     Poly,
     number,
     of_atom,
@@ -30,8 +26,6 @@ from derive.proof.identities.forms.laurent import (
     reduced,
     summed,
 )
-
-FLOOR = "floor"
 
 
 def rounded_up(argument: Poly) -> Poly:
@@ -49,7 +43,7 @@ def _rounded_down(argument: Poly) -> Poly:
         raise NoValue
     outside, inside = [], []
     for mono, value in argument.terms.items():
-        if _is_whole_product(mono):
+        if is_whole_product(mono):
             whole = floor(value)
             outside.append(of_mono(mono, whole))
             value = reduced(value - whole)
@@ -100,7 +94,7 @@ def _rounded_once(argument: Poly) -> Poly | None:
             continue
         atom = mono[0][0]
         rest = argument - of_mono(mono, reduced(value))
-        if _is_rounded(atom) and is_whole(rest.scaled(value.denominator)):
+        if is_rounded(atom) and is_whole(rest.scaled(value.denominator)):
             return atom.fields[1][0].scaled(reduced(value)) + rest
     return None
 
@@ -108,28 +102,3 @@ def _rounded_once(argument: Poly) -> Poly | None:
 def _denominator(value: Poly) -> int:
     """Return the least common denominator of the coefficients."""
     return lcm(*(Fraction(coefficient).denominator for coefficient in value.terms.values()))
-
-
-def is_whole(value: Poly) -> bool:
-    """Return whether a polynomial is known to be an integer."""
-    if any(Fraction(coefficient).denominator != 1 for coefficient in value.terms.values()):
-        return False
-    return all(map(_is_whole_product, value.terms))
-
-
-def _is_whole_product(mono: Mono) -> bool:
-    return all(_is_whole_power(atom, exponent) for atom, exponent in mono)
-
-
-def _is_whole_power(atom: Atom, exponent: Number) -> bool:
-    if not isinstance(exponent, int) or exponent < 0:
-        return False
-    if isinstance(atom, Abs):
-        return is_whole(atom.fields[0])
-    if isinstance(atom, Extreme):
-        return all(is_whole(value) for _, _, value in atom.fields[0])
-    return isinstance(atom, (WholeElement, IndexAtom, *CONDITIONS)) or _is_rounded(atom)
-
-
-def _is_rounded(atom: Atom) -> bool:
-    return isinstance(atom, OpaqueFunction) and atom.fields[0] == FLOOR

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any
 
-from derive.proof.identities.forms.atoms import (
+from derive.proof.identities.forms.polynomials.atoms import (
     Abs,
     Base,
     Condition,
@@ -24,17 +24,32 @@ from derive.proof.identities.forms.atoms import (
     Surd,
     TensorElement,
     content,
+    indices_of,
 )
-from derive.proof.identities.forms.laurent import Atom, Mono, Number, Poly, spend
+from derive.proof.identities.forms.polynomials.integers import (
+    Inequality,
+    around_rounded,
+    tightened,
+)
+from derive.proof.identities.forms.polynomials.laurent import (
+    Atom,
+    Mono,
+    Number,
+    Poly,
+    number,
+    spend,
+)
 from einalg.language.index.affine import Affine
 
 POSITIVE, NONNEGATIVE, ZERO_SIGN, NONPOSITIVE, NEGATIVE = 2, 1, 0, -1, -2
 AT_MOST_ONE = ("sin", "cos", "erf")
+ZEROS = {"erf": 0, "atan": 0, "asinh": 0, "log": 1}  # of increasing functions
 ANALYTIC = ("log", "erf", "sin", "cos", "atan", "asinh")
 INEQUALITY_COST = 4  # of one, in products of monomials
 MAX_INEQUALITIES = 200  # of one elimination
-Inequality = tuple[Poly, bool]  # the polynomial is at least 0, or above 0
 Sign = int | None
+Form = dict[tuple[Atom | None, Atom | None], Fraction]  # symmetric; None stands for 1
+MAX_SQUARED = 8  # atoms of a polynomial that is written as a sum of squares
 
 
 @dataclass(frozen=True)
@@ -79,9 +94,17 @@ def sign(polynomial: Poly) -> Sign:
         structural = _sign_of_bounded(polynomial)
     if structural is None:
         structural = _sign_of_fraction(polynomial)
-    if structural is not None or not knowledge().facts:
+    if structural is None:
+        structural = _sign_of_quadratic(polynomial)
+    if structural is None:
+        structural = _sign_above_entries(polynomial)
+    if structural is None:
+        structural = _sign_with_root(polynomial)
+    if structural is not None:
         return structural
-    return _sign_by_facts(polynomial)
+    if knowledge().facts or around_rounded([polynomial]):
+        return _sign_by_facts(polynomial)
+    return None
 
 
 def _sign_of_bounded(polynomial: Poly) -> Sign:
@@ -116,6 +139,57 @@ def _sign_of_fraction(polynomial: Poly) -> Sign:
     size = min(abs(product[0]), abs(product[1]))
     is_negative = (product[0] < 0) != (product[1] < 0)
     return -size if is_negative != (value < 0) else size
+
+
+def _sign_of_quadratic(polynomial: Poly) -> Sign:
+    """Return the sign of a polynomial of degree 2 that is a sum of squares, or the opposite of one:
+    `x**2 + x*y + y**2` is not negative.
+    """
+    if len(polynomial.terms) < 3 or len(polynomial.atoms()) > MAX_SQUARED:
+        return None
+    form: Form = {}
+    for mono, value in polynomial.terms.items():
+        factors: list[Atom | None] = []
+        for atom, exponent in mono:
+            if exponent not in (1, 2):
+                return None
+            factors += [atom] * int(exponent)
+        if len(factors) > 2:
+            return None
+        one, two = [*factors, None, None][:2]
+        form[one, two] = form.get((one, two), Fraction(0)) + Fraction(value) / 2
+        form[two, one] = form.get((two, one), Fraction(0)) + Fraction(value) / 2
+    squares = {value > 0 for (one, two), value in form.items() if one is two and value}
+    if len(squares) != 1:
+        return None
+    is_positive = squares.pop()
+    if not is_positive:
+        form = {key: -value for key, value in form.items()}
+    size = _size_of_squares(form, [*polynomial.atoms(), None])
+    return size if is_positive or size is None else -size
+
+
+def _size_of_squares(form: Form, places: Sequence[Atom | None]) -> Sign:
+    """Return the sign of a quadratic form by completing squares: that it is not negative, or above
+    0 where a square of a number is left for the last place, which is 1; None where it is neither.
+    """
+    left = list(places)
+    while left:
+        pivot = next((place for place in left if form.get((place, place))), left[0])
+        left.remove(pivot)
+        value = form.get((pivot, pivot), Fraction(0))
+        column = {place: form.get((place, pivot), Fraction(0)) for place in left}
+        if value < 0 or (not value and any(column.values())):
+            return None
+        if not left:
+            return POSITIVE if pivot is None and value else NONNEGATIVE
+        if not value:
+            continue
+        for one in left:
+            for two in left:
+                change = column[one] * column[two] / value
+                form[one, two] = form.get((one, two), Fraction(0)) - change
+    return NONNEGATIVE
 
 
 def sign_of_terms(polynomial: Poly) -> Sign:
@@ -174,9 +248,25 @@ def sign_of_atom(atom: Atom) -> Sign:
         return _sign_of_extreme(atom)
     if isinstance(atom, Prefix):
         return _sign_of_prefix(atom)
-    if knowledge().facts:
-        return _sign_by_facts(Poly({((atom, 1),): 1}))
-    return None
+    its_sign = _sign_of_argument(atom)
+    if its_sign is None and knowledge().facts:
+        its_sign = _sign_by_facts(Poly({((atom, 1),): 1}))
+    return its_sign
+
+
+def _sign_of_argument(atom: Atom) -> Sign:
+    """Return the sign of an increasing function: that of its argument less its zero."""
+    difference = above_zero(atom)
+    return None if difference is None else sign(difference)
+
+
+def above_zero(atom: Atom) -> Poly | None:
+    """Return the difference of the argument of an increasing function and the zero of the function;
+    None for others.
+    """
+    if not isinstance(atom, OpaqueFunction) or atom.fields[0] not in ZEROS:
+        return None
+    return atom.fields[1][0] - number(ZEROS[atom.fields[0]])
 
 
 def _sign_of_interval(form: Affine) -> Sign:
@@ -197,15 +287,64 @@ def _sign_between(low: Number, high: Number) -> Sign:
 def _sign_of_extreme(atom: Extreme) -> Sign:
     """Return the sign of a maximum: that of an entry that is always there and at least 0."""
     signs = []
-    for iterators, guards, polynomial in atom.fields[0]:
-        its_sign = None
-        if not iterators:
-            its_sign = sign(polynomial)
-        if its_sign is not None and its_sign > 0 and not guards:
+    always = [entry for entry in atom.fields[0] if not entry[1]]
+    for iterators, _, polynomial in always:
+        its_sign = None if iterators else sign(polynomial)
+        if its_sign is not None and its_sign > 0:
             return its_sign
-        if its_sign == ZERO_SIGN and not guards:
+        if its_sign == ZERO_SIGN:
             signs.append(NONNEGATIVE)
-    return max(signs, default=None)
+    return max(signs, default=_sign_above_entries(Poly({((atom, 1),): 1})))
+
+
+def _sign_with_root(polynomial: Poly) -> Sign:
+    """Return the sign of a sum with a root that outweighs the rest: `x + sqrt(x**2 + 1)` is above
+    0.
+    """
+    for root, rest in roots_and_rests(polynomial):
+        size = sign_of_terms(root * root - rest * rest)
+        its_sign = sign_of_terms(root)
+        if size is not None and its_sign is not None and size >= 0 and its_sign:
+            return min(size, abs(its_sign)) * (1 if its_sign > 0 else -1)
+    return None
+
+
+def roots_and_rests(polynomial: Poly) -> Iterator[tuple[Poly, Poly]]:
+    """Yield the terms that are square roots, each with the rest of the sum."""
+    for mono, value in polynomial.terms.items():
+        if any(isinstance(atom, Base) and exponent == Fraction(1, 2) for atom, exponent in mono):
+            root = Poly({mono: value})
+            yield root, polynomial - root
+
+
+def _sign_above_entries(polynomial: Poly) -> Sign:
+    """Return the sign of a polynomial with a maximum, which is never below its entries and their
+    means: `Max(x, y, -x)` is not negative.
+    """
+    for mono, value in polynomial.terms.items():
+        if len(mono) != 1 or mono[0][1] != 1 or not isinstance(mono[0][0], Extreme):
+            continue
+        rest = Poly({other: factor for other, factor in polynomial.terms.items() if other != mono})
+        if value < 0:
+            rest = -rest
+        for mean in _means_of_entries(mono[0][0]):
+            its_sign = sign_of_terms(rest + mean.scaled(abs(value)))
+            if its_sign is not None and its_sign >= 0:
+                its_sign = max(its_sign, NONNEGATIVE)
+                return its_sign if value > 0 else -its_sign
+    return None
+
+
+def _means_of_entries(atom: Extreme) -> Iterator[Poly]:
+    """Yield the entries of a maximum that are always there, and means of two of them."""
+    always = [(its, value) for its, guards, value in atom.fields[0] if not guards]
+    for place, (iterators, value) in enumerate(always[:MAX_SQUARED]):
+        bound = {index for index, _, _ in iterators}
+        if not bound:
+            yield value
+        for others, other in always[:place]:
+            if others == iterators and bound.isdisjoint(indices_of(value + other)):
+                yield (value + other).scaled(Fraction(1, 2))
 
 
 def _sign_of_prefix(atom: Prefix) -> Sign:
@@ -244,6 +383,8 @@ def implied(polynomial: Poly, strict: bool) -> bool:
 def _is_unbounded(polynomial: Poly, facts: Sequence[Inequality]) -> bool:
     """Return whether a monomial of unknown sign is in no fact."""
     bounded = {mono for fact, _ in facts for mono in fact.terms}
+    for fact, _ in around_rounded([polynomial]):
+        bounded.update(fact.terms)
     for mono in polynomial.terms:
         if mono not in bounded and _sign_without_facts(mono) is None:
             return True
@@ -255,7 +396,8 @@ def contradictory(inequalities: Sequence[Inequality]) -> bool:
     inequalities; what is known of the signs of monomials counts.
     """
     spend(len(inequalities) * INEQUALITY_COST)
-    rows = [_row(polynomial, strict) for polynomial, strict in inequalities]
+    around = around_rounded([polynomial for polynomial, _ in inequalities])
+    rows = [_row(*tightened(*inequality)) for inequality in (*inequalities, *around)]
     monos = {mono for row, _, _ in rows for mono in row}
     for mono in monos:
         its_sign = _sign_without_facts(mono)

@@ -15,6 +15,7 @@ import einalg as ea
 from derive.proof.exact.compare import compare_exactly
 from derive.proof.identities.compare import shown_equal
 from einalg.language.ir.program import as_program, inlined
+from tests.helpers.laws.everyday import EVERYDAY, EVERYDAY_WRONG
 from tests.helpers.laws.held_out import HELD_OUT
 from tests.helpers.laws.known import FAMILIES, KNOWN, lstm, lstm_shapes
 from tests.helpers.laws.law import Law
@@ -38,6 +39,7 @@ def some(laws: Sequence[Law], of_family: int) -> list[Any]:
 def test_the_tables_are_large_enough() -> None:
     assert len(KNOWN) >= 120 and len(HELD_OUT) >= 40 and len(WRONG) >= 60
     assert len(UNSEEN) >= 80 and len(UNSEEN_WRONG) >= 40
+    assert len(EVERYDAY) >= 200 and len(EVERYDAY_WRONG) >= 40
     for family, rows in FAMILIES.items():
         assert len(rows) >= 4, family
 
@@ -64,7 +66,15 @@ def test_an_unseen_law_is_proved(law: Law) -> None:
     assert ea.prove(*law.sides()), law
 
 
-@pytest.mark.parametrize("law", [*some(WRONG, 4), *some(UNSEEN_WRONG, 60)])
+@pytest.mark.parametrize("law", some(EVERYDAY, 4))
+def test_an_everyday_law_is_proved(law: Law) -> None:
+    assert ea.prove(*law.sides()), law
+
+
+NO_LAWS = [*some(WRONG, 4), *some(UNSEEN_WRONG, 60), *some(EVERYDAY_WRONG, 60)]
+
+
+@pytest.mark.parametrize("law", NO_LAWS)
 def test_a_wrong_law_is_not_proved(law: Law) -> None:
     one, two = [inlined(as_program(side)) for side in law.sides()]
     assert shown_equal(one, two) is None
@@ -72,7 +82,7 @@ def test_a_wrong_law_is_not_proved(law: Law) -> None:
 
 
 @pytest.mark.nightly
-@pytest.mark.parametrize("law", [*WRONG, *UNSEEN_WRONG], ids=str)
+@pytest.mark.parametrize("law", [*WRONG, *UNSEEN_WRONG, *EVERYDAY_WRONG], ids=str)
 def test_a_wrong_law_has_another_verdict(law: Law) -> None:
     assert ea.prove(*law.sides()).verdict != "proved"
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from derive.proof.identities.forms.atoms import (
+from derive.proof.identities.forms.polynomials.atoms import (
     MAX_DIVISIONS,
     TensorElement,
     whole_power,
     with_reduced_fractions,
 )
-from derive.proof.identities.forms.laurent import (
+from derive.proof.identities.forms.polynomials.laurent import (
     MAX_TERMS,
     ONE,
     Poly,

@@ -11,7 +11,7 @@ from fractions import Fraction
 from math import floor, gcd, lcm
 from typing import Any
 
-from derive.proof.identities.forms.laurent import (
+from derive.proof.identities.forms.polynomials.laurent import (
     ONE,
     ZERO,
     Atom,
