@@ -112,12 +112,13 @@ def rates(target: str = "cpu", accuracy: float | None = None) -> dict[str, float
 
     Operations per second of the library and of generated code, bytes per second of memory, and
     seconds of an empty call: by the shortest of some turns. A busy moment of the machine is not
-    what it can do.
+    what it can do. Raises `OutOfTime` where the time for it is over.
     """
     calls = _generated_calls(target, accuracy)
     if target == "cpu":
         calls["library"] = _library_call()
     measured = measure(calls, RATE_POLICY, watch=stopwatch(target))
+    check_time()  # where it is over, there were few turns: no rates to keep
     seconds = {name: measurement.minimum for name, measurement in measured.items()}
     return {
         "library": 2 * SIZE**3 / seconds["library"],

@@ -59,6 +59,7 @@ class TimePolicy:
     for the next. The best candidate so far is proven while the search goes on.
     """
 
+    calibrating: float = 0.35  # where the rates of the machine are not known
     searching: float = 0.5
     searching_alone: float = 0.75  # where nothing is measured
     proving: float = 0.4
@@ -255,8 +256,17 @@ class _Derivation:
         return sum(self._proofs.verdict(candidate) is not None for candidate in collected)
 
     def _calibrate(self, costs: MeasuredCostModel) -> None:
-        with self._clock.phase(MEASURING, "this machine"), self._clock.limiting():
-            costs.model = self._search.candidates.model = calibrated(costs.backend)
+        """Take the rates of this machine; usual ones where there is no time to measure them."""
+        clock = self._clock.within(TIMES.calibrating * self._clock.left)
+        with clock.phase(MEASURING, "this machine"):
+            try:
+                with clock.limiting():
+                    costs.model = calibrated(costs.backend)
+            except OutOfTime:
+                if self._clock.is_over:
+                    raise
+                log.info("einalg: there is no time to measure this machine; usual rates are used")
+        self._search.candidates.model = costs.model
         self._stored = StoredSearch(self._search, costs.model)
 
     def _explore(self, executor: Any, share: float) -> None:

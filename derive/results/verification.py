@@ -194,7 +194,7 @@ class ShortlistCheck:
         is_slow = min(c.cost for c in candidates) > self.policy.max_run_seconds
         if is_slow or not comparison_fits_in_memory(self.start, self.start):
             return
-        with clock.phase(MEASURING, "the reference"):
+        with clock.phase(MEASURING, "the reference"), clock.limiting():
             arrays, expected = self._reference(candidates)
         timed = self._right(candidates, arrays, expected, clock)
         if not timed and len(self.wrong) == len(candidates):
@@ -251,6 +251,9 @@ class ShortlistCheck:
                 continue
             reserved = self.policy.seconds_to_measure * (len(timed) + 1)
             part = clock.within(clock.left - reserved)
+            if candidate.cost > part.left:
+                self.stats.is_cut = True
+                continue
             try:
                 words = f"{number} of {len(candidates)}"
                 with part.limiting(), clock.phase(COMPILING, words):

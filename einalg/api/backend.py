@@ -23,6 +23,7 @@ from einalg.language.ir.kernel import Kernel
 from einalg.language.ir.program import Program, in_double
 from einalg.language.ir.scope import Scope
 from einalg.options import Kind, shown
+from einalg.runtime.clock import check_time
 from einalg.runtime.measurement import Measurement
 from einalg.runtime.timing import DEFAULT_POLICY, measure
 from einalg.storage.disk_cache import DiskCache
@@ -164,8 +165,11 @@ class LocalBackend:
         return before, after
 
     def reference(self, program: Program, arrays: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the outputs in double precision, computed as they are written."""
-        return execute(in_double(program), arrays)
+        """Return the outputs in double precision, computed as they are written.
+
+        Raises `OutOfTime` where the time for the work under way is over.
+        """
+        return execute(in_double(program), arrays, between_blocks=check_time)
 
 
 def _stored_times(key: str) -> tuple[Measurement, Measurement] | None:

@@ -20,17 +20,20 @@ import einalg as ea
 from codegen.measure.background import BackgroundTimers
 from codegen.targets.c.compiler import Compiler, _find
 from derive.cost.backend import Backend
+from derive.cost.model import known_rates
 from derive.results import pipeline
 from derive.results.derivation import SearchResult
 from derive.results.pipeline import find_derivation
 from derive.search.best_first import Budget
 from einalg.api.backend import LocalBackend
+from einalg.language.ir.program import as_program
 from einalg.runtime.clock import COMPILING, MEASURING, PROVING, SEARCHING, Clock, OutOfTime
 from tests.helpers.compiler_script import script
 from tests.helpers.kernels import compiler
 from tests.helpers.searches import shorten_layer_searches
 
-CONV = ea.parse("O[f,h] += A.pad(0,1)[c,h+r-1]*K[f,c,r]", A=(16, 61), K=(24, 16, 3))
+KERNEL = (24, 16, 3)
+CONV = ea.parse("O[f,h] += A.pad(0,1)[c,h+r-1]*K[f,c,r]", A=(16, 61), K=KERNEL)
 FEW = Budget(states=3, seconds=600)
 LAYERED = ea.parse(
     "S[i,j] += A[i,k]*B[k,j]\nO[i,j] += S[i,k]*C[k,j]", A=(40, 64), B=(64, 16), C=(16, 32)
@@ -257,6 +260,24 @@ def test_every_phase_asks_the_clock(
     assert d.stats.seconds <= 12.0, "no more than one step too late"
     assert d.stats.phases[SLOW[place]] >= 4.0
     assert sum(d.stats.phases.values()) == pytest.approx(d.stats.seconds)
+
+
+def test_a_machine_that_is_slow_to_measure_leaves_time_to_search(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its rates are then usual ones, which are not kept."""
+    nothing_known(tmp_path, monkeypatch)
+    hands = Hands()
+    before(monkeypatch, PLACES["calibrating"], hands.turn(4.0))
+    d = derived(clock=Clock.of(10.0, now=hands))
+    assert any(candidate.moves for candidate in d.candidates)
+    assert known_rates(LocalBackend()) is None
+
+
+def test_the_reference_ends_with_the_time() -> None:
+    """However large it is, a part that fits in memory is computed at once."""
+    with Clock.of(0.0).limiting(), pytest.raises(OutOfTime):
+        LocalBackend().reference(as_program(CONV), {"A": np.ones((16, 61)), "K": np.ones(KERNEL)})
 
 
 def test_without_time_the_expression_is_as_it_is() -> None:

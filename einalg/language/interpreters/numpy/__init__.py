@@ -13,7 +13,7 @@ gives an infinity or NaN where Python raises; sums are reassociated.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -33,7 +33,12 @@ MEMORY = 256 * 2**20  # bytes of every temporary array
 
 
 def execute(
-    expr: Any, arrays: Mapping[str, Any], *, arithmetic: Arithmetic = FLOAT, memory: int = MEMORY
+    expr: Any,
+    arrays: Mapping[str, Any],
+    *,
+    arithmetic: Arithmetic = FLOAT,
+    memory: int = MEMORY,
+    between_blocks: Callable[[], None] | None = None,
 ) -> dict[str, Array]:
     """Return the outputs of a scope or program, by name, on arrays given by name (a scope's output
     is named `O`).
@@ -44,6 +49,7 @@ def execute(
     scope; if all inputs are integers, integers are computed in int64 and fractions in float64.
     `PrimeField` computes modulo a prime. `memory`, in bytes, bounds every temporary array as far as
     cutting the loops can; it does not count the values of scopes and of padded tensors themselves.
+    `between_blocks` is called before each part that fits, and may end the evaluation by raising.
     Raises `ShapeError` for a missing or misshapen array.
 
     >>> import einalg as ea
@@ -61,7 +67,7 @@ def execute(
         store.tensors[name] = BoxedArray(loaded[name], tensor.box)
     results = {}
     with np.errstate(all="ignore"):
-        _run(program, store, Evaluator(store, arithmetic, memory))
+        _run(program, store, Evaluator(store, arithmetic, memory, between_blocks))
         for name in program.outputs:
             values = store.tensors[name].values
             results[name] = arithmetic.finish(values, program[name].dtype, exact)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import reduce
 from math import prod
 from typing import Any
@@ -70,8 +70,15 @@ class Evaluator:
     each where cutting can achieve it.
     """
 
-    def __init__(self, store: ArrayStore, arithmetic: Arithmetic, memory: int):
+    def __init__(
+        self,
+        store: ArrayStore,
+        arithmetic: Arithmetic,
+        memory: int,
+        between_blocks: Callable[[], None] | None = None,
+    ):
         self.store, self.arithmetic, self.limit = store, arithmetic, max(1, memory // ELEMENT_BYTES)
+        self.between_blocks = between_blocks
         self.indices_only = self if arithmetic is FLOAT else Evaluator(store, FLOAT, memory)
 
     def scope(self, scope: Scope) -> BoxedArray:
@@ -87,6 +94,8 @@ class Evaluator:
         extents = fitting(ranges, ranges, self.limit, elements)
         values, known = _Assembly(scope), _Assembly(scope)
         for block in blocks(ranges, extents):
+            if self.between_blocks is not None:
+                self.between_blocks()
             loops = Loops(block)
             part, mask = self.value(scope.body, loops), self.mask(scope.where, loops)
             if mask is not None:
@@ -272,6 +281,8 @@ class Evaluator:
         extents = fitting({**loops.ranges, **ranges}, ranges, self.limit, elements)
         total = None
         for block in blocks(ranges, extents):
+            if self.between_blocks is not None:
+                self.between_blocks()
             part = evaluate(node, loops.deeper(block))
             total = part if total is None else self.arithmetic.combine(node.op, total, part)
         return self.arithmetic.reduced(node.op, total)

@@ -479,3 +479,20 @@ def test_a_sum_may_have_more_points_than_numpy_can_count():
     expression = ea.einsum(equation, *(ea.tensor(f"A{k}", (16, 16), "f64") for k in range(20)))
     result = execute(expression, {f"A{k}": matrix for k, matrix in enumerate(matrices)})["O"]
     np.testing.assert_allclose(result, np.linalg.multi_dot(matrices), rtol=1e-9)
+
+
+def test_what_is_called_between_blocks_may_end_the_evaluation() -> None:
+    box = ea.parse("O[i:90,j:90] = Max[r:9,s:9](A[i+r,j+s])", A=(98, 98))
+    arrays = {"A": np.ones((98, 98))}
+    calls: list[None] = []
+
+    def end_at_the_fifth() -> None:
+        calls.append(None)
+        if len(calls) == 5:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        execute(box, arrays, memory=1 << 12, between_blocks=end_at_the_fifth)
+    assert len(calls) == 5
+    execute(box, arrays, memory=1 << 12, between_blocks=lambda: calls.append(None))
+    assert len(calls) > 5 + 50
