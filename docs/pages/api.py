@@ -15,8 +15,8 @@ These are the names of `import einalg as ea`. Operators have [a page of their ow
 Shapes are in elements, times in seconds, unless a text says otherwise.
 """
 SECTIONS = {
-    "Write expressions": "parse indices tensor constant L Sum Max Min Prod Mod Piecewise einsum "
-    "Scope Reduce Program",
+    "Write expressions": "parse indices tensor size constant L Sum Max Min Prod Mod Piecewise "
+    "einsum Scope Reduce Program",
     "Evaluate and prove": "evaluate prove Proof",
     "See": "mapping_table footprint",
     "Derive": "derive Derivation distance Session History Move",

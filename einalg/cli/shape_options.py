@@ -8,8 +8,9 @@ from difflib import get_close_matches
 
 import click
 
-Shape = tuple[tuple[int, ...], str | None]
-EXAMPLE = "e.g. 1,64,56,56 or 8,8:f64"
+Shape = tuple[tuple[int | str, ...], str | None]
+EXAMPLE = "e.g. 1,64,56,56 or 8,8:f64, or N,64 with a symbolic size"
+EXTENT = r"(?:\d+|[^\W\d]\w*)"
 ONNX = ".onnx"  # the suffix of a model's file
 
 
@@ -28,7 +29,10 @@ def divided(words: Sequence[str], options: Sequence[str]) -> tuple[list[str], di
             continue
         name, equals, value = word.removeprefix("--").partition("=")
         value = value if equals else next(rest, "")
+        is_misspelt = value.isidentifier() and bool(_nearest(f"--{name}", options))
         if not word.startswith("--") or not name.isidentifier() or not _is_shape(value):
+            is_misspelt = True
+        if is_misspelt:
             raise click.UsageError(_no_option(word.partition("=")[0], value, options))
         if name in named:
             raise click.UsageError(f"the shape of {name} is given twice")
@@ -50,11 +54,15 @@ def without_dashes(texts: Sequence[str]) -> str:
 
 
 def _is_shape(value: str) -> bool:
-    return re.fullmatch(r"(\(\)|\d+(,\d+)*)(:\w+)?", value) is not None
+    return re.fullmatch(rf"(\(\)|{EXTENT}(,{EXTENT})*)(:\w+)?", value) is not None
+
+
+def _nearest(word: str, options: Sequence[str]) -> list[str]:
+    return get_close_matches(word, options, 1)
 
 
 def _no_option(word: str, value: str, options: Sequence[str]) -> str:
-    near = get_close_matches(word, options, 1)
+    near = _nearest(word, options)
     if near:
         return f"there is no option {word}: did you mean {near[0]}?"
     return f"{word} is no option, and as the shape of a tensor {value!r} is wrong: {EXAMPLE}"
@@ -78,13 +86,19 @@ def named_values(entries: Iterable[str], option: str) -> dict[str, str]:
 def parsed_shapes(named: Mapping[str, str]) -> dict[str, Shape]:
     """Shape and dtype (None where none is named) by name.
 
-    >>> parsed_shapes({"A": "1,64:f16", "s": "()"})
-    {'A': ((1, 64), 'f16'), 's': ((), None)}
+    >>> parsed_shapes({"A": "N,64:f16", "s": "()"})
+    {'A': (('N', 64), 'f16'), 's': ((), None)}
     """
     shapes = {}
     for name, value in named.items():
         if not _is_shape(value):
             raise click.UsageError(f"{value!r} is no shape for {name}: {EXAMPLE}")
         extents, _, dtype = value.partition(":")
-        shapes[name] = (tuple(int(e) for e in extents.strip("()").split(",") if e), dtype or None)
+        sizes = [_extent(entry) for entry in extents.strip("()").split(",") if entry]
+        shapes[name] = tuple(sizes), dtype or None
     return shapes
+
+
+def _extent(text: str) -> int | str:
+    """Return a number; a word, the name of a symbolic size, as it is."""
+    return int(text) if text.isdecimal() else text

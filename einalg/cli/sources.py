@@ -13,7 +13,7 @@ import click
 
 import einalg as ea
 from einalg.cli.shape_options import Shape
-from einalg.language.ir.program import Program, as_program
+from einalg.language.ir.program import Program, as_symbolic_program
 
 SAVED = DERIVATION, HISTORY = "einalg derivation", "einalg history"  # of which there are files
 STATEMENT = re.compile(r"(?:\s*#.*\n)*\s*(\w+)\s*(?:\[[^=]*\])?\s*\+?=(?!=)")
@@ -46,8 +46,8 @@ def _program(text: str, tensors: Mapping[str, Any]) -> Program:
     parsed = ea.parse(text, **tensors)
     name = STATEMENT.match(text)
     if name is None:
-        return as_program(parsed)
-    return as_program(parsed, name[1])
+        return as_symbolic_program(parsed)
+    return as_symbolic_program(parsed, name[1])
 
 
 def text_of(source: str) -> str:

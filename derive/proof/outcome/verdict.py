@@ -63,8 +63,7 @@ class Proof:
         if self.region is not None:
             text += f"\n  {self.where}: {_shortened(str(self.region))}"
         if self.counterexample is not None:
-            numbers = ", ".join(f"{name} = {n}" for name, n in self.counterexample.items())
-            text += f"\n  sizes: {_shortened(str(self.sizes))}, the smallest {numbers}"
+            text += f"\n  at sizes: {_shortened(str(self.sizes))}; {self.smallest_sizes}"
         return text
 
     __repr__ = __str__
@@ -81,6 +80,12 @@ class Proof:
         if self.verdict == TESTED:
             return "no difference was found"
         return f"{self.output or 'the output'} differs"
+
+    @property
+    def smallest_sizes(self) -> str:
+        """The counterexample in words: "the smallest N = 2"; nothing where there is none."""
+        numbers = [f"{name} = {number}" for name, number in (self.counterexample or {}).items()]
+        return f"the smallest {', '.join(numbers)}" if numbers else ""
 
     @property
     def evidence(self) -> str:

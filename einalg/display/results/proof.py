@@ -29,6 +29,8 @@ def proof_html(proof: Proof) -> str:
     rows = [f"<p>{verdict} {escape(proof.explanation)} {evidence}</p>"]
     if proof.region is not None:
         rows.append(f"<p>{proof.where}: {code(str(proof.region))}</p>")
+    if proof.smallest_sizes:
+        rows.append(f"<p>at sizes: {code(str(proof.sizes))}; {escape(proof.smallest_sizes)}</p>")
     return page("".join(rows), "einalg-verdict")
 
 

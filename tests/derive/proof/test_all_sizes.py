@@ -124,6 +124,13 @@ def test_what_is_not_decided_for_all_sizes_is_tested_at_some() -> None:
     assert proof.region.is_equal(isl.Set("[N] -> { [i] : N = 2 and 0 <= i <= 1 }"))
 
 
+def test_sizes_are_shown() -> None:
+    proof = ea.prove("O[i] = A[i]", "O[i:N] = A[0]", A=("N",))
+    assert "at sizes: [N] -> {  : N >= 2 }; the smallest N = 2" in str(proof)
+    assert "the smallest N = 2" in proof._repr_html_()
+    assert "at sizes" not in ea.prove("O[i] = A[i]", "O[i:N] = A[i]", A=("N",))._repr_html_()
+
+
 def test_one_name_is_one_size() -> None:
     one, two = ea.parse("O[i] = A[i]", A=("N",)), ea.parse("O[i] = A[i]", A=(ea.size("N", 2),))
     with pytest.raises(ea.NotationError, match="two sizes are called N"):
@@ -172,9 +179,20 @@ def _statement(terms: tuple[str, ...]) -> Any:
     return ea.parse(f"O[i:N] = {' + '.join(terms)}", **SHAPES)
 
 
-@settings(max_examples=40)
+@settings(max_examples=30)
 @given(SIDES, st.integers(0, 2**20))
 def test_agrees_with_the_reference_at_every_size(sides: Any, seed: int) -> None:
+    _compare_with_the_reference(sides, seed)
+
+
+@pytest.mark.nightly
+@settings(max_examples=600)
+@given(SIDES, st.integers(0, 2**20))
+def test_agrees_with_the_reference_in_many_cases(sides: Any, seed: int) -> None:
+    _compare_with_the_reference(sides, seed)
+
+
+def _compare_with_the_reference(sides: Any, seed: int) -> None:
     one = _statement(tuple(KINDS[kind][first % len(KINDS[kind])] for kind, first, _ in sides))
     two = _statement(tuple(KINDS[kind][second % len(KINDS[kind])] for kind, _, second in sides))
     proof = ea.prove(one, two)

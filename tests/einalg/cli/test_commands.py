@@ -276,7 +276,8 @@ def test_shapes_and_roles() -> None:
     ("words", "message"),
     [
         (["derive", SUM, "--A", "4,5", "--explian"], "did you mean --explain?"),
-        (["derive", SUM, "--A", "4,x"], "e.g. 1,64,56,56"),
+        (["derive", SUM, "--A", "4,2.5"], "e.g. 1,64,56,56"),
+        (["derive", SUM, "--A", "4,N"], "has symbolic sizes: N"),
         (["derive", SUM, "--A"], "e.g. 1,64,56,56"),
         (["derive", SUM, "--A", "4,5", "--A", "4,5"], "given twice"),
         (["derive", SUM, "--A", "4,5:f99"], "dtype 'f99' is unknown"),

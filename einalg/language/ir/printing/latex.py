@@ -10,7 +10,9 @@ from sympy.printing.latex import LatexPrinter
 from sympy.printing.precedence import PRECEDENCE
 
 from einalg.language.index.affine import Index, Modulo
+from einalg.language.index.convert import affine
 from einalg.language.index.iterator import LoopIndex
+from einalg.language.index.size import Extent, is_number
 from einalg.language.ir.printing.kinds import accesses_in, is_reduction, is_scope, is_view
 from einalg.language.ir.printing.text import TOO_DEEP, ordered_terms
 
@@ -93,7 +95,10 @@ class PaperPrinter(LatexPrinter):
         name = self._print(it.index)
         if it.low == 0 and (it.low, it.high) in _axes_of(body, it.index):
             return name
-        return rf"{name}={it.low}..{it.high - 1}"
+        return rf"{name}={self._limit(it.low)}..{self._limit(it.high - 1)}"
+
+    def _limit(self, limit: Extent) -> str:
+        return str(limit) if is_number(limit) else self._print(affine(limit))
 
 
 def _axes_of(body: Any, index: Index) -> Iterator[tuple[int, int]]:

@@ -25,6 +25,7 @@ from einalg.language.ops.definition.axes import (
 )
 from einalg.language.ops.definition.operands import ArrayView, operand, size_of_axis, spans, whole
 from einalg.language.ops.definition.registry import operator
+from einalg.language.ops.shape.concatenation import concat
 
 
 def _along_axes(
@@ -184,12 +185,25 @@ def roll(x: Any, shifts: Any, axes: Any) -> Scope:
     numbers = axis_numbers(axes, "axes", view.rank)
     amounts, sizes = {}, {}
     for axis, shift in zip(numbers, entries(shifts, "shifts", len(numbers), "axes")):
-        amounts[axis], sizes[axis] = integer(shift, "shifts"), view.shape[axis]
+        amount = integer(shift, "shifts")
+        if is_number(view.shape[axis]):
+            amounts[axis], sizes[axis] = amount, view.shape[axis]
+        else:
+            view = operand(_rolled(view, axis, amount), "x", dtype="any")
 
     def subscript(axis: int, index: Index) -> Affine:
         return _around(index - amounts[axis], sizes[axis])
 
     return _along_axes(view, sizes, subscript)
+
+
+def _rolled(view: ArrayView, axis: int, shift: int) -> Scope:
+    """Return an operand whose last elements along an axis of symbolic size, of which there are at
+    least so many as they are moved, stand before the others.
+    """
+    cut = affine(-shift) if shift < 0 else view.shape[axis] - shift
+    ends = (slice(view.value, cut, None, 1, axis), slice(view.value, 0, cut, 1, axis))
+    return concat(ends, axis)
 
 
 def _around(form: Affine, size: int) -> Affine:
@@ -236,6 +250,11 @@ def tile(x: Any, repeats: Any) -> Scope:
     counts = tuple(whole(count, "repeats", 0) for count in as_tuple(repeats))
     counts = (1,) * (view.rank - len(counts)) + counts
     new_axes = len(counts) - view.rank
+    for axis, size in enumerate(view.shape):
+        count = counts[new_axes + axis]
+        if count > 1 and not is_number(size):
+            view = operand(concat([view.value] * count, axis), "x", dtype="any")
+            counts = with_entries(counts, {new_axes + axis: 1})
     old = (1,) * new_axes + view.shape
     at = result_indices(len(counts))
     shape, subscripts = [], []
