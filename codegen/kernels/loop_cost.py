@@ -225,7 +225,7 @@ class _LoopCost:
         for ref in loads:
             step = 1
             if index is not None and lanes > 1:
-                step = _step(ref, index)
+                step = element_step(ref, index)
             if step is None:
                 gathers += CPU_COSTS.inserted_element * lanes
             elif abs(step) > 1:
@@ -244,7 +244,7 @@ class _LoopCost:
         for store in stores:
             if store.ref.buf.space != "global" and not store.ref.buf.shape:
                 continue
-            if index is not None and abs(_step(store.ref, index) or 0) > 1:
+            if index is not None and abs(element_step(store.ref, index) or 0) > 1:
                 total += 2 * lanes
             elif index is None or _moves(store.ref, index):
                 total += passes * CPU_COSTS.overlapped_store
@@ -419,7 +419,7 @@ def _stream(ref: Ref, loops: Sequence[OpenLoop]) -> _Stream:
     size = numpy_dtype(ref.dtype).itemsize
     steps = []
     for loop in loops:
-        step = _step(ref, loop.index)
+        step = element_step(ref, loop.index)
         if step is None:
             step = CPU_COSTS.line_bytes
         steps.append((float(abs(step) * size), loop.steps))
@@ -435,7 +435,7 @@ def _element(subscripts: tuple[Affine, ...], shape: tuple[int, ...]) -> Affine:
     return total
 
 
-def _step(ref: Ref, index: Index) -> int | None:
+def element_step(ref: Ref, index: Index) -> int | None:
     """Return how many elements on the next step of an index is; None where that varies."""
     element = _element(ref.subscripts, ref.buf.shape)
     step = 0

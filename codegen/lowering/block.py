@@ -27,7 +27,7 @@ from codegen.ir.nodes import (
 from codegen.ir.scalar import computed, constant, index_condition
 from codegen.lowering.guards import Layer, Place, direct_accesses, enclosure, layers, skipping
 from codegen.lowering.loop_plan import LoopPlan, distinct_indices, make_plan, points, repeating
-from codegen.lowering.schedule import Schedule, is_across
+from codegen.lowering.schedule import CALLED_FUNCTIONS, Schedule, is_across
 from einalg.language.index.affine import Affine, Index
 from einalg.language.index.constraint import Constraint
 from einalg.language.index.convert import affine
@@ -85,7 +85,8 @@ class StatementSource:
     def is_large(self, reduce: Reduce) -> bool:
         """Whether a reduction is not to be written out.
 
-        It has many points, stands before loops, or vectors had better hold neighbouring terms.
+        It has many points, stands before loops, or vectors had better hold neighbouring terms or
+        outputs: a function that is written out more than a few times is computed one by one.
         """
         last = None
         if self.scope.rank:
@@ -93,7 +94,10 @@ class StatementSource:
         most_points: float = self.schedule.unroll
         if self.inner:
             most_points = self.schedule.hoisted_points - 1
-        return points(reduce) > most_points or is_across(reduce, last)
+        if points(reduce) > most_points or is_across(reduce, last):
+            return True
+        terms = prod(it.extent for it in reduce.iterators)
+        return terms > self.schedule.written_calls and bool(reduce.body.atoms(*CALLED_FUNCTIONS))
 
     @cached_property
     def inner(self) -> frozenset[Index]:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+import sympy
+
 from einalg.language.index.affine import Affine, Index
 from einalg.language.index.convert import affine
 from einalg.language.index.iterator import LoopIndex
@@ -18,9 +20,10 @@ class Schedule:
     """The numbers of a lowering, which a tuner may choose.
 
     `DEFAULT` is for a CPU with vector registers. `unroll`: most points of a reduction that are
-    written out one by one. `row`: elements of a row of accumulators. `regions`: most parts into
-    which the output is cut so that the inner ones need no guards. `parallel`: scalar operations
-    from which on threads are worth starting. `chunks`: pieces of work that the threads should find.
+    written out one by one; `written_calls`: most of them where each calls a function. `row`:
+    elements of a row of accumulators. `regions`: most parts into which the output is cut so that
+    the inner ones need no guards. `parallel`: scalar operations from which on threads are worth
+    starting. `chunks`: pieces of work that the threads should find.
     `tile`: edge, in elements, of the tiles in which a transposed read is walked. `constant_terms`:
     most terms with numbers of constants that are written out in one place. `hoisted_points`: least
     points of a reduction that is not computed again in loops on which it does not depend; these are
@@ -28,6 +31,7 @@ class Schedule:
     """
 
     unroll: int = 64
+    written_calls: int = 4
     row: int = 64
     regions: int = 64
     parallel: int = 1 << 16
@@ -40,6 +44,8 @@ class Schedule:
 DEFAULT = Schedule()
 MIN_VECTOR_TERMS = 16  # from which on a sum is for vector registers
 MIN_ROW = 8  # neighbouring outputs that are summed side by side
+# Functions that a compiler has in vectors of neighbours, and else one by one.
+CALLED_FUNCTIONS = (sympy.exp, sympy.log, sympy.tanh, sympy.erf, sympy.sin, sympy.cos)
 UNKNOWN_STRIDE = 1 << 62  # elements: longer than every known one
 Stride = Callable[[Index], int | None]
 

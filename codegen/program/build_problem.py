@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from codegen.ir.nodes import Function
-from codegen.kernels.stored_values import with_stored_values
+from codegen.kernels.expensive_values.rewriting import with_cheaper_values
 from codegen.kernels.transpose import transpose_kernel
 from codegen.lowering.guards import fills_gaps
 from codegen.lowering.lower import lower
@@ -145,7 +145,7 @@ class BuildProblem:
         if transpose is not None:
             return KernelSource(GENERATED, transpose)
         loops = lower(name, scope, self.scopes, self.schedule)
-        return KernelSource(GENERATED, with_stored_values(loops))
+        return KernelSource(GENERATED, with_cheaper_values(loops))
 
     def fused_function(self, pair: Fused) -> Function | None:
         """Return a function for an operator with its reader; None where there is none."""

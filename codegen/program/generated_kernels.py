@@ -23,9 +23,9 @@ from codegen.kernels.cpu_costs import CPU_COSTS
 from codegen.kernels.depthwise.kernel import depthwise_function
 from codegen.kernels.depthwise.problem import Depthwise, depthwise_of
 from codegen.kernels.depthwise.tile_choice import DepthwiseTile, choose_tile
+from codegen.kernels.expensive_values.rewriting import with_cheaper_values
 from codegen.kernels.loop_cost import function_cycles
 from codegen.kernels.stencil.kernel import StencilPlan, planned_stencils, stencil_function
-from codegen.kernels.stored_values import with_stored_values
 from codegen.lowering.lower import lower
 from codegen.lowering.parallel import pays
 from codegen.tuning.tile_search import tuned
@@ -187,7 +187,7 @@ def cheapest(kernel: Kernel, scope: Scope, constants: Collection[str] = ()) -> P
         return best
     if best.cycles <= _fewest_loop_cycles(scope, best):
         return best
-    if function_cycles(with_stored_values(lower(kernel.output, scope))) < best.cycles:
+    if function_cycles(with_cheaper_values(lower(kernel.output, scope))) < best.cycles:
         return None
     return best
 

@@ -14,7 +14,7 @@ import numpy as np
 
 import einalg as ea
 from codegen.ir.nodes import Function
-from codegen.kernels.stored_values import with_stored_values
+from codegen.kernels.expensive_values.rewriting import with_cheaper_values
 from codegen.lowering.lower import lower
 from codegen.lowering.schedule import DEFAULT, Schedule
 from codegen.runtime.array_arguments import loaded
@@ -71,7 +71,7 @@ def functions(program: Any, schedule: Schedule = DEFAULT) -> list[Function]:
     """The kernels of a flat program."""
     known = dict(as_program(program).statements)
     return [
-        with_stored_values(lower(name, scope, known, schedule)) for name, scope in known.items()
+        with_cheaper_values(lower(name, scope, known, schedule)) for name, scope in known.items()
     ]
 
 

@@ -1,0 +1,7 @@
+"""Expensive functions in the loops of any lowering: computed once, and in whole vectors.
+
+In the order of a compilation: `readers` (which loops compute what others have computed),
+`stored_values` (the first ones store it), `whole_vectors` (what fills no vector is computed with
+neighbours). May import what `codegen.kernels` may. Add another rewriting of a function with
+expensive values as a module, and its call to `rewriting`.
+"""
