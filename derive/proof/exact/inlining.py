@@ -35,6 +35,7 @@ from derive.proof.exact.polynomial import (
     OutsideFragment,
     Polynomial,
     Term,
+    collected,
     constant,
     constant_value,
     guarded,
@@ -232,10 +233,10 @@ class Inliner:
             elements = self.body(node.body, names)
         if node.op == "Sum":
             return summed(guarded(elements, where or ()), iterators)
-        collected: Polynomial = ()
+        values: Polynomial = ()
         if where is not None:
-            collected = self._collection(elements, node.op, where)
-        return self._reduced(node, summed(collected, iterators))
+            values = self._collection(elements, node.op, where)
+        return self._reduced(node, collected(values, iterators))
 
     def _collection(self, elements: Polynomial, op: str, where: Conjunction) -> Polynomial:
         """Return the values that a reduction meets, as a sum of single factors; its identity does

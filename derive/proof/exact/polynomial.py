@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping, Set
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from itertools import product
+from math import prod
 from typing import Any
 
 from einalg.language.index.affine import Affine, Index
@@ -180,6 +181,21 @@ def guarded(polynomial: Polynomial, conditions: Iterable[Constraint]) -> Polynom
     """Return a polynomial that is 0 where a condition fails."""
     conditions = tuple(conditions)
     return tuple(term.guarded(conditions) for term in polynomial)
+
+
+def collected(polynomial: Polynomial, iterators: tuple[LoopIndex, ...]) -> Polynomial:
+    """Return the values that another reduction meets, as terms; an iterator that a term does not
+    use multiplies its coefficient, which counts how often, where its extent is a number.
+    """
+    values = []
+    for term in polynomial:
+        used = term.free_indices()
+        unused = [it for it in iterators if it.index not in used and is_number(it.extent)]
+        coefficient = term.coefficient * prod(it.extent for it in unused)
+        if coefficient:
+            met = (*term.iterators, *(it for it in iterators if it not in unused))
+            values.append(replace(term, coefficient=coefficient, iterators=met))
+    return tuple(values)
 
 
 def summed(polynomial: Polynomial, iterators: tuple[LoopIndex, ...]) -> Polynomial:

@@ -279,7 +279,7 @@ def _function_interval(head: FunctionFactor, ranges: Ranges) -> Interval:
     if head.function in ("Max", "Min"):
         return _extreme_interval(head, [interval(part, ranges) for part in head.arguments])
     if head.function in ("Max[]", "Min[]"):
-        return _hull([interval(_of_factors(term), ranges) for term in head.arguments[0]])
+        return _reduction_interval(head, ranges)
     if head.function == "Piecewise":
         return _hull([interval(value, ranges) for value in head.arguments[::2]])
     if head.function == "value":
@@ -290,6 +290,22 @@ def _function_interval(head: FunctionFactor, ranges: Ranges) -> Interval:
 def _extreme_interval(head: FunctionFactor, parts: Sequence[Interval]) -> Interval:
     extreme = max if head.function == "Max" else min
     return extreme(low for low, _ in parts), extreme(high for _, high in parts)
+
+
+def _reduction_interval(head: FunctionFactor, ranges: Ranges) -> Interval:
+    """Return bounds of a maximum or minimum, which is infinite where it meets no value."""
+    values = head.arguments[0]
+    low, high = _hull([interval(_of_factors(term), ranges) for term in values])
+    if any(map(_is_always_met, values)):
+        return low, high
+    if head.function == "Max[]":
+        return -inf, high
+    return low, inf
+
+
+def _is_always_met(term: Term) -> bool:
+    """Return whether a reduction meets the values of a term whatever the point and the sizes."""
+    return not term.where and all(least(it.extent) >= 1 for it in term.iterators)
 
 
 def _hull(parts: Sequence[Interval]) -> Interval:

@@ -124,6 +124,17 @@ def test_what_is_not_decided_for_all_sizes_is_tested_at_some() -> None:
     assert proof.region.is_equal(isl.Set("[N] -> { [i] : N = 2 and 0 <= i <= 1 }"))
 
 
+def test_reductions_over_sizes_that_may_be_0() -> None:
+    M = ea.size("M", at_least=0)
+    B = ea.tensor("B", (M,), "u8")
+    one = ea.parse("O[i:3] = Max(Max[k:M](B[k]), 0)", B=B)
+    proof = ea.prove(one, ea.parse("O[i:3] = Max[k:M](B[k])", B=B))
+    assert proof.counterexample == {"M": 0}
+    assert ea.prove("O[i:N] = Max[k:M](A[i])", "O[i] = Max[k:2](A[i])", A=("N",))
+    twice = ea.parse("O[i] = Max[k:M](A[i])", A=(3,), M=M)
+    assert ea.prove(twice, ea.parse("O[i] = A[i]*1", A=(3,))).counterexample == {"M": 0}
+
+
 def test_sizes_are_shown() -> None:
     proof = ea.prove("O[i] = A[i]", "O[i:N] = A[0]", A=("N",))
     assert "at sizes: [N] -> {  : N >= 2 }; the smallest N = 2" in str(proof)

@@ -128,3 +128,14 @@ def test_types_are_no_ground_for_a_wrong_proof(data: Any) -> None:
     one = ea.parse("O[i] = A[i]", A=tensor)
     proof = prove(one, ea.parse(f"O[i] = Min(A[i], {limit})", A=tensor))
     assert (proof.verdict == PROVED) == (limit >= high), proof
+
+
+@pytest.mark.parametrize("extreme, bound", [("Max", 0), ("Min", 255)])
+def test_an_extreme_of_no_values_is_infinite(extreme: str, bound: int) -> None:
+    inner = f"{extreme}[k:5](u[k], where=k<i)"
+    one, two = parsed(f"O[i:3] = {extreme}({inner}, {bound})"), parsed(f"O[i:3] = {inner}")
+    proof = prove(one, two)
+    assert proof.verdict == DIFFERENT
+    assert str(proof.region) == "{ [i = 0] }"
+    later = [ea.L[i:1:3](scope.body) for scope in (one, two) for i in scope.indices]
+    assert prove(*later).holds
