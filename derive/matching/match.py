@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import lru_cache
 from typing import Any, Generic, NamedTuple, TypeVar
 
 import sympy
@@ -34,6 +35,7 @@ OTHER_SIZES = "its strides, offsets or sizes are not those of such an operator"
 OTHER_NUMBERS = "its numbers, strides, offsets or sizes are not those of such an operator"
 ANY_NUMBER = sympy.Integer(7)  # in the place of every number, where only the rest is compared
 MAX_TEMPLATE_LISTS = 64
+MAX_CACHED_DEFINITIONS = 4096
 OTHER_NAMES = {  # that frameworks and libraries have for an operator
     **dict.fromkeys(("gemm", "mm", "bmm", "dot", "dense", "linear", "fc", "einsum"), "matmul"),
     **dict.fromkeys(("convolution", "conv2"), "conv2d"),
@@ -349,8 +351,26 @@ def _definition_key(
     template: Template, target: Instance, values: Mapping[Setting, int], row: Mapping[str, Any]
 ) -> Any:
     """Return the key of the definition with these parameters; None where it has no meaning."""
+    numbers = tuple([(name, type(value), value) for name, value in row.items()])
+    shapes, dtypes = tuple(target.shapes.items()), tuple(target.dtypes.items())
+    return _cached_definition_key(template, shapes, tuple(values.items()), numbers, dtypes)
+
+
+@lru_cache(MAX_CACHED_DEFINITIONS)
+def _cached_definition_key(
+    template: Template,
+    shapes: tuple[tuple[str, tuple[int, ...]], ...],
+    values: tuple[tuple[Setting, int], ...],
+    numbers: tuple[tuple[str, type, Any], ...],
+    dtypes: tuple[tuple[str, str], ...],
+) -> Any:
+    """Return `_definition_key`; a search meets an operator of the same sizes again and again.
+
+    The types of numbers keep 1 and 1.0 apart.
+    """
+    row = {name: value for name, _, value in numbers}
     try:
-        return key(template.build(target.shapes, values, row, target.dtypes))
+        return key(template.build(dict(shapes), dict(values), row, dict(dtypes)))
     except EinalgError:
         return None
 

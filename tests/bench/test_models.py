@@ -33,7 +33,7 @@ def test_two_models(
     quick = [
         "--small",
         "--seconds",
-        "2",
+        "0.5",
         "--without",
         "torch.compile",
         "--batch",

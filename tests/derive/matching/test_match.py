@@ -27,6 +27,7 @@ from derive.matching import (
 from derive.matching.patterns.normal_form import OUTPUT
 from einalg.language import ops
 from einalg.language.ir.program import as_program
+from einalg.language.ops.templates import Template
 
 
 def rows(text, **tensors):
@@ -59,6 +60,27 @@ def test_the_kernel_of_an_equal_scope_writes_its_own_output(text):
         (name, name, found[0].inputs) for name in "PQP"
     ]
     assert found[0].scope is one and found[1].scope is other and found[0].sizes == found[1].sizes
+
+
+def test_the_definition_of_an_operator_of_the_same_sizes_is_built_once(monkeypatch):
+    """However a product is written; one of other sizes is another."""
+    built = []
+    build = Template.build
+
+    def counted(self, *arguments):
+        built.append(self.name)
+        return build(self, *arguments)
+
+    monkeypatch.setattr(Template, "build", counted)
+
+    def builds(text, **shapes):
+        built.clear()
+        assert match(ea.parse(text, **shapes), "O").op == "matmul"
+        return len(built)
+
+    assert builds("O[i,j] += A[i,k]*B[k,j]", A=(37, 41), B=(41, 43))
+    assert not builds("O[i,j] += A[k,i]*B[j,k]", A=(41, 37), B=(43, 41))
+    assert builds("O[i,j] += A[k,i]*B[j,k]", A=(41, 37), B=(47, 41))
 
 
 def test_indices_of_extent_one_are_in_no_row():

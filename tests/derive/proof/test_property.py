@@ -8,7 +8,7 @@ from typing import Any
 
 import islpy as isl
 import numpy as np
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from derive.proof import DIFFERENT, PROVED, prove
@@ -98,7 +98,6 @@ def with_constants(data: Any, scope: Any) -> Any:
     return substitute_tensors(scope, constants), constants
 
 
-@settings(max_examples=100)
 @given(st.data(), st.booleans())
 def test_random_scopes_with_constants(data: Any, functions: bool) -> None:
     """Constants are numbers: what a changed value or another form changes is found, and nothing
@@ -125,7 +124,6 @@ def test_random_scopes_with_constants(data: Any, functions: bool) -> None:
         agrees(scope, apply(as_program(scope), data.draw(st.sampled_from(found)), ALL))
 
 
-@settings(max_examples=150)
 @given(st.data())
 def test_names_of_constants_mean_nothing(data: Any) -> None:
     """The name of a constant means nothing, only its values do."""
@@ -138,13 +136,11 @@ def test_names_of_constants_mean_nothing(data: Any) -> None:
     assert prove(scope, substitute_tensors(scope, renamed)).verdict == PROVED
 
 
-@settings(max_examples=50)
 @given(strategies.scopes(reductions=("Sum",), quotients=False))
 def test_random_sums_of_products_equal_themselves(scope: Any) -> None:
     assert prove(scope, scope).verdict == PROVED
 
 
-@settings(max_examples=60)
 @given(st.data())
 def test_moves_of_rules_are_never_different(data: Any) -> None:
     program = as_program(data.draw(strategies.programs(max_statements=2)))
