@@ -155,7 +155,7 @@ class _Fusing:
     def _fits(self, name: str, reader: str) -> bool:
         """Say whether a statement may become a part of a reader.
 
-        It may if it is a copy, or each element is read once, and not too many tensors are read.
+        It may if it is a copy, or no more is computed then, and not too many tensors are read.
         """
         scope, other = self.known[name], self.known[reader]
         if isinstance(scope.body, Access):
@@ -166,9 +166,11 @@ class _Fusing:
         if len(reads) != 1 or len({*scope.tensors, *other.tensors}) > MAX_TENSORS:
             return False
         (read,) = reads
-        bare = [form.as_index() for form in read.subscripts if form.terms]
-        if isinstance(read.base, Padded) or None in bare or len(set(bare)) < len(bare):
+        if isinstance(read.base, Padded):
             return False
+        bare = [form.as_index() for form in read.subscripts if form.terms]
+        if None in bare or len(set(bare)) < len(bare):
+            return _is_moved_in_rows(scope, read, other)
         return not _is_repeated(scope, bare, other)
 
     def _fuse(self, name: str, reader: str) -> None:
@@ -232,6 +234,18 @@ def _is_product(name: str, scope: Scope) -> bool:
     if all(len(set(accesses(node))) < 2 for node in reductions(scope.body)):
         return False
     return kernel_of(name, scope).op != EOP
+
+
+def _is_moved_in_rows(scope: Scope, read: Access, reader: Scope) -> bool:
+    """Say whether a reader has no more points than a statement, and reads it in whole rows.
+
+    So does one that rolls it, divides it into windows or takes a part of it: no more is computed
+    then, and rows stay what vectors are made of.
+    """
+    if not read.subscripts or not reader.indices:
+        return False
+    has_rows = read.subscripts[-1].as_index() == reader.indices[-1]
+    return has_rows and prod(reader.shape) <= prod(scope.shape)
 
 
 def _is_repeated(scope: Scope, bare: Collection[Index], reader: Scope) -> bool:

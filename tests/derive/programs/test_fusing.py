@@ -48,6 +48,24 @@ def test_shaping_keeps_what_is_read_at_several_points(text):
 
 
 @pytest.mark.parametrize(
+    ("text", "statements"),
+    [
+        ("T[i,j,k] = A[i,j,k]*b[k]\nO[i:4,j:6,k] = T[(i+3)%4,(j+5)%6,k]", 1),  # rolled
+        ("T[i,j,k] = A[i,j,k]*b[k]\nO[w:6,p:4,k] = T[2*(w//3)+p//2,2*(w%3)+p%2,k]", 1),  # windows
+        ("T[i,j,k] = A[i,j,k]*b[k]\nO[i:2,j:3,k] = T[2*i+1,2*j,k] + c[k]", 1),  # a part
+        ("T[i,j,k] = A[i,j,k]*b[k]\nO[i:4,j:6,k:5] = T[i,j,(k+2)%5] + c[k]", 2),  # no rows
+        ("T[i,j,k] = A[i,j,k]*b[k]\nO[i:8,j:6,k] = T[i//2,j,k] + c[k]", 2),  # computed twice
+        ("T[i,j,k] = A[i,j,k]*b[k]\nO[i:3,j:6,k] = T[i,j,k]*T[i+1,j,k]", 2),  # read twice
+    ],
+)
+def test_what_is_moved_in_rows_is_computed_where_it_goes(text, statements):
+    program = as_program(ea.parse(text, A=(4, 6, 5), b=(5,), c=(5,)))
+    flat, _ = shaped(program)
+    assert len(flat.statements) == statements
+    assert_same_values(program, flat)
+
+
+@pytest.mark.parametrize(
     ("order", "statements"),
     [
         ("i:3, j:40, k:5", 2),  # the sum over all j at each j
