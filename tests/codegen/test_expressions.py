@@ -6,18 +6,19 @@ from typing import Any
 
 import pytest
 
-from codegen.lowering.schedule import DEFAULT, Schedule
+from codegen.lowering.schedule import DEFAULT
 from tests.helpers.expressions.values import ARRAYS, CASES, expected
-from tests.helpers.kernels import check, run_programs
+from tests.helpers.kernels import check, compiler, quick_compiler, run_programs
 from tests.helpers.random_programs import TIGHT
 
+SCHEDULES = {"default schedule": (DEFAULT, compiler), "tight schedule": (TIGHT, quick_compiler)}
 
-@pytest.fixture(scope="module", params=[DEFAULT, TIGHT], ids=["default schedule", "tight schedule"])
+
+@pytest.fixture(scope="module", params=SCHEDULES)
 def found(request: pytest.FixtureRequest) -> dict[str, Any]:
-    schedule: Schedule = request.param
-    return dict(
-        zip(CASES, run_programs(list(CASES.values()), [ARRAYS[name] for name in CASES], schedule))
-    )
+    schedule, make = SCHEDULES[request.param]
+    arrays = [ARRAYS[name] for name in CASES]
+    return dict(zip(CASES, run_programs(list(CASES.values()), arrays, schedule, make())))
 
 
 @pytest.mark.parametrize("name", CASES)

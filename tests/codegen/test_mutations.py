@@ -23,7 +23,7 @@ from tests.helpers.kernel_mutants import (
     overwritten,
     shorter,
 )
-from tests.helpers.kernels import agrees, evaluated, functions, run_functions
+from tests.helpers.kernels import agrees, evaluated, functions, quick_compiler, run_functions
 from tests.helpers.random_programs import TIGHT
 
 SAMPLE = (
@@ -62,7 +62,9 @@ def test_mutants_are_noticed(change: Change) -> None:
     assert len(chosen) >= 4, "too few places to change"
     chosen = chosen[:: max(1, len(chosen) // MOST)]
     arrays = {name: arrays_for(name, as_program(EXPRESSIONS[name]())) for name, _ in chosen}
-    outputs = run_functions([mutant for _, mutant in chosen], [arrays[name] for name, _ in chosen])
+    changed = [mutant for _, mutant in chosen]
+    given_arrays = [arrays[name] for name, _ in chosen]
+    outputs = run_functions(changed, given_arrays, cc=quick_compiler())
     for (name, mutant), found in zip(chosen, outputs):
         expected = evaluated(as_program(EXPRESSIONS[name]()), arrays[name])["O"]
         assert not agrees(found, expected, mutant.output.dtype), (

@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -22,7 +21,7 @@ from codegen.targets.cuda.text.printer import MAX_GRID
 from codegen.targets.cuda.text.serialize import serial
 from einalg.language.ir.dtypes import is_float
 from einalg.language.ir.program import Program, as_program
-from tests.helpers.kernels import Array, agrees, call, compiler
+from tests.helpers.kernels import Array, agrees, call, quick_compiler
 
 ORDERS = (0, 1, 7)  # of threads: as numbered, backwards, shuffled
 SMALL = (BlockTile(8, 8, 4, 4, 2), BlockTile(4, 4, 4, 2, 1))
@@ -102,9 +101,7 @@ def serial_library(kernels: Sequence[Function]) -> ctypes.CDLL:
 
     The C of the product is compiled with the flags of the product elsewhere.
     """
-    usual = compiler()
-    flags = [flag for flag in usual.flags if flag != "-O3"]
-    plain = replace(usual, flags=("-fwrapv", "-O0", *flags))
+    plain = quick_compiler("-O0").with_flags("-fwrapv")
     return plain.load(c_source([serial(kernel) for kernel in kernels]))
 
 

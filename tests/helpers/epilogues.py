@@ -16,6 +16,7 @@ from codegen.kernels.contraction.cost_model import orders, tilings
 from codegen.kernels.contraction.epilogue import contraction_with_epilogue
 from codegen.kernels.contraction.loop_nest import contraction_function
 from codegen.kernels.contraction.problem import Contraction, contraction_of
+from codegen.targets.c.compiler import Compiler
 from codegen.targets.c.source_file import c_source
 from derive.matching import match
 from einalg.language.interpreters.numpy import execute
@@ -110,13 +111,12 @@ def statements(draw: Any, results: Scope, dtype: str) -> Scope:
     return ea.L[tuple(order)](body)
 
 
-def check_finished(found: Sequence[Finished]) -> None:
+def check_finished(found: Sequence[Finished], cc: Compiler | None = None) -> None:
     """The sums of small integers are exact, so all that is right is equal."""
     functions, arrays = [case.function() for case in found], [case.arrays() for case in found]
     assert all(functions)
-    for case, function, given_arrays, values in zip(
-        found, functions, arrays, run_functions(functions, arrays)
-    ):
+    outputs = run_functions(functions, arrays, cc=cc)
+    for case, function, given_arrays, values in zip(found, functions, arrays, outputs):
         expected = execute(in_double(case.program), given_arrays)["O"]
         assert np.array_equal(values.astype(np.float64), expected), (
             f"{case.program}\n{c_source([function])}"

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -75,11 +76,25 @@ def functions(program: Any, schedule: Schedule = DEFAULT) -> list[Function]:
     ]
 
 
+def quick_compiler(level: str = "-Og") -> Compiler:
+    """The compiler with a level of optimization that takes a third of the time or less.
+
+    It is for tests of what a kernel says: the indices, bounds and guards are the same at every
+    level. Random kernels are compiled with the flags of the product.
+    """
+    usual = compiler()
+    flags = [flag for flag in usual.flags if flag != "-O3"]
+    return replace(usual, flags=(level, *flags))
+
+
 def run_functions(
-    kernels: Sequence[Function], arrays: Sequence[Mapping[str, Any]], *flags: str
+    kernels: Sequence[Function],
+    arrays: Sequence[Mapping[str, Any]],
+    *flags: str,
+    cc: Compiler | None = None,
 ) -> list[Array]:
     """The outputs of kernels, compiled together, each on its own arrays."""
-    library = compiler().with_flags("-fwrapv", *flags).load(c_source(kernels))
+    library = (cc or compiler()).with_flags("-fwrapv", *flags).load(c_source(kernels))
     return [
         _packed_call(library, k, kernel, values)
         for k, (kernel, values) in enumerate(zip(kernels, arrays))
@@ -87,12 +102,15 @@ def run_functions(
 
 
 def run_programs(
-    programs: Sequence[Program], arrays: Sequence[Mapping[str, Any]], schedule: Schedule = DEFAULT
+    programs: Sequence[Program],
+    arrays: Sequence[Mapping[str, Any]],
+    schedule: Schedule = DEFAULT,
+    cc: Compiler | None = None,
 ) -> list[dict[str, Array]]:
     """The values of all statements of several flat programs, which are compiled together."""
     kernels = [functions(program, schedule) for program in programs]
     library = (
-        compiler()
+        (cc or compiler())
         .with_flags("-fwrapv")
         .load(c_source([kernel for group in kernels for kernel in group]))
     )

@@ -19,6 +19,7 @@ from codegen.ir.nodes import For, Function, Store, walk
 from codegen.kernels.band.kernel import band_function
 from codegen.kernels.band.problem import band_products_of
 from codegen.program.compile import compile_program
+from codegen.targets.c.compiler import Compiler
 from codegen.targets.c.source_file import c_source
 from derive.matching import match, templates
 from einalg.language import ops
@@ -27,7 +28,7 @@ from einalg.language.ir.dtypes import numpy_dtype
 from einalg.language.ir.program import as_program
 from einalg.language.ir.scope import Scope
 from tests.helpers.contractions import UNSHRUNK, mutants
-from tests.helpers.kernels import run_functions
+from tests.helpers.kernels import quick_compiler, run_functions
 
 SMALL = CpuModel(vector=16, registers=9, level1=512, level2=2048, cores=2)
 BANDS = (*templates("g2bmm"), *templates("gbmm"))
@@ -59,15 +60,16 @@ class Case:
         }
 
 
-def check(cases: Sequence[Case]) -> None:
+def check(cases: Sequence[Case], cc: Compiler | None = None) -> None:
     """The sums of small integers are exact, so all that is right is equal."""
     functions, arrays = [case.function() for case in cases], [case.arrays() for case in cases]
     assert all(functions)
-    for case, given_arrays, found in zip(cases, arrays, run_functions(functions, arrays)):
+    outputs = run_functions(functions, arrays, cc=cc)
+    for case, given_arrays, output in zip(cases, arrays, outputs):
         expected = execute(
             as_program(case.scope), {name: a.astype(np.float64) for name, a in given_arrays.items()}
         )["O"]
-        assert np.array_equal(found.astype(np.float64), expected), (
+        assert np.array_equal(output.astype(np.float64), expected), (
             f"{case}\n{c_source([case.function()])}"
         )
 
@@ -164,7 +166,8 @@ def test_edges(op: str) -> None:
                 for m in (SMALL, CpuModel(64, 32, turns=2))
             )
             if is_band(case)
-        ]
+        ],
+        quick_compiler(),
     )
 
 
@@ -268,7 +271,8 @@ def test_mutants_are_noticed(op: str, change: Any) -> None:
     expected = execute(
         as_program(case.scope), {name: a.astype(np.float64) for name, a in arrays.items()}
     )["O"]
-    for mutant, out in zip(found, run_functions(found, [arrays] * len(found))):
+    outputs = run_functions(found, [arrays] * len(found), cc=quick_compiler())
+    for mutant, out in zip(found, outputs):
         assert not np.array_equal(out, expected), c_source([mutant])
 
 

@@ -32,6 +32,7 @@ from codegen.kernels.strided_axes import StridedAxis, StridedOperand, even_tiles
 from codegen.program.compile import compile_program
 from codegen.program.generated_kernels import cheapest
 from codegen.runtime import kernel_call
+from codegen.targets.c.compiler import Compiler
 from codegen.targets.c.source_file import c_source
 from derive.matching import match
 from einalg.language import ops
@@ -53,18 +54,17 @@ from tests.helpers.contractions import (
     products,
     q,
 )
-from tests.helpers.kernels import run_functions
+from tests.helpers.kernels import quick_compiler, run_functions
 
 
-def check(cases: Sequence[Case], machine: CpuModel = SMALL) -> None:
+def check(cases: Sequence[Case], machine: CpuModel = SMALL, cc: Compiler | None = None) -> None:
     """The sums of small integers are exact, so all that is right is equal."""
-    arrays = [case.arrays() for case in cases]
-    for case, given_arrays, found in zip(
-        cases, arrays, run_functions([case.function(machine) for case in cases], arrays)
-    ):
+    functions, arrays = [case.function(machine) for case in cases], [c.arrays() for c in cases]
+    outputs = run_functions(functions, arrays, cc=cc)
+    for case, given_arrays, output in zip(cases, arrays, outputs):
         exact = {name: a.astype(np.float64) for name, a in given_arrays.items()}
         expected = execute(as_program(case.scope), exact)["O"]
-        assert np.array_equal(found.astype(np.float64), expected), (
+        assert np.array_equal(output.astype(np.float64), expected), (
             f"{case}\n{c_source([case.function(machine)])}"
         )
 
@@ -107,7 +107,8 @@ def test_lanes_across_small_axes() -> None:
             Case(ea.L[tuple(order)](ea.Sum[k](body)), choice)
             for order in orders
             for choice in (-1, *range(12))
-        ]
+        ],
+        cc=quick_compiler(),
     )
 
 
@@ -172,7 +173,8 @@ def test_transposed_squares(width: int) -> None:
     ]
     functions = [Function("O", (source,), target, (turn,)) for turn in turns]
     matrix = np.arange(width * (width + 3), dtype=np.float64).reshape(width, width + 3)
-    for rows, found in enumerate(run_functions(functions, [{"A": matrix}] * width), 1):
+    outputs = run_functions(functions, [{"A": matrix}] * width, cc=quick_compiler())
+    for rows, found in enumerate(outputs, 1):
         expected = np.zeros((width, width))
         expected[:, :rows] = matrix[:rows, 3:].T
         assert np.array_equal(found.reshape(width, width), expected)
@@ -236,7 +238,8 @@ def test_mutants_are_noticed(case: Case, change: Any) -> None:
     expected = execute(
         as_program(case.scope), {name: a.astype(np.float64) for name, a in arrays.items()}
     )["O"]
-    for mutant, out in zip(found, run_functions(found, [arrays] * len(found))):
+    outputs = run_functions(found, [arrays] * len(found), cc=quick_compiler())
+    for mutant, out in zip(found, outputs):
         assert not np.array_equal(out, expected), c_source([mutant])
 
 

@@ -30,7 +30,7 @@ from einalg.language.ir.program import as_program
 from einalg.language.ir.scope import Scope
 from tests.helpers.contractions import UNSHRUNK, mutants
 from tests.helpers.epilogues import Finished, check_finished
-from tests.helpers.kernels import run_functions
+from tests.helpers.kernels import quick_compiler, run_functions
 
 CONVOLUTIONS = (*templates("conv1d"), *templates("conv2d"), *templates("conv3d"))
 SMALL = CpuModel(vector=16, registers=12, level1=512, level2=4096, cores=2)
@@ -264,7 +264,7 @@ def test_mutants_are_noticed() -> None:
     assert function is not None
     changed = list(mutants(function, shorter))[:8]
     assert changed
-    results = run_functions(changed, [case.arrays()] * len(changed))
+    results = run_functions(changed, [case.arrays()] * len(changed), cc=quick_compiler())
     for mutant, result in zip(changed, results):
         assert not np.array_equal(result, case.expected()), c_source([mutant])
 

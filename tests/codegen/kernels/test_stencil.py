@@ -22,6 +22,7 @@ from codegen.kernels.stencil.tile_choice import choose_tile
 from codegen.kernels.strided_axes import StridedAxis
 from codegen.program import generated_kernels
 from codegen.program.compile import compile_program
+from codegen.targets.c.compiler import Compiler
 from codegen.targets.c.source_file import c_source
 from derive.matching import kernels_of, match, templates
 from einalg.language import ops
@@ -32,7 +33,7 @@ from einalg.language.ir.program import Program, as_program
 from einalg.language.ir.scope import Scope
 from tests.helpers.contractions import UNSHRUNK, mutants
 from tests.helpers.epilogues import Finished, check_finished, statements
-from tests.helpers.kernels import run_functions
+from tests.helpers.kernels import quick_compiler, run_functions
 
 CONVOLUTIONS = tuple(
     t
@@ -71,15 +72,16 @@ class Case:
         }
 
 
-def check(cases: Sequence[Case]) -> None:
+def check(cases: Sequence[Case], cc: Compiler | None = None) -> None:
     """The sums of small integers are exact, so all that is right is equal."""
     functions, arrays = [case.function() for case in cases], [case.arrays() for case in cases]
     assert all(functions)
-    for case, given_arrays, found in zip(cases, arrays, run_functions(functions, arrays)):
+    outputs = run_functions(functions, arrays, cc=cc)
+    for case, given_arrays, output in zip(cases, arrays, outputs):
         expected = execute(
             as_program(case.scope), {name: a.astype(np.float64) for name, a in given_arrays.items()}
         )["O"]
-        assert np.array_equal(found.astype(np.float64), expected), (
+        assert np.array_equal(output.astype(np.float64), expected), (
             f"{case}\n{c_source([case.function()])}"
         )
 
@@ -189,7 +191,8 @@ def test_biases_activations_and_residuals_of_phases(stride: int, taps: int) -> N
             OfFewFilters(Case(results, machine=machine), body)
             for body in bodies
             for machine in (SMALL, WIDE, NARROW)
-        ]
+        ],
+        quick_compiler(),
     )
 
 
@@ -219,7 +222,7 @@ def test_phases(scope: Scope) -> None:
     """Phases with as many taps as others, with fewer and with none; positions that fill vectors,
     and that do not.
     """
-    check([Case(scope), Case(scope, machine=WIDE, parallel=True)])
+    check([Case(scope), Case(scope, machine=WIDE, parallel=True)], quick_compiler())
 
 
 @pytest.mark.parametrize("taps, stride, together", [(9, 4, 4), (3, 3, 3), (5, 1, 1)])
@@ -364,7 +367,8 @@ def test_mutants_are_noticed(scope: Scope, change: Any) -> None:
     expected = execute(
         as_program(scope), {name: a.astype(np.float64) for name, a in arrays.items()}
     )["O"]
-    for mutant, out in zip(found, run_functions(found, [arrays] * len(found))):
+    outputs = run_functions(found, [arrays] * len(found), cc=quick_compiler())
+    for mutant, out in zip(found, outputs):
         assert not np.array_equal(out, expected), c_source([mutant])
 
 

@@ -44,6 +44,7 @@ FLAGS = (
     "-fwrapv",
     "-fno-strict-aliasing",
     "-ffp-contract=off",
+    "-nostdinc++",  # C's own headers serve, and C++'s take longer to read than most kernels
 )
 FILLED = "-ftrivial-auto-var-init=pattern"  # what a thread never sets is no zero by chance
 GUARD_BYTES = 256  # on each side of an array

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import cache
 from typing import Any
@@ -80,6 +81,7 @@ SCHEDULE = replace(
 )
 ENDS_IN_ZEROS = ("uneven product",)  # the last terms add nothing
 MOST = 10  # mutants of each kind
+START = 'extern "C" __global__ '  # of each kernel in a text
 
 
 @cache
@@ -109,6 +111,18 @@ def is_noticed(shim: Shim, position: int, name: str) -> bool:
     return not all(agrees(values, expected, "i32") for values in found) or not all(
         np.array_equal(found[0], v) for v in found
     )
+
+
+def are_noticed(name: str, texts: Sequence[str]) -> list[bool]:
+    """Whether each of several changed texts of one kernel, compiled together, is noticed."""
+    copies = [kernel(name)] * len(texts)
+    head = texts[0].split(START)[0]
+    parts = []
+    for position, text in enumerate(texts):
+        (part,) = text.split(START)[1:]
+        parts.append(part.replace("kernel_0(", f"kernel_{position}(", 1))
+    shim = Shim(copies, text=START.join((head, *parts)))
+    return [is_noticed(shim, position, name) for position in range(len(texts))]
 
 
 def check_mutants(chosen: list[tuple[str, Function, str]]) -> None:
@@ -191,11 +205,9 @@ def test_every_barrier_is_needed(name: str) -> None:
         for place in places
         if not any("store_matrix_sync" in line for line in lines[place : place + 5])
     ]  # it waits by itself
-    for place in places:
-        mutant = "\n".join(lines[:place] + lines[place + 1 :]) + "\n"
-        assert is_noticed(Shim([kernel(name)], text=mutant), 0, name), (
-            f"line {place + 1} is not needed:\n{text}"
-        )
+    texts = ["\n".join(lines[:place] + lines[place + 1 :]) + "\n" for place in places]
+    for place, noticed in zip(places, are_noticed(name, texts), strict=True):
+        assert noticed, f"line {place + 1} is not needed:\n{text}"
 
 
 DIVERGENT = """
@@ -239,11 +251,12 @@ def test_every_shuffle_is_needed(name: str) -> None:
         position for position, line in enumerate(lines) if "__shfl_xor_sync" in line and "=" in line
     ]
     assert len(places) == 5
-    for place in places:
-        mutant = "\n".join(lines[:place] + lines[place + 1 :]) + "\n"
-        assert is_noticed(Shim([kernel(name)], text=mutant), 0, name), lines[place]
+    texts = ["\n".join(lines[:place] + lines[place + 1 :]) + "\n" for place in places]
+    for place, noticed in zip(places, are_noticed(name, texts), strict=True):
+        assert noticed, lines[place]
 
 
+IN_FRAGMENTS = ("product of halves", "rows in shared memory")
 TENSOR_MUTANTS = {
     "another layout": ("row_major> one", "col_major> one"),
     "a fragment that is not cleared": ("nvcuda::wmma::fill_fragment(sums[mm][nn], 0.0f);", ""),
@@ -265,22 +278,23 @@ TENSOR_MUTANTS = {
 }
 
 
-@pytest.mark.parametrize("name", ["product of halves", "rows in shared memory"])
-@pytest.mark.parametrize("what", TENSOR_MUTANTS)
-def test_wrong_fragments_are_noticed(what: str, name: str) -> None:
+@pytest.mark.parametrize("name", IN_FRAGMENTS)
+def test_wrong_fragments_are_noticed(name: str) -> None:
     """Fragments of the wrong layout, place or warp."""
-    before, after = TENSOR_MUTANTS[what]
     text = cuda_source([kernel(name)])
-    if before in text:
-        assert is_noticed(Shim([kernel(name)], text=text.replace(before, after)), 0, name), what
-    else:
-        assert (
-            sum(
-                before in cuda_source([kernel(n)])
-                for n in ("product of halves", "rows in shared memory")
-            )
-            == 1
-        ), f"{before} is nowhere"
+    texts = {
+        what: text.replace(before, after)
+        for what, (before, after) in TENSOR_MUTANTS.items()
+        if before in text
+    }
+    for what, noticed in zip(texts, are_noticed(name, list(texts.values())), strict=True):
+        assert noticed, what
+
+
+def test_wrong_fragments_are_those_of_some_kernel() -> None:
+    texts = [cuda_source([kernel(name)]) for name in IN_FRAGMENTS]
+    for before, _ in TENSOR_MUTANTS.values():
+        assert any(before in text for text in texts), f"{before} is nowhere"
 
 
 def test_divergent_barriers_are_reported() -> None:
