@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from importlib import import_module
 from math import prod
 from pathlib import Path
@@ -32,7 +33,7 @@ from einalg.language.ir.scope import Scope, all_scopes
 
 Case = Callable[[np.random.Generator], tuple[Any, dict[str, Any], Any]]
 CASES: dict[str, dict[str, Case]] = {}
-SETS = 50  # parameter sets for each case
+SETS = 20  # parameter sets for each case; the nightly run takes more
 MOST_POINTS = 20_000  # that the reference evaluator visits for one expression
 TOLERANCE = 1e-9
 
@@ -82,10 +83,22 @@ def compare(label: str, expression: Any, arrays: dict[str, Any], expected: Any) 
         f"{label}: outputs {list(found)}, expected {list(expected)}"
     )
     for output, values in expected.items():
-        _compare_arrays(f"{label}: {output} of\n{expression}\n", found[output], np.asarray(values))
+        _compare_arrays(_Label(label, output, expression), found[output], np.asarray(values))
 
 
-def _compare_arrays(label: str, found: Any, expected: Any) -> None:
+@dataclass(frozen=True)
+class _Label:
+    """The output that is compared: a text that is made where a comparison fails."""
+
+    case: str
+    output: str
+    expression: Any
+
+    def __str__(self) -> str:
+        return f"{self.case}: {self.output} of\n{self.expression}\n"
+
+
+def _compare_arrays(label: _Label, found: Any, expected: Any) -> None:
     assert found.shape == expected.shape, (
         f"{label} has shape {found.shape}, expected {expected.shape}"
     )

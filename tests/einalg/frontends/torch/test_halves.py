@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from functools import cache
 from typing import Any
 
 import pytest
@@ -46,19 +47,45 @@ ROUNDED: dict[str, Callable[[Any, Any], Any]] = {
 }
 
 
-class Model(torch.nn.Module):
-    def __init__(self, function: Callable[..., Any]):
+class Several(torch.nn.Module):
+    """Several functions of the same arrays."""
+
+    def __init__(self, functions: Iterable[Callable[..., Any]]):
         super().__init__()
-        self.function = function
+        self.functions = tuple(functions)
 
     def forward(self, *arrays: Any) -> Any:
-        return self.function(*arrays)
+        return tuple(function(*arrays) for function in self.functions)
 
 
-def both(function: Callable[..., Any], *arrays: Any) -> tuple[Any, Any]:
-    """The result of einalg, and torch's, in f32."""
-    model = ea.optimize(Model(function), arrays, seconds=0, prefer="einalg")
-    return torch.as_tensor(model(*arrays)).float(), function(*arrays).float()
+def both(functions: dict[str, Callable[..., Any]], *arrays: Any) -> dict[str, tuple[Any, Any]]:
+    """The results of einalg, of one network of all functions, and torch's, in f32."""
+    model = ea.optimize(Several(functions.values()), arrays, seconds=0, prefer="einalg")
+    pairs = {}
+    for (name, function), result in zip(functions.items(), model(*arrays), strict=True):
+        pairs[name] = torch.as_tensor(result).float(), function(*arrays).float()
+    return pairs
+
+
+def large(dtype: str) -> Any:
+    """Numbers whose squares and sums a type of 16 bits does not hold."""
+    x = torch.randn(2, 6, 48, generator=torch.Generator().manual_seed(0)) * 400
+    return x.to(getattr(torch, dtype))
+
+
+def ordinary(dtype: str) -> Any:
+    generator = torch.Generator().manual_seed(1)
+    return [torch.randn(3, 5, 17, generator=generator).to(getattr(torch, dtype)) for _ in range(2)]
+
+
+@cache
+def statistics(dtype: str) -> dict[str, tuple[Any, Any]]:
+    return both(STATISTICS, large(dtype))
+
+
+@cache
+def rounded(dtype: str) -> dict[str, tuple[Any, Any]]:
+    return both(ROUNDED, *ordinary(dtype))
 
 
 def near(found: Any, expected: Any, units: float) -> None:
@@ -70,8 +97,7 @@ def near(found: Any, expected: Any, units: float) -> None:
 @pytest.mark.parametrize("name", STATISTICS)
 def test_statistics_are_kept_in_single_precision(name: str, dtype: str) -> None:
     """Also of numbers whose squares and sums a type of 16 bits does not hold."""
-    x = torch.randn(2, 6, 48, generator=torch.Generator().manual_seed(0)) * 400
-    found, expected = both(STATISTICS[name], x.to(getattr(torch, dtype)))
+    found, expected = statistics(dtype)[name]
     assert expected.isfinite().all()
     near(found, expected, 2 * UNIT[dtype])
 
@@ -80,11 +106,21 @@ def test_statistics_are_kept_in_single_precision(name: str, dtype: str) -> None:
 @pytest.mark.parametrize("name", ROUNDED)
 def test_each_operator_rounds(name: str, dtype: str) -> None:
     """The same elements, down to the last bit."""
-    kind = getattr(torch, dtype)
-    generator = torch.Generator().manual_seed(1)
-    x, y = (torch.randn(3, 5, 17, generator=generator).to(kind) for _ in range(2))
-    found, expected = both(ROUNDED[name], x, y)
+    found, expected = rounded(dtype)[name]
     assert torch.equal(found.nan_to_num(7), expected.nan_to_num(7))
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("name", [*STATISTICS, *ROUNDED])
+def test_alone(name: str, dtype: str) -> None:
+    """A network of one function gives what the network of all gives."""
+    if name in STATISTICS:
+        found, expected = both({name: STATISTICS[name]}, large(dtype))[name]
+        near(found, expected, 2 * UNIT[dtype])
+    else:
+        found, expected = both({name: ROUNDED[name]}, *ordinary(dtype))[name]
+        assert torch.equal(found.nan_to_num(7), expected.nan_to_num(7))
 
 
 @pytest.mark.parametrize("dtype", DTYPES)

@@ -15,6 +15,7 @@ from einalg.language.ir.scope import Scope
 from einalg.language.ops import OPERATORS
 from tests.helpers.operators.harness import CASES, compare, load_cases, parameter_sets, run_case
 
+NIGHTLY_SETS = 100
 load_cases()
 
 
@@ -26,6 +27,13 @@ def test_operator(name: str, record_property: Any) -> None:
     )
     checked = sum(run_case(name, function) for function in CASES[name].values())
     record_property("parameter_sets", (name, checked))
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("name", sorted(set(OPERATORS) & set(CASES)))
+def test_operator_on_more_parameters(name: str) -> None:
+    for function in CASES[name].values():
+        run_case(name, function, NIGHTLY_SETS)
 
 
 def test_every_case_has_an_operator() -> None:
