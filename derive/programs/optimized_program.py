@@ -252,14 +252,38 @@ def _require_alike(before: Program, after: Program, slices: Slices | None) -> No
 
     What runs on addresses relies on these.
     """
-    known, read_back = _tensors(before), _tensors(after)
+    difference = difference_of_memory(before, after, slices)
+    if difference is not None:
+        raise RecordError(
+            f"a program that was optimized {difference}, unlike the one it was made of\n"
+            "  optimize the model again"
+        )
+
+
+def difference_of_memory(before: Program, after: Program, slices: Slices | None) -> str | None:
+    """Say what a program reads or gives that is of another size or type than in the one it was made
+    of; None where nothing is.
+
+    >>> import einalg as ea
+    >>> from einalg.language.ir.program import as_program
+    >>> one = as_program(ea.parse("O[i] = 2*A[i]", A=(4,)))
+    >>> two = as_program(ea.parse("O[i] = 2*A[i]", A=ea.tensor("A", (4,), "f64")))
+    >>> difference_of_memory(one, two, None)
+    'reads A as f64 of shape (4,) in the place of f32 of shape (4,)'
+    """
+    known, own = _tensors(before), _tensors(after)
     cut = slices.names if slices else frozenset[str]()
-    for name in (*read_back, *before.outputs, *cut):
-        if not _is_alike(known.get(name), read_back.get(name), slices, name in cut):
-            raise RecordError(
-                f"a program that was optimized reads or gives another {name} than the one it was "
-                "made of\n  optimize the model again"
+    for name in (*own, *before.outputs, *cut):
+        if not _is_alike(known.get(name), own.get(name), slices, name in cut):
+            word = "gives" if name in before.outputs else "reads"
+            return (
+                f"{word} {name} as {_kind(own.get(name))} in the place of {_kind(known.get(name))}"
             )
+    return None
+
+
+def _kind(tensor: Tensor | None) -> str:
+    return "nothing" if tensor is None else f"{tensor.dtype} of shape {tensor.shape}"
 
 
 def _tensors(program: Program) -> dict[str, Tensor]:

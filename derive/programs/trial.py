@@ -10,7 +10,7 @@ from derive.cost.accuracy import relative_error, tolerance
 from derive.cost.backend import Runnable
 from derive.programs.forms.variants import SearchedVariant
 from derive.programs.optimized import Array
-from derive.programs.optimized_program import compiled
+from derive.programs.optimized_program import compiled, difference_of_memory
 from derive.programs.task import Task
 from einalg.errors import CodegenError
 from einalg.language.interpreters.numpy import execute
@@ -95,10 +95,15 @@ class Trial:
     def compiled(self, variant: SearchedVariant) -> CompiledVariant | None:
         """Return a form compiled; None where that fails, or its values are other ones.
 
-        Nor may it leave out an input of the program, which a call gives it.
+        Nor may it leave out an input of the program, which a call gives it, or read or give memory
+        of another size or type: what runs on addresses relies on these.
         """
         program = variant.derived
         if not self.example.inputs.keys() <= program.inputs.keys():
+            return None
+        difference = difference_of_memory(self.example.program, program, variant.slices)
+        if difference is not None:
+            log.warning("einalg: an optimized program %s, and is not taken", difference)
             return None
         backend, weights = self.task.backend, self.example.weights
         try:

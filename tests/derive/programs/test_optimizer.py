@@ -37,6 +37,7 @@ from einalg.api.models import network as model_network
 from einalg.errors import CodegenError, NotationError, ShapeError
 from einalg.frontends.graph_builder import GraphBuilder
 from einalg.language import ops
+from einalg.language.conversion import converted
 from einalg.language.ir.program import Program, as_program
 from einalg.language.ir.tensor import Constant
 from einalg.language.notation import program_json
@@ -344,6 +345,20 @@ def test_a_layer_with_wrong_values_is_not_taken(own_cache, caplog, monkeypatch):
         o = ea.optimize(program, given)
     assert "deviates" in caplog.text
     np.testing.assert_allclose(o(given["A"]), ea.evaluate(program, **given), rtol=1e-4, atol=1e-4)
+
+
+def test_a_form_of_another_type_is_not_taken(own_cache, caplog, monkeypatch):
+    """As if a search had changed the type of a result, whose memory is of the type it was."""
+    program = as_program(ea.parse("O[i,j] += A[i,k]*W[k,j]", A=(4, 8), W=weight("W", 8, 3)))
+    scope = program.result
+    narrow = type(scope)(scope.iterators, scope.where, converted(scope.body, "f16"))
+    forms = [unchanged(Program([("O", narrow)]))]
+    monkeypatch.setattr(optimize_program, "changed_variants", lambda *_: forms)
+    ones = {"A": np.ones((4, 8), np.float32), "W": np.ones((8, 3), np.float32)}
+    with caplog.at_level(logging.WARNING, "einalg"):
+        o = ea.optimize(program, ones, seconds=300)
+    assert "gives O as f16 of shape (4, 3) in the place of f32 of shape (4, 3)" in caplog.text
+    assert o(ones["A"]).dtype == np.float32
 
 
 def wrong_code(monkeypatch, is_wrong):
