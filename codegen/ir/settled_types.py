@@ -68,11 +68,22 @@ def _settled_type(value: Apply, whole: str) -> str:
         return value.dtype
     if whole == "f64" and value.dtype == "f32" and _is_of_integers(value):
         return whole
+    if value.dtype == "u64" and value.op in RANGES:
+        return _settled_unsigned(value, whole)
     if value.op not in RANGES or value.dtype not in (*SHORT, LONG):
         return value.dtype
     if _fits(value, value.dtype) or not _is_short(value):
         return value.dtype
     if is_float(whole) and not _fits(value, LONG):
+        return whole
+    return LONG
+
+
+def _settled_unsigned(value: Apply, whole: str) -> str:
+    """Return the type for a part of the longest unsigned integers, which may be negative."""
+    if _interval(value)[0] >= 0:
+        return value.dtype
+    if value.op == "neg" and is_float(whole):
         return whole
     return LONG
 

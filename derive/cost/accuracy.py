@@ -63,7 +63,7 @@ def relative_error(
     fills = np.unique([*_numbers(program), *mask_numbers(given or {})])
     largest = 0.0
     for name, values in expected.items():
-        wanted = _wrapped(np.asarray(values), program[name].dtype)
+        wanted = _as_stored(np.asarray(values), results[name], program[name].dtype)
         largest = max(largest, largest_deviation(wanted, results[name], fills))
     return largest
 
@@ -170,9 +170,19 @@ def mask_numbers(arrays: Mapping[str, Any]) -> Iterator[float]:
                 yield value
 
 
-def _wrapped(values: Any, dtype: str) -> Any:
-    """Return integers of the executor, which are i64, as those of their type, which wrap round."""
+def _as_stored(values: Array, result: Any, dtype: str) -> Array:
+    """Return what the executor computes as an output of a type of integers stores it.
+
+    Integers are i64 there, and wrap round; what is no number, such as a quotient by 0, has no
+    integer to compare with, and is that of the result.
+    """
     own_type = np.dtype(numpy_dtype(dtype))
-    if own_type.kind in "iu" and values.dtype.kind in "iu":
+    if own_type.kind not in "iu":
+        return values
+    if values.dtype.kind in "iu":
         return values.astype(own_type)
-    return values
+    has_value = np.isfinite(values)
+    if has_value.all():
+        return values
+    integers = np.where(has_value, values, 0).astype(np.int64).astype(own_type)
+    return np.where(has_value, integers, np.asarray(result))

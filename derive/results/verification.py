@@ -210,11 +210,15 @@ class ShortlistCheck:
     def _reference(self, candidates: Sequence[Candidate]) -> tuple[Arrays, Arrays]:
         """Return inputs, and the outputs that are right for them.
 
-        The inputs are smaller where their outputs would be infinite in the types of these.
+        Integers are not 0 where outputs would have no value, and floats smaller where outputs would
+        be infinite in their types.
         """
         evaluated = self._evaluated(candidates)
         arrays: Arrays = sample_inputs(self.start, self.seed)
         expected = self.backend.reference(evaluated, arrays)
+        if not all(np.isfinite(values).all() for values in expected.values()):
+            arrays = {name: _without_zeros(array) for name, array in arrays.items()}
+            expected = self.backend.reference(evaluated, arrays)
         for _ in range(MAX_HALVINGS):
             if not _overflows(self.start, expected):
                 break
@@ -297,6 +301,13 @@ def _overflows(program: Program, outputs: Mapping[str, Any]) -> bool:
         if (size[np.isfinite(size)] > LARGEST.get(dtype, np.inf)).any():
             return True
     return False
+
+
+def _without_zeros(array: Any) -> Any:
+    """Return integers with 1 for 0, by which nothing is divided, and others as they are."""
+    if array.dtype.kind not in "iu":
+        return array
+    return np.where(array == 0, 1, array).astype(array.dtype)
 
 
 def _halved(array: Any) -> Any:

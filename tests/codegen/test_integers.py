@@ -12,6 +12,7 @@ from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
 import einalg as ea
+from derive.matching import kernels_of
 from einalg.language.interpreters.numpy import execute
 from einalg.language.ir.dtypes import bounds, is_float, numpy_dtype
 from einalg.language.ir.program import Program
@@ -187,6 +188,8 @@ WHOLES = [
     ("n[i]*k[i]*n[i]/7", {"n": "u32", "k": "u32"}),
     ("Sum[j:2](n[j]*k[j]*n[i]/200003)", {"n": "u32", "k": "u32"}),
     ("x[i]*n[i]*k[i]*n[i]", {"n": "u32", "k": "u32", "x": "f32"}),
+    ("y[i] - n[i]", {"n": "u64", "y": "f32"}),
+    ("x[i] - y[i]*(n[i] - k[i])", {"n": "u64", "k": "u64", "x": "f32", "y": "f32"}),
     ("n[i]/3 + x[i]", {"n": "i32", "x": "f64"}),
     ("sqrt(n[i]) + x[i]", {"n": "u32", "x": "f64"}),
     ("x[i] - y[i] - 1/7", {"x": "f64", "y": "f32"}),
@@ -263,3 +266,26 @@ def test_divisions_that_would_stop_the_processor(dtype: str) -> None:
 )
 def test_element_types(text: str, dtype: str, expected: str) -> None:
     assert expression(text, dtype)["O"].dtype == expected
+
+
+def test_a_runtime_of_onnx_divides_by_any_integer() -> None:
+    """Also where no case takes the quotient by 0, which it computes."""
+    pytest.importorskip("onnx")
+    onnxruntime = pytest.importorskip("onnxruntime")
+    from codegen.targets.onnx import onnx_model
+
+    for dtype in ("i32", "i64"):
+        low, high = bounds(dtype)
+        values = arrays_of(
+            dtype, [7, low, low, -7, 5, high, 9, low, -1], [0, -1, 1, 2, -3, 7, 9, 0, 4]
+        )
+        for text in ("{f}(n[i], m[i])", "Piecewise(({f}(n[i], m[i]), Ne(m[i], 0)), (0, True))"):
+            for function in ("Mod", "Quotient"):
+                program = expression(text.format(f=function), dtype)
+                (compiled,) = run_programs([program], [values])
+                model = onnx_model(
+                    list(program.inputs.values()), {}, [(program, kernels_of(program), None)], ["O"]
+                )
+                session = onnxruntime.InferenceSession(model.SerializeToString())
+                (result,) = session.run(None, values)
+                assert np.array_equal(result, compiled["O"]), (text, dtype)

@@ -64,6 +64,7 @@ BINARY = {
     "max": "Max",
     "min": "Min",
 }
+DIVISIONS = ("mod", "quotient")
 COMPARISONS = {
     "lt": "Less",
     "le": "LessOrEqual",
@@ -246,7 +247,30 @@ class LoopAxes:
             return self.writer.cast(self.writer.cast(operands[0], op.removeprefix(ROUND)), dtype)
         if dtype == "f64" and op in LACKING:
             return self._each_part_once(LACKING[op](Ref(operands[0], ())), {})
+        if op in DIVISIONS and not is_float(dtype) and not isinstance(value.arguments[1], Number):
+            return self._division_of_integers(op, *operands)
         return self._operator(op, operands, dtype)
+
+    def _division_of_integers(self, op: str, left: Buf, right: Buf) -> Buf:
+        """Return a quotient or remainder of integers, 0 by 0.
+
+        Runtimes stop where they divide by 0, or the least integer by -1.
+        """
+        dtype, zero, one = left.dtype, self._number(0, left.dtype), self._number(1, left.dtype)
+        is_zero = self._joined("Equal", [right, zero], "bool")
+        divisor = self._joined("Where", [is_zero, one, right], dtype)
+        if dtype.startswith("u"):
+            result = self._operator(op, [left, divisor], dtype)
+        else:
+            is_opposite = self._joined("Equal", [right, self._number(-1, dtype)], "bool")
+            divisor = self._joined("Where", [is_opposite, one, divisor], dtype)
+            result = self._operator(op, [left, divisor], dtype)
+            if op == "quotient":
+                opposite = self._operator("neg", [left], dtype)
+                result = self._joined("Where", [is_opposite, opposite, result], dtype)
+        if op == "mod":
+            return result
+        return self._joined("Where", [is_zero, zero, result], dtype)
 
     def _each_part_once(self, value: Value, known: dict[int, Buf]) -> Buf:
         """Return a value in its own type, whose parts may occur in it several times."""

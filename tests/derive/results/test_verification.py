@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import opt_einsum
+import pytest
 
 import einalg as ea
 
@@ -17,3 +18,12 @@ def test_a_long_product_is_checked_and_measured():
     best = derivation.best
     assert len(best.kernels) == 39 and best.verdict == "proved"
     assert best.measured and best.error < 1e-4
+
+
+@pytest.mark.parametrize("dtype", ("i8", "i32", "u16"))
+@pytest.mark.parametrize("text", ("A[i]//B[i]", "floor(5/(B[i] - 2))", "A[i] + Max[j:0](A[i])"))
+def test_integers_without_a_value_are_compared_with_none(text, dtype):
+    """Random divisors are 0 here and there; compiled code has an integer, the reference none."""
+    tensors = {name: ea.tensor(name, (40,), dtype) for name in "AB" if f"{name}[" in text}
+    best = ea.derive(ea.parse(f"O[i:40] = {text}", **tensors), states=1).best
+    assert best.verdict == "proved" and best.measured
