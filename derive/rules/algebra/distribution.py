@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import combinations, islice, permutations
-from typing import Any
+from typing import Any, NamedTuple
 
 import sympy
 
 from derive.rewriting.body_queries import (
     bound_indices,
+    enclosing_domain,
     has_reduction,
+    index_ranges,
     indices_of,
     is_empty,
     is_finite,
@@ -26,7 +28,8 @@ from derive.rules.intra.traversal_merging import with_joined_reductions
 from einalg.errors import RuleError
 from einalg.language.analysis.simplify import simplify_scope
 from einalg.language.analysis.validate import check_scope
-from einalg.language.index.affine import Index, IndexArithmetic
+from einalg.language.index.affine import Affine, Index, IndexArithmetic, floordiv, modulo
+from einalg.language.index.constraint import Constraint
 from einalg.language.index.convert import affine
 from einalg.language.index.iterator import LoopIndex
 from einalg.language.ir.body import Reduce, as_factor, substitute
@@ -78,8 +81,9 @@ def distribute(scope: Scope, step: str, **args: Any) -> Scope:
 
     Factors move `into` a sum or `out of` it, two sums `join`, one is taken `apart` term by term, or
     a product or a power is multiplied out by `expand`. A reduction of any kind is cut in two `in
-    ranges` of an index, and an extreme is taken over `overlapping` blocks; where that is worth it
-    depends on what comes next, so it is not proposed.
+    ranges` of an index, or `by blocks` where a condition leaves a prefix of it, and an extreme is
+    taken over `overlapping` blocks; where that is worth it depends on what comes next, so it is not
+    proposed.
     """
     if step not in _STEPS:
         raise RuleError(f"distribution has no step {step!r}\n  use one of: {', '.join(_STEPS)}")
@@ -329,6 +333,82 @@ def _overlapping(
     return replace_reduction(scope, node, covered)
 
 
+class HeldPrefix(NamedTuple):
+    """The first `count` values of an index, or the last ones, which a condition leaves."""
+
+    iterator: LoopIndex
+    condition: Constraint
+    count: Affine
+    is_suffix: bool
+
+    def element(self, number: Affine) -> Affine:
+        """Return a value of the index by its number."""
+        if self.is_suffix:
+            return affine(self.iterator.high - 1) - number
+        return affine(self.iterator.low) + number
+
+
+def prefix_of(scope: Scope, node: Reduce, index: str) -> HeldPrefix | None:
+    """Return how a condition holds an index to a prefix of its range; None where none does."""
+    whole = iterator_named(node.iterators, index)
+    if whole is None or not isinstance(whole.extent, int):
+        return None
+    conditions = [condition for condition in node.where if whole.index in condition.indices]
+    if len(conditions) != 1 or conditions[0].relation != ">=":
+        return None
+    form = conditions[0].form
+    coefficient = form.coefficient(whole.index)
+    bound = form - affine(whole.index) * coefficient
+    if abs(coefficient) != 1 or whole.index in bound.indices:
+        return None
+    around, _ = enclosing_domain(scope, node)
+    others = [it for it in node.iterators if it is not whole]
+    if coefficient < 0:
+        count = bound - whole.low + 1
+    else:
+        count = affine(whole.high) + bound
+    ranges = index_ranges((*around, *others))
+    if is_empty((*around, *others)) or not count.indices <= ranges.keys():
+        return None
+    low, high = count.interval_of_numbers(ranges)
+    if low < 0 or high > whole.extent:
+        return None
+    return HeldPrefix(whole, conditions[0], count, coefficient > 0)
+
+
+def _by_blocks(scope: Scope, reduction: int, index: str, names: Sequence[str], block: int) -> Scope:
+    """Reduce over the whole blocks of a prefix, and over what is left of it, by themselves.
+
+    `names` are those of the number of a block and of the place inside it.
+    """
+    node = reduction_at(scope, reduction)
+    prefix = prefix_of(scope, node, index)
+    if prefix is None or not 2 <= block < prefix.iterator.extent:
+        raise RuleError(
+            f"no condition holds {index} to a prefix of its range that has whole blocks\n"
+            "  give a condition such as j <= i, and a block of two or more, less than the range"
+        )
+    number, place = (Index(name) for name in names)
+    if len({number, place} | bound_indices(scope)) < 2 + len(bound_indices(scope)):
+        raise RuleError(f"{number} or {place} is bound already\n  give the indices other names")
+    others = [it for it in node.iterators if it is not prefix.iterator]
+    where = [condition for condition in node.where if condition is not prefix.condition]
+    inside = LoopIndex(place, 0, block)
+    blocks = LoopIndex(number, 0, prefix.iterator.extent // block)
+    full, rest = floordiv(prefix.count, block), modulo(prefix.count, block)
+
+    def reduced(iterators: Sequence[LoopIndex], first: Affine, bound: Affine) -> Reduce:
+        value = {prefix.iterator.index: prefix.element(first * block + place)}
+        held = [*where, Constraint(bound - 1, ">=")]
+        return Reduce(node.op, [*others, *iterators], held, substitute(node.body, value))
+
+    whole = reduced([blocks, inside], affine(number), full - number)
+    left = reduced([inside], full, rest - place)
+    result = replace_reduction(scope, node, _COMBINED[node.op](whole, left))
+    check_scope(result)
+    return result
+
+
 _COMBINED: dict[str, Any] = {
     "Sum": sympy.Add,
     "Prod": sympy.Mul,
@@ -425,22 +505,23 @@ _STEPS: dict[str, Callable[..., Scope]] = {
     "expand": _expand,
     "in ranges": _in_ranges,
     "overlapping": _overlapping,
+    "by blocks": _by_blocks,
 }
 
 RULE = Rule(
     name="distribution",
     before=(
         "g·Σ[s] f;  Σ[s] a·b + Σ[s] a·c;  Σ[s] a·(b + c);  Σ[s] (a + b);  Σ[s] (a + b)²;  "
-        "Σ[s∈S∪T] f;  Max[s] f"
+        "Σ[s∈S∪T] f;  Max[s] f;  Σ[s<n] f"
     ),
     after=(
         "Σ[s] g·f;  Σ[s] a·(b + c);  Σ[s] a·b + Σ[s] a·c;  Σ[s] a + Σ[s] b;  "
         "Σ[s] a² + 2·Σ[s] a·b + Σ[s] b²;  Σ[s∈S] f + Σ[s∈T] f;  "
-        "Max[s1,s2] f(d·s1 + s2)"
+        "Max[s1,s2] f(d·s1 + s2);  Σ[q<n//b] Σ[t<b] f(b·q + t) + Σ[t<n%b] f(b·(n//b) + t)"
     ),
     requires=(
         "s does not occur in g; all terms are finite; S and T are ranges side by side; "
-        "d·s1 + s2 takes each value of s"
+        "d·s1 + s2 takes each value of s; s has n values or more"
     ),
     find=find,
     rewrite=distribute,

@@ -143,6 +143,7 @@ def _all_steps(program: Program, by_digits: bool) -> Iterator[_Step]:
                 continue
             yield from _splits(path, scope, position, around)
             yield from _stagings(path, position, node, around)
+            yield from _prefix_splits(path, scope, position, around)
             if by_digits:
                 yield from _digit_splits(path, scope, position, around)
 
@@ -256,6 +257,38 @@ def _digit_splits(path: Path, scope: Scope, position: int, around: Domain) -> It
         left += whole * nesting.rest // it.extent
         split = _split_move(path, nesting.position, nested, inside)
         yield _Step(left / whole, (*nesting.moves, split))
+
+
+def _prefix_splits(path: Path, scope: Scope, position: int, around: Domain) -> Iterator[_Step]:
+    """Reduce blocks of a range once, of which every prefix of it has some, and a rest."""
+    node = _node(scope, position)
+    points = prod(it.extent for it in around)
+    for it in node.iterators:
+        block = isqrt(it.extent)
+        if block < 2 or distribution.prefix_of(scope, node, it.index.name) is None:
+            continue
+        names = _digit_names(scope, it.index)
+        args = {
+            "step": "by blocks",
+            "reduction": position,
+            "index": it.index.name,
+            "names": names_of(names),
+            "block": block,
+        }
+        try:
+            after = distribution.distribute(scope, **args)
+            place = _position_of(after, LoopIndex(names[0], 0, it.extent // block))
+        except EinalgError:  # where it is not known that what is read is there
+            continue
+        nested = _node(after, place)
+        inside = [other for other in nested.iterators if other.index == names[1]]
+        once = axis_elimination.distinct_points(nested.body, (*around, *nested.iterators))
+        others = prod(other.extent for other in node.iterators if other is not it)
+        steps = points * others * (it.extent // block + block)
+        cost = 1 + _cost(node.body)
+        ratio = (once * (cost + STORED) + steps * cost) / (points * others * it.extent * cost)
+        moves = Move(distribution.RULE.name, path, args), _split_move(path, place, nested, inside)
+        yield _Step(ratio, moves)
 
 
 class _Nesting(NamedTuple):

@@ -1,4 +1,4 @@
-"""Distribution in ranges of an index, and over overlapping blocks of it."""
+"""Distribution in ranges of an index, over overlapping blocks of it, and by blocks of a prefix."""
 
 from __future__ import annotations
 
@@ -97,6 +97,7 @@ def covers(extent: int, blocks: int, block: int) -> bool:
         ("in ranges", {"index": "r", "at": 0}, "0 does not cut"),
         ("in ranges", {"index": "r", "at": 9}, "9 does not cut"),
         ("in ranges", {"index": "q", "at": 3}, "3 does not cut the range of q"),
+        ("by blocks", {"index": "r", "names": ["u", "v"], "block": 3}, "no condition holds r"),
         (
             "overlapping",
             {"index": "r", "names": ["i", "v"], "blocks": 3, "block": 3},
@@ -107,3 +108,35 @@ def covers(extent: int, blocks: int, block: int) -> bool:
 def test_what_is_refused(step: str, args: Any, message: str) -> None:
     with pytest.raises(ea.RuleError, match=message):
         distribute(scope_of("Max[r:9](A[i,r])"), step, reduction=0, **args)
+
+
+@st.composite
+def prefixes(draw: Draw) -> tuple[Scope, int]:
+    """Reductions over the values of `r` up to or from one that depends on other indices."""
+    low, extent = draw(st.integers(0, 5)), draw(st.integers(6, 16))
+    number = draw(st.sampled_from(["i", "2*i", "i + q", "3 - i", "4"]))
+    condition = draw(
+        st.sampled_from([f"r < {low} + {number}", f"r >= {low + extent} - ({number})"])
+    )
+    extra = draw(st.sampled_from(["", ", q <= i"]))
+    op = draw(st.sampled_from(OPERATIONS))
+    text = f"{op}[r:{low}:{low + extent},q:2](A[i,r+q]*(q+1), where=({condition}{extra},))"
+    return scope_of(text), extent
+
+
+@settings(max_examples=60)
+@given(prefixes(), st.data())
+def test_a_prefix_goes_by_blocks(case: tuple[Scope, int], data: st.DataObject) -> None:
+    """The values of each block stand together, in the prefix of any row."""
+    scope, extent = case
+    block = data.draw(st.integers(2, extent - 1))
+    args = {"reduction": 0, "index": "r", "names": ["u", "v"], "block": block}
+    assert_same_values(scope, distribute(scope, "by blocks", **args))
+
+
+@pytest.mark.parametrize("condition", ["r < i - 1", "r < 9*i", "r % 3 >= 1", "2*r <= i", "r == i"])
+def test_what_is_no_prefix_is_refused(condition: str) -> None:
+    scope = scope_of(f"Sum[r:9](A[i,r], where=({condition},))")
+    args = {"reduction": 0, "index": "r", "names": ["u", "v"], "block": 3}
+    with pytest.raises(ea.RuleError, match="no condition holds r"):
+        distribute(scope, "by blocks", **args)

@@ -164,3 +164,27 @@ def test_sums_around_which_there_are_no_points_are_left() -> None:
     assert separated(program, ALL, cleaned_up) == (program, [])
     nowhere = as_program(ea.parse("O[i:0,j:9] = Sum[r:4](A[i,j+r])", A=(0, 12)))
     assert separated(nowhere, ALL, cleaned_up) == (nowhere, [])
+
+
+@pytest.mark.parametrize(
+    ("text", "shapes", "saving"),
+    [
+        ("O[i:1024] = Sum[j:1024](x[j], where=(j <= i,))", {"x": 1024}, 15),
+        ("O[i:300] = Sum[j:300](exp(x[j]), where=(j < i,))", {"x": 300}, 8),
+        ("O[i:100,k:9] = Max[j:100](x[j,k], where=(j >= i,))", {"x": (100, 9)}, 3),
+    ],
+    ids=["sums so far", "of a function", "maxima from here on"],
+)
+def test_blocks_of_prefixes_are_reduced_once(text: str, shapes: Any, saving: int) -> None:
+    start = as_program(ea.parse(text, **shapes))
+    program, moves = separated(start, ALL, cleaned_up)
+    assert moves and work(program) * saving <= work(start)
+    arrays = {"x": np.random.default_rng(0).integers(-9, 10, shapes["x"]) / 8}
+    expected, result = (ea.evaluate(p, **arrays) for p in (start, program))
+    np.testing.assert_allclose(result, expected, rtol=1e-12)
+
+
+def test_prefixes_of_rows_of_their_own_have_nothing_in_common() -> None:
+    text = "O[i:64,d:8] = Sum[j:64](A[i,j]*x[j,d], where=(j <= i,))"
+    start = as_program(ea.parse(text, A=(64, 64), x=(64, 8)))
+    assert separated(start, ALL, cleaned_up) == (start, [])
