@@ -177,7 +177,7 @@ def test_travelling_is_quick():
     packed = pickle.dumps(program)
     spent = []
     for _ in range(20):
-        began = time.perf_counter()
+        began = time.process_time()
         pickle.loads(pickle.dumps(program))
-        spent.append(time.perf_counter() - began)
+        spent.append(time.process_time() - began)
     assert min(spent) < 5e-3 and len(packed) < 20_000

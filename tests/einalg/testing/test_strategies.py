@@ -8,7 +8,7 @@ import subprocess
 import sys
 from functools import cache
 from statistics import median
-from time import perf_counter
+from time import process_time
 from typing import Any
 
 import numpy as np
@@ -111,9 +111,9 @@ def test_examples_are_evaluated_quickly() -> None:
         arrays = {
             name: random.integers(-3, 4, tensor.shape) for name, tensor in scope.tensors.items()
         }
-        start = perf_counter()
+        start = process_time()
         ea.evaluate(scope, **arrays)
-        seconds.append(perf_counter() - start)
+        seconds.append(process_time() - start)
     assert median(seconds) < 0.005
 
 
