@@ -188,15 +188,20 @@ class _LoopCost:
     def innermost(
         self, loop: For, stores: Sequence[Store], inside: tuple[OpenLoop, ...], steps: float
     ) -> float:
-        """Return the cycles of a loop in vectors; what fills none goes in narrower ones."""
+        """Return the cycles of a loop in vectors; what fills none goes in halves of one."""
         conditional = [s for s in loop.body if isinstance(s, If)]
         if conditional:
             return steps * (self.statements(loop.body, inside) + self.turn)
         lanes = self.machine.widths(_element_bytes(stores))[0]
-        whole, rest = divmod(round(steps), lanes)
-        vectors = whole + min(rest, 1 + log2(lanes) / 2)
-        each = self.straight(stores, loop.index, lanes)
-        return vectors * (each + self.turn) + CPU_COSTS.loop_start
+        vectors, rest = divmod(round(steps), lanes)
+        total = CPU_COSTS.loop_start
+        while lanes:
+            if vectors:
+                total += vectors * (self.straight(stores, loop.index, lanes) + self.turn)
+            lanes //= 2
+            if lanes:
+                vectors, rest = divmod(rest, lanes)
+        return total
 
     def straight(self, stores: Sequence[Store], index: Index | None, lanes: int) -> float:
         """Return the cycles of a step of a loop over `index`, in vectors of so many elements."""
@@ -244,7 +249,12 @@ class _LoopCost:
         for store in stores:
             if store.ref.buf.space != "global" and not store.ref.buf.shape:
                 continue
-            if index is not None and abs(element_step(store.ref, index) or 0) > 1:
+            step = 0
+            if index is not None:
+                step = abs(element_step(store.ref, index) or 0)
+            if step > 1 and _fill_lines(stores, store, step):
+                total += min(2 * lanes, passes * (1 + log2(step)))
+            elif step > 1:
                 total += 2 * lanes
             elif index is None or _moves(store.ref, index):
                 total += passes * CPU_COSTS.overlapped_store
@@ -476,6 +486,13 @@ def operation_products(node: Apply) -> float:
         exponent = int(node.arguments[1].value)
         return float(max(1, exponent.bit_length() + exponent.bit_count() - 2))
     return LONG_OPERATIONS.get(node.op, OF_FUNCTION)
+
+
+def _fill_lines(stores: Sequence[Store], store: Store, step: int) -> bool:
+    """Whether stores fill what one of them steps over, so that vectors of them are interleaved."""
+    buf = store.ref.buf
+    places = {other.ref for other in stores if other.ref.buf == buf}
+    return len(places) == step
 
 
 def _operations(store: Store) -> float:

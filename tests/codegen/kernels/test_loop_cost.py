@@ -31,6 +31,24 @@ def test_cost_grows_with_the_elements() -> None:
     assert 5 < costs[2] / costs[1] < 15
 
 
+@pytest.mark.parametrize("vector", [16, 32, 64])
+def test_what_fills_no_vector_costs_as_its_elements(vector: int) -> None:
+    """Elements that lie apart are put into vectors one by one, in short rows too."""
+    machine = CpuModel(vector, 32)
+    short, long = (
+        function_cycles(lower("O", ea.parse("O[j,i] = A[i,j]", A=(size, 4096))), machine) / size
+        for size in (7, 16)
+    )
+    assert 0.6 < short / long < 1.6
+
+
+def test_stores_that_fill_what_they_step_over_are_interleaved() -> None:
+    """Channels of a picture that become the last axis are written in vectors."""
+    together = cycles("O[i,j] = A[j,i]", A=(3, 4096))
+    apart = cycles("O[i,j] = A[j,i]", A=(7, 4096))
+    assert together / 3 < 0.7 * apart / 7
+
+
 def test_functions_cost_more_than_products() -> None:
     product = cycles("O[i] = A[i]*2", A=(4096,))
     assert cycles("O[i] = exp(A[i])", A=(4096,)) > 3 * product
