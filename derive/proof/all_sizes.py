@@ -9,13 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
-from itertools import product
+from random import Random
 
 import islpy as isl
 
 from derive.proof.exact.compare import ExactComparison, compare_exactly
 from derive.proof.outcome.verdict import DIFFERENT, PROVED, TESTED, Proof
-from einalg.language.analysis.sizes import allowed_sizes, where_all_hold
+from einalg.language.analysis.sizes import allowed_sizes, smallest, where_all_hold
 from einalg.language.index.constraint import Constraint
 from einalg.language.index.convert import affine
 from einalg.language.index.size import Extent, Size, by_name, check_names
@@ -23,9 +23,9 @@ from einalg.language.ir.program import Program, inlined
 
 METHOD = "access relations with sizes as parameters"
 AT_SOME_SIZES = "concrete sizes"
-STEPS = (0, 1, 2, 4, 7)  # from the smallest value of a size to those that are tried
+STEPS = (0, 1, 2, 4, 7)  # from the smallest sizes to those that are tried
 MAX_TRIED = 12  # choices of sizes
-MAX_CHOICES = 4096  # of which these are taken
+MAX_DRAWN = 200  # of which these are taken, where those with a system are not allowed
 Shape = tuple[Extent, ...]
 ConcreteProof = Callable[[Program, Program], Proof]
 
@@ -137,17 +137,36 @@ def _point(sizes: Sequence[Size], numbers: Sequence[int]) -> isl.Set:
     return where_all_hold([Constraint(affine(size) - number, "==") for size, number in pairs])
 
 
-def _choices(sizes: Sequence[Size], allowed: isl.Set) -> Iterator[tuple[int, ...]]:
-    """Yield choices of sizes that are allowed, in the order of their sum."""
-    candidates = []
-    for size in sizes:
-        values = [size.smallest + step * size.multiple_of for step in STEPS]
-        candidates.append([value for value in values if size.holds(value)])
-    choices = []
-    for numbers, _ in zip(product(*candidates), range(MAX_CHOICES)):
-        choices.append(numbers)
-    found = 0
-    for numbers in sorted(choices, key=lambda choice: (sum(choice), choice)):
-        if found < MAX_TRIED and not _point(sizes, numbers).intersect(allowed).is_empty():
-            found += 1
-            yield numbers
+def _choices(sizes: Sequence[Size], allowed: isl.Set) -> list[tuple[int, ...]]:
+    """Return different choices of sizes that are allowed, smaller ones first."""
+    first = smallest(allowed)
+    starts = [first[size.name] for size in sizes]
+    choices: dict[tuple[int, ...], None] = {}
+    for steps in _steps(len(sizes)):
+        numbers = tuple(map(_value, sizes, starts, steps))
+        if numbers not in choices and not _point(sizes, numbers).intersect(allowed).is_empty():
+            choices[numbers] = None
+        if len(choices) == MAX_TRIED:
+            break
+    return sorted(choices, key=lambda numbers: (sum(numbers), numbers))
+
+
+def _value(size: Size, start: int, step: int) -> int:
+    """Return the value so many steps from a start, or the last one before it that there is."""
+    while step and not size.holds(start + step * size.multiple_of):
+        step -= 1
+    return start + step * size.multiple_of
+
+
+def _steps(count: int) -> Iterator[tuple[int, ...]]:
+    """Yield how far sizes are from their start: all as far, one of them alone, and then
+    as chance has it.
+    """
+    for step in STEPS:
+        yield (step,) * count
+    for step in STEPS[1:3]:
+        for position in range(count):
+            yield tuple([step if k == position else 0 for k in range(count)])
+    chance = Random(0)
+    for _ in range(MAX_DRAWN):
+        yield tuple([chance.choice(STEPS) for _ in range(count)])

@@ -142,6 +142,17 @@ def test_sizes_are_shown() -> None:
     assert "at sizes" not in ea.prove("O[i] = A[i]", "O[i:N] = A[i]", A=("N",))._repr_html_()
 
 
+def test_sizes_that_are_tried_are_allowed() -> None:
+    N = ea.size("N", multiple_of=3)
+    one, two = (
+        ea.parse(f"O[i:N-20, j:M] = {body}", A=(N,), M=ea.size("M", at_most=2))
+        for body in ("exp(A[i] + 1)", "exp(A[i])*exp(1)")
+    )
+    proof = ea.prove(one, two)
+    assert proof.verdict == "tested"
+    assert proof.coverage.startswith("at sizes M = 1, N = 21; M = 2, N = 21; M = 1, N = 24; ")
+
+
 def test_one_name_is_one_size() -> None:
     one, two = ea.parse("O[i] = A[i]", A=("N",)), ea.parse("O[i] = A[i]", A=(ea.size("N", 2),))
     with pytest.raises(ea.NotationError, match="two sizes are called N"):
