@@ -137,7 +137,7 @@ class CudaCompiled(Executable):
     @public
     def __call__(self, **arrays: Any) -> Any:
         device = self._started()
-        memory, on_device = self._placed(device, arrays)
+        memory, on_device = self._placed(device, self._without_ignored(arrays))
         device.run_together([step.output for step in self._running], memory, self._graphs(device))
         results: dict[str, Any] = {}
         for name in self.program.outputs:

@@ -14,12 +14,12 @@ from functools import cached_property, partial
 from statistics import median
 from time import perf_counter
 from types import MappingProxyType
-from typing import Any, Protocol
+from typing import Any, Protocol, Self
 
 import numpy as np
 
 from codegen.program.generated_code import EINALG, KernelCall
-from codegen.runtime.array_arguments import Loader, load, loaded, sample
+from codegen.runtime.array_arguments import Loader, load, loaded, require_shape, sample
 from codegen.runtime.c_dispatch import OnAddresses
 from codegen.runtime.call_frame import CallFrame, MemoryPlan, PlannedStep, plan
 from codegen.runtime.kernel_call import GeneratedKernel
@@ -30,6 +30,7 @@ from einalg.language.analysis.compile_time import compile_time_statements
 from einalg.language.ir.dtypes import numpy_dtype
 from einalg.language.ir.kernel import Kernel
 from einalg.language.ir.program import Program, require_names, statement_tensor
+from einalg.language.ir.tensor import Tensor
 from einalg.options import checked, text, whole
 from einalg.runtime.buffer_pool import BufferPool
 from einalg.runtime.direct_call import ObjectInterface
@@ -101,6 +102,7 @@ class Executable:
         self.missing = dict(program.inputs)  # what a call gives
         for name in self._bound.keys() & self.missing.keys():
             del self.missing[name]
+        self.ignored: dict[str, Tensor] = {}  # what a call may give besides
         self._load = Loader(self.missing)
         self._memory = threading.local()
         self._ready = self._computed(bound)
@@ -126,7 +128,7 @@ class Executable:
 
     def _called(self, arrays: Mapping[str, Any]) -> Any:
         results = self._results()
-        self.fill({**self._load(arrays), **results})
+        self.fill({**self._load(self._without_ignored(arrays)), **results})
         if len(results) > 1:
             return results
         return next(iter(results.values()))
@@ -216,11 +218,12 @@ class Executable:
         Kernels that depend on these alone run now, once. The arrays are copied, so changing them
         later changes nothing. Raises `ShapeError` as a call does.
         """
-        self._check_names(arrays)
+        read = self._without_ignored(arrays)
+        self._check_names(read)
         bound = dict(self._ready)
-        for name, array in arrays.items():
+        for name, array in read.items():
             bound[name] = load(self.missing[name], array).copy()
-        return self._with(bound, self._copied | arrays.keys())
+        return self._with(bound, self._copied | read.keys()).accepting(self.ignored)
 
     @public
     def bind_in_place(self, **arrays: Any) -> Executable:
@@ -228,13 +231,37 @@ class Executable:
 
         They see later writes to it, but for those inputs that are `copied`.
         """
-        self._check_names(arrays)
+        read = self._without_ignored(arrays)
+        self._check_names(read)
         bound, copied = dict(self._ready), set(self._copied)
-        for name, array in arrays.items():
+        for name, array in read.items():
             bound[name] = load(self.missing[name], array)
             if bound[name] is not array:
                 copied.add(name)
-        return self._with(bound, frozenset(copied))
+        return self._with(bound, frozenset(copied)).accepting(self.ignored)
+
+    def accepting(self, inputs: Mapping[str, Tensor]) -> Self:
+        """Accept arrays of these inputs too; what the program does not read is ignored.
+
+        A program that was simplified may read fewer inputs than it did. The shapes of those that it
+        ignores are checked still. Returns the program itself.
+        """
+        for name, tensor in inputs.items():
+            if name not in self.program.tensors:
+                self.ignored[name] = tensor
+        return self
+
+    def _without_ignored(self, arrays: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Return the arrays that the program reads; `ShapeError` for others that do not fit."""
+        if self.ignored.keys().isdisjoint(arrays):
+            return arrays
+        read = {}
+        for name, array in arrays.items():
+            if name in self.ignored:
+                require_shape(self.ignored[name], tuple(np.shape(array)))
+            else:
+                read[name] = array
+        return read
 
     @property
     def copied(self) -> frozenset[str]:

@@ -82,17 +82,21 @@ def load(tensor: Tensor, value: Any) -> Array:
             f"{tensor.name} cannot be read as an array: {error}\n"
             f"  give an array of shape {tensor.shape}"
         ) from None
-    if array.shape != tensor.shape:
-        raise ShapeError(
-            f"{tensor.name} has shape {tensor.shape}, but an array of shape {array.shape} is "
-            f"given\n"
-            "  pass another, or reshape it"
-        )
+    require_shape(tensor, array.shape)
     _check_type(tensor, array, dtype)
     if hasattr(value, "dtype") and not np.can_cast(array.dtype, dtype):
         _say_once(tensor, array.dtype.name, dtype.name)
     array = np.asarray(array, dtype, order="C")
     return array if array.flags.aligned else array.copy()
+
+
+def require_shape(tensor: Tensor, shape: tuple[int, ...]) -> None:
+    """Raise `ShapeError` for an array of another shape than the tensor has."""
+    if shape != tensor.shape:
+        raise ShapeError(
+            f"{tensor.name} has shape {tensor.shape}, but an array of shape {shape} is given\n"
+            "  pass another, or reshape it"
+        )
 
 
 def _say_once(tensor: Tensor, given: str, wanted: str) -> None:

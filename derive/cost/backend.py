@@ -12,6 +12,7 @@ from einalg.language.analysis.batching import Slices
 from einalg.language.ir.kernel import Kernel
 from einalg.language.ir.program import Program
 from einalg.language.ir.scope import Scope
+from einalg.language.ir.tensor import Tensor
 from einalg.options import Kind, accepting
 from einalg.runtime.direct_call import AddressFunction
 from einalg.runtime.measurement import Measurement
@@ -37,6 +38,12 @@ class Runnable(Protocol):
     def bind(self, **arrays: Any) -> Runnable:
         """Return the same with values of some inputs; what depends on these alone is computed
         once.
+        """
+        ...
+
+    def accepting(self, inputs: Mapping[str, Tensor]) -> Runnable:
+        """Return the same, which accepts arrays of these inputs too and ignores those that it does
+        not read.
         """
         ...
 

@@ -379,12 +379,15 @@ class DerivationSession:
 
     @checked(target=text("cpu", DeviceError))
     def compile(self, target: str = "cpu") -> Runnable:
-        """The program as a callable `run(**arrays)`."""
+        """The program as a callable `run(**arrays)` of the inputs that it had at first; those that
+        it does not read any more are ignored.
+        """
         if self._backend is None:
             raise CodegenError(
                 "this session has no backend to compile with\n  make it with einalg.Session"
             )
-        return self._backend.compile(lifted(self.expr), self.kernels, target)
+        run = self._backend.compile(lifted(self.expr), self.kernels, target)
+        return run.accepting(self.history.start.inputs)
 
     @checked(path=NEW_FILE)
     def save(self, path: Any) -> None:

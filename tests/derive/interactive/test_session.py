@@ -260,3 +260,17 @@ def test_moves_of_a_statement_of_truths():
         choice.move.path == ("m",) and choice.made["m"].dtype == "bool"
         for choice in s.moves("expression splitting")
     )
+
+
+def test_an_input_that_no_step_left_is_ignored():
+    s = session("T[i] = A[i] + B[i]\nO[i] = T[i] - A[i]", A=(4,), B=(4,))
+    step(s, "expression fusion")
+    assert set(s.expr.inputs) == {"B"}
+    a, b = np.ones(4, np.float32), np.arange(4, dtype=np.float32)
+    run = s.compile()
+    assert (run(A=a, B=b) == b).all() and (run(B=b) == b).all()
+    assert (run.bind(A=a, B=b)() == b).all() and (run.bind(B=b)(A=a) == b).all()
+    with pytest.raises(ea.ShapeError, match=r"A has shape \(4,\)"):
+        run(A=np.ones(5), B=b)
+    with pytest.raises(ea.ShapeError, match="C is not an input"):
+        run(A=a, B=b, C=a)
