@@ -550,8 +550,8 @@ def index_form(body: Any) -> Affine | None:
 def apply(op: str, arguments: list[Value], dtype: str = "") -> Value:
     """Return `op` of some values, simplified where they are constants."""
     dtype = dtype or common(arguments, op)
-    if dtype == "bool" and op in ("add", "mul", "ipow"):
-        dtype = "i64"
+    if dtype == "bool" and op in ("add", "mul", "ipow", "abs", "sign"):
+        dtype = LONG
     fold = FOLDS.get(op)
     if fold is None:
         return Apply(op, tuple(arguments), dtype)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -24,6 +24,28 @@ def sample_inputs(program: Program, seed: int = 0) -> dict[str, np.ndarray[Any, 
     for name, tensor in program.inputs.items():
         arrays[name] = _sample(rng, tensor).astype(numpy_dtype(tensor.dtype))
     return arrays
+
+
+def inputs_with_values(
+    program: Program, reference: Callable[[Arrays], Arrays], seed: int = 0
+) -> tuple[Arrays, Arrays]:
+    """Return random inputs, and what a function of inputs gives for them.
+
+    Where that is not finite, no integer among the inputs is 0, by which it may be divided.
+    """
+    arrays: Arrays = sample_inputs(program, seed)
+    expected = reference(arrays)
+    if all(np.isfinite(values).all() for values in expected.values()):
+        return arrays, expected
+    arrays = {name: _without_zeros(array) for name, array in arrays.items()}
+    return arrays, reference(arrays)
+
+
+def _without_zeros(array: Any) -> Any:
+    """Return integers with 1 for 0, and other numbers as they are."""
+    if array.dtype.kind not in "iu":
+        return array
+    return np.where(array == 0, 1, array).astype(array.dtype)
 
 
 def by_role(program: Program, arrays: Mapping[str, Any]) -> tuple[Arrays, Arrays]:

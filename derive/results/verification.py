@@ -18,7 +18,7 @@ from derive.matching import with_operator_names
 from derive.proof import prove
 from derive.proof.outcome.verdict import DIFFERENT, PROVED
 from derive.results.candidates import Candidate
-from derive.results.sample_inputs import Arrays, by_role, sample_inputs
+from derive.results.sample_inputs import Arrays, by_role, inputs_with_values
 from derive.results.selection import SELECTION, SelectionPolicy
 from derive.results.stored_search import LazyEstimate
 from derive.rewriting.body_queries import bound_indices
@@ -214,11 +214,8 @@ class ShortlistCheck:
         be infinite in their types.
         """
         evaluated = self._evaluated(candidates)
-        arrays: Arrays = sample_inputs(self.start, self.seed)
-        expected = self.backend.reference(evaluated, arrays)
-        if not all(np.isfinite(values).all() for values in expected.values()):
-            arrays = {name: _without_zeros(array) for name, array in arrays.items()}
-            expected = self.backend.reference(evaluated, arrays)
+        reference = partial(self.backend.reference, evaluated)
+        arrays, expected = inputs_with_values(self.start, reference, self.seed)
         for _ in range(MAX_HALVINGS):
             if not _overflows(self.start, expected):
                 break
@@ -301,13 +298,6 @@ def _overflows(program: Program, outputs: Mapping[str, Any]) -> bool:
         if (size[np.isfinite(size)] > LARGEST.get(dtype, np.inf)).any():
             return True
     return False
-
-
-def _without_zeros(array: Any) -> Any:
-    """Return integers with 1 for 0, by which nothing is divided, and others as they are."""
-    if array.dtype.kind not in "iu":
-        return array
-    return np.where(array == 0, 1, array).astype(array.dtype)
 
 
 def _halved(array: Any) -> Any:

@@ -14,7 +14,7 @@ from codegen.export.project import ExampleCall, ExportedNetwork, export_c
 from derive.cost.accuracy import scales, tolerance
 from derive.programs import OptimizedNetwork
 from derive.programs.optimize import reference_outputs
-from derive.results.sample_inputs import sample_inputs
+from derive.results.sample_inputs import inputs_with_values
 from einalg import __version__
 from einalg.errors import CodegenError, ShapeError
 from einalg.frontends.graph import Graph, OpaqueNode
@@ -50,8 +50,10 @@ def export_program(
             f"{unknown[0]} is not an input of the program; the inputs are "
             f"{', '.join(program.inputs) or 'none'}\n  leave it out"
         )
-    arrays = {**sample_inputs(program), **known}
-    expected = reference_outputs(program, arrays)
+    arrays, expected = inputs_with_values(
+        program, lambda drawn: reference_outputs(program, {**drawn, **known})
+    )
+    arrays |= known
     sizes = scales(expected, program, arrays)
     example = ExampleCall(
         arrays,

@@ -268,12 +268,31 @@ def test_element_types(text: str, dtype: str, expected: str) -> None:
     assert expression(text, dtype)["O"].dtype == expected
 
 
-def test_a_runtime_of_onnx_divides_by_any_integer() -> None:
-    """Also where no case takes the quotient by 0, which it computes."""
+def onnx_results(program: Program, values: dict[str, Any]) -> Any:
+    """Return what ONNX Runtime computes of a program."""
     pytest.importorskip("onnx")
     onnxruntime = pytest.importorskip("onnxruntime")
     from codegen.targets.onnx import onnx_model
 
+    inputs = list(program.inputs.values())
+    model = onnx_model(inputs, {}, [(program, kernels_of(program), None)], ["O"])
+    (result,) = onnxruntime.InferenceSession(model.SerializeToString()).run(None, values)
+    return result
+
+
+@pytest.mark.parametrize("text", ("sign(n[i])", "Abs(n[i])", "Max(n[i], m[i])", "n[i]*m[i]"))
+def test_a_runtime_of_onnx_computes_with_truth_values(text: str) -> None:
+    program = expression(text, "bool")
+    arrays = arrays_of("bool", [0, 1, 0, 1, 1, 0, 1, 0, 1], [0, 0, 1, 1, 1, 1, 0, 0, 0])
+    values = {name: arrays[name] for name in program.inputs}
+    expected = ea.evaluate(program, **values)
+    assert onnx_results(program, values).tolist() == expected.tolist()
+    (compiled,) = run_programs([program], [values])
+    assert compiled["O"].tolist() == expected.tolist()
+
+
+def test_a_runtime_of_onnx_divides_by_any_integer() -> None:
+    """Also where no case takes the quotient by 0, which it computes."""
     for dtype in ("i32", "i64"):
         low, high = bounds(dtype)
         values = arrays_of(
@@ -283,9 +302,5 @@ def test_a_runtime_of_onnx_divides_by_any_integer() -> None:
             for function in ("Mod", "Quotient"):
                 program = expression(text.format(f=function), dtype)
                 (compiled,) = run_programs([program], [values])
-                model = onnx_model(
-                    list(program.inputs.values()), {}, [(program, kernels_of(program), None)], ["O"]
-                )
-                session = onnxruntime.InferenceSession(model.SerializeToString())
-                (result,) = session.run(None, values)
+                result = onnx_results(program, values)
                 assert np.array_equal(result, compiled["O"]), (text, dtype)
