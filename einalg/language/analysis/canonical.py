@@ -61,10 +61,10 @@ def key_among(scope: Scope, classes: Mapping[Scope, int]) -> InternedTuple:
     but that class.
 
     >>> import einalg as ea
-    >>> one = ea.parse("T[i] = 2*A[i]\\nO[i] = exp(T[i])", A=(4,)).result
-    >>> two = ea.parse("T[i] = A[i] + A[i]\\nO[i] = exp(T[i])", A=(4,)).result
-    >>> classes = dict.fromkeys([*inner_scopes(one), *inner_scopes(two)], 0)
-    >>> key_among(one, classes) == key_among(two, classes)
+    >>> i, A = ea.indices("i"), ea.tensor("A", (4,))
+    >>> first, second = ea.parse("T[i] = 2*A[i]", A=A), ea.parse("T[i] = A[i] + A[3-i]", A=A)
+    >>> one, two = [ea.L[i:4](sympy.exp(inner[i])) for inner in (first, second)]
+    >>> key_among(one, {first: 0, second: 0}) == key_among(two, {first: 0, second: 0})
     True
     """
     return _Keys({}, classes).scope(scope)
