@@ -19,7 +19,7 @@ STATES = 20  # of the search, which chooses kernels that are not compared
 
 @pytest.mark.filterwarnings("ignore::ResourceWarning")
 def test_the_examples_print_what_is_stored_of_them(monkeypatch):
-    monkeypatch.setattr(ea, "derive", partial(ea.derive, states=STATES))
+    monkeypatch.setattr(ea, "derive", partial(ea.derive, states=STATES, seconds=300))
     different = transcript.differences(README, transcript.with_outputs(README))
     assert not different, "write it anew with `make readme`:\n" + "\n".join(different)
 
