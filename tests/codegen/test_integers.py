@@ -224,6 +224,16 @@ def test_the_least_integer_is_divided_by_a_negative_number() -> None:
     assert execute(program, values)["O"].tolist() == [2**63 // 7] * 9
 
 
+@pytest.mark.parametrize(
+    "text", ("Abs(n[i])", "Max(n[i], 3)", "Piecewise((1, n[i] > 5), (0, True))")
+)
+def test_the_longest_unsigned_integers_are_not_negative(text: str) -> None:
+    program = expression(text, "u64")
+    values = {"n": np.array([2**64 - 1, 2**63, 2**63 - 1, 5, 6, 0, 1, 2, 3], np.uint64)}
+    expected = np.asarray(ea.evaluate(program, **values), float)
+    np.testing.assert_allclose(execute(program, values)["O"].astype(float), expected, 1e-15)
+
+
 @pytest.mark.parametrize("dividend", (1, 2**61 + 1))
 def test_a_divisor_that_is_0_elsewhere_rounds_nothing(dividend: int) -> None:
     text = f"Piecewise(({dividend}//m[i], Ne(m[i], 0)), (0, True)) + n[i]"

@@ -213,6 +213,8 @@ def _loaded(name: str, array: Array, dtype: str, exact: bool) -> Array:
     if array.dtype == np.bool_ and dtype == "bool":
         return array
     if array.dtype.kind in "biu" and (exact or not is_float(dtype)):
+        if array.dtype.kind == "u" and _largest(array) >= LIMIT_OF_INT64:
+            return array.astype(np.float64)
         return array.astype(np.int64, copy=False)
     wide = dtype == "f64" or not is_float(dtype)
     return array.astype(np.float64 if wide else np.float32, copy=False)
