@@ -8,12 +8,16 @@ reviewed as a diff.
 from __future__ import annotations
 
 import gc
+import os
 from collections.abc import Callable, Generator
 from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
 
+# The threads of torch wait asleep: each worker has as many as there are cores, and where they look
+# around for work they take the time of the other workers. OpenMP reads this when torch is imported.
+os.environ.setdefault("OMP_WAIT_POLICY", "passive")
 GOLDEN = Path(__file__).parent / "golden"
 
 settings.register_profile(

@@ -198,7 +198,11 @@ def shortest(strategy: Any, condition: Any) -> Any:
             strategy,
             condition,
             settings=settings(
-                max_examples=300, database=None, derandomize=True, suppress_health_check=SILENT
+                max_examples=300,
+                phases=[Phase.generate, Phase.shrink],  # nobody reads an explanation
+                database=None,
+                derandomize=True,
+                suppress_health_check=SILENT,
             ),
         )
     except NoSuchExample:
