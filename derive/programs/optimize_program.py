@@ -49,6 +49,7 @@ QUICK_COMPILATION = 1.0  # seconds: where the first form takes less, and less th
 QUICK_SHARE = 0.25  # share of all, the program as it is is timed beside it in any case
 MAX_ORIGINAL_SHARE = 0.1  # of the time that is left, that this may take before the first search
 MAX_FOLDING_SHARE = 0.25  # of the time that is left, that folding and fusing may take
+MIN_FOLDING_SECONDS = 2.0  # that these may take in any case: what they leave is slow to compile
 MAX_JOINING_SHARE = 0.5  # of the time that is left, that making the other forms may take
 MAX_FORMS_SHARE = 0.5  # of the time that is left, that compiling more than one of these may take
 RECOMPILED_SHARE = 0.5  # of a form, that is compiled again where some layers were searched
@@ -160,7 +161,7 @@ class Forms:
     def _fused(self) -> SearchedVariant:
         """Return the program folded and fused, as far as there is time for that."""
         clock = self.clock.finishing()
-        limit = clock.within(MAX_FOLDING_SHARE * clock.left)
+        limit = clock.within(MAX_FOLDING_SHARE * clock.left).at_least(MIN_FOLDING_SECONDS)
         if not self.task.seconds:
             limit = clock.unlimited()
 

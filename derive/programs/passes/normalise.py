@@ -41,13 +41,12 @@ def shaped(
 ) -> tuple[Program, list[Move]]:
     """Return a flat program with a statement for every reduction, and the moves to it.
 
-    There are as few statements as can be for what is computed element by element. Nothing more is
-    changed once it `is_late`.
+    There are as few statements as can be for what is computed element by element, as far as these
+    are fused before it `is_late`. Every reduction gets its statement in any case: operators are
+    found of reductions alone.
     """
     known, done = dict(program.statements), list[Move]()
     for name in program.names:
-        if is_late():
-            break
         alone, moves = fissioned(excerpt(known, [name]), OF_MODELS)
         if moves:
             known[name] = returned(alone[name], known)

@@ -6,14 +6,15 @@ apart as far as it is linear.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections import ChainMap
+from collections.abc import Callable, Sequence, Set
 from dataclasses import dataclass
 from typing import Any
 
 import sympy
 
 from derive.programs.passes.normalise import is_elementwise
-from derive.programs.passes.subprogram import excerpt
+from derive.programs.passes.subprogram import excerpt, returned
 from derive.proof import prove
 from derive.rules.algebra import staging
 from derive.rules.inter.lifting_nesting import lifted
@@ -21,7 +22,7 @@ from einalg.errors import EinalgError
 from einalg.language.analysis.compile_time import compile_time_constants
 from einalg.language.index.affine import Index
 from einalg.language.index.convert import affine
-from einalg.language.ir.body import Reduce, substitute
+from einalg.language.ir.body import Reduce, substitute, with_parts
 from einalg.language.ir.program import Program, statement_tensor, substitute_tensors
 from einalg.language.ir.scope import Scope
 from einalg.language.ir.tensor import Access, Constant, Tensor
@@ -41,25 +42,54 @@ class Linear:
         return Linear(self.factor * factor, self.constant * factor, self.rest * factor)
 
 
-@dataclass(frozen=True)
 class _Context:
-    """A program, with the statements that read each one, and the names of its constants."""
+    """The statements of a program, those that read each one, and the names of its constants.
 
-    program: Program
-    readers: Mapping[str, list[str]]
-    constants: frozenset[str]
+    `used` are all its names. A folding changes two statements, and looks at no others.
+    """
 
-    @staticmethod
-    def of(program: Program) -> _Context:
-        readers: dict[str, list[str]] = {name: [] for name in program.names}
+    def __init__(self, program: Program):
+        self.outputs = program.outputs
+        self.statements = dict(program.statements)
+        self.used = {*program.names, *program.tensors}
+        self.readers: dict[str, set[str]] = {name: set() for name in program.names}
         for reader, scope in program.statements:
-            for read in scope.tensors.keys() & readers.keys():
-                readers[read].append(reader)
-        constants = set(compile_time_constants(program))
+            self._reads(reader, scope)
+        self.constants = set(compile_time_constants(program))
         for name, tensor in program.tensors.items():
             if isinstance(tensor, Constant):
-                constants.add(name)
-        return _Context(program, readers, frozenset(constants))
+                self.constants.add(name)
+        self._added: dict[str, list[str]] = {}  # statements before another one, by its name
+
+    def change(self, statements: Sequence[tuple[str, Scope]]) -> None:
+        """Replace statements; new ones come before the next one that was there."""
+        new: list[str] = []
+        for name, scope in statements:
+            if name not in self.statements:
+                new.append(name)
+                self.used.add(name)
+                self.readers[name] = set()
+                if scope.tensors.keys() <= self.constants:
+                    self.constants.add(name)
+            else:
+                self._added.setdefault(name, []).extend(new)
+                new = []
+                for read in self.statements[name].tensors.keys() & self.readers.keys():
+                    self.readers[read].discard(name)
+            self.statements[name] = scope
+            self._reads(name, scope)
+
+    def program(self, names: Sequence[str]) -> Program:
+        """Return the program of the statements of these names and of those that came to them."""
+        statements: list[tuple[str, Scope]] = []
+        for name in names:
+            for label in (*self._added.get(name, ()), name):
+                statements.append((label, self.statements[label]))
+        return Program(statements, self.outputs)
+
+    def _reads(self, reader: str, scope: Scope) -> None:
+        for read in scope.tensors.keys() & self.readers.keys():
+            self.readers[read].add(reader)
 
 
 Place = tuple[Any, Linear]  # a part of a body, and what it is of the read
@@ -88,28 +118,29 @@ def folded(program: Program, is_late: Callable[[], bool] = lambda: False) -> Pro
 
     Nothing more is changed once it `is_late`.
     """
-    context = _Context.of(program)
+    context, is_changed = _Context(program), False
     for name in program.names:
         if is_late():
             break
         folding = _folding_at(context, name)
-        if folding is None:
-            continue
-        changed = _folded(context, folding)
-        if changed is not None:
-            context = _Context.of(changed)
-    return context.program
+        if folding is not None:
+            statements = _folded(context, folding)
+            context.change(statements)
+            is_changed |= bool(statements)
+    if not is_changed:
+        return program
+    return context.program(program.names)
 
 
 def _folding_at(context: _Context, name: str) -> _Folding | None:
     """Return what can be folded into the weights of a statement; None where there is nothing."""
-    program, constants = context.program, context.constants
-    if name in program.outputs or len(context.readers[name]) != 1:
+    constants = context.constants
+    if name in context.outputs or len(context.readers[name]) != 1:
         return None
-    if not _is_product_with_weights(program[name].body, constants):
+    if not _is_product_with_weights(context.statements[name].body, constants):
         return None
     (reader,) = context.readers[name]
-    after = program[reader]
+    after = context.statements[reader]
     reads = {access for access in accesses(after.body) if _reads(access, name)}
     if len(reads) != 1 or not is_elementwise(after):
         return None
@@ -136,23 +167,23 @@ def _reads(access: Access, name: str) -> bool:
     return isinstance(access.tensor, Tensor) and access.tensor.name == name
 
 
-def _folded(context: _Context, folding: _Folding) -> Program | None:
-    """Return the program with a factor in the weights; None where that is not possible."""
-    indices = context.program[folding.name].indices
+def _folded(context: _Context, folding: _Folding) -> list[tuple[str, Scope]]:
+    """Return the statements with a factor in the weights; none where that is not possible."""
+    indices = context.statements[folding.name].indices
     inward = {}
     for subscript, index in zip(folding.read.subscripts, indices):
         inward[subscript.as_index()] = affine(index)
     factor = folding.factor
     used = {symbol for symbol in factor.free_symbols if isinstance(symbol, Index)}
     if not used <= inward.keys():
-        return None
+        return []
     try:
         return _rewritten(context, folding, substitute(factor, inward))
     except EinalgError:
-        return None
+        return []
 
 
-def _is_product_with_weights(body: Any, constants: frozenset[str]) -> bool:
+def _is_product_with_weights(body: Any, constants: Set[str]) -> bool:
     """Say whether a body sums products of a factor of constants alone and one of something else."""
     if not isinstance(body, Reduce) or body.op != "Sum":
         return False
@@ -171,7 +202,7 @@ def _is_bare(access: Access) -> bool:
     return access.base is access.tensor and None not in bare and len(set(bare)) == len(bare)
 
 
-def _linear_places(body: Any, read: Access, constants: frozenset[str]) -> list[Place]:
+def _linear_places(body: Any, read: Access, constants: Set[str]) -> list[Place]:
     """Return the largest parts of a body that are linear in the read with constant factors.
 
     Together they hold all its reads; none are returned where something else reads it, too.
@@ -195,7 +226,7 @@ def _linear_places(body: Any, read: Access, constants: frozenset[str]) -> list[P
     return places
 
 
-def _larger(body: Any, place: Place, constants: frozenset[str]) -> Linear | None:
+def _larger(body: Any, place: Place, constants: Set[str]) -> Linear | None:
     """Return a sum or a product with a linear part; None where it is not linear itself."""
     holding, linear = place
     constant, rest = [], []
@@ -212,7 +243,7 @@ def _larger(body: Any, place: Place, constants: frozenset[str]) -> Linear | None
     return linear.scaled(sympy.Mul(*constant))
 
 
-def _is_constant(part: Any, constants: frozenset[str]) -> bool:
+def _is_constant(part: Any, constants: Set[str]) -> bool:
     """Say whether a part of a body reads constants alone, and binds no index."""
     for access in accesses(part):
         if not isinstance(access.tensor, Tensor) or access.tensor.name not in constants:
@@ -220,30 +251,33 @@ def _is_constant(part: Any, constants: frozenset[str]) -> bool:
     return not part.atoms(Index) - part.free_symbols
 
 
-def _rewritten(context: _Context, folding: _Folding, factor: Any) -> Program | None:
-    """Return the program with `factor` in the weights; None where that is not proven equal."""
-    program, name, reader = context.program, folding.name, folding.reader
-    scaled = _scaled(program[name], factor)
+def _rewritten(context: _Context, folding: _Folding, factor: Any) -> list[tuple[str, Scope]]:
+    """Return the statements with `factor` in the weights; none where they are not proven equal."""
+    name, reader, statements = folding.name, folding.reader, context.statements
+    scaled = _scaled(statements[name], factor)
     weights = {}
     for label, tensor in scaled.tensors.items():
         if label in context.constants and tensor.role == "intermediate":
             weights[label] = Tensor(label, tensor.axes, tensor.dtype, "weight")
     staged = _with_staged_factors(substitute_tensors(scaled, weights))
     if staged is None:
-        return None
-    after = program[reader]
-    new_body = after.body.xreplace(_values(folding, after))
-    statements = dict(program.statements)
-    changed = dict(statements)
-    changed[name] = staged
-    changed[reader] = Scope(after.iterators, after.where, new_body)
+        return []
+    after = statements[reader]
+    new_body = with_parts(after.body, _values(folding, after))
+    new_reader = Scope(after.iterators, after.where, new_body)
     names = (name, reader)
-    proof = prove(excerpt(statements, names), excerpt(changed, names))
-    if proof.verdict != "proved":
-        return None
+    changed = excerpt(ChainMap({name: staged, reader: new_reader}, statements), names)
+    if prove(excerpt(statements, names), changed).verdict != "proved":
+        return []
     intermediates = {label: statement_tensor(label, statements[label]) for label in weights}
-    changed[name] = substitute_tensors(staged, intermediates)
-    return lifted(Program(list(changed.items()), program.outputs))
+    own = {name: substitute_tensors(staged, intermediates), reader: new_reader}
+    flat = lifted(excerpt(ChainMap(own, statements), names), context.used)
+    rows: list[tuple[str, Scope]] = []
+    known = ChainMap(dict(flat.statements), statements)
+    for label, scope in flat.statements:
+        if label in names or label not in statements:
+            rows.append((label, returned(scope, known)))
+    return rows
 
 
 def _values(folding: _Folding, scope: Scope) -> dict[Any, Any]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from itertools import count
 from typing import Any
 
@@ -40,11 +40,14 @@ def lift(program: Program, path: Path, name: str) -> Program:
     return Program(statements, program.outputs)
 
 
-def lifted(program: Program) -> Program:
-    """Return the program with every inner scope as a statement before its first reader."""
+def lifted(program: Program, used: Collection[str] = ()) -> Program:
+    """Return the program with every inner scope as a statement before its first reader.
+
+    No new name is one that is `used` elsewhere.
+    """
     if all(len(path) == 1 for path, _ in paths(program)):
         return program
-    names = _free_names(program)
+    names = _free_names(program, used)
     known: dict[Scope, Any] = {}
     statements: list[tuple[str, Scope]] = []
     for name, scope in program.statements:
@@ -63,8 +66,8 @@ def fresh_statement(program: Program) -> str:
     return next(_free_names(program))
 
 
-def _free_names(program: Program) -> Iterator[str]:
-    used = {*program.names, *program.tensors}
+def _free_names(program: Program, elsewhere: Collection[str] = ()) -> Iterator[str]:
+    used = {*program.names, *program.tensors, *elsewhere}
     for number in count(1):
         name = f"T{number}"
         if name not in used:

@@ -174,6 +174,8 @@ ORDERINGS = {  # and what they are with their sides exchanged
 EXTREMES = (sympy.Max, sympy.Min)
 # So many in each other SymPy compares; it takes time that is exponential in their number.
 MAX_EVALUATED = 6
+MAX_SETTLED = 4096
+_settled: set[Any] = set()  # extremes, by their form, that SymPy leaves as they are
 ROUNDING = (sympy.Mod, Mod, sympy.floor, sympy.ceiling)
 
 
@@ -188,10 +190,47 @@ def applied(function: Any, operands: Any) -> Any:
         return ORDERINGS[function](operands[1], operands[0])
     if function in EXTREMES and any(extremes_inside(o) >= MAX_EVALUATED for o in operands):
         return function(*operands, evaluate=False)
+    if function in EXTREMES:
+        return _extreme(function, tuple(operands))
     evaluated = EVALUATED.get(function)
     if evaluated is None:
         return function(*operands)
     return evaluated(*operands)
+
+
+def _extreme(function: Any, operands: tuple[Any, ...]) -> Any:
+    """Return `Max` or `Min` of operands as SymPy evaluates it.
+
+    It compares all of them, which takes tens of milliseconds, though it knows of no element more
+    than that it is real. So operands of a form that stayed as they were do so again.
+    """
+    form = _form(operands, {})
+    if form is not None and (function, form) in _settled:
+        return function(*operands, evaluate=False)
+    result = function(*operands)
+    if form is not None and isinstance(result, function) and set(result.args) == set(operands):
+        if len(_settled) >= MAX_SETTLED:
+            _settled.clear()
+        _settled.add((function, form))
+    return result
+
+
+def _form(value: Any, elements: dict[Any, int]) -> Any:
+    """Return the operations of a body on its elements, which are numbered by their first use.
+
+    None where there are indices in it, of which SymPy knows that they are whole.
+    """
+    if isinstance(value, tuple):
+        forms = tuple(_form(part, elements) for part in value)
+        return None if None in forms else forms
+    if getattr(value, "is_access", False) or getattr(value, "is_reduction", False):
+        return "element", elements.setdefault(value, len(elements))
+    if isinstance(value, IndexArithmetic):
+        return None
+    if not value.args:
+        return value
+    operands = _form(value.args, elements)
+    return None if operands is None else (value.func, operands)
 
 
 def extremes_inside(value: Any) -> int:

@@ -127,6 +127,24 @@ def _rebuild(body: Any, leaf: Leaf) -> tuple[Any, bool]:
     return _evaluated(body, operands), False
 
 
+def with_parts(body: Any, parts: Mapping[Any, Any]) -> Any:
+    """Return a body with other parts in the places of some; reductions and reads are whole parts.
+
+    >>> import einalg as ea
+    >>> body = ea.parse("O[i] = Max(2*A[i] + 1, 0)", A=(4,)).body
+    >>> with_parts(body, {body.args[1]: body.args[1]**2})
+    (2*A[i] + 1)**2
+    """
+    if body in parts:
+        return parts[body]
+    if isinstance(body, (Access, IndexArithmetic, Reduce)) or not body.args:
+        return body
+    operands = tuple([with_parts(operand, parts) for operand in body.args])
+    if not _differs(operands, body.args):
+        return body
+    return _evaluated(body, operands)
+
+
 def without_conversions(body: Any) -> Any:
     """Return a body over the reals, where a conversion to another element type is its argument.
 

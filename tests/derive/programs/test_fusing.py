@@ -6,13 +6,18 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+import sympy
 
 import einalg as ea
 from derive.matching import kernels_of
+from derive.programs.passes import weight_folding
 from derive.programs.passes.normalise import shaped, with_epilogues
 from derive.programs.passes.weight_folding import folded
+from derive.rules.inter.lifting_nesting import lifted
+from einalg.language import ops
 from einalg.language.analysis.compile_time import compile_time_statements
 from einalg.language.ir.program import as_program
+from einalg.language.ir.scope import Scope
 from tests.helpers.networks import assert_same_values, network, weight
 
 
@@ -132,7 +137,7 @@ def test_what_is_computed_for_every_example_is_fused_where_it_is_read_often():
 
 def test_copies_are_read_where_they_lie_where_products_stay_operators():
     """A transposed matrix is; one whose rows are rolled would be no operand of an operator."""
-    for copy, ops in (("A[j, k]", ["matmul"]), ("A[(j + k)%8, k]", ["eop", "matmul"])):
+    for copy, operators in (("A[j, k]", ["matmul"]), ("A[(j + k)%8, k]", ["eop", "matmul"])):
         program = as_program(
             ea.parse(
                 f"B[k:8, j:8] = {copy}\nO[i:3, j:8] = Sum[k:8](x[i, k]*B[k, j])", x=(3, 8), A=(8, 8)
@@ -140,7 +145,7 @@ def test_copies_are_read_where_they_lie_where_products_stay_operators():
         )
         after, _ = shaped(program)
         assert_same_values(program, after)
-        assert [kernel.op for kernel in kernels_of(after)] == ops
+        assert [kernel.op for kernel in kernels_of(after)] == operators
 
 
 def test_factors_of_a_batch_norm_are_in_the_weights():
@@ -256,3 +261,57 @@ def test_what_is_no_longer_read_is_not_given():
     np.testing.assert_array_equal(
         optimized(*(arrays[name] for name in program.inputs if name != "w")), arrays["y"]
     )
+
+
+@pytest.mark.parametrize(
+    "layer",
+    [
+        lambda: ops.conv2d(ea.tensor("A", (1, 4, 6, 5)), weight("W", 4, 4, 3, 3), padding=1),
+        lambda: ops.conv_transpose2d(
+            ea.tensor("A", (1, 4, 6, 5)), weight("W", 4, 4, 4, 4), stride=2, padding=1
+        ),
+        lambda: ops.conv_transpose2d(
+            ea.tensor("A", (1, 4, 6, 5)), weight("W", 4, 4, 3, 3), stride=(2, 1)
+        ),
+        lambda: ops.conv2d(ea.tensor("A", (1, 4, 6, 5)), weight("W", 4, 1, 3, 3), groups=4),
+    ],
+)
+def test_every_sum_is_alone_though_time_is_over(layer):
+    """What stands around it, a bias say, would hide the operator that it is."""
+    alone = layer()
+    bias = ea.tensor("b", (alone.shape[1],), role="weight")
+    body = sympy.Max(alone.body + bias[alone.indices[1]], 0)
+    program = as_program(Scope(alone.iterators, alone.where, body))
+    flat, moves = shaped(program, lambda: True)
+    assert [move.rule for move in moves] == ["summation splitting"]
+    before, after = kernels_of(as_program(alone))[0], kernels_of(flat)[0]
+    assert after.op == before.op and len(flat.statements) == 2
+    assert_same_values(program, flat)
+
+
+def test_folding_looks_at_two_statements_however_many_there_are(monkeypatch):
+    programs = []
+
+    def counted(program, used=()):
+        programs.append(len(program.statements))
+        return lifted(program, used)
+
+    monkeypatch.setattr(weight_folding, "lifted", counted)
+    program = shaped(network(layers=5))[0]
+    assert_same_values(program, folded(program))
+    assert len(programs) > 3 and set(programs) == {2}
+
+
+def test_two_layers_whose_sum_is_scaled_both_get_factors():
+    text = """
+    P[i,j] += A[i,k]*W[k,j]
+    Q[i,j] += A[i,k]*V[k,j]
+    O[i,j] = s[j]*P[i,j] + t[j]*Q[i,j] + u[j]
+    """
+    tensors = {"W": (5, 3), "V": (5, 3), "s": (3,), "t": (3,), "u": (3,)}
+    weights = {name: weight(name, *shape) for name, shape in tensors.items()}
+    program = ea.parse(text, A=(4, 5), **weights)
+    after = folded(program)
+    assert_same_values(program, after)
+    assert len(after["O"].tensors) < len(program["O"].tensors)
+    assert len(compile_time_statements(after)) >= 2
