@@ -36,7 +36,7 @@ _HOME = {
     "einalg.display.footprint": "footprint",
     "einalg.api.derivation": "Derivation History derive",
     "einalg.api.optimization": "Optimized optimize",
-    "einalg.api.questions": "Proof distance doctor mapping_table prove",
+    "einalg.api.questions": "Mutant Proof distance doctor mapping_table mutants prove",
     "einalg.api.rules": "Move Rule RuleReport check_rule rule rules",
     "einalg.api.session": "Session",
 }

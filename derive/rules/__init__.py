@@ -1,10 +1,11 @@
-"""The rules: the eight of EinNet, bilinear factorisation, and the spellings of a program.
+"""The rules: the eight of EinNet, bilinear factorisation, partial substitution, and spellings.
 
 Each is a card in a file of its own: `intra` works within a scope, `inter` between parts and
-statements, `algebra` by the laws of arithmetic (design §6). `RULES` are the rules of the paper with
-bilinear factorisation, `SPELLINGS` the others, `ALL` both by name; `OF_MODELS` are the same, but
-their moves keep what NaN and infinities give. Rules import `derive.rewriting` and
-`derive.bilinear`. A new rule is a file with a `RULE`, entered in one of the tables.
+statements, `algebra` by the laws of arithmetic (design §6), `partial` with a scope that is nearly
+equal (design §15). `RULES` are the rules of the papers with bilinear factorisation, `SPELLINGS` the
+others, `ALL` both by name; `OF_MODELS` are the same, but their moves keep what NaN and infinities
+give. Rules import `derive.rewriting`, `derive.bilinear` and `derive.proof`. A new rule is a file
+with a `RULE`, entered in one of the tables.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ from derive.rules.intra import (
     traversal_merging,
     variable_substitution,
 )
+from derive.rules.partial import partial_substitution
 
 
 def _by_name(*rules: Rule) -> dict[str, Rule]:
@@ -42,6 +44,7 @@ RULES = _by_name(
     expression_merging.RULE,
     expression_fusion.RULE,
     bilinear_factorisation.RULE,
+    partial_substitution.RULE,
 )
 SPELLINGS = _by_name(
     lifting_nesting.LIFTING,

@@ -17,7 +17,7 @@ Shapes are in elements, times in seconds, unless a text says otherwise.
 SECTIONS = {
     "Write expressions": "parse indices tensor size constant L Sum Max Min Prod Mod Piecewise "
     "einsum Scope Reduce Program",
-    "Evaluate and prove": "evaluate prove Proof",
+    "Evaluate and prove": "evaluate prove Proof mutants Mutant",
     "See": "mapping_table footprint",
     "Derive": "derive Derivation distance Session History Move",
     "Rules": "rules rule Rule check_rule RuleReport",

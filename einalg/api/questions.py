@@ -8,6 +8,7 @@ from codegen.measure.diagnostics import facts
 from derive.matching import Distance, nearest_distance
 from derive.matching.mapping_table import mapping_table
 from derive.proof import Proof, prove
+from derive.rules.partial.mutants import Mutant, mutants
 from einalg.boundary import public
 from einalg.errors import MatchError
 from einalg.language.ir.program import as_program
@@ -50,4 +51,4 @@ def doctor() -> list[Any]:
     return facts()
 
 
-__all__ = ["Proof", "distance", "doctor", "mapping_table", "prove"]
+__all__ = ["Mutant", "Proof", "distance", "doctor", "mapping_table", "mutants", "prove"]

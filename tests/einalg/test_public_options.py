@@ -87,6 +87,7 @@ RIGHT_HERE: Mapping[tuple[str, str], set[str]] = {  # where the same name means 
     ("size", "multiple_of"): LARGE,
     ("Move", "path"): {"list", "array"},
     ("footprint", "path"): {"list"},
+    ("mutants", "factors"): {"list"},
     ("check_rule", "seed"): LARGE | {"None"},
     ("tensor", "name"): {"text"},
     ("tensor", "shape"): {"list"},
@@ -115,7 +116,17 @@ RIGHT_HERE: Mapping[tuple[str, str], set[str]] = {  # where the same name means 
 }
 # Results, which einalg makes, and nodes, which its notation makes: their methods are looked at.
 MADE_BY_EINALG = {
-    *("Derivation", "History", "Optimized", "Proof", "RuleReport", "Scope", "Reduce", "Mod"),
+    *(
+        "Derivation",
+        "History",
+        "Mutant",
+        "Optimized",
+        "Proof",
+        "RuleReport",
+        "Scope",
+        "Reduce",
+        "Mod",
+    ),
 }
 READERS = {"L", "Sum", "Prod", "Max", "Min", "einsum", "parse"}  # of the notation: test_errors.py
 

@@ -205,7 +205,8 @@ def test_moves_replay_from_json_and_programs_from_records():
 
 def test_the_rule_is_the_ninth():
     assert (
-        list(RULES)[8:] == ["bilinear factorisation"] and "Σ[p] W[k,p]·U[p,i]·V[p,j]" in RULE.card()
+        list(RULES)[8:9] == ["bilinear factorisation"]
+        and "Σ[p] W[k,p]·U[p,i]·V[p,j]" in RULE.card()
     )
 
 

@@ -1,0 +1,199 @@
+"""Mutants: programs that equal another one at some points of its outputs, and exactly where they do
+not (PET, design §15).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from math import prod
+from typing import Any
+
+import islpy as isl
+
+from derive.proof.exact.compare import compare_exactly
+from derive.proof.outcome.regions import readable
+from derive.rewriting.moves import Move, apply
+from derive.rewriting.paths import Path, paths, replace_at
+from derive.rules.partial.mutations import core_of, mutated, proposed
+from derive.rules.partial.partial_substitution import RULE
+from einalg.errors import RuleError
+from einalg.language.ir.program import Program, as_program, inlined
+from einalg.language.ir.scope import Scope
+from einalg.language.notation.text_arguments import reads_text
+from einalg.options import checked, several, whole
+
+DEPTH = whole(1, 4)
+NUMBERS = several(whole(2), "numbers of 2 or more in a list", "e.g. {name}=(2, 3)")
+Regions = Mapping[str, isl.Set]
+
+
+@dataclass(frozen=True, repr=False)
+class Mutant:
+    """A program with the inputs and the shapes of another one, and where their outputs differ.
+
+    `regions` maps each output to the `islpy.Set` of its points that differ, counted from 0 on every
+    axis: exactly these where `is_region_exact`, else none outside of them. `move` is the partial
+    substitution that takes the mutant and corrects it.
+
+    >>> import einalg as ea
+    >>> blur = ea.parse("O[i] += A.pad(1)[i+r-1]*K[r]", A=(12,), K=(3,))
+    >>> tiles = mutants(blur)[-1]
+    >>> tiles
+    mutant at O: tile i, size 6: 16.7% of the output differs
+      where: { [i] : 5 <= i <= 6 }
+    >>> ea.prove(blur, tiles.corrected()).verdict
+    'proved'
+    """
+
+    original: Program
+    program: Program
+    move: Move
+    regions: Regions = field(hash=False)
+    is_region_exact: bool = True
+
+    @property
+    def region(self) -> isl.Set:
+        """The points that differ, of the first output that has some."""
+        for region in self.regions.values():
+            if not region.is_empty():
+                return region
+        return next(iter(self.regions.values()))
+
+    @property
+    def is_equal(self) -> bool:
+        """True where no output differs: each part has room for its windows."""
+        return all(region.is_empty() for region in self.regions.values())
+
+    @property
+    def share(self) -> float:
+        """The number of points that differ, of those of all outputs."""
+        points = sum(prod(self.original[name].shape) for name in self.regions)
+        return sum(map(_number_of_points, self.regions.values())) / max(1, points)
+
+    def corrected(self) -> Program:
+        """Return the mutant, computed as the original at the points that differ.
+
+        Raises `RuleError` where these fall into too many parts, or lie all over.
+        """
+        return apply(self.original, self.move, {RULE.name: RULE})
+
+    @property
+    def mutations(self) -> Sequence[Mapping[str, Any]]:
+        """The mutations, one inside the other, as JSON values."""
+        return self.move.args["mutations"]
+
+    def __str__(self) -> str:
+        text = f"mutant at {self.move.place}: {'; '.join(map(_in_words, self.mutations))}: "
+        if self.is_equal:
+            return f"{text}equal at every output point"
+        where = "where" if self.is_region_exact else "at most where"
+        return f"{text}{self.share:.1%} of the output differs\n  {where}: {self.region}"
+
+    __repr__ = __str__
+
+
+def _in_words(mutation: Mapping[str, Any]) -> str:
+    """Return a mutation as text: "tile h, size 10"."""
+    words = [f"{mutation['kind']} {mutation['index']}"]
+    for name, value in mutation.items():
+        if value is True:
+            words.append(f"with a {name}")
+        elif name not in ("kind", "index") and value is not False:
+            words.append(f"{name} {value}")
+    return ", ".join(words)
+
+
+def _number_of_points(region: isl.Set) -> int:
+    return int(region.count_val().to_python())
+
+
+@reads_text("expr")
+@checked(depth=DEPTH, factors=NUMBERS)
+def mutants(
+    expr: Any, *, depth: int = 1, factors: Sequence[int] = (2,), **tensors: Any
+) -> list[Mutant]:
+    """Return programs that are nearly equal to one, each with exactly the points that differ; those
+    that differ nowhere first, then by how many do.
+
+    A mutant computes a scope on other axes, cut and joined by `factors`: tiles of an axis side by
+    side, images joined along an axis into one, the points of an axis in the order of their
+    remainders; or with other steps between the taps of a window. Where windows cross a border that
+    was not there before, it differs. Up to `depth` of these are made one inside the other. What
+    differs everywhere is left out.
+
+    Text is read with the shapes that are given by name, as by `einalg.parse`. Raises `UseError` for
+    a depth or factors that are no such numbers. PET §4.
+
+    >>> import einalg as ea
+    >>> conv = ea.parse(
+    ...     "O[n,f,h,w] += A.pad(0,0,1,1)[n,c,h+r-1,w+s-1]*K[f,c,r,s]",
+    ...     A=(16, 3, 14, 14), K=(4, 3, 3, 3),
+    ... )
+    >>> pairs = next(m for m in mutants(conv) if not m.is_equal and m.mutations[0]["into"] == "w")
+    >>> round(pairs.share, 4)
+    0.0714
+    """
+    program = as_program(expr)
+    candidates: list[Mutant] = []
+    for path, scope in list(paths(program)):
+        candidates += _mutants_at(program, path, scope, depth, factors)
+    return sorted(candidates, key=lambda mutant: (mutant.share, len(mutant.mutations)))
+
+
+def _mutants_at(
+    program: Program, path: Path, scope: Scope, depth: int, factors: Sequence[int]
+) -> Iterator[Mutant]:
+    """Yield the mutants of a scope, those of fewer mutations first."""
+    seen = {scope}
+    lists: list[list[Any]] = [[]]
+    for _ in range(depth):
+        longer = []
+        for mutations in lists:
+            for mutation in proposed(core_of(scope, mutations), factors):
+                mutant = _mutant(program, path, scope, [*mutations, mutation], seen)
+                if mutant is not None:
+                    longer.append([*mutations, mutation])
+                    yield mutant
+        lists = longer
+
+
+def _mutant(
+    program: Program, path: Path, scope: Scope, mutations: list[Any], seen: set[Scope]
+) -> Mutant | None:
+    """Return a mutant; None where there is none, or where all of an output differs."""
+    try:
+        new = mutated(scope, mutations)
+    except RuleError:
+        return None
+    if new in seen:
+        return None
+    seen.add(new)
+    after = replace_at(program, path, new)
+    regions: dict[str, isl.Set] = {}
+    exact = True
+    for name in program.outputs:
+        region = _region(inlined(program, name), inlined(after, name))
+        if region is None:
+            return None
+        regions[name] = region[0]
+        exact = exact and region[1]
+    move = Move(RULE.name, path, {"mutations": mutations})
+    mutant = Mutant(program, after, move, regions, exact)
+    return mutant if mutant.share < 1 else None
+
+
+def _region(one: Scope, two: Scope) -> tuple[isl.Set, bool] | None:
+    """Return the points at which two scopes differ, and whether they do at all of them; None where
+    that is not known.
+    """
+    comparison = compare_exactly(one, two)
+    names = [index.name for index in one.indices]
+    if comparison.equal:
+        space = isl.Space.set_alloc(isl.DEFAULT_CONTEXT, 0, one.rank)
+        return readable(isl.Set.empty(space), names), True
+    if comparison.equal is None:
+        region = comparison.region_of_differences()
+        return None if region is None else (readable(region[0], names), region[1])
+    assert comparison.region is not None
+    return comparison.region, True

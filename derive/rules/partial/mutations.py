@@ -1,0 +1,213 @@
+"""Mutations: other scopes over the same inputs, of the same box, as JSON values.
+
+An example: `{"kind": "tile", "index": "h", "size": 10}`. Several in a list are made one inside the
+other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import permutations
+from typing import Any
+
+from derive.rewriting.body_queries import is_empty, with_padded_reads
+from derive.rules.partial.arrangements import (
+    Arrangement,
+    all_ranges,
+    interleaved,
+    joined,
+    joint_pitches,
+    joint_window,
+    moving_reads,
+    phase_pitches,
+    tiled,
+    whole_of,
+    window_of,
+)
+from einalg.errors import RuleError
+from einalg.language.analysis.simplify import simplify_scope
+from einalg.language.index.affine import Index
+from einalg.language.index.convert import affine
+from einalg.language.index.iterator import LoopIndex
+from einalg.language.ir.scope import Scope
+from einalg.language.ir.tensor import Access, padded_box
+from einalg.language.ir.traversal import accesses, map_accesses, reductions
+
+Mutation = Mapping[str, Any]
+ARRANGEMENTS: dict[str, Callable[..., Arrangement]] = {
+    "tile": tiled,
+    "join": joined,
+    "interleave": interleaved,
+}
+SUBSCRIPT = "subscript"
+KINDS = (*ARRANGEMENTS, SUBSCRIPT)
+
+
+def mutated(scope: Scope, mutations: Sequence[Mutation]) -> Scope:
+    """Return a scope of the same box and inputs, after each mutation in turn.
+
+    Raises `RuleError` for a mutation that the scope does not have.
+    """
+    if not mutations:
+        return scope
+    if scope.where or scope.sizes or is_empty(scope.iterators):
+        raise RuleError("a mutation needs a box of points with sizes that are numbers")
+    first, *rest = mutations
+    arguments = dict(first)
+    kind = arguments.pop("kind", None)
+    if kind == SUBSCRIPT:
+        return mutated(with_subscript(scope, **arguments), rest)
+    if kind not in ARRANGEMENTS:
+        raise RuleError(f"there is no mutation {kind!r}\n  known: {', '.join(KINDS)}")
+    arrangement = ARRANGEMENTS[kind](scope, **arguments)
+    core = mutated(arrangement.core, rest)
+    return simplify_scope(whole_of(scope, Arrangement(core, arrangement.place)))
+
+
+def core_of(scope: Scope, mutations: Sequence[Mutation]) -> Scope:
+    """Return the scope on the axes that all mutations have led to, which a next one changes."""
+    for mutation in mutations:
+        arguments = dict(mutation)
+        kind = arguments.pop("kind", None)
+        if kind == SUBSCRIPT:
+            scope = with_subscript(scope, **arguments)
+        else:
+            scope = ARRANGEMENTS[kind](scope, **arguments).core
+    return scope
+
+
+def with_subscript(
+    scope: Scope, read: int, axis: int, index: str, coefficient: int, shift: int
+) -> Scope:
+    """Return a scope one of whose reads has another coefficient of an index: another stride or
+    dilation. `shift` is added, as with another padding.
+    """
+    position = -1
+
+    def change(access: Access) -> Access:
+        nonlocal position
+        position += 1
+        if position != read:
+            return access
+        subscripts = list(access.subscripts)
+        form, name = subscripts[axis], Index(index)
+        subscripts[axis] = form + affine(name) * (coefficient - form.coefficient(name)) + shift
+        if subscripts[axis] == form:
+            raise RuleError(f"{access} has this subscript already")
+        return Access.of(access.base, tuple(subscripts))
+
+    body = map_accesses(scope.body, change)
+    if position < read or read < 0:
+        raise RuleError(f"there is no read number {read}: there are {position + 1}")
+    return simplify_scope(Scope(scope.iterators, (), with_padded_reads(body, scope.iterators)))
+
+
+def proposed(scope: Scope, factors: Iterable[int]) -> Iterator[dict[str, Any]]:
+    """Yield mutations of a scope: tiles, joins and phases by these factors, without and with a
+    halo, and windows with other steps.
+    """
+    if scope.where or scope.sizes or is_empty(scope.iterators):
+        return
+    factors = [factor for factor in dict.fromkeys(factors) if factor >= 2]
+    for propose in (_tiles, _joins, _phases):
+        for mutation in propose(scope, factors):
+            try:
+                mutated(scope, [mutation])
+            except RuleError:
+                continue
+            yield mutation
+    yield from _steps(scope)
+
+
+def _is_window(access: Access, index: Index) -> bool:
+    """Tell whether reads at neighbouring points of an index may meet, or leave the tensor."""
+    try:
+        window = window_of(access, index)
+    except RuleError:
+        return False
+    if window is None:
+        return False
+    low, high = access.base.box[window.axis]
+    return bool(window.rest.indices) or padded_box(access.base)[window.axis] != (low, high)
+
+
+def _windowed(scope: Scope) -> Iterator[LoopIndex]:
+    """Yield the axes along which windows move."""
+    for it in scope.iterators:
+        if it.extent > 1 and any(_is_window(read, it.index) for read in accesses(scope.body)):
+            yield it
+
+
+def _tiles(scope: Scope, factors: Sequence[int]) -> Iterator[dict[str, Any]]:
+    for it in _windowed(scope):
+        sizes = [-(-it.extent // factor) for factor in factors if factor < it.extent]
+        for size in dict.fromkeys(sizes):
+            for halo in (False, True):
+                yield {"kind": "tile", "index": it.index.name, "size": size, "halo": halo}
+
+
+def _joins(scope: Scope, factors: Sequence[int]) -> Iterator[dict[str, Any]]:
+    for outer, along in permutations(scope.iterators, 2):
+        if outer.extent < 2 or not _has_joint_window(scope, outer, along):
+            continue
+        names = {"index": outer.index.name, "into": along.index.name}
+        pitches = joint_pitches(scope, **names)
+        for parts in dict.fromkeys([*factors, outer.extent]):
+            if parts <= outer.extent:
+                for pitch in dict.fromkeys(pitches):
+                    yield {"kind": "join", **names, "parts": parts, "pitch": pitch}
+
+
+def _has_joint_window(scope: Scope, outer: LoopIndex, along: LoopIndex) -> bool:
+    """Tell whether a read has one index bare and the other one in a window; every read that has
+    both must.
+    """
+    joint = False
+    for access in moving_reads(scope, along.index):
+        try:
+            window = joint_window(access, outer, along)
+        except RuleError:
+            return False
+        joint = joint or (window is not None and _is_window(access, along.index))
+    return joint
+
+
+def _phases(scope: Scope, factors: Sequence[int]) -> Iterator[dict[str, Any]]:
+    for it in _windowed(scope):
+        for phases in factors:
+            name = it.index.name
+            if phases <= it.extent and _moves_in_steps(scope, it, phases):
+                for pitch in dict.fromkeys(phase_pitches(scope, name, phases)):
+                    yield {"kind": "interleave", "index": name, "phases": phases, "pitch": pitch}
+
+
+def _moves_in_steps(scope: Scope, it: LoopIndex, phases: int) -> bool:
+    try:
+        phase_pitches(scope, it.index.name, phases)
+    except RuleError:
+        return False
+    return True
+
+
+def _steps(scope: Scope) -> Iterator[dict[str, Any]]:
+    """Yield windows with other steps between their taps, and with none; their middle stays."""
+    summed = {index for node in reductions(scope.body) for index in node.indices}
+    ranges = all_ranges(scope)
+    for number, access in enumerate(accesses(scope.body)):
+        for axis, form in enumerate(access.subscripts):
+            if len(form.indices) < 2:
+                continue
+            for index in sorted(form.indices & summed, key=str):
+                coefficient = form.coefficient(index)
+                low, high = ranges[index]
+                for other in dict.fromkeys([1, coefficient // 2, 2 * coefficient, 0]):
+                    if other != coefficient and high - low > 1:
+                        middle = (low + high - 1) // 2
+                        yield {
+                            "kind": SUBSCRIPT,
+                            "read": number,
+                            "axis": axis,
+                            "index": index.name,
+                            "coefficient": other,
+                            "shift": (coefficient - other) * middle,
+                        }

@@ -1,0 +1,240 @@
+"""Mutants differ exactly in their regions, and what corrects them gives every value back."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import einalg as ea
+from derive.rewriting.moves import Move, apply, moves
+from derive.rules import ALL
+from derive.rules.partial.mutants import Mutant
+from derive.rules.partial.mutations import core_of, mutated, proposed
+from derive.rules.partial.partial_substitution import correction
+from derive.rules.partial.regions import Blocks, covers_of
+from einalg.language.ir.program import as_program
+from einalg.testing import strategies
+from tests.helpers.rule_checks import check_on
+
+RULE = ALL["partial substitution"]
+CONV = "O[n,f,h,w] += A.pad(0,0,{p},{p})[n,c,h+{d}*r-{p},w+{d}*s-{p}]*K[f,c,r,s]"
+
+
+def conv(shape: tuple[int, ...], filters: int, kernel: int, dilation: int = 1) -> Any:
+    """Return a convolution that keeps the size of its images."""
+    text = CONV.format(p=dilation * (kernel // 2), d=dilation)
+    return ea.parse(text, A=shape, K=(filters, shape[1], kernel, kernel))
+
+
+def tile(index: str, size: int, **options: Any) -> dict[str, Any]:
+    return {"kind": "tile", "index": index, "size": size, **options}
+
+
+def phases(index: str, number: int, pitch: int) -> dict[str, Any]:
+    return {"kind": "interleave", "index": index, "phases": number, "pitch": pitch}
+
+
+def join(parts: int, pitch: int) -> dict[str, Any]:
+    return {"kind": "join", "index": "n", "into": "w", "parts": parts, "pitch": pitch}
+
+
+ROWS = [
+    ("two images side by side", conv((16, 64, 14, 14), 64, 3), [join(2, 14)], 1 / 14),
+    (
+        "dilated by 2 on even and odd rows and columns",
+        conv((1, 512, 14, 14), 256, 3, 2),
+        [phases("h", 2, 7), phases("w", 2, 7)],
+        13 / 49,
+    ),
+    ("16 tiles", conv((1, 48, 38, 38), 64, 5), [tile("h", 10), tile("w", 10)], 0.5318559556786704),
+    ("two halves", conv((1, 48, 38, 38), 64, 5), [tile("h", 19)], 4 / 38),
+    ("three parts", conv((6, 3, 9, 9), 4, 3), [join(3, 9)], 4 / 27),
+]
+
+
+@pytest.mark.parametrize(("scope", "mutations", "share"), [row[1:] for row in ROWS])
+def test_regions_of_convolutions(scope: Any, mutations: list[Any], share: float) -> None:
+    region = correction(scope, mutations).region
+    points = int(region.count_val().to_python())
+    assert points / np.prod(scope.shape) == pytest.approx(share, abs=1e-12)
+    corrected = apply(as_program(scope), Move(RULE.name, ("O",), {"mutations": mutations}), ALL)
+    assert ea.prove(scope, corrected).verdict == "proved"
+
+
+HALOS = [
+    (conv((16, 64, 14, 14), 64, 3), [join(2, 15)]),
+    (conv((1, 512, 14, 14), 256, 3, 2), [phases("h", 2, 8), phases("w", 2, 8)]),
+    (conv((1, 48, 38, 38), 64, 5), [tile("h", 10, halo=True), tile("w", 10, halo=True)]),
+]
+
+
+@pytest.mark.parametrize(("scope", "mutations"), HALOS)
+def test_nothing_differs_where_windows_have_their_halos(scope: Any, mutations: list[Any]) -> None:
+    assert correction(scope, mutations).covers == ()
+    assert ea.prove(scope, mutated(scope, mutations)).verdict == "proved"
+
+
+def test_a_halo_that_is_one_point_too_small_is_seen() -> None:
+    scope = conv((4, 2, 9, 9), 2, 5)
+    assert correction(scope, [join(2, 11)]).covers == ()
+    assert correction(scope, [join(2, 10)]).covers
+
+
+def mask_of(region: Any, shape: tuple[int, ...]) -> np.ndarray[Any, Any]:
+    """Return which points of an output are in a set."""
+    mask = np.zeros(shape, bool)
+    rank = len(shape)
+
+    def mark(point: Any) -> None:
+        place = [point.get_coordinate_val(ea_set, axis).to_python() for axis in range(rank)]
+        mask[tuple(map(int, place))] = True
+
+    import islpy as isl
+
+    ea_set = isl.dim_type.set
+    region.foreach_point(mark)
+    return mask
+
+
+@st.composite
+def window_expressions(draw: st.DrawFn) -> Any:
+    """Draw convolutions and pooling of all strides, dilations, paddings and sizes."""
+    images, channels = draw(st.integers(1, 4)), draw(st.integers(1, 2))
+    axes, subscripts, pads, shape, kernel, sizes = [], [], [], [], [], {}
+    for axis, tap in (("h", "r"), ("w", "s"))[: draw(st.integers(1, 2))]:
+        extent, taps = draw(st.integers(2, 8)), draw(st.integers(1, 3))
+        stride, dilation = draw(st.integers(1, 2)), draw(st.integers(1, 3))
+        before, after = draw(st.integers(0, 2)), draw(st.integers(0, 2))
+        needed = (taps - 1) * dilation + 1
+        points = (extent + before + after - needed) // stride + 1
+        if points < 1:
+            extent, points = extent + needed, (extent + before + after) // stride + 1
+        axes.append(f"{axis}:{points}")
+        subscripts.append(f"{stride}*{axis}+{dilation}*{tap}-{before}")
+        pads.append(f"({before},{after})")
+        shape.append(extent)
+        kernel.append(taps)
+        sizes[tap] = taps
+    view = f"A.pad(0,0,{','.join(pads)})[n,c,{','.join(subscripts)}]"
+    taps = ",".join(f"{name}:{size}" for name, size in sizes.items())
+    if draw(st.booleans()):
+        text = f"O[n,f,{','.join(axes)}] = Sum[c,{taps}]({view}*K[f,c,{','.join(sizes)}])"
+        return ea.parse(text, A=(images, channels, *shape), K=(2, channels, *kernel))
+    text = f"O[n,c,{','.join(axes)}] = Max[{taps}]({view})"
+    return ea.parse(text, A=(images, channels, *shape))
+
+
+def values(program: Any, seed: int) -> Any:
+    """Return the value of a program on random whole numbers that depend on a seed."""
+    rng = np.random.default_rng(seed)
+    inputs = sorted(program.inputs.items())
+    arrays = {name: rng.integers(-30, 30, tensor.shape) for name, tensor in inputs}
+    return np.asarray(ea.evaluate(program, **arrays))
+
+
+@settings(max_examples=25)
+@given(scope=window_expressions(), data=st.data())
+def test_random_mutants_differ_in_their_regions_and_nowhere_else(scope: Any, data: Any) -> None:
+    mutants = ea.mutants(scope, factors=data.draw(st.sampled_from([(2,), (3,), (2, 5)])))
+    if not mutants:
+        return
+    mutant: Mutant = data.draw(st.sampled_from(mutants))
+    assert set(mutant.program.inputs) == set(mutant.original.inputs)
+    region = mask_of(mutant.region, scope.shape)
+    differs = np.zeros(scope.shape, bool)
+    for seed in range(6):
+        differs |= values(mutant.original, seed) != values(mutant.program, seed)
+    assert not (differs & ~region).any()
+    assert mutant.share == region.mean()
+    if "Sum" in str(scope):
+        assert (differs == region).all()
+
+
+@settings(max_examples=25)
+@given(scope=window_expressions(), data=st.data())
+def test_random_corrections_give_every_value_back(scope: Any, data: Any) -> None:
+    mutations: list[Any] = []
+    for _ in range(data.draw(st.integers(1, 2))):
+        offered = list(proposed(core_of(scope, mutations), (2, 3)))
+        if offered:
+            mutations.append(data.draw(st.sampled_from(offered)))
+    program = as_program(scope)
+    try:
+        corrected = apply(program, Move(RULE.name, ("O",), {"mutations": mutations}), ALL)
+    except ea.RuleError as error:
+        assert "all over" in str(error) or "too many parts" in str(error)
+        return
+    for seed in range(2):
+        assert (values(program, seed) == values(corrected, seed)).all()
+    assert ea.prove(program, corrected).holds
+
+
+def test_random_expressions_keep_every_value() -> None:
+    assert check_on(RULE, 15, strategies.scopes) >= 1
+
+
+def test_covers_of_a_cross_are_whole_rows_and_columns() -> None:
+    scope = conv((1, 8, 14, 14), 4, 3, 2)
+    cross = [tuple(b.points for b in c[2:]) for c in correction(scope, ROWS[1][2]).covers]
+    assert sorted(cross) == [(2, 14), (14, 2)]
+
+
+def test_an_equal_mutant_is_its_own_correction() -> None:
+    blur = ea.parse("O[i] += A.pad(1)[i+r-1]*K[r]", A=(12,), K=(3,))
+    for mutant in ea.mutants(blur, factors=(2, 3, 5)):
+        corrected = mutant.corrected()
+        assert (corrected == mutant.program) == mutant.is_equal
+        assert ea.prove(blur, corrected).verdict == "proved"
+
+
+def test_mutants_of_several_outputs_say_where_each_differs() -> None:
+    text = "T[i] += A.pad(1)[i+r-1]*K[r]\nO[i] = Max(T[i], 0)\nP[i] = T[i] + A[i]"
+    cut = [m for m in ea.mutants(text, A=(12,), K=(3,)) if not m.is_equal]
+    regions = {name: str(region) for name, region in cut[0].regions.items()}
+    assert regions == {"O": "{ [i] : 5 <= i <= 6 }", "P": "{ [i] : 5 <= i <= 6 }"}
+    assert ea.prove(ea.parse(text, A=(12,), K=(3,)), cut[0].corrected()).verdict == "proved"
+
+
+def test_covers_hold_blocks_that_repeat() -> None:
+    mutants = ea.mutants("O[i] += A.pad(1)[i+r-1]*K[r]", A=(12,), K=(3,), factors=(4,))
+    assert covers_of(mutants[-1].region, (12,)) == [(Blocks(2, 3, 3, 2),)]
+
+
+REFUSED = [
+    ([{"kind": "turn", "index": "h"}], "no mutation 'turn'"),
+    ([tile("z", 2)], "no index z"),
+    ([tile("h", 99)], "tiles have fewer"),
+    ([{"kind": "tile"}], "cannot be applied"),
+    ([join(9, 14)], "are joined"),
+    ([phases("h", 2, 1)], "of its phases"),
+    (
+        [{"kind": "subscript", "read": 7, "axis": 0, "index": "r", "coefficient": 1, "shift": 0}],
+        "7",
+    ),
+]
+
+
+@pytest.mark.parametrize(("mutations", "message"), REFUSED)
+def test_mutations_that_there_are_not(mutations: list[Any], message: str) -> None:
+    program = as_program(conv((4, 2, 9, 9), 2, 3))
+    with pytest.raises(ea.RuleError, match=message):
+        apply(program, Move(RULE.name, ("O",), {"mutations": mutations}), ALL)
+
+
+def test_what_differs_everywhere_is_neither_listed_nor_substituted() -> None:
+    scope = ea.parse("O[i:6] += A[i+r]*K[r]", A=(8,), K=(3,))
+    other = {"kind": "subscript", "read": 0, "axis": 0, "index": "r", "coefficient": 0, "shift": 1}
+    assert all(mutant.share < 1 for mutant in ea.mutants(scope))
+    with pytest.raises(ea.RuleError, match="differs at every point"):
+        apply(as_program(scope), Move(RULE.name, ("O",), {"mutations": [other]}), ALL)
+
+
+def test_a_session_offers_mutants() -> None:
+    session = ea.Session(ea.parse("O[h] += A.pad(1)[h+r-1]*K[r]", A=(8,), K=(3,)))
+    offered = list(moves(session.expr, [RULE]))
+    assert [move.args["mutations"][0]["halo"] for move in offered] == [False, True]
+    assert offered[0] in [numbered.move for numbered in session.moves("partial substitution")]
