@@ -8,7 +8,7 @@ there is room for the whole window around each part (a halo), it differs nowhere
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -348,10 +348,3 @@ def phase_pitches(scope: Scope, index: str, phases: int) -> tuple[int, int]:
             touching = max(touching, elements)
             apart = max(apart, elements - min(first, 0), points + last)
     return touching, apart
-
-
-def moving_reads(scope: Scope, index: Index) -> Iterator[Access]:
-    """Yield the reads in which an index occurs."""
-    for access in accesses(scope.body):
-        if any(index in form.indices for form in access.subscripts):
-            yield access

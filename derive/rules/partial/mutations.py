@@ -18,7 +18,6 @@ from derive.rules.partial.arrangements import (
     joined,
     joint_pitches,
     joint_window,
-    moving_reads,
     phase_pitches,
     tiled,
     whole_of,
@@ -148,45 +147,37 @@ def _tiles(scope: Scope, factors: Sequence[int]) -> Iterator[dict[str, Any]]:
 
 def _joins(scope: Scope, factors: Sequence[int]) -> Iterator[dict[str, Any]]:
     for outer, along in permutations(scope.iterators, 2):
-        if outer.extent < 2 or not _has_joint_window(scope, outer, along):
-            continue
         names = {"index": outer.index.name, "into": along.index.name}
-        pitches = joint_pitches(scope, **names)
-        for parts in dict.fromkeys([*factors, outer.extent]):
-            if parts <= outer.extent:
-                for pitch in dict.fromkeys(pitches):
+        for pitch in _pitches(joint_pitches, scope, **names):
+            for parts in dict.fromkeys([*factors, outer.extent]):
+                if 2 <= parts <= outer.extent and _has_joint_window(scope, outer, along):
                     yield {"kind": "join", **names, "parts": parts, "pitch": pitch}
 
 
 def _has_joint_window(scope: Scope, outer: LoopIndex, along: LoopIndex) -> bool:
-    """Tell whether a read has one index bare and the other one in a window; every read that has
-    both must.
-    """
-    joint = False
-    for access in moving_reads(scope, along.index):
-        try:
-            window = joint_window(access, outer, along)
-        except RuleError:
-            return False
-        joint = joint or (window is not None and _is_window(access, along.index))
-    return joint
+    """Tell whether a read has one index bare and the other one in a window."""
+    for access in accesses(scope.body):
+        window = joint_window(access, outer, along)
+        if window is not None and _is_window(access, along.index):
+            return True
+    return False
 
 
 def _phases(scope: Scope, factors: Sequence[int]) -> Iterator[dict[str, Any]]:
     for it in _windowed(scope):
+        name = it.index.name
         for phases in factors:
-            name = it.index.name
-            if phases <= it.extent and _moves_in_steps(scope, it, phases):
-                for pitch in dict.fromkeys(phase_pitches(scope, name, phases)):
+            if phases <= it.extent:
+                for pitch in _pitches(phase_pitches, scope, name, phases):
                     yield {"kind": "interleave", "index": name, "phases": phases, "pitch": pitch}
 
 
-def _moves_in_steps(scope: Scope, it: LoopIndex, phases: int) -> bool:
+def _pitches(pitches: Callable[..., tuple[int, int]], *args: Any, **names: Any) -> tuple[int, ...]:
+    """Return the pitches to try; none where the reads of a scope do not allow any."""
     try:
-        phase_pitches(scope, it.index.name, phases)
+        return tuple(dict.fromkeys(pitches(*args, **names)))
     except RuleError:
-        return False
-    return True
+        return ()
 
 
 def _steps(scope: Scope) -> Iterator[dict[str, Any]]:

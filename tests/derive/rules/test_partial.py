@@ -233,6 +233,16 @@ def test_what_differs_everywhere_is_neither_listed_nor_substituted() -> None:
         apply(as_program(scope), Move(RULE.name, ("O",), {"mutations": [other]}), ALL)
 
 
+def test_what_has_gaps_is_not_arranged() -> None:
+    scope = ea.parse(
+        "O[n:2,h:8] = Sum[r:3]((L[r:3,n:2,t:-1:9](A.pad(0,1)[n,t], where=(t+1>=r, r+6>=t)))"
+        "[r,n,h+r-1])",
+        A=(2, 8),
+    )
+    assert {mutation["kind"] for mutation in proposed(scope, (2, 3))} == {"subscript"}
+    assert all(mutant.share < 1 for mutant in ea.mutants(scope))
+
+
 def test_a_session_offers_mutants() -> None:
     session = ea.Session(ea.parse("O[h] += A.pad(1)[h+r-1]*K[r]", A=(8,), K=(3,)))
     offered = list(moves(session.expr, [RULE]))
