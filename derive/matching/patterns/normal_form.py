@@ -196,7 +196,8 @@ def skeleton(body: Any, names: Mapping[Access, str] | None = None) -> Any:
 
 def normal(scope: Scope) -> Scope:
     """Return a scope with ranges from 0, no unit indices, names for digits (`i//4` and `i%4`), and
-    taps that run with the output, not against it.
+    taps that run with the output, not against it; the other way round where windows are divided,
+    as those of a transposed convolution are: an axis of stride 1 has the order of the others.
     """
     used = set(_extents(scope))
     scope = _rewritten(simplify_scope(scope), _from_zero)
@@ -205,10 +206,18 @@ def normal(scope: Scope) -> Scope:
         if digits is None:
             break
         scope = _rewritten(scope, _split_at(*digits, used))
-    backward = _backward_taps(scope)
-    if backward:
-        scope = _rewritten(scope, _reversed_indices(backward))
+    order = 1
+    if _has_divided_windows(scope):
+        order = -1
+    others = _taps_against(order, scope)
+    if others:
+        scope = _rewritten(scope, _reversed_indices(others))
     return scope
+
+
+def _has_divided_windows(scope: Scope) -> bool:
+    """Say whether a quotient or remainder is of several indices, as in `A[(h - r)//2]`."""
+    return any(len(atom.argument.indices) > 1 for form in _subscripts(scope) for atom in _quotients(form))
 
 
 def _all_iterators(scope: Scope) -> list[LoopIndex]:
@@ -303,9 +312,9 @@ def _is_mixed_radix(form: Affine, extents: Mapping[Index, int]) -> bool:
     return True
 
 
-def _backward_taps(scope: Scope) -> set[Index]:
-    """Return the summed indices that are subtracted from an output index somewhere, and added to
-    one nowhere.
+def _taps_against(order: int, scope: Scope) -> set[Index]:
+    """Return the summed indices that run only against an order: those that are subtracted from an
+    output index somewhere and added to one nowhere, or the other way round for the order -1.
 
     As digits of one number both walk axes of their own, in any direction: that counts where there
     is nothing else.
@@ -320,11 +329,11 @@ def _backward_taps(scope: Scope) -> set[Index]:
         collected = signs_as_digits if _is_mixed_radix(form, extents) else signs
         for index, step in of_sums.items():
             collected.setdefault(index, set()).add(_sign(step * of_outputs[0]))
-    backward = set()
+    against = set()
     for index, its_signs in {**signs_as_digits, **signs}.items():
-        if its_signs == {-1}:
-            backward.add(index)
-    return backward
+        if its_signs == {-order}:
+            against.add(index)
+    return against
 
 
 def _steps(form: Affine, outputs: set[Index]) -> tuple[list[int], dict[Index, int]]:

@@ -274,21 +274,25 @@ def test_convolutions_are_matched_with_their_parameters(drawn):
 
 @settings(max_examples=25)
 @given(
-    st.integers(1, 3), st.integers(2, 4), st.integers(1, 3), st.integers(0, 1), st.integers(2, 4)
+    st.lists(st.integers(1, 3), min_size=1, max_size=3),
+    st.integers(2, 4),
+    st.integers(0, 1),
+    st.integers(2, 4),
 )
-def test_transposed_convolutions_are_matched_with_their_parameters(
-    rank, taps, stride, padding, space
-):
+def test_transposed_convolutions_are_matched_with_their_parameters(strides, taps, padding, space):
+    """The axes may have different strides, and some of them 1."""
+    rank = len(strides)
     A, K = ea.tensor("A", (2, 5, *[space] * rank)), ea.tensor("K", (5, 7, *[taps] * rank))
-    expression = getattr(ops, f"conv_transpose{rank}d")(A, K, stride=stride, padding=padding)
-    assert not distance_to(expression, f"conv_transpose{rank}d").reasons or stride == 1
-    if stride > 1:
-        sizes = the_match(expression, f"conv_transpose{rank}d").sizes
-        assert (
-            sizes["s"] == taps
-            and sizes.get("stride_w", 1) == stride
-            and sizes.get("padding_w_before", 0) == padding
-        )
+    name = f"conv_transpose{rank}d"
+    expression = getattr(ops, name)(A, K, stride=tuple(strides), padding=padding)
+    if max(strides) == 1:  # a convolution
+        return
+    assert not distance_to(expression, name).reasons
+    sizes = the_match(expression, name).sizes
+    axes = "dhw"[3 - rank :]
+    assert sorted(sizes.get(f"stride_{axis}", 1) for axis in axes) == sorted(strides)
+    assert all(sizes.get(f"padding_{axis}_before", 0) == padding for axis in axes)
+    assert sizes["s"] == taps
 
 
 @settings(max_examples=40)
