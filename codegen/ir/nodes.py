@@ -254,7 +254,7 @@ Statement = (
 )
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, weakref_slot=True)
 class Function:
     """One kernel: it reads `inputs` and writes every element of `output`.
 

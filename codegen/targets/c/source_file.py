@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from weakref import ref
 
 from codegen.ir.nodes import Function
 from codegen.targets.c.functions.conversions import conversions
@@ -18,9 +19,8 @@ void {SEQUENCE}(long count, void (*const *kernels)(void *const *), void *const *
     kernels[k](buffers[k]);
 }}
 """
-_MAX_CACHED_PRINTERS = 256
-# By identity: comparing functions costs as much as printing them. The function stays alive here.
-_PRINTERS: dict[int, tuple[Function, Printer]] = {}
+# By identity, since comparing functions costs as much as printing them; as long as they live.
+_PRINTERS: dict[int, tuple[ref[Function], Printer]] = {}
 
 
 def c_source(functions: Sequence[Function]) -> str:
@@ -39,12 +39,20 @@ def own_sources(functions: Sequence[Function]) -> list[str]:
 
 def _printer(function: Function) -> Printer:
     """Return the printer of a function, which prints the body once, whatever files it is in."""
-    cached = _PRINTERS.get(id(function))
-    if cached is None:
-        if len(_PRINTERS) >= _MAX_CACHED_PRINTERS:
-            _PRINTERS.clear()
-        cached = _PRINTERS[id(function)] = function, Printer(function)
-    return cached[1]
+    key = id(function)
+    cached = _PRINTERS.get(key)
+    if cached is not None and cached[0]() is function:
+        return cached[1]
+    printer = Printer(function)
+    _PRINTERS[key] = ref(function, lambda dead: _forget(key, dead)), printer
+    return printer
+
+
+def _forget(key: int, dead: ref[Function]) -> None:
+    """Remove the printer of a function that is no more, unless another one has its place now."""
+    cached = _PRINTERS.get(key)
+    if cached is not None and cached[0] is dead:
+        del _PRINTERS[key]
 
 
 @dataclass(frozen=True)

@@ -217,7 +217,9 @@ def normal(scope: Scope) -> Scope:
 
 def _has_divided_windows(scope: Scope) -> bool:
     """Say whether a quotient or remainder is of several indices, as in `A[(h - r)//2]`."""
-    return any(len(atom.argument.indices) > 1 for form in _subscripts(scope) for atom in _quotients(form))
+    return any(
+        len(atom.argument.indices) > 1 for form in _subscripts(scope) for atom in _quotients(form)
+    )
 
 
 def _all_iterators(scope: Scope) -> list[LoopIndex]:
