@@ -23,6 +23,7 @@ from derive.rewriting.paths import program_scopes
 from derive.rules import ALL
 from derive.rules.algebra import bilinear_factorisation, staging
 from derive.rules.intra import axis_elimination, summation_splitting, variable_substitution
+from derive.rules.partial import partial_substitution
 from derive.search.candidates import CandidateCollection, EstimatedCandidate, Stats
 from derive.search.cleanup import cleaned_up, fissioned, fully_inlined
 from derive.search.expansion import (
@@ -37,6 +38,7 @@ from derive.search.repairs import is_long_product
 from derive.search.search_tree import SearchNode
 from derive.search.speculation import SpeculativeExpander
 from derive.search.starts.channels_last import channels_last
+from derive.search.starts.partly_equal import partly_equal
 from derive.search.starts.separation import separated
 from derive.search.weights import DEFAULT_WEIGHTS, SearchWeights, StateFeatures
 from einalg.boundary import similar
@@ -303,8 +305,8 @@ class Search:
         """Yield the spellings of the expression that the search starts from, with their moves.
 
         They are: cleaned up; inlined, should it have been taken apart before; of that every part of
-        a body by itself; of that the long products in good orders of their contractions; and with
-        channels last, where the rules that bring them there may be used.
+        a body by itself; of that the long products in good orders of their contractions; with
+        channels last; and partly equal ones, corrected: these two where their rules may be used.
         """
         rules = {**ALL, **self.expand.rules}
         limit = self.weights.max_relative_operations * total_operations(self.start)
@@ -326,6 +328,9 @@ class Search:
             moved, moving = channels_last(clean, rules)
             moved, cleaning_again = cleaned_up(moved, rules)
             yield moved, (*cleaning, *moving, *cleaning_again)
+        if partial_substitution.RULE.name in self.expand.rules:
+            for mutant, steps in partly_equal(clean, rules, cleaned_up, ideal_seconds):
+                yield mutant, (*cleaning, *steps)
 
     def _ordered(
         self, inlined: Program, rules: Mapping[str, Rule]

@@ -130,7 +130,7 @@ def _is_window(access: Access, index: Index) -> bool:
     return bool(window.rest.indices) or padded_box(access.base)[window.axis] != (low, high)
 
 
-def _windowed(scope: Scope) -> Iterator[LoopIndex]:
+def windowed(scope: Scope) -> Iterator[LoopIndex]:
     """Yield the axes along which windows move."""
     for it in scope.iterators:
         if it.extent > 1 and any(_is_window(read, it.index) for read in accesses(scope.body)):
@@ -138,7 +138,7 @@ def _windowed(scope: Scope) -> Iterator[LoopIndex]:
 
 
 def _tiles(scope: Scope, factors: Sequence[int]) -> Iterator[dict[str, Any]]:
-    for it in _windowed(scope):
+    for it in windowed(scope):
         sizes = [-(-it.extent // factor) for factor in factors if factor < it.extent]
         for size in dict.fromkeys(sizes):
             for halo in (False, True):
@@ -150,11 +150,11 @@ def _joins(scope: Scope, factors: Sequence[int]) -> Iterator[dict[str, Any]]:
         names = {"index": outer.index.name, "into": along.index.name}
         for pitch in _pitches(joint_pitches, scope, **names):
             for parts in dict.fromkeys([*factors, outer.extent]):
-                if 2 <= parts <= outer.extent and _has_joint_window(scope, outer, along):
+                if 2 <= parts <= outer.extent and has_joint_window(scope, outer, along):
                     yield {"kind": "join", **names, "parts": parts, "pitch": pitch}
 
 
-def _has_joint_window(scope: Scope, outer: LoopIndex, along: LoopIndex) -> bool:
+def has_joint_window(scope: Scope, outer: LoopIndex, along: LoopIndex) -> bool:
     """Tell whether a read has one index bare and the other one in a window."""
     for access in accesses(scope.body):
         window = joint_window(access, outer, along)
@@ -164,7 +164,7 @@ def _has_joint_window(scope: Scope, outer: LoopIndex, along: LoopIndex) -> bool:
 
 
 def _phases(scope: Scope, factors: Sequence[int]) -> Iterator[dict[str, Any]]:
-    for it in _windowed(scope):
+    for it in windowed(scope):
         name = it.index.name
         for phases in factors:
             if phases <= it.extent:

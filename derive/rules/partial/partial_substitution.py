@@ -5,6 +5,7 @@ computed again where they differ (PET, design §15).
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import islice
 from math import prod
 from typing import Any, NamedTuple
 
@@ -21,6 +22,7 @@ from einalg.language.index.cases import Piecewise
 from einalg.language.ir.scope import Scope
 
 FACTORS = (2,)  # of tiles, joined neighbours and phases that are proposed
+MAX_MOVES = 12  # proposed at one scope; `einalg.mutants` lists all
 MAX_SHARE = 0.5  # of the points that are computed again in a move that is proposed
 
 
@@ -81,7 +83,11 @@ def substituted(scope: Scope, mutations: Sequence[Mapping[str, Any]]) -> Scope:
 
 @memoized_per_scope
 def find(scope: Scope) -> Iterator[dict[str, Any]]:
-    """Propose single mutations that leave at least half of the points as they are."""
+    """Propose a few single mutations that leave at least half of the points as they are."""
+    yield from islice(_substitutions(scope), MAX_MOVES)
+
+
+def _substitutions(scope: Scope) -> Iterator[dict[str, Any]]:
     for mutation in proposed(scope, FACTORS):
         try:
             if correction(scope, [mutation]).share > MAX_SHARE:

@@ -1,7 +1,7 @@
 """The spellings of an expression that a search starts from, beside the one it was typed in.
 
 `channels_last` moves the channels of convolutions; `separation` splits sums where that leaves less
-arithmetic. Each returns a program with the moves that lead there. The folder imports
-`derive.rewriting` and `derive.rules`, and nothing of `derive.search`. A new start is a file here,
-and an entry in the start programs of `best_first`.
+arithmetic; `partly_equal` computes sums over windows on other axes. Each returns a program with the
+moves that lead there. The folder imports `derive.rewriting` and `derive.rules`, and nothing of
+`derive.search`. A new start is a file here, and an entry in the start programs of `best_first`.
 """

@@ -51,6 +51,7 @@ PRE_REWRITTEN = 3  # moves
 KEPT_APART = (
     "bilinear factorisation",
     "expression splitting",
+    "partial substitution",
 )  # what these take apart no move puts together again
 MOST_WORK = 8  # times the work of a case, that a spelling of it may have
 
