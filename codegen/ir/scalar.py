@@ -15,6 +15,7 @@ from typing import Any, Protocol
 import sympy
 from sympy.core.relational import Relational
 
+from codegen.ir import mixed_signs
 from codegen.ir.folding import FOLDS
 from codegen.ir.nodes import Apply, IndexNumber, Number, Value
 from codegen.ir.settled_types import settled
@@ -28,7 +29,12 @@ from einalg.language.index.constraint import Constraint
 from einalg.language.index.convert import affine
 from einalg.language.index.remainder import ROUNDING, Mod, Quotient
 from einalg.language.ir.body import Reduce
-from einalg.language.ir.dtype_inference import ROUNDED, integer_quotient, result_dtype
+from einalg.language.ir.dtype_inference import (
+    ROUNDED,
+    integer_quotient,
+    operation_dtype,
+    result_dtype,
+)
 from einalg.language.ir.dtypes import bounds, holds, is_float, promote, widened
 from einalg.language.ir.scope import Scope
 from einalg.language.ir.tensor import Access
@@ -165,6 +171,18 @@ def common(values: Sequence[Value], op: str = "") -> str:
     return widened(LONG, _integers(constants), op)
 
 
+def _common_of_parts(values: Sequence[Value], parts: Sequence[Any], op: str = "") -> str:
+    """Return the type in which a function of some parts of a body is computed.
+
+    Integers of 64 bits without sign stay integers beside narrow ones without, which are computed
+    with a sign: their own types count.
+    """
+    dtype = common(values, op)
+    if dtype == "f64" and _are_integers(values):
+        return computed(operation_dtype(parts, op))
+    return dtype
+
+
 def _integers(constants: Iterable[Value]) -> list[int]:
     """Return the numbers among some constants, without infinities."""
     numbers = [constant.value for constant in constants if isinstance(constant, Number)]
@@ -235,12 +253,13 @@ def _sum_or_function(body: Any, leaves: Leaves) -> Value:
         return accurate
     if isinstance(body, ROUNDED) and (quotient := integer_quotient(body.args[0])) is not None:
         operands = [_wide(part, leaves) for part in quotient]
-        return _rounded_integers(operands, isinstance(body, sympy.ceiling))
+        dtype = _common_of_parts(operands, quotient)
+        return _rounded_integers(operands, dtype, isinstance(body, sympy.ceiling))
     if steps(body):
         return _function(body, [_operand(argument, leaves) for argument in body.args])
     arguments = [_value(argument, leaves) for argument in body.args]
     if isinstance(body, sympy.Add):
-        return apply("add", arguments)
+        return apply("add", arguments, _common_of_parts(arguments, body.args, "add"))
     return _function(body, arguments)
 
 
@@ -258,7 +277,7 @@ def _wide(body: Any, leaves: Leaves) -> Value:
     """
     if isinstance(body, sympy.Add):
         terms = [_wide(term, leaves) for term in body.args]
-        return apply("add", terms, _long(common(terms, "add")))
+        return apply("add", terms, _long(_common_of_parts(terms, body.args, "add")))
     if isinstance(body, sympy.Mul):
         return _product(body, leaves, is_wide=True)
     return _value(body, leaves)
@@ -271,15 +290,15 @@ def _long(dtype: str) -> str:
     return LONG
 
 
-def _rounded_integers(operands: list[Value], is_up: bool) -> Value:
+def _rounded_integers(operands: list[Value], dtype: str, is_up: bool) -> Value:
     """Return a quotient of integers, rounded down or up."""
     numerator, divisor = operands
     if isinstance(divisor, Number) and divisor.value == 1:
         return numerator
-    quotient = _of_integers("quotient", operands, common(operands))
+    quotient = _of_integers("quotient", operands, dtype)
     if not is_up:
         return quotient
-    rest = _of_integers("mod", operands, quotient.dtype)
+    rest = _of_integers("mod", operands, dtype)
     has_rest = Apply("ne", (rest, Number(0, WEAK)), "bool")
     return apply("add", [quotient, has_rest], quotient.dtype)
 
@@ -304,8 +323,15 @@ def _near_zero(body: Any, leaves: Leaves) -> Value | None:
     return apply("add", [value, *(_value(term, leaves) for term in rest)])
 
 
+def _are_integers(values: Sequence[Value]) -> bool:
+    return not any(value.dtype == WEAK_FLOAT or is_float(computed(value.dtype)) for value in values)
+
+
 def _of_integers(op: str, arguments: list[Value], dtype: str) -> Value:
     """Return a function of integers, which is one; truth values are computed as integers."""
+    if mixed_signs.is_mixed(arguments):
+        left, right = arguments
+        return mixed_signs.FUNCTIONS[op](left, right, dtype)
     if dtype == "bool":
         dtype = LONG
     return Apply(op, tuple(arguments), dtype)
@@ -320,13 +346,20 @@ def _function(body: Any, arguments: list[Value]) -> Value:
     if isinstance(body, Conversion):
         return _converted(body.dtype, arguments[0])
     if kind in SAME_TYPE_FUNCTIONS:
-        return apply(SAME_TYPE_FUNCTIONS[kind], arguments)
+        op = SAME_TYPE_FUNCTIONS[kind]
+        dtype = _common_of_parts(arguments, body.args, op)
+        if op == "max" and dtype == "u64":
+            arguments = list(map(mixed_signs.from_zero, arguments))
+        return apply(op, arguments, dtype)
     if kind in TESTS:
         return _test(kind, arguments[0])
     if kind in LOGIC:
         return apply(LOGIC[kind], arguments, "bool")
-    if kind in INTEGER_FUNCTIONS and not is_float(common(arguments)):
-        return _of_integers(INTEGER_FUNCTIONS[kind], arguments, computed(result_dtype(body)))
+    if kind in INTEGER_FUNCTIONS and _are_integers(arguments):
+        dtype = common(arguments)
+        if dtype == "f64":
+            dtype = computed(result_dtype(body))
+        return _of_integers(INTEGER_FUNCTIONS[kind], arguments, dtype)
     if kind in FLOAT_FUNCTIONS:
         return _of_float(FLOAT_FUNCTIONS[kind], arguments)
     raise CodegenError(
@@ -363,9 +396,10 @@ def _converted(dtype: str, value: Value) -> Value:
 
 @dataclass(frozen=True)
 class _Factor:
-    """A factor of a product, and how often it is one."""
+    """A factor of a product, the part of the body that it is, and how often it is one."""
 
     value: Value
+    part: Any
     times: int = 1
 
 
@@ -385,17 +419,17 @@ def _product(body: Any, leaves: Leaves, is_wide: bool = False) -> Value:
         if factor.is_Pow:
             base, exponent = factor.as_base_exp()
         if factor.is_number:
-            above.append(_Factor(constant(factor)))
+            above.append(_Factor(constant(factor), factor))
         elif exponent.is_Number and exponent.is_negative:
-            below.append(_power(_value(base, leaves), -exponent, leaves))
+            below.append(_power(base, -exponent, leaves))
         else:
-            above.append(_power(_value(base, leaves), exponent, leaves))
+            above.append(_power(base, exponent, leaves))
     if _is_scaled_first(fraction, above):
         place = [isinstance(factor.value, Number) for factor in above].index(False)
         above[place] = _scaled(above[place], fraction)
     elif fraction != 1:
-        above.insert(0, _Factor(Number(int(fraction.p), WEAK)))
-        below.insert(0, _Factor(Number(int(fraction.q), WEAK)))
+        above.insert(0, _integer_factor(fraction.p))
+        below.insert(0, _integer_factor(fraction.q))
     top = _multiplied(above, is_wide=is_wide or bool(below))
     if not below:
         return top
@@ -417,15 +451,16 @@ def _is_scaled_first(fraction: Any, factors: Sequence[_Factor]) -> bool:
 def _scaled(factor: _Factor, fraction: Any) -> _Factor:
     """Return a factor times a number, as a function: a compiler would multiply by numbers last."""
     value = _multiplied([factor])
-    return _Factor(_of_float("scale", [value, constant(fraction)]))
+    return _Factor(_of_float("scale", [value, constant(fraction)]), factor.part)
 
 
 def _multiplied(factors: Sequence[_Factor], is_wide: bool = False) -> Value:
     """Return the product of some factors, all of which is computed in one type."""
-    dtype = common([factor.value for factor in factors], "mul")
+    values = [factor.value for factor in factors]
+    dtype = _common_of_parts(values, [factor.part for factor in factors], "mul")
     if is_wide and (len(factors) != 1 or factors[0].times != 1):
         dtype = _long(dtype)
-    values: list[Value] = []
+    values = []
     tests: list[Apply] = []
     for factor in factors:
         value = factor.value
@@ -463,12 +498,17 @@ def _where_true(test: Apply, product: Value, dtype: str) -> Value:
     return apply("add", [product, Apply("neg", (rest,), dtype)], dtype)
 
 
-def _power(base: Value, exponent: Any, leaves: Leaves) -> _Factor:
+def _integer_factor(number: int) -> _Factor:
+    return _Factor(Number(int(number), WEAK), sympy.Integer(number))
+
+
+def _power(base: Any, exponent: Any, leaves: Leaves) -> _Factor:
+    value = _value(base, leaves)
     if exponent.is_Integer and not exponent.is_negative:
-        return _Factor(base, int(exponent))
+        return _Factor(value, base, int(exponent))
     if exponent == sympy.S.Half:
-        return _Factor(_of_float("sqrt", [base]))
-    return _Factor(_of_float("pow", [base, _value(exponent, leaves)]))
+        return _Factor(_of_float("sqrt", [value]), base)
+    return _Factor(_of_float("pow", [value, _value(exponent, leaves)]), base)
 
 
 # Conditions.
@@ -479,7 +519,7 @@ def _piecewise(body: Any, leaves: Leaves) -> Value:
     for value, condition in body.args:
         test = _value(condition, leaves)
         pieces.append((test, _value(value, leaves)))
-    dtype = common([value for _, value in pieces])
+    dtype = _common_of_parts([value for _, value in pieces], [case.args[0] for case in body.args])
     total: Value = Number(0, dtype)
     if is_float(dtype):
         total = Number(float("nan"), dtype)
@@ -511,6 +551,8 @@ def _compared(relation: str, left: Value, right: Value) -> Value:
             continue
         is_above = sign * number.value > 0
         return Number(relation == "ne" or relation in BESIDE[is_above], "bool")
+    if mixed_signs.is_mixed([left, right]):
+        return mixed_signs.compared(relation, left, right)
     return Apply(relation, (left, right), "bool")
 
 

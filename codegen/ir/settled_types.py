@@ -18,6 +18,9 @@ from einalg.language.ir.dtypes import bounds, is_float, promote
 Interval = tuple[int, int]
 COMPARISONS = ("lt", "le", "gt", "ge", "eq", "ne")
 LOGIC = ("and", "or", "not")
+SIGN_FUNCTIONS = ("abs", "sign")
+WITH_SIGNS = ("neg", "select", "max", "min")  # which a float computes as its operands
+PRODUCTS = ("mul", "ipow")
 SHORT = ("i32", "u32")  # what integers are computed in, unless they are longer
 LONG = "i64"
 INDICES = (-(2**31), 2**31)  # what index arithmetic stays within
@@ -40,6 +43,9 @@ def _settled(value: Value, whole: str) -> Value:
     """Return a value as a part of one that is computed in type `whole`; empty where it is none."""
     if not isinstance(value, Apply):
         return value
+    signed = _signed_difference(value, whole)
+    if signed is not None:
+        return _settled(signed, whole)
     dtype = _settled_type(value, whole)
     contexts = [dtype] * len(value.arguments)
     if value.op in COMPARISONS:
@@ -64,28 +70,108 @@ def _compared_in(comparison: Apply) -> str:
 
 
 def _settled_type(value: Apply, whole: str) -> str:
+    if value.dtype == "u32" and value.op in SIGN_FUNCTIONS and _may_be_negative(value.arguments[0]):
+        return LONG
     if not whole or value.dtype == whole:
         return value.dtype
     if whole == "f64" and value.dtype == "f32" and _is_of_integers(value):
         return whole
-    if value.dtype == "u64" and value.op in RANGES:
+    if value.op not in RANGES:
+        return value.dtype
+    return _settled_integers(value, whole)
+
+
+def _settled_integers(value: Apply, whole: str) -> str:
+    """Return the type for a part that is computed in integers."""
+    if value.op in PRODUCTS and is_float(whole) and _is_too_long(value):
+        return "f64"
+    if value.dtype == "u64":
         return _settled_unsigned(value, whole)
-    if value.op not in RANGES or value.dtype not in (*SHORT, LONG):
+    if value.dtype not in (*SHORT, LONG):
         return value.dtype
     if _fits(value, value.dtype) or not _is_short(value):
         return value.dtype
+    if whole == "u64" and _fits(value, whole):
+        return whole
     if is_float(whole) and not _fits(value, LONG):
         return whole
     return LONG
 
 
+def _is_too_long(value: Apply) -> bool:
+    """Return whether a product of 64 bits may overflow."""
+    return value.dtype in (LONG, "u64") and not _fits(value, value.dtype)
+
+
 def _settled_unsigned(value: Apply, whole: str) -> str:
     """Return the type for a part of the longest unsigned integers, which may be negative."""
-    if _interval(value)[0] >= 0:
-        return value.dtype
-    if value.op == "neg" and is_float(whole):
+    if value.op in WITH_SIGNS and is_float(whole) and _may_be_negative(value):
         return whole
-    return LONG
+    return value.dtype
+
+
+def _may_be_negative(value: Value) -> bool:
+    return interval(value)[0] < 0
+
+
+def _signed_difference(value: Apply, whole: str) -> Value | None:
+    """Return a difference of the longest unsigned integers by its size and its sign, where a float
+    or a function needs both; None for any other value.
+    """
+    if value.dtype != "u64":
+        return None
+    if value.op == "add" and is_float(whole):
+        return _by_size(value, lambda size: Apply("neg", (Apply("cast", (size,), whole),), whole))
+    if value.op == "abs":
+        return _by_size(value.arguments[0], lambda size: size)
+    if value.op == "sign" and _may_be_negative(value.arguments[0]):
+        above, below = _above_and_below(value.arguments[0])
+        positive, negative = (
+            Apply("gt", (above, below), "bool"),
+            Apply("lt", (above, below), "bool"),
+        )
+        return Apply("add", (positive, Apply("neg", (negative,), LONG)), LONG)
+    return None
+
+
+def _by_size(value: Value, negative: Callable[[Value], Value]) -> Value | None:
+    """Return a difference, and below 0 a function of its size; None where it is not negative."""
+    if not _may_be_negative(value):
+        return None
+    above, below = _above_and_below(value)
+    size, opposite = _difference(above, below), negative(_difference(below, above))
+    test = Apply("ge", (above, below), "bool")
+    return Apply("select", (test, size, opposite), opposite.dtype)
+
+
+def _above_and_below(value: Value) -> tuple[Value, Value]:
+    """Return what a sum adds, and what it subtracts."""
+    terms: Sequence[Value] = (value,)
+    if isinstance(value, Apply) and value.op == "add":
+        terms = value.arguments
+    above, below = list[Value](), list[Value]()
+    for term in terms:
+        if isinstance(term, Apply) and term.op == "mul":
+            term = _with_signs(replace(term, dtype="u64"))
+        if isinstance(term, Apply) and term.op == "neg":
+            below.append(term.arguments[0])
+        elif isinstance(term, Number) and term.value < 0:
+            below.append(Number(-term.value, "u64"))
+        else:
+            above.append(term)
+    return _total(above), _total(below)
+
+
+def _total(terms: Sequence[Value]) -> Value:
+    if not terms:
+        return Number(0, "u64")
+    return Apply("add", tuple(terms), "u64")
+
+
+def _difference(left: Value, right: Value) -> Value:
+    """Return a difference that is not negative."""
+    opposite = Apply("neg", (right,), "u64")
+    return Apply("cast", (Apply("add", (left, opposite), "u64"),), "u64")
 
 
 def _is_of_integers(value: Value) -> bool:
@@ -111,7 +197,7 @@ def _fits(value: Value, dtype: str) -> bool:
     if not isinstance(value, Apply):
         return True
     low, high = bounds(dtype)
-    least, largest = _interval(value)
+    least, largest = interval(value)
     return low <= least and largest <= high and all(_fits(a, dtype) for a in _operands(value))
 
 
@@ -124,7 +210,7 @@ def _operands(value: Apply) -> tuple[Value, ...]:
     return value.arguments
 
 
-def _interval(value: Value) -> Interval:
+def interval(value: Value) -> Interval:
     """Return bounds of what a value is without overflow."""
     if isinstance(value, Number):
         least, largest = bounds(LONG)
@@ -136,7 +222,18 @@ def _interval(value: Value) -> Interval:
         return 0, 1
     if isinstance(value, Ref) or value.op not in RANGES:
         return bounds(value.dtype)
-    return RANGES[value.op](list(map(_interval, _operands(value))))
+    result = RANGES[value.op](list(map(interval, _operands(value))))
+    if value.op == "cast" and not is_float(value.dtype):
+        return _in_type(result, value.dtype)
+    return result
+
+
+def _in_type(numbers: Interval, dtype: str) -> Interval:
+    """Return bounds of what integers are in a type, where they may wrap round."""
+    low, high = bounds(dtype)
+    if low <= numbers[0] and numbers[1] <= high:
+        return numbers
+    return low, high
 
 
 def _sum(operands: Sequence[Interval]) -> Interval:
@@ -151,6 +248,8 @@ def _product(operands: Sequence[Interval]) -> Interval:
 def _power(operands: Sequence[Interval]) -> Interval:
     base, (_, exponent) = operands
     size = _size(base) ** exponent
+    if base[0] >= 0:
+        return 0, size
     return -size, size
 
 
@@ -171,8 +270,20 @@ def _of_same_size(operands: Sequence[Interval]) -> Interval:
     return -size, size
 
 
+def _quotient(operands: Sequence[Interval]) -> Interval:
+    size = _size(operands[0])
+    if operands[0][0] >= 0 and operands[1][0] >= 0:
+        return 0, size
+    return -size, size
+
+
 def _absolute(operands: Sequence[Interval]) -> Interval:
     return 0, _size(operands[0])
+
+
+def _sign(operands: Sequence[Interval]) -> Interval:
+    low, high = operands[0]
+    return max(low, -1), min(high, 1)
 
 
 def _remainder(operands: Sequence[Interval]) -> Interval:
@@ -180,8 +291,8 @@ def _remainder(operands: Sequence[Interval]) -> Interval:
     return min(0, low), max(0, high)
 
 
-def _size(interval: Interval) -> int:
-    return max(map(abs, interval))
+def _size(numbers: Interval) -> int:
+    return max(map(abs, numbers))
 
 
 RANGES: dict[str, Callable[[Sequence[Interval]], Interval]] = {
@@ -193,9 +304,9 @@ RANGES: dict[str, Callable[[Sequence[Interval]], Interval]] = {
     "min": _smallest,
     "select": _any_of,
     "abs": _absolute,
-    "sign": lambda operands: (-1, 1),
+    "sign": _sign,
     "cast": _any_of,
-    "quotient": _of_same_size,
+    "quotient": _quotient,
     "mod": _remainder,
 }
 

@@ -314,3 +314,79 @@ def test_a_runtime_of_onnx_divides_by_any_integer() -> None:
                 (compiled,) = run_programs([program], [values])
                 result = onnx_results(program, values)
                 assert np.array_equal(result, compiled["O"]), (text, dtype)
+
+
+MIXED = (  # a formula of a long integer without sign, and the value that it has
+    ("v[i]*v[i]*u[i] + u[i]", lambda u, v, n: v * v * u + u),
+    ("u[i] - Min(v[i], 3)", lambda u, v, n: u - min(v, 3)),
+    ("Min(v[i], u[i])*sign(u[i])", lambda u, v, n: min(v, u)),
+    ("Min(u[i], Max(v[i], 5))", lambda u, v, n: min(u, max(v, 5))),
+    ("Mod(u[i], v[i])", lambda u, v, n: u % v),
+    ("floor(u[i]/v[i])", lambda u, v, n: u // v),
+    ("Mod(u[i], -2**31)", lambda u, v, n: u % -(2**31)),
+    ("Mod(u[i], n[i])", lambda u, v, n: u % n),
+    ("Mod(n[i], u[i])", lambda u, v, n: n % u),
+    ("Quotient(n[i], u[i])", lambda u, v, n: n // u),
+    ("Quotient(u[i], n[i])", lambda u, v, n: u // n),
+    ("Piecewise((1, u[i] < n[i]), (0, True))", lambda u, v, n: int(u < n)),
+    ("Piecewise((1, n[i] >= u[i]), (0, True))", lambda u, v, n: int(n >= u)),
+    ("Piecewise((1, Eq(u[i], n[i])), (0, True))", lambda u, v, n: int(u == n)),
+    ("Piecewise((1, u[i] > i - 9), (0, True))", lambda u, v, n: 1),
+    ("Abs(v[i] - u[i])", lambda u, v, n: abs(v - u)),
+    ("sign(v[i] - u[i]) + n[i]/2", lambda u, v, n: (v > u) - (v < u) + n / 2),
+    ("(v[i] - u[i])/n[i]", lambda u, v, n: (v - u) / n),
+    ("-2*u[i]/v[i]", lambda u, v, n: -2 * u / v),
+    ("300000*n[i]/7", lambda u, v, n: 300000 * n / 7),
+    ("n[i]/7*sign(n[i]) - 2**63", lambda u, v, n: abs(n) / 7 - 2**63),
+)
+ROUNDED_TO = {"u64": 0, "i64": 0, "f64": 2.0**-52, "f32": 2.0**-22}
+LARGE = (2**64 - 1, 2**63 + 2**31, 2**63, 2**63 - 1, 2**53 + 1, 7, 6, 300, 1)
+
+
+@pytest.mark.parametrize("small, signed", [("u8", "i64"), ("u16", "i16")])
+def test_long_integers_without_sign_beside_others(small: str, signed: str) -> None:
+    low, high = bounds(signed)
+    columns = {
+        "u": LARGE,
+        "v": [1, 2, 3, 255, 7, 254, 9, 3, 100],
+        "n": [low, low + 1, -1, -7, 3, 7, -5, high, -high],
+    }
+    dtypes = {"u": "u64", "v": small, "n": signed}
+    tensors = {name: ea.tensor(name, (SIZE,), dtype) for name, dtype in dtypes.items()}
+    programs, arrays = [], []
+    for text, _ in MIXED:
+        read = {name: tensor for name, tensor in tensors.items() if f"{name}[" in text}
+        programs.append(ea.Program([("O", ea.parse(f"O[i:{SIZE}] = {text}", **read))]))
+        values = {name: np.array(columns[name], numpy_dtype(dtypes[name])) for name in read}
+        arrays.append(values)
+    on_host, on_device = run_programs(programs, arrays), run_on_shim(programs, arrays)
+    for (text, function), program, compiled, other in zip(MIXED, programs, on_host, on_device):
+        expected = [function(*row) for row in zip(*columns.values())]
+        assert other["O"].tolist() == compiled["O"].tolist(), text
+        for result, value in zip(compiled["O"].tolist(), expected):
+            if not is_float(program["O"].dtype):
+                value %= 2**64  # as it is stored
+                result %= 2**64
+            assert abs(result - value) <= abs(value) * ROUNDED_TO[program["O"].dtype], text
+
+
+def test_the_least_integer_is_added() -> None:
+    """It has no opposite, which could be subtracted."""
+    program = expression("n[i] - 2**63 + Max(n[i], 1)", "i64")
+    values = {"n": np.arange(SIZE, dtype=np.int64)}
+    expected = [n - 2**63 + max(n, 1) for n in range(SIZE)]
+    (compiled,) = run_programs([program], [values])
+    assert compiled["O"].tolist() == expected
+    assert execute(program, values)["O"].tolist() == expected
+
+
+def test_indices_are_divided_by_elements() -> None:
+    program = expression("i//n[i] + (2*i - 7)%n[i] + (i + 1)//(n[i] + 10)", "i32")
+    values = {"n": np.array([5, -7, 2, 4, -9, 1, -1, 3, 100], np.int32)}
+    rows = enumerate(values["n"].tolist())
+    expected = [i // n + (2 * i - 7) % n + (i + 1) // (n + 10) for i, n in rows]
+    (compiled,) = run_programs([program], [values])
+    assert compiled["O"].tolist() == expected
+    assert ea.evaluate(program, **values).tolist() == expected
+    i, n = ea.indices("i"), program.tensors["n"]
+    assert ea.L[i:SIZE](i % n[i]) == ea.L[i:SIZE](ea.Mod(i, n[i]))

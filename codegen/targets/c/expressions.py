@@ -16,7 +16,9 @@ from codegen.targets.c.literals import literal
 from codegen.targets.c.names import Names
 from einalg.language.index.affine import Affine, FloorDiv, Index
 from einalg.language.index.constraint import Constraint
+from einalg.language.ir.dtypes import bounds, is_float
 
+LONG_TYPES = ("i64", "u64")  # longer than the literals of small numbers
 INDEX_DTYPES = {"int": "i32", "int64_t": "i64"}
 
 
@@ -259,6 +261,8 @@ class ExpressionPrinter:
         condition = self.operand(test, "bool", Precedence.LOGIC)
         first = self.operand(yes, value.dtype, Precedence.LOGIC)
         second = self.operand(no, value.dtype, Precedence.SELECT)
+        if value.dtype in LONG_TYPES and isinstance(yes, Number) and isinstance(no, Number):
+            first = f"({self.types[value.dtype]}){self.operand(yes, value.dtype, Precedence.ATOM)}"
         return Text(f"{condition} ? {first} : {second}", Precedence.SELECT)
 
     def _sum(self, arguments: Iterable[Value], dtype: str) -> str:
@@ -267,7 +271,7 @@ class ExpressionPrinter:
         for argument in sorted(arguments, key=_is_negative):
             if not text:
                 text = self.operand(argument, dtype, Precedence.PRODUCT)
-            elif _is_negative(argument):
+            elif _is_negative(argument) and not _is_least(argument, dtype):
                 text = f"{text} - {self.operand(_negated(argument), dtype, Precedence.PRODUCT)}"
             else:
                 text = f"{text} + {self.operand(argument, dtype, Precedence.PRODUCT)}"
@@ -344,6 +348,13 @@ def _is_negative(value: Value) -> bool:
     if isinstance(value, Apply):
         return value.op == "neg"
     return isinstance(value, Number) and value.value < 0
+
+
+def _is_least(value: Value, dtype: str) -> bool:
+    """Return whether a value is the least integer of a type, which has no opposite."""
+    if is_float(dtype) or not isinstance(value, Number):
+        return False
+    return value.value == bounds(dtype)[0]
 
 
 def _negated(value: Any) -> Value:

@@ -88,10 +88,14 @@ class IndexArithmetic(ScalarOperand):
 
     @public
     def __floordiv__(self, other: Any) -> Any:
+        if is_value(other):
+            return Expr.__floordiv__(self, other)  # pyright: ignore
         return self.as_affine().quotient(_divisor(other, "//"))
 
     @public
     def __mod__(self, other: Any) -> Any:
+        if is_value(other):
+            return NotImplemented  # an element has the remainder
         return self.as_affine().remainder(_divisor(other, "%"))
 
     @public
@@ -164,6 +168,13 @@ def _product(left: Any, right: Any) -> Any:
     if not left.terms:
         return right.scaled(left.const)
     return None
+
+
+def is_value(operand: Any) -> bool:
+    """Return whether an operand is a value of a body, and neither index arithmetic nor a number."""
+    if not isinstance(operand, Expr) or isinstance(operand, IndexArithmetic):
+        return False
+    return not operand.is_number
 
 
 def _divisor(value: Any, sign: str) -> int:

@@ -23,7 +23,7 @@ from einalg.errors import NotationError
 from einalg.language.conditions import disjunction, negation
 from einalg.language.index.affine import Affine, as_form, modulo
 from einalg.language.index.cases import Case, Piecewise
-from einalg.language.index.operators import IndexArithmetic
+from einalg.language.index.operators import IndexArithmetic, is_value
 
 
 class ZeroModulus(NotationError, ZeroDivisionError):
@@ -125,7 +125,7 @@ def remainder(dividend: Any, modulus: Any) -> Any:
     (2, i%3, 5/2)
     """
     plain = isinstance(dividend, (int, float)) and isinstance(modulus, (int, float))
-    if plain or isinstance(dividend, IndexArithmetic):
+    if plain or (isinstance(dividend, IndexArithmetic) and not is_value(modulus)):
         return dividend % modulus
     return Mod(sympy.sympify(dividend, strict=True), sympy.sympify(modulus, strict=True))
 

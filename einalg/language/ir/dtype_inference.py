@@ -76,9 +76,7 @@ def _promoted_operands(body: Any) -> str:
     """Return the promotion of the operands of an operation or function."""
     if isinstance(body, ROUNDED) and (quotient := integer_quotient(body.args[0])) is not None:
         return _promoted_quotient(*quotient)
-    constants, others = list[Any](), list[Any]()
-    for operand in body.args:
-        (constants if operand.is_number else others).append(operand)
+    constants, others = _constants_and_others(body.args)
     inner = promote(*map(_promoted, others))
     if is_float(inner):
         return inner  # a constant never widens an f16
@@ -89,6 +87,26 @@ def _promoted_operands(body: Any) -> str:
             return inner
         return _holding(inner, constants, OPERATIONS.get(type(body), ""))
     return "f32"
+
+
+def operation_dtype(operands: Iterable[Any], op: str = "") -> str:
+    """Return the type of an operation that keeps the type of its operands; constants widen only
+    integers that do not hold them.
+
+    >>> import einalg as ea
+    >>> n, m, i = ea.tensor("n", (8,), "u64"), ea.tensor("m", (8,), "u8"), ea.indices("i")
+    >>> operation_dtype([n[i], m[i] - 7], "add"), operation_dtype([m[i], sympy.Integer(300)])
+    ('u64', 'i16')
+    """
+    constants, others = _constants_and_others(operands)
+    return _holding(promote(*map(_promoted, others)), constants, op)
+
+
+def _constants_and_others(operands: Iterable[Any]) -> tuple[list[Any], list[Any]]:
+    constants, others = list[Any](), list[Any]()
+    for operand in operands:
+        (constants if operand.is_number else others).append(operand)
+    return constants, others
 
 
 def _holding(dtype: str, values: Iterable[Any], op: str = "") -> str:

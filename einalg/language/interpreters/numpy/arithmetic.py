@@ -112,7 +112,7 @@ class FloatArithmetic:
     def number(self, value: Any) -> Any:
         if value is sympy.true or value is sympy.false:
             return bool(value)
-        if value.is_Integer and abs(value) < LIMIT_OF_INT64:
+        if value.is_Integer and -LIMIT_OF_INT64 <= value < LIMIT_OF_INT64:
             return int(value)
         return float(value)
 
@@ -296,6 +296,14 @@ def may_overflow(factors: Sequence[Any]) -> bool:
     arrays = [np.asarray(as_number(factor)) for factor in factors]
     integers = [array for array in arrays if array.dtype.kind == "i"]
     return len(integers) > 1 and prod(map(_largest, integers)) >= LIMIT_OF_INT64
+
+
+def sum_may_overflow(terms: Sequence[Any]) -> bool:
+    """Return whether some terms are integers that may have a sum that is none of 64 bits."""
+    arrays = [np.asarray(term) for term in terms]
+    if any(array.dtype.kind not in "biu" for array in arrays):
+        return False
+    return sum(map(_largest, arrays)) >= LIMIT_OF_INT64
 
 
 def _largest(values: Array) -> int:

@@ -23,6 +23,7 @@ from einalg.language.interpreters.numpy.arithmetic import (
     are_exact_as_floats,
     as_integers,
     may_overflow,
+    sum_may_overflow,
 )
 from einalg.language.interpreters.numpy.arrays import ArrayStore, BoxedArray, view
 from einalg.language.interpreters.numpy.blocking import (
@@ -140,7 +141,8 @@ class Evaluator:
             if precise is not None:
                 return precise
         if isinstance(body, sympy.Add):
-            return self.arithmetic.add([self.value(a, loops) for a in body.args])
+            terms = [self.value(a, loops) for a in body.args]
+            return self.arithmetic.add(self._in_type(body, terms, sum_may_overflow))
         if isinstance(body, sympy.Mul):
             return self._product(body, loops)
         if isinstance(body, sympy.Pow):
@@ -231,8 +233,21 @@ class Evaluator:
         if coefficient.q != 1:
             denominators.append(self.arithmetic.number(sympy.Integer(coefficient.q)))
         if not denominators:
-            return self.arithmetic.multiply(numerators)
+            return self.arithmetic.multiply(self._in_type(body, numerators, may_overflow))
         return self.arithmetic.divide(*map(self._part_of_fraction, (numerators, denominators)))
+
+    def _in_type(
+        self, body: Any, operands: Sequence[Any], overflows: Callable[[Sequence[Any]], bool]
+    ) -> Sequence[Any]:
+        """Return the operands of an operation: as floats, where its result may be beyond int64 and
+        its type holds that.
+        """
+        if self.indices_only is not self or not overflows(operands):
+            return operands
+        dtype = result_dtype(body)
+        if not is_float(dtype) and dtype != "u64":
+            return operands
+        return [as_float(as_number(operand)) for operand in operands]
 
     def _part_of_fraction(self, factors: Sequence[Any]) -> Any:
         """Return a product of which a fraction is made; of integers whose product is too large for

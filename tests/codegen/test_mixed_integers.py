@@ -1,0 +1,64 @@
+"""Compiled code, NumPy's evaluator and the reference agree on integers of mixed types."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from random import Random
+from typing import Any
+
+import pytest
+from hypothesis import Phase, given, settings
+from hypothesis import strategies as st
+
+import einalg as ea
+from einalg.language.interpreters.numpy import execute
+from tests.helpers.kernels import run_programs
+from tests.helpers.mixed_integers import Formula, differences, formula
+
+BATCH = 40  # formulas that are compiled together
+
+
+def formulas(random: Random) -> Iterator[Formula]:
+    while True:
+        example = formula(random)
+        if example is not None and any(example.points):
+            yield example
+
+
+def batch(seed: int) -> list[Formula]:
+    source = formulas(Random(seed))
+    return [next(source) for _ in range(BATCH)]
+
+
+def fits_numpy(arrays: dict[str, Any]) -> bool:
+    """Return whether NumPy's evaluator computes with integers: it has them up to 2**63."""
+    return all(int(values.max()) < 2**63 for values in arrays.values())
+
+
+def check(seed: int) -> None:
+    examples = batch(seed)
+    compiled = run_programs([e.program for e in examples], [e.arrays for e in examples])
+    for example, results in zip(examples, compiled):
+        context = f"{example.program} of {example.arrays}"
+        assert not differences(example, results["O"]), f"compiled, {context}"
+        if fits_numpy(example.arrays):
+            values = execute(example.program, example.arrays)["O"]
+            assert not differences(example, values), f"by NumPy, {context}"
+        try:
+            values = ea.evaluate(example.program, **example.arrays)
+        except ea.UndefinedError:  # where some element has no value
+            continue
+        assert not differences(example, values), f"by the reference, {context}"
+
+
+@given(st.integers(0, 2**32))
+@settings(max_examples=1, phases=[Phase.generate], deadline=None)
+def test_evaluators_agree(seed: int) -> None:
+    check(seed)
+
+
+@pytest.mark.nightly
+@given(st.integers(0, 2**32))
+@settings(max_examples=60, phases=[Phase.generate], deadline=None)
+def test_evaluators_agree_on_many_formulas(seed: int) -> None:
+    check(seed)

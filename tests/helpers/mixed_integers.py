@@ -1,0 +1,327 @@
+"""Random formulas of integers of mixed types, with their exact values.
+
+A part of a formula has a value at each point, and an element type: the promotion of those of its
+operands, or a wider one that holds the constants. It has no value where its type does not hold it,
+and none that is certain where a float may have rounded what jumps.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from random import Random
+from typing import Any
+
+import numpy as np
+
+import einalg as ea
+from einalg.language.ir.dtypes import bounds, is_float, numpy_dtype, promote, widened
+from einalg.language.ir.program import Program
+
+SIZE = 5
+DTYPES = ("bool", "i8", "i16", "i32", "i64", "u8", "u16", "u32", "u64")
+INEXACT = 2.0**-51  # the relative error of a sum or a product in f64
+EXACT = 2**53  # up to which f64 holds every integer
+CONSTANTS = (0, 1, 2, 3, -1, -2, 7, -7, 255, -129, 300, 2**16, 2**24 + 1, 2**30 + 1, 2**33)
+RELATIONS = {"<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge}
+EXTREMES: dict[str, Callable[..., int]] = {"Max": max, "Min": min}
+
+
+@dataclass(frozen=True)
+class Point:
+    """The value of a part at a point, how far a float may be from it, and how large a sum of its
+    terms may be: SymPy orders them.
+    """
+
+    value: int
+    error: float = 0
+    terms: int = 0
+
+    @property
+    def size(self) -> int:
+        return max(abs(self.value), self.terms)
+
+
+Points = list["Point | None"]
+
+
+@dataclass(frozen=True)
+class Part:
+    """A part of a formula; a constant has no type."""
+
+    text: str
+    points: Points
+    dtype: str = ""
+
+
+@dataclass(frozen=True)
+class Formula:
+    """A program of one statement `O`, its inputs, and its exact values where they are certain."""
+
+    program: Program
+    arrays: dict[str, Any]
+    points: Points
+
+    @property
+    def dtype(self) -> str:
+        return self.program["O"].dtype
+
+
+@dataclass
+class Generator:
+    """Draws formulas of elements of at most three tensors, of constants and of the index."""
+
+    random: Random
+    tensors: dict[str, str] = field(default_factory=dict)
+    arrays: dict[str, Any] = field(default_factory=dict)
+
+    def part(self, depth: int) -> Part:
+        if depth == 0 or self.random.random() < 0.1:
+            return self.random.choices((self.element, self.constant, self.index), (14, 5, 1))[0]()
+        kinds = (self.arithmetic, self.division, self.extreme, self.sign, self.cases)
+        return self.random.choices(kinds, (5, 3, 3, 2, 2))[0](depth - 1)
+
+    # Leaves.
+
+    def element(self) -> Part:
+        name = self.random.choice("ABC")
+        if name not in self.tensors:
+            self.tensors[name] = self.random.choice(DTYPES)
+            self.arrays[name] = self.values(self.tensors[name])
+        return Part(f"{name}[i]", [Point(int(x)) for x in self.arrays[name]], self.tensors[name])
+
+    def values(self, dtype: str) -> Any:
+        low, high = bounds(dtype)
+        extreme = [low, low + 1, high, high - 1, high // 2, high // 2 + 1, min(high, EXACT + 1)]
+        small = list(range(max(low, -9), min(high, 9) + 1))
+        pool = self.random.choice((small, small, extreme, [*extreme, *small]))
+        return np.array([self.random.choice(pool) for _ in range(SIZE)], numpy_dtype(dtype))
+
+    def constant(self) -> Part:
+        number = self.random.choice(CONSTANTS)
+        return Part(f"({number})", [Point(number)] * SIZE)
+
+    def index(self) -> Part:
+        return Part("i", list(map(Point, range(SIZE))), "i64")
+
+    # Operations.
+
+    def arithmetic(self, depth: int) -> Part:
+        left, right = self.part(depth), self.part(depth)
+        sign = self.random.choice("++-*")
+        function = {"+": operator.add, "-": operator.sub, "*": operator.mul}[sign]
+        op = {"+": "add", "-": "add", "*": "mul"}[sign]
+        return _part(f"({left.text} {sign} {right.text})", function, [left, right], op)
+
+    def division(self, depth: int) -> Part:
+        left, right = self.part(depth), self.part(depth)
+        if not right.dtype and right.points[0] == Point(0):
+            right = self.element()
+        if self.random.random() < 0.5:
+            return _division(f"Mod({left.text}, {right.text})", operator.mod, left, right)
+        return _division(f"Quotient({left.text}, {right.text})", operator.floordiv, left, right)
+
+    def extreme(self, depth: int) -> Part:
+        parts = [self.part(depth) for _ in range(self.random.choice((2, 2, 3)))]
+        name = self.random.choice(tuple(EXTREMES))
+        text = f"{name}({', '.join(part.text for part in parts)})"
+        return _part(text, EXTREMES[name], parts, name.lower(), counts=False)
+
+    def sign(self, depth: int) -> Part:
+        part = self.part(depth)
+        if self.random.random() < 0.5:
+            return _part(f"Abs({part.text})", lambda x: abs(x), [part])
+        jumps = [part.points, part.points]
+        signs = _at_points(lambda x, _: (x > 0) - (x < 0), jumps, _no_error)
+        return Part(f"sign({part.text})", signs, _counted(part.dtype))
+
+    def cases(self, depth: int) -> Part:
+        parts = [self.part(depth), self.part(depth)]
+        sides = [self.part(max(depth - 1, 0)), self.part(max(depth - 1, 0))]
+        relation = self.random.choice(tuple(RELATIONS))
+        test = f"{sides[0].text} {relation} {sides[1].text}"
+        text = f"Piecewise(({parts[0].text}, {test}), ({parts[1].text}, True))"
+        tests = _at_points(RELATIONS[relation], [s.points for s in sides], _jumping(sides))
+
+        def selected(first: int, second: int, holds: int) -> int:
+            return (second, first)[holds]
+
+        columns = [*(part.points for part in parts), tests]
+        dtype = _promoted(parts)
+        if not dtype:
+            dtype = "i64"
+        return Part(text, _held(_at_points(selected, columns, _rounding(dtype)), dtype), dtype)
+
+
+def formula(random: Random, depth: int = 3) -> Formula | None:
+    """Return a random formula; None where it reads nothing or is no text of the notation."""
+    generator = Generator(random)
+    part = generator.part(random.randint(1, depth))
+    dtypes = {name: d for name, d in generator.tensors.items() if f"{name}[" in part.text}
+    tensors = {name: ea.tensor(name, (SIZE,), dtype) for name, dtype in dtypes.items()}
+    try:
+        scope = ea.parse(f"O[i:{SIZE}] = {part.text}", **tensors)
+    except ea.NotationError:  # of a quotient by what is 0
+        return None
+    program = Program([("O", scope)])
+    if not program.inputs:
+        return None
+    return Formula(program, {name: generator.arrays[name] for name in program.inputs}, part.points)
+
+
+def differences(formula: Formula, results: Any) -> list[str]:
+    """Return where results are not the exact values, up to what a float rounds."""
+    wrong = []
+    for position, (point, result) in enumerate(zip(formula.points, np.asarray(results).tolist())):
+        if point is None or not _is_stored(point.value, formula.dtype):
+            continue
+        distance = abs(_whole(result) - point.value)
+        allowed = point.error
+        if is_float(formula.dtype) or isinstance(result, float):
+            allowed += INEXACT * abs(point.value)
+        if distance > allowed:
+            wrong.append(f"{result} at {position}, not {point.value}")
+    return wrong
+
+
+def _whole(result: Any) -> float:
+    """Return a number of Python; infinity for NaN."""
+    if result != result or abs(result) == float("inf"):
+        return float("inf")
+    return int(result)
+
+
+def _is_stored(value: int, dtype: str) -> bool:
+    return is_float(dtype) or _holds(dtype, value)
+
+
+def _holds(dtype: str, value: int) -> bool:
+    low, high = bounds(dtype)
+    return low <= value <= high
+
+
+# Types.
+
+
+def _counted(dtype: str) -> str:
+    if dtype == "bool":
+        return "i64"
+    return dtype
+
+
+def _promoted(parts: Sequence[Part], op: str = "") -> str:
+    """Return the type of several parts; of constants alone, none."""
+    dtypes = [part.dtype for part in parts if part.dtype]
+    if not dtypes:
+        return ""
+    dtype = promote(*dtypes)
+    if is_float(dtype):
+        return dtype
+    constants = [part.points[0] for part in parts if not part.dtype]
+    return widened(dtype, [point.value for point in constants if point], op)
+
+
+def _held(points: Points, dtype: str) -> Points:
+    """Return the values that a type holds."""
+    if not dtype or is_float(dtype):
+        return points
+    if dtype == "bool":
+        dtype = "i64"
+    results: Points = []
+    for point in points:
+        is_held = point and _holds(dtype, point.value) and point.size <= bounds(dtype)[1] + 1
+        if not is_held:
+            point = None
+        results.append(point)
+    return results
+
+
+# Values.
+
+Errors = Callable[[int, Sequence[Point]], "float | None"]
+
+
+def _part(
+    text: str,
+    function: Callable[..., int],
+    parts: Sequence[Part],
+    op: str = "",
+    counts: bool = True,
+) -> Part:
+    dtype = _promoted(parts, op)
+    if counts:
+        dtype = _counted(dtype)
+    columns = [part.points for part in parts]
+    points = _at_points(function, columns, _rounding(dtype))
+    if op == "add":
+        points = [_with_terms(point, terms) for point, *terms in zip(points, *columns)]
+    return Part(text, _held(points, dtype), dtype)
+
+
+def _with_terms(point: Point | None, terms: Sequence[Point | None]) -> Point | None:
+    if point is None:
+        return None
+    return replace(point, terms=sum(term.size for term in terms if term))
+
+
+def _division(text: str, function: Callable[..., int], left: Part, right: Part) -> Part:
+    """Return a quotient or a remainder, which has a sign where the divisor is negative."""
+    dtype = _counted(_promoted([left, right]))
+    points = _at_points(function, [left.points, right.points], _jumping([left, right]))
+    if dtype.startswith("u") and any(point and point.value < 0 for point in points):
+        dtype = promote(dtype, "i8")
+    return Part(text, _held(points, dtype), dtype)
+
+
+def _at_points(function: Callable[..., Any], columns: Sequence[Points], errors: Errors) -> Points:
+    """Return a function of parts at each point where it has a value."""
+    results: Points = []
+    for row in zip(*columns):
+        operands = [point for point in row if point is not None]
+        results.append(None)
+        if len(operands) < len(row):
+            continue
+        try:
+            value = int(function(*(operand.value for operand in operands)))
+        except ZeroDivisionError:
+            continue
+        error = errors(value, operands)
+        if error is not None:
+            results[-1] = Point(value, error)
+    return results
+
+
+def _no_error(value: int, operands: Sequence[Point]) -> float | None:
+    """Return 0 for a function that jumps, of operands that nothing rounded; else None."""
+    if any(operand.error for operand in operands):
+        return None
+    return 0
+
+
+def _jumping(parts: Sequence[Part]) -> Errors:
+    """Return the errors of a function that jumps: it has values where nothing rounds its operands,
+    which are converted where one is a float.
+    """
+    is_in_floats = any(part.dtype and is_float(part.dtype) for part in parts)
+
+    def error(value: int, operands: Sequence[Point]) -> float | None:
+        if is_in_floats and any(abs(operand.value) > EXACT for operand in operands):
+            return None
+        return _no_error(value, operands)
+
+    return error
+
+
+def _rounding(dtype: str) -> Errors:
+    """Return how far a value of a type may be from the exact one."""
+
+    def error(value: int, operands: Sequence[Point]) -> float | None:
+        sizes = [abs(value), *(abs(operand.value) for operand in operands)]
+        if not is_float(dtype) or max(sizes) <= EXACT:
+            return _no_error(value, operands)
+        if any(operand.error for operand in operands):
+            return None
+        return INEXACT * sum(sizes)
+
+    return error
