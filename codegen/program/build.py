@@ -46,6 +46,7 @@ from einalg.language.ir.program import Program
 from einalg.runtime.processors import core_count
 
 MIN_BATCH_CHARACTERS = 16_000  # of C that take a compiler longer than to start
+MAX_BATCH_CHARACTERS = 64_000  # of C that are not worth waiting for a compiler that is free
 _reviewed: set[str] = set()  # keys of inconclusive records that this process has looked into
 
 
@@ -301,22 +302,25 @@ def _compile_while_generating(
     """Compile code beside its generation, on all cores; what fails is compiled again later."""
     compiler = BackgroundCompiler(core_count())
     try:
-        for batch in _batches(sources):
+        for batch in _batches(sources, compiler):
             problem.begin(batch, compiler)
         compiler.finish()
     finally:
         compiler.stop()
 
 
-def _batches(sources: Iterator[tuple[str, KernelSource]]) -> Iterator[dict[str, KernelSource]]:
-    """Yield code in batches that are worth a compiler's start."""
+def _batches(
+    sources: Iterator[tuple[str, KernelSource]], compiler: BackgroundCompiler
+) -> Iterator[dict[str, KernelSource]]:
+    """Yield code in batches that are worth a compiler's start; they grow while none may start."""
     batch: dict[str, KernelSource] = {}
     characters = 0
     for name, source in sources:
         batch[name] = source
         (text,) = own_sources([source.function])
         characters += len(text)
-        if characters >= MIN_BATCH_CHARACTERS:
+        is_large = characters >= MAX_BATCH_CHARACTERS
+        if is_large or (characters >= MIN_BATCH_CHARACTERS and compiler.is_free):
             yield batch
             batch, characters = {}, 0
     if batch:

@@ -289,9 +289,10 @@ def optimize(
     - `target`: `"cpu"` or `"cuda"`.
     - `seconds`: the time for the whole. Reading the model, compiling it folded and fused, and
       checking it come first, and are done in any case, except for large models that their framework
-      can go on running. Then the other layouts are timed, and layers are searched, beginning with
-      those that are expected to save most. Ctrl-C keeps what was found until then; pressed a
-      second time, it raises `KeyboardInterrupt`.
+      can go on running. (`torch.export`, which reads a module, cannot be interrupted: a large
+      module that it has not read before may take longer than its seconds.) Then the other layouts
+      are timed, and layers are searched, beginning with those that are expected to save most.
+      Ctrl-C keeps what was found until then; pressed a second time, it raises `KeyboardInterrupt`.
     - `accuracy`: how far the result may be from the reference; by default as in `derive`.
     - `progress`: by default a line shows in terminals and notebooks what is being done, and one
       line stays for each layer that was searched. True logs these lines anywhere, False shows

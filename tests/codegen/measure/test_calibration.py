@@ -73,6 +73,29 @@ def test_a_compiler_runs_while_code_is_generated(
     assert generated == [True, True] and len(compiled) == 2
 
 
+@pytest.mark.parametrize(("is_free", "batches"), [(True, 6), (False, 2)])
+def test_batches_grow_while_no_compiler_is_free(
+    is_free: bool, batches: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A compiler takes time to start, which nothing is waiting for then."""
+
+    class Compilers(build.BackgroundCompiler):
+        is_free = False
+
+    compilers = Compilers(1)
+    monkeypatch.setattr(Compilers, "is_free", is_free)
+    scope = kernel("O[i] = A[i] + 1", A=(50,)).scope
+    assert scope is not None
+    source = build_problem.KernelSource("generated", build_problem.lower("O", scope))
+    (text,) = build.own_sources([source.function])
+    monkeypatch.setattr(build, "MIN_BATCH_CHARACTERS", len(text))
+    monkeypatch.setattr(build, "MAX_BATCH_CHARACTERS", 4 * len(text))
+    sources = {f"kernel {number}": source for number in range(6)}
+    built = list(build._batches(iter(sources.items()), compilers))
+    assert len(built) == batches
+    assert [name for batch in built for name in batch] == list(sources)
+
+
 def test_what_has_no_code_fails_by_itself(
     compiled: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
