@@ -1,0 +1,273 @@
+"""Where mutants differ, how long it takes to know, and what they gain.
+
+python -m bench.partial [--json PATH] [--only WORD] [--seconds S]
+
+The first table has exact regions: the share of the output that differs, beside the share that was
+counted point by point in the prototype, the boxes that are computed again, and the processor's time
+of a region and of the proof that the corrected program is equal. The last one has the operators of
+PET's table 3 and the dilated convolutions of CSRNet, on one thread: as written, derived without
+partial substitution, and derived with it; all take turns. PET's gain is that on its graphics card.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from time import process_time
+from typing import Any
+
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+
+import numpy as np
+
+import bench
+import einalg as ea
+from derive.proof.exact.compare import compare_exactly
+from derive.rewriting.moves import Move, apply
+from derive.rules.partial.mutations import mutated
+from derive.rules.partial.partial_substitution import RULE, correction
+from einalg.language.ir.program import Program, as_program
+from einalg.runtime.timing import MeasuringPolicy, measure
+
+POLICY = MeasuringPolicy(seconds_per_alternative=0.4)
+ROUNDS = 5  # of which the shortest counts
+WRITTEN, EQUAL, PARTIAL = "as written", "derived without", "derived with"
+Mutations = Sequence[Mapping[str, Any]]
+
+
+def conv(shape: Sequence[int], filters: int, kernel: int, dilation: int = 1) -> str:
+    """Return the text of a convolution that keeps the size of its images, named O of A and K."""
+    pad = dilation * (kernel // 2)
+    height, width = shape[2:]
+    return (
+        f"O[n,f:{filters},h:{height},w:{width}] = Sum[c,r:{kernel},s:{kernel}]"
+        f"(A.pad(0,0,{pad},{pad})[n,c,h+{dilation}*r-{pad},w+{dilation}*s-{pad}]*K[f,c,r,s])"
+    )
+
+
+@dataclass(frozen=True)
+class Region:
+    """A mutant of a convolution, and the share of its output that differs, counted elsewhere."""
+
+    name: str
+    shape: tuple[int, ...]
+    filters: int
+    kernel: int
+    dilation: int
+    mutations: Mutations
+    share: float
+
+    def expression(self) -> Any:
+        """Return the convolution."""
+        weights = (self.filters, self.shape[1], self.kernel, self.kernel)
+        text = conv(self.shape, self.filters, self.kernel, self.dilation)
+        return ea.parse(text, A=self.shape, K=weights)
+
+
+def _phases(index: str, pitch: int) -> Mapping[str, Any]:
+    return {"kind": "interleave", "index": index, "phases": 2, "pitch": pitch}
+
+
+def _tile(index: str, size: int, halo: bool = False) -> Mapping[str, Any]:
+    return {"kind": "tile", "index": index, "size": size, "halo": halo}
+
+
+def _pairs(pitch: int) -> Mapping[str, Any]:
+    return {"kind": "join", "index": "n", "into": "w", "parts": 2, "pitch": pitch}
+
+
+IMAGES, CSRNET, LARGE = (16, 64, 14, 14), (1, 512, 14, 14), (1, 48, 38, 38)
+REGIONS = [
+    Region("two images side by side", IMAGES, 64, 3, 1, [_pairs(14)], 1 / 14),
+    Region("dilated on even, odd", CSRNET, 256, 3, 2, [_phases("h", 7), _phases("w", 7)], 13 / 49),
+    Region("16 tiles of 10x10", LARGE, 64, 5, 1, [_tile("h", 10), _tile("w", 10)], 768 / 1444),
+    Region("two halves", LARGE, 64, 5, 1, [_tile("h", 19)], 4 / 38),
+    Region("two images with a halo", IMAGES, 64, 3, 1, [_pairs(15)], 0.0),
+    Region("even, odd with a halo", CSRNET, 256, 3, 2, [_phases("h", 8), _phases("w", 8)], 0.0),
+    Region(
+        "16 tiles with a halo",
+        LARGE,
+        64,
+        5,
+        1,
+        [_tile("h", 10, True), _tile("w", 10, True)],
+        0.0,
+    ),
+]
+APART = "O[n:2, w:W] = Sum[k:3](A.pad(0,1)[n, w+k-1])"
+SIDE_BY_SIDE = """
+T[x:2*W] = A.pad(0,(0,W))[0,x] + A.pad(0,(W,0))[1,x-W]
+S[x:2*W] = Sum[k:3](T.pad(1)[x+k-1])
+O[n:2, w:W] = Piecewise((S[w], n < 1), (S[w+W], True))
+"""
+
+
+def _least_milliseconds(call: Callable[[], Any]) -> tuple[Any, float, float]:
+    """Return a result, the time of the first call and the least of a few."""
+    times = []
+    result: Any = None
+    for _ in range(ROUNDS):
+        start = process_time()
+        result = call()
+        times.append(1e3 * (process_time() - start))
+    return result, times[0], min(times)
+
+
+def regions() -> Iterator[bench.Row]:
+    """Yield a row for each mutant, and the one of every width."""
+    ea.mutants("O[i] += A.pad(1)[i+r-1]*K[r]", A=(12,), K=(3,))  # imports and compiles patterns
+    for case in REGIONS:
+        scope = case.expression()
+        _, first, least = _least_milliseconds(
+            lambda c=case, s=scope: compare_exactly(s, mutated(s, c.mutations))
+        )
+        result = correction(scope, case.mutations)
+        points = int(result.region.count_val().to_python())
+        share = points / int(np.prod(scope.shape))
+        move = Move(RULE.name, ("O",), {"mutations": list(case.mutations)})
+        corrected = apply(as_program(scope), move, {RULE.name: RULE})
+        start = process_time()
+        verdict = ea.prove(scope, corrected).verdict
+        yield {
+            "mutant": case.name,
+            "differs, %": 100 * share,
+            "counted, %": 100 * case.share,
+            "parts": len(result.covers),
+            "again, %": 100 * result.share,
+            "first, ms": first,
+            "least, ms": least,
+            "corrected": verdict,
+            "proof, ms": 1e3 * (process_time() - start),
+        }
+
+
+def sizes() -> Iterator[bench.Row]:
+    """Yield the region of two images of any width, side by side."""
+    image = ea.tensor("A", (2, "W"))
+    apart, joined = ea.parse(APART, A=image), ea.parse(SIDE_BY_SIDE, A=image)
+    proof, first, least = _least_milliseconds(lambda: ea.prove(apart, joined))
+    yield {"region": str(proof.region), "first, ms": first, "least, ms": least}
+
+
+@dataclass(frozen=True)
+class Case:
+    """A program by its text and shapes, and what PET gains over the same back end."""
+
+    name: str
+    text: str
+    shapes: Mapping[str, tuple[int, ...]]
+    gain: float
+
+
+def _csrnet() -> Case:
+    """Return the six dilated convolutions, each with its ReLU."""
+    channels = (512, 512, 512, 512, 256, 128, 64)
+    lines, shapes, source = [], {"X0": (1, 512, 14, 14)}, "X0"
+    for layer, (inputs, outputs) in enumerate(pairwise(channels), 1):
+        text = conv((1, inputs, 14, 14), outputs, 3, 2)
+        text = text.replace("O[", f"C{layer}[").replace("A.", f"{source}.")
+        lines.append(text.replace("K[", f"K{layer}["))
+        lines.append(f"X{layer}[n,f,h,w] = Max(C{layer}[n,f,h,w], 0)")
+        shapes[f"K{layer}"] = (outputs, inputs, 3, 3)
+        source = f"X{layer}"
+    return Case("CSRNet", "\n".join(lines), shapes, 1.83)
+
+
+def _pointwise_convolutions() -> Case:
+    """Return four 1x1 convolutions of one input, two with each number of filters."""
+    filters = (192, 192, 160, 160)
+    lines = [f"O{k}[n,f,h,w] = Sum[c](A[n,c,h,w]*K{k}[f,c])" for k in range(len(filters))]
+    weights = {f"K{k}": (count, 768) for k, count in enumerate(filters)}
+    return Case("groupconv", "\n".join(lines), {"A": (1, 768, 18, 18), **weights}, 1.7)
+
+
+def _products() -> Case:
+    """Return three products of one matrix."""
+    lines = [f"O{k}[i,j] = Sum[c](A[i,c]*B{k}[c,j])" for k in range(3)]
+    return Case(
+        "batchmatmul",
+        "\n".join(lines),
+        {"A": (512, 768), **{f"B{k}": (768, 768) for k in range(3)}},
+        1.2,
+    )
+
+
+def cases() -> list[Case]:
+    """Return the operators of PET's table 3, and the stack of CSRNet."""
+    return [
+        Case("conv", conv(LARGE, 64, 5), {"A": LARGE, "K": (64, 48, 5, 5)}, 1.75),
+        Case("dilatedconv", conv(CSRNET, 256, 3, 2), {"A": CSRNET, "K": (256, 512, 3, 3)}, 1.83),
+        _pointwise_convolutions(),
+        _products(),
+        _csrnet(),
+    ]
+
+
+def measured_case(case: Case, seconds: float) -> bench.Row:
+    """Return the times of a case; `ValueError` where the results differ."""
+    program = as_program(ea.parse(case.text, **case.shapes))
+    others = [name for name in ea.rules if name != RULE.name]
+    equal = ea.derive(program, seconds=seconds, rules=others)
+    partial = ea.derive(program, seconds=seconds)
+    arrays = _arrays(program)
+    forms = {
+        WRITTEN: partial.original.compile(),
+        EQUAL: equal.best.compile(),
+        PARTIAL: partial.best.compile(),
+    }
+    expected = _outputs(forms[WRITTEN](**arrays))
+    for name, form in forms.items():
+        for one, other in zip(_outputs(form(**arrays)), expected, strict=True):
+            if not np.allclose(one, other, rtol=1e-3, atol=1e-3 * np.abs(other).max()):
+                raise ValueError(f"{case.name}: the results of what is {name} differ")
+    calls = {name: form.repeated(**arrays) for name, form in forms.items()}
+    times = measure(calls, POLICY)
+    row: dict[str, Any] = {"case": case.name}
+    for name in forms:
+        row[f"{name}, us"] = 1e6 * times[name].seconds
+    row["gain"] = times[WRITTEN].seconds / times[PARTIAL].seconds
+    row["PET"] = case.gain
+    row["substituted"] = any(move.rule == RULE.name for move in partial.best.moves)
+    row["verdict"] = partial.best.verdict
+    return row
+
+
+def _arrays(program: Program) -> dict[str, Any]:
+    """Return random inputs, of weights such that values stay near 1."""
+    rng = np.random.default_rng(0)
+    arrays = {}
+    for name, tensor in program.inputs.items():
+        scale = 1 / np.sqrt(np.prod(tensor.shape[1:])) if name[0] in "KB" else 1.0
+        arrays[name] = (scale * rng.standard_normal(tensor.shape)).astype(np.float32)
+    return arrays
+
+
+def _outputs(result: Any) -> list[Any]:
+    """Return the arrays of one output or of several."""
+    if isinstance(result, Mapping):
+        return list(result.values())
+    return list(result) if isinstance(result, tuple | list) else [result]
+
+
+def main() -> None:
+    parser = bench.options("Where do mutants differ, and what do they gain?")
+    parser.add_argument(
+        "--only", default="", metavar="WORD", help="only cases with this word in their name"
+    )
+    parser.add_argument(
+        "--seconds", type=float, default=60.0, help="of each derivation (default: 60)"
+    )
+    chosen = parser.parse_args()
+    selected = (case for case in cases() if chosen.only in case.name)
+    tables = {
+        "regions": regions(),
+        "of every width": sizes(),
+        "operators": (measured_case(case, chosen.seconds) for case in selected),
+    }
+    bench.report(tables, chosen.json)
+
+
+if __name__ == "__main__":
+    main()

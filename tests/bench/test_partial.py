@@ -1,0 +1,35 @@
+"""The tables of partly equal programs: the regions are those that were counted, the cases are read."""
+
+from __future__ import annotations
+
+import pytest
+
+import einalg as ea
+from bench import partial
+from einalg.language.ir.program import as_program
+
+
+def test_the_regions_are_those_that_were_counted() -> None:
+    rows = list(partial.regions())
+    assert [row["mutant"] for row in rows] == [region.name for region in partial.REGIONS]
+    for row in rows:
+        assert row["differs, %"] == pytest.approx(row["counted, %"], abs=1e-9)
+        assert row["corrected"] == "proved"
+    (row,) = partial.sizes()
+    assert row["region"] == "[W] -> { [n = 1, w = 0] : W > 0; [n = 0, w = -1 + W] : W > 0 }"
+
+
+SHAPES = {
+    "conv": [(1, 64, 38, 38)],
+    "dilatedconv": [(1, 256, 14, 14)],
+    "groupconv": [(1, 192, 18, 18), (1, 192, 18, 18), (1, 160, 18, 18), (1, 160, 18, 18)],
+    "batchmatmul": [(512, 768)] * 3,
+    "CSRNet": [(1, 64, 14, 14)],
+}
+
+
+@pytest.mark.parametrize("case", partial.cases(), ids=lambda case: case.name)
+def test_the_cases_have_the_outputs_of_pet(case: partial.Case) -> None:
+    program = as_program(ea.parse(case.text, **case.shapes))
+    outputs = [scope.shape for name, scope in program.statements if name in program.outputs]
+    assert outputs == SHAPES[case.name]
