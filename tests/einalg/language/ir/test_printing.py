@@ -9,6 +9,7 @@ import sympy
 from hypothesis import given
 
 import einalg as ea
+from einalg.display.mathml import attach_to_expressions
 from einalg.language.ir.printing.latex import latex
 from einalg.language.ir.printing.text import text
 from einalg.language.ir.printing.tree import tree
@@ -114,6 +115,7 @@ def test_printing_never_raises_and_says_something(program: Any) -> None:
 
 def test_expressions_and_programs_offer_latex_beside_html() -> None:
     """JupyterLab shows the HTML, other front ends the LaTeX."""
+    attach_to_expressions()
     scope = ea.L[i](a)
     for shown in (scope, ea.parse("T[i] = A[i]\nO[i] = T[i]", A=(3,))):
         assert shown._repr_latex_().startswith(
