@@ -41,7 +41,11 @@ _HOME = {
     "einalg.api.session": "Session",
 }
 _NAMES = {name: module for module, names in _HOME.items() for name in names.split()}
-_MODULES = {"ops": "einalg.language.ops", "testing": "einalg.testing"}
+_MODULES = {
+    "ops": "einalg.language.ops",
+    "substitutions": "derive.substitutions",
+    "testing": "einalg.testing",
+}
 
 __all__ = [*_NAMES, *_MODULES]  # pyright: ignore
 

@@ -29,7 +29,11 @@ VALUES = {
     "rules": "Every [rule](rules.md) by name, as a read-only mapping. `rules=[*ea.rules, "
     "mine]` searches with these and one of your own."
 }
-ELSEWHERE = {"ops": "operators.md", "testing": "#testing"}
+ELSEWHERE = {
+    "ops": "operators.md",
+    "substitutions": "#substitutions",
+    "testing": "#testing",
+}
 BESIDES = """## Results
 
 What `derive` returns and its parts, which you read and do not make.
@@ -53,6 +57,26 @@ What `derive` returns and its parts, which you read and do not make.
 ::: einalg.language.ir.kernel.Kernel
 
 ::: derive.search.candidates.Stats
+
+## Substitutions
+
+[How to verify rewrite rules](../how-to/verify-rules.md) has examples.
+
+::: derive.substitutions.verification.rule.Substitution
+    options:
+      heading: ea.substitutions.Rule
+
+::: derive.substitutions.files.loading.load
+    options:
+      heading: ea.substitutions.load
+
+::: derive.substitutions.verification.verifier.verify
+    options:
+      heading: ea.substitutions.verify
+
+::: derive.substitutions.verification.verdict.RuleVerdict
+    options:
+      heading: ea.substitutions.RuleVerdict
 
 ## Testing
 

@@ -1,0 +1,5 @@
+"""Rule files: JSON of our own, and TASO's protobuf.
+
+`load` tells them apart by their content. A format is a module that yields named graphs, of which
+`checking` makes rules; to add one, list it in `loading.py`.
+"""

@@ -1,0 +1,61 @@
+"""Rule files, told apart by their content."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from derive.substitutions.files.json_file import rules_of_json
+from derive.substitutions.files.protobuf_file import rules_of_protobuf
+from derive.substitutions.verification.rule import Substitution
+from einalg.boundary import public
+from einalg.errors import RecordError
+
+MAX_BYTES = 64 * 2**20
+MAX_RULES = 100_000
+
+
+@public
+def load(path: Any) -> tuple[Substitution, ...]:
+    """Read the rules of a file: JSON, or TASO's `graph_subst.pb`, which needs `einalg[rules]`.
+
+    Rules of sets are named after these: `"pb133/99"`. Nothing is decided yet: see `verify`. Raises
+    `RecordError` for a file that is missing or broken, and for a rule with an operator that is not
+    known, that reads what is not there, or whose operators do not fit together.
+
+    >>> import json, tempfile
+    >>> import einalg as ea
+    >>> rule = {"name": "commutative", "shapes": {"A": ["N"], "B": ["N"]},
+    ...         "before": "O[i] = A[i]*B[i]", "after": "O[i] = B[i]*A[i]"}
+    >>> with tempfile.NamedTemporaryFile("w", suffix=".json") as file:
+    ...     _ = file.write(json.dumps({"rules": [rule]}))
+    ...     file.flush()
+    ...     rules = ea.substitutions.load(file.name)
+    >>> ea.substitutions.verify(rules[0])
+    commutative: proved
+    """
+    try:
+        file = Path(path)
+        if file.stat().st_size > MAX_BYTES:
+            raise RecordError(
+                f"{path} has more than {MAX_BYTES} bytes\n  give a file of rules, or parts of it"
+            )
+        content = file.read_bytes()
+    except (OSError, TypeError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or error
+        raise RecordError(f"{path!r} cannot be read: {reason}\n  give a file of rules") from None
+    rules: list[Substitution] = []
+    for rule in _rules(content):
+        rules.append(rule)
+        if len(rules) > MAX_RULES:
+            raise RecordError(f"{path} has more than {MAX_RULES} rules\n  give parts of it")
+    return tuple(rules)
+
+
+def _rules(content: bytes) -> Any:
+    if not content.lstrip().startswith((b"{", b"[")):
+        return rules_of_protobuf(content)
+    try:
+        return rules_of_json(content.decode())
+    except UnicodeDecodeError:
+        raise RecordError("the file is no text of UTF-8\n  write it as UTF-8") from None

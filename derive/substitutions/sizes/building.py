@@ -1,0 +1,274 @@
+"""Programs of both sides of a rule, from the operators of `einalg.ops`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from sympy import And, Eq, Rational
+
+from derive.substitutions.graphs.axes import Axis
+from derive.substitutions.graphs.graph import Leaf, Port, Source
+from derive.substitutions.graphs.typed_rule import TypedRule, key_of
+from derive.substitutions.sizes.sizing import Sizing
+from einalg.language import ops
+from einalg.language.index.cases import Piecewise
+from einalg.language.index.size import Extent, is_number
+from einalg.language.ir.program import Program
+from einalg.language.ir.scope import Scope
+from einalg.language.notation.builders import L, Sum, indices, tensor
+
+Value = Any  # a tensor or a scope
+ACTIVATION = {"relu": ops.relu, "sigmoid": ops.sigmoid, "tanh": ops.tanh}
+BINARY = {"ewadd": ops.add, "ewmul": ops.mul}
+RESULT_INDICES = indices(" ".join(f"i{number}" for number in range(17)))
+n, g, p, c, h, w, r, s = indices("n g p c h w r s")
+
+
+class NoExpression(Exception):
+    """An operator has no expression at these sizes."""
+
+
+class AppliedOperator:
+    """An operation with what it reads, its axes and the extents of these."""
+
+    def __init__(
+        self,
+        parameters: Mapping[str, Any],
+        values: Sequence[Value],
+        input_axes: Sequence[Sequence[Axis]],
+        output_axes: Sequence[Sequence[Axis]],
+        sizing: Sizing,
+    ) -> None:
+        self.parameters, self.values, self.sizing = parameters, values, sizing
+        self.input_axes, self.output_axes = input_axes, output_axes
+
+    @property
+    def result_shape(self) -> tuple[Extent, ...]:
+        return self.sizing.shape(self.output_axes[0])
+
+    def has_digits(self, axis: Axis) -> bool:
+        return len(self.sizing.digits(axis)) > 1
+
+    def activated(self, value: Value) -> Value:
+        activation = self.parameters.get("act", "none")
+        return value if activation == "none" else ACTIVATION[activation](value)
+
+
+def programs(rule: TypedRule, sizing: Sizing) -> tuple[Program, Program]:
+    """Return both sides of a rule at some sizes."""
+    leaves = {}
+    for leaf in rule.graph.leaves:
+        leaves[leaf] = tensor(leaf.name, sizing.shape(rule.tensors[leaf]))
+    return _program(rule, sizing, 0, leaves), _program(rule, sizing, 1, leaves)
+
+
+def _program(rule: TypedRule, sizing: Sizing, side: int, leaves: Mapping[Leaf, Value]) -> Program:
+    values: dict[Source, Value] = {**leaves}
+    for place, operation in enumerate(rule.graph.sides[side]):
+        outputs: list[list[Axis]] = []
+        while (side, Port(place, len(outputs))) in rule.tensors:
+            outputs.append(rule.tensors[side, Port(place, len(outputs))])
+        node = AppliedOperator(
+            dict(operation.parameters),
+            [values[source] for source in operation.inputs],
+            [rule.tensors[key_of(side, source)] for source in operation.inputs],
+            outputs,
+            sizing,
+        )
+        for number, result in enumerate(BUILDERS[operation.operator](node)):
+            values[Port(place, number)] = result
+    statements = []
+    for number, pair in enumerate(rule.graph.outputs):
+        statements.append((f"O{number + 1}", _scope(values[pair[side]])))
+    return Program(statements, [name for name, _ in statements])
+
+
+def _scope(value: Value) -> Scope:
+    if isinstance(value, Scope):
+        return value
+    at = RESULT_INDICES[: value.rank]
+    return L[_ranges(at, value.shape)](value[at])
+
+
+def _ranges(at: Sequence[Any], shape: Sequence[Extent]) -> tuple[slice, ...]:
+    return tuple([slice(index, size) for index, size in zip(at, shape, strict=True)])
+
+
+def _binary(operator: str) -> Callable[[AppliedOperator], list[Value]]:
+    return lambda node: [BINARY[operator](*node.values)]
+
+
+def _unary(operator: str) -> Callable[[AppliedOperator], list[Value]]:
+    return lambda node: [ACTIVATION[operator](node.values[0])]
+
+
+def _scaled(node: AppliedOperator) -> list[Value]:
+    value, factor = node.values
+    at = RESULT_INDICES[: value.rank]
+    return [L[_ranges(at, value.shape)](value[at] * factor[()])]
+
+
+def _concat(node: AppliedOperator) -> list[Value]:
+    position = node.sizing.position(node.input_axes[0], node.parameters["axis"])
+    return [ops.concat(list(node.values), axis=position)]
+
+
+def _split(node: AppliedOperator) -> list[Value]:
+    place = node.parameters["axis"]
+    parts = [node.sizing.digits(axes[place])[0] for axes in node.output_axes]
+    position = node.sizing.position(node.input_axes[0], place)
+    return list(ops.split(node.values[0], parts, axis=position))
+
+
+def _transpose(node: AppliedOperator) -> list[Value]:
+    order: list[int] = []
+    for place in node.parameters["perm"]:
+        start = node.sizing.position(node.input_axes[0], place)
+        order += range(start, start + len(node.sizing.digits(node.input_axes[0][place])))
+    return [ops.transpose(node.values[0], order)]
+
+
+def _matmul(node: AppliedOperator) -> list[Value]:
+    return [node.activated(ops.matmul(*node.values))]
+
+
+def _padding(node: AppliedOperator, taps: Sequence[Extent]) -> Any:
+    """Return the padding of windows: in numbers where the stride is 1."""
+    if node.parameters["pad"] == "valid" or any(stride > 1 for stride in node.parameters["stride"]):
+        return node.parameters["pad"]
+    return [((number - 1) // 2, number // 2) for number in taps]
+
+
+def _conv2d(node: AppliedOperator) -> list[Value]:
+    data, kernel = node.values
+    features, depth, *taps = node.input_axes[1]
+    padding = _padding(node, node.sizing.shape(taps))
+    if node.has_digits(features):
+        return [node.activated(_conv_of_digits(node, padding))]
+    channels, inputs = node.sizing.digits(node.input_axes[0][1])[0], node.sizing.digits(depth)[0]
+    groups = 1
+    if channels != inputs:
+        groups = _groups(node, channels, inputs)
+    stride = node.parameters["stride"]
+    result = ops.conv2d(data, kernel, stride=stride, padding=padding, groups=groups)
+    return [node.activated(result)]
+
+
+def _groups(node: AppliedOperator, channels: Extent, inputs: Extent) -> int:
+    """Return how many times the inputs of a group the channels are."""
+    most = 64
+    for groups in range(2, most):
+        if inputs * groups == channels:
+            return groups
+    raise NoExpression
+
+
+def _conv_of_digits(node: AppliedOperator, padding: Any) -> Scope:
+    """Return a convolution whose channels are pairs of digits: groups, and places in them."""
+    if isinstance(padding, str) and padding == "same":
+        raise NoExpression
+    if isinstance(padding, str):
+        padding = [(0, 0), (0, 0)]
+    data, kernel = node.values
+    steps = node.parameters["stride"]
+    sizes = node.result_shape
+    depth, *taps = node.sizing.shape(node.input_axes[1][1:])
+    (above, _), (left, _) = padding
+    padded = data.pad(0, 0, 0, *padding)
+    point = padded[n, g, c, h * steps[0] + r - above, w * steps[1] + s - left]
+    total = Sum[_ranges((c, r, s), (depth, *taps))](point * kernel[g, p, c, r, s])
+    return L[_ranges((n, g, p, h, w), sizes)](total)
+
+
+def _pool(operator: str) -> Callable[[AppliedOperator], list[Value]]:
+    plain = {"poolavg": ops.avg_pool2d, "poolmax": ops.max_pool2d}[operator]
+    deep = {"poolavg": ops.avg_pool3d, "poolmax": ops.max_pool3d}[operator]
+
+    def build(node: AppliedOperator) -> list[Value]:
+        kernel, stride = node.parameters["kernel"], node.parameters["stride"]
+        padding = _padding(node, kernel)
+        extra = len(node.sizing.shape(node.input_axes[0])) - len(node.input_axes[0])
+        if not extra:
+            result = plain(node.values[0], kernel, stride=stride, padding=padding)
+            return [node.activated(result)]
+        if extra > 1 or isinstance(padding, str) and padding == "same":
+            raise NoExpression
+        if isinstance(padding, str):
+            padding = [(0, 0), (0, 0)]
+        windows = {"stride": (1, *stride), "padding": [(0, 0), *padding]}
+        return [node.activated(deep(node.values[0], (1, *kernel), **windows))]
+
+    return build
+
+
+def _enlarge(node: AppliedOperator) -> list[Value]:
+    old = node.sizing.shape(node.input_axes[0][2:])
+    amounts: list[tuple[int, int]] = []
+    for size, wanted in zip(old, node.parameters["kernel"]):
+        if not is_number(size):
+            raise NoExpression
+        amounts.append(((wanted - 1) // 2 - (size - 1) // 2, wanted // 2 - size // 2))
+    others = len(node.sizing.shape(node.input_axes[0][:2]))
+    return [ops.pad(node.values[0], [(0, 0)] * others + amounts)]
+
+
+def _on_diagonal(node: AppliedOperator) -> tuple[tuple[Any, ...], Any]:
+    """Return the indices of a kernel constant, and whether its channel is that of its feature."""
+    shape = node.result_shape
+    at = RESULT_INDICES[: len(shape)]
+    feature, channel = at[-4], at[-3]
+    rows, columns = shape[-4], shape[-3]
+    if rows != columns:
+        if not is_number(columns):
+            raise NoExpression
+        feature = feature % columns
+    return at, Eq(feature, channel)
+
+
+def _identity_kernel(node: AppliedOperator) -> list[Value]:
+    at, is_same = _on_diagonal(node)
+    height, width = node.parameters["kernel"]
+    is_row: Any = Eq(at[-2], (height - 1) // 2)
+    is_column: Any = Eq(at[-1], (width - 1) // 2)
+    is_centre = And(is_same, is_row, is_column)
+    return [L[_ranges(at, node.result_shape)](Piecewise((1, is_centre), (0, True)))]
+
+
+def _pooling_kernel(node: AppliedOperator) -> list[Value]:
+    at, is_same = _on_diagonal(node)
+    height, width = node.parameters["kernel"]
+    share = Rational(1, height * width)
+    return [L[_ranges(at, node.result_shape)](Piecewise((share, is_same), (0, True)))]
+
+
+def _identity_matrix(node: AppliedOperator) -> list[Value]:
+    at = RESULT_INDICES[:2]
+    return [L[_ranges(at, node.result_shape)](Piecewise((1, Eq(*at)), (0, True)))]
+
+
+def _ones(node: AppliedOperator) -> list[Value]:
+    at = RESULT_INDICES[: len(node.result_shape)]
+    return [L[_ranges(at, node.result_shape)](1)]
+
+
+BUILDERS: Mapping[str, Callable[[AppliedOperator], list[Value]]] = {
+    "ewadd": _binary("ewadd"),
+    "ewmul": _binary("ewmul"),
+    "relu": _unary("relu"),
+    "sigmoid": _unary("sigmoid"),
+    "tanh": _unary("tanh"),
+    "smul": _scaled,
+    "concat": _concat,
+    "split": _split,
+    "transpose": _transpose,
+    "matmul": _matmul,
+    "conv2d": _conv2d,
+    "poolavg": _pool("poolavg"),
+    "poolmax": _pool("poolmax"),
+    "enlarge": _enlarge,
+    "const_iconv": _identity_kernel,
+    "const_pool": _pooling_kernel,
+    "const_imm": _identity_matrix,
+    "const_one": _ones,
+}

@@ -1,0 +1,1 @@
+"""Rules as pairs of programs, and verdicts on them."""

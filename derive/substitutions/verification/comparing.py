@@ -1,0 +1,105 @@
+"""Comparing two programs at all their sizes: the sizes at which they differ, over all outputs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import islpy as isl
+
+from derive.proof import prove
+from derive.proof.all_sizes import prove_for_all_sizes
+from derive.proof.outcome.verdict import DIFFERENT, PROVED, TESTED, Proof
+from einalg.language.analysis.sizes import allowed_sizes, smallest
+from einalg.language.ir.program import Program
+
+Sides = tuple[Program, Program]
+
+
+class Undecided(Exception):
+    """No exact comparison decides; others would take longer."""
+
+
+@dataclass(frozen=True)
+class SizesComparison:
+    """The verdict of a comparison, with the sizes at which both sides have a meaning, those at
+    which they differ, the points that do, and whether these are all.
+    """
+
+    verdict: str
+    allowed: Any = None
+    differing: Any = None
+    region: Any = None
+    is_exact: bool = True
+    coverage: str = ""
+
+    @property
+    def counterexample(self) -> dict[str, int]:
+        """The smallest sizes at which the sides differ; none where these have no names."""
+        return smallest(self.differing) if self.differing is not None else {}
+
+    @property
+    def holding(self) -> Any:
+        """The sizes at which the sides are equal, where there are some and they are known."""
+        if not self.is_exact or self.differing is None:
+            return None
+        holding = self.allowed.subtract(self.differing).coalesce()
+        return None if holding.is_empty() else holding
+
+
+def compared(before: Program, after: Program, exactly: bool = False) -> SizesComparison:
+    """Compare two programs; `exactly` raises `Undecided` where that takes more than comparing
+    relations.
+    """
+    if not before.sizes and not after.sizes:
+        proof = prove(before, after)
+        return SizesComparison(proof.verdict, region=proof.region, coverage=proof.coverage)
+    if len(before.outputs) != len(after.outputs):
+        return _of_proof(prove(before, after), before, after)
+    parts = []
+    for one, two in zip(before.outputs, after.outputs):
+        sides = _of_output(before, one), _of_output(after, two)
+        proof = prove_for_all_sizes(*sides, _refuse) if exactly else prove(*sides)
+        parts.append(_of_proof(proof, before, after))
+    return _together(parts)
+
+
+def _refuse(one: Program, two: Program) -> Proof:
+    raise Undecided
+
+
+def _of_output(program: Program, name: str) -> Program:
+    if len(program.outputs) == 1:
+        return program
+    return Program(program.statements, [name])
+
+
+def _of_proof(proof: Proof, before: Program, after: Program) -> SizesComparison:
+    allowed = allowed_sizes(before, after)
+    if proof.verdict != DIFFERENT:
+        return SizesComparison(proof.verdict, allowed, coverage=proof.coverage)
+    is_exact = proof.is_region_exact or proof.region is None
+    return SizesComparison(DIFFERENT, allowed, proof.sizes, proof.region, is_exact, proof.coverage)
+
+
+def _together(parts: list[SizesComparison]) -> SizesComparison:
+    """Return what is known of all outputs."""
+    different = [part for part in parts if part.verdict == DIFFERENT]
+    if not different:
+        tested = [part for part in parts if part.verdict == TESTED]
+        return [*tested, *parts][0]
+    first = different[0]
+    sizes: isl.Set = first.differing
+    for part in different[1:]:
+        sizes = sizes.union(part.differing)
+    is_exact = all(part.is_exact and part.verdict in (DIFFERENT, PROVED) for part in parts)
+    sizes = sizes.intersect(first.allowed).coalesce()
+    return SizesComparison(DIFFERENT, first.allowed, sizes, first.region, is_exact, first.coverage)
+
+
+def differs_at(sides: Sides, sizes: dict[str, int]) -> bool:
+    """Return whether two programs differ at some sizes, by a proof for these numbers."""
+    programs = []
+    for program in sides:
+        programs.append(program.at(**{k: v for k, v in sizes.items() if k in program.sizes}))
+    return prove(*programs).verdict == DIFFERENT

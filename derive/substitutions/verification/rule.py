@@ -1,0 +1,105 @@
+"""A substitution: a name, and two programs that are to be equal (design §14)."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import Any
+
+from derive.substitutions.graphs.graph import RuleGraph
+from derive.substitutions.graphs.taps import choices_of_taps
+from derive.substitutions.graphs.typed_rule import typed
+from derive.substitutions.sizes.building import NoExpression, programs
+from derive.substitutions.sizes.equations import Unsolvable, Unsolved
+from derive.substitutions.sizes.sizing import OpenSizes
+from einalg.errors import EinalgError, ShapeError
+from einalg.language.ir.program import Program, as_symbolic_program
+from einalg.language.notation.text_arguments import reads_text
+from einalg.options import checked, text
+
+
+class Substitution:
+    """A substitution, `ea.substitutions.Rule`: `before` may be replaced by `after`, programs over
+    the same inputs, with symbolic sizes or numbers.
+
+    Text is read with the shapes that are given by name, as by `einalg.parse`. A rule of a file has
+    the name of its set before its own, `"pb133/99"`, and its sizes are left open: `before` and
+    `after` are the two sides at the most general sizes of one choice of groups, and `verify` looks
+    at the others too. Raises `NotationError` for what is no program, `UseError` for a name that is
+    no text.
+
+    >>> import einalg as ea
+    >>> rule = ea.substitutions.Rule("twice", "O[i] = A[i] + A[i]", "O[i] = 2*A[i]", A=("N",))
+    >>> rule.name, rule.after
+    ('twice', O[i:N] = 2*A[i])
+    """
+
+    name: str
+    graph: RuleGraph | None
+    _given: tuple[Program, Program] | None
+
+    @reads_text("before", "after")
+    @checked(name=text("twice"))
+    def __init__(self, name: str, before: Any, after: Any, **tensors: Any) -> None:
+        self.name, self.graph = name, None
+        self._given = as_symbolic_program(before), as_symbolic_program(after)
+
+    @classmethod
+    def of_graph(cls, name: str, graph: RuleGraph) -> Substitution:
+        """Return a rule whose sizes are open."""
+        rule = cls.__new__(cls)
+        rule.name, rule.graph, rule._given = name, graph, None
+        return rule
+
+    @property
+    def before(self) -> Program:
+        return self.sides[0]
+
+    @property
+    def after(self) -> Program:
+        return self.sides[1]
+
+    @cached_property
+    def sides(self) -> tuple[Program, Program]:
+        """Both programs. Raises `ShapeError` for a rule of a file whose sizes never fit."""
+        if self._given is not None:
+            return self._given
+        assert self.graph is not None
+        sides = general_sides(self.graph)
+        if sides is None:
+            raise ShapeError(
+                f"rule {self.name} has no sizes at which both sides have a meaning\n"
+                "  see the operators of the rule in its file"
+            )
+        return sides
+
+    def __str__(self) -> str:
+        before, after = self.sides
+        return f"{self.name}:\n{_indented(before)}\n=>\n{_indented(after)}"
+
+    def __repr__(self) -> str:
+        try:
+            return str(self)
+        except EinalgError:
+            return f"{self.name}: a rule without sizes that fit"
+
+
+def _indented(program: Program) -> str:
+    return "\n".join(f"  {line}" for line in str(program).splitlines())
+
+
+def general_sides(graph: RuleGraph) -> tuple[Program, Program] | None:
+    """Return both sides of a rule with one group in each convolution, else with few; None where no
+    sizes fit.
+    """
+    rule = typed(graph)
+    for taps in choices_of_taps(rule):
+        try:
+            open_sizes = OpenSizes(rule, taps)
+        except (Unsolvable, Unsolved):
+            continue
+        for sizing in open_sizes.general():
+            try:
+                return programs(rule, sizing)
+            except (NoExpression, ShapeError):
+                continue
+    return None

@@ -1,0 +1,363 @@
+"""Verdicts on substitutions: proved, proved under a condition that is inferred, or different
+(design §14).
+
+Both sides are programs, and `prove` decides; no axiom is assumed. What a proof for all sizes leaves
+undecided is tried as a case of a more general rule: with common subexpressions as leaves, and with
+a leaf for each occurrence of one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from typing import Any
+
+from derive.proof.outcome.verdict import DIFFERENT, PROVED, TESTED
+from derive.substitutions.graphs.graph import Port, RuleGraph
+from derive.substitutions.graphs.kinds import WrongOperation
+from derive.substitutions.graphs.reduction import parts, reduced, renamed_apart, without_activation
+from derive.substitutions.graphs.taps import choices_of_taps
+from derive.substitutions.graphs.typed_rule import TypedRule, typed
+from derive.substitutions.sizes.building import NoExpression, programs
+from derive.substitutions.sizes.conditions import EQUAL_OUTPUTS, ONE_GROUP, GroupCondition, inferred
+from derive.substitutions.sizes.equations import Unsolvable, Unsolved
+from derive.substitutions.sizes.sizing import (
+    MOST_GROUPS,
+    MOST_OUTPUTS,
+    Group,
+    OpenSizes,
+    Sizing,
+)
+from derive.substitutions.verification.comparing import (
+    SizesComparison,
+    Undecided,
+    compared,
+    differs_at,
+)
+from derive.substitutions.verification.rule import Substitution
+from derive.substitutions.verification.verdict import RuleVerdict
+from einalg.errors import ShapeError
+from einalg.language.index.convert import affine
+from einalg.options import Kind, Misfit, checked, instance_of
+
+TRIED = f"up to {MOST_GROUPS} groups, and {max(MOST_OUTPUTS)} outputs of each, tried"
+NO_SIZES = "at no sizes do both sides have a meaning"
+FAILURES = (Unsolvable, Unsolved, NoExpression, ShapeError)
+
+
+def _sizes(value: Any) -> Any:
+    if value != "any" and not isinstance(value, Mapping):
+        raise Misfit
+    return value
+
+
+@checked(
+    rule=instance_of(
+        Substitution, "a rule", "make one: ea.substitutions.Rule(name, before, after)"
+    ),
+    sizes=Kind('"any", or numbers by the names of sizes', _sizes, 'e.g. {name}="any"'),
+)
+def verify(rule: Substitution, sizes: Any = "any") -> RuleVerdict:
+    """Decide whether both sides of a substitution are equal for all inputs and all sizes at which
+    both have a meaning, and under which condition if not for all.
+
+    With numbers for some sizes (`sizes={"N": 8}`), for these. Rules of files have open sizes:
+    convolutions have any numbers of groups there, and the condition on them is inferred. Raises
+    `UseError` for anything but a rule.
+
+    >>> import einalg as ea
+    >>> add, mul = ea.ops.add, ea.ops.mul
+    >>> a, b, c = (ea.tensor(name, ("N", "M")) for name in "abc")
+    >>> rule = ea.substitutions.Rule("distributive", mul(add(a, b), c), add(mul(a, c), mul(b, c)))
+    >>> ea.substitutions.verify(rule)
+    distributive: proved
+    >>> first = ea.substitutions.Rule("first", "O[i] += A[i,k]", "O[i] = A[i,0]", A=("N", "K"))
+    >>> ea.substitutions.verify(first)
+    first: proved where K = 1
+      different at K = 2, N = 1, where [K, N] -> { [i] : K >= 2 and 0 <= i < N }
+    """
+    if rule.graph is not None and sizes == "any":
+        return _verdict_of_graph(rule.name, rule.graph)
+    before, after = rule.sides
+    if sizes != "any":
+        before = before.at(**{k: v for k, v in sizes.items() if k in before.sizes})
+        after = after.at(**{k: v for k, v in sizes.items() if k in after.sizes})
+    comparison = compared(before, after)
+    verdict = _verdict(rule.name, comparison)
+    example = verdict.counterexample
+    if example and not differs_at((before, after), example):
+        return replace(verdict, counterexample=None)
+    return verdict
+
+
+def _verdict(name: str, comparison: SizesComparison) -> RuleVerdict:
+    """Return the verdict that follows from one comparison."""
+    if comparison.verdict == TESTED:
+        return RuleVerdict(name, TESTED, coverage=comparison.coverage)
+    if comparison.verdict == PROVED:
+        return RuleVerdict(name, PROVED)
+    holding, example = comparison.holding, comparison.counterexample
+    rest = {"counterexample": example or None, "region": comparison.region}
+    if holding is None:
+        return RuleVerdict(name, DIFFERENT, **rest)
+    text = _conditions_text(holding.gist(comparison.allowed))
+    return RuleVerdict(name, PROVED, holding, text, **rest)
+
+
+def _conditions_text(sizes: Any) -> str:
+    text = str(sizes.coalesce())
+    return text[text.index(":") + 1 : text.rindex("}")].strip()
+
+
+def _verdict_of_graph(name: str, graph: RuleGraph) -> RuleVerdict:
+    """Decide a rule of open sizes: as a case of more general ones, where these are simpler."""
+    for general in _generalisations(graph):
+        try:
+            verdict = _decided(name, general, exactly=True)
+        except (Undecided, WrongOperation):
+            continue
+        if general is graph or _is_unconditional(verdict):
+            return _confirmed(verdict, graph)
+        if verdict.counterexample and differs_with(graph, verdict.counterexample):
+            return verdict
+    return _confirmed(_decided(name, graph, exactly=False), graph)
+
+
+def _is_unconditional(verdict: RuleVerdict) -> bool:
+    return verdict.verdict == PROVED and verdict.condition is None and TRIED not in verdict.coverage
+
+
+def _confirmed(verdict: RuleVerdict, graph: RuleGraph) -> RuleVerdict:
+    """Return a verdict without its counterexample where a proof for numbers does not confirm it."""
+    if verdict.counterexample and not differs_with(graph, verdict.counterexample):
+        return replace(verdict, counterexample=None)
+    return verdict
+
+
+def differs_with(graph: RuleGraph, example: Mapping[str, int]) -> bool:
+    """Return whether both sides differ where leaves have the sizes of an example: `x7_1` is axis 1
+    of leaf 7.
+    """
+    rule = typed(graph)
+    numbers = {}
+    for leaf in graph.leaves:
+        for place, axis in enumerate(rule.tensors[leaf]):
+            number = example.get(f"{leaf.name}_{place}")
+            if number is None:
+                return False
+            numbers[axis] = number
+    for taps in choices_of_taps(rule):
+        try:
+            sizing = OpenSizes(rule, taps).at(numbers)
+            if sizing is not None:
+                return compared(*programs(rule, sizing)).verdict == DIFFERENT
+        except FAILURES:
+            continue
+    return False
+
+
+def _generalisations(graph: RuleGraph) -> Iterator[RuleGraph]:
+    """Yield the rule itself, and rules of which it is a case."""
+    smaller = reduced(graph)
+    if smaller is not None:
+        yield smaller
+    inner = without_activation(graph)
+    while inner is not None:
+        yield inner
+        inner = without_activation(inner)
+    yield graph
+    yield from renamed_apart(graph)
+    equal: dict[Port, Port] = {}
+    for before, after, part in parts(graph):
+        if after not in equal and _is_proved(part):
+            equal[after] = before
+    if equal:
+        joined = reduced(graph, equal)
+        if joined is not None:
+            yield joined
+
+
+def _is_proved(graph: RuleGraph) -> bool:
+    try:
+        verdict = _decided("part", graph, exactly=True)
+    except (Undecided, WrongOperation, ValueError):
+        return False
+    return _is_unconditional(verdict)
+
+
+def _decided(name: str, graph: RuleGraph, exactly: bool) -> RuleVerdict:
+    """Decide a rule for every choice of taps that it leaves open."""
+    rule = typed(graph)
+    choices = list(choices_of_taps(rule))
+    verdicts = []
+    for taps in choices:
+        try:
+            sizes = OpenSizes(rule, taps)
+        except (Unsolvable, Unsolved):
+            continue
+        verdicts.append(_at_taps(name, rule, sizes, exactly))
+        if verdicts[-1].verdict == DIFFERENT:
+            break
+    if not verdicts:
+        return RuleVerdict(name, DIFFERENT, coverage=NO_SIZES)
+    worst = max(verdicts, key=_weakness)
+    if len(choices) > 1 and worst.verdict != DIFFERENT:
+        kernels = ", ".join(sorted({"x".join(map(str, choice.values())) for choice in choices}))
+        coverage = f"{worst.coverage}; " if worst.coverage else ""
+        worst = replace(worst, coverage=f"{coverage}kernels {kernels} tried")
+    return worst
+
+
+def _weakness(verdict: RuleVerdict) -> tuple[int, bool]:
+    return [PROVED, TESTED, DIFFERENT].index(verdict.verdict), verdict.condition is not None
+
+
+def _at_taps(name: str, rule: TypedRule, sizes: OpenSizes, exactly: bool) -> RuleVerdict:
+    if not sizes.channels or sizes.is_of_one_group():
+        return _of_sizing(name, rule, sizes.of_one_group(), exactly)
+    if sizes.is_any_groups_complete():
+        comparison = _of_any_groups(rule, sizes, exactly)
+        if comparison is not None and comparison.verdict == PROVED:
+            return RuleVerdict(name, PROVED)
+    return _of_groups(name, rule, sizes, exactly)
+
+
+def _of_sizing(name: str, rule: TypedRule, sizing: Sizing, exactly: bool) -> RuleVerdict:
+    sides = programs(rule, sizing)
+    verdict = _verdict(name, compared(*sides, exactly=exactly))
+    return _with_sizes_of_leaves(verdict, rule, sizing)
+
+
+def _of_any_groups(rule: TypedRule, sizes: OpenSizes, exactly: bool) -> SizesComparison | None:
+    """Compare both sides for all numbers of groups at once; None where channels are no pairs."""
+    try:
+        sizing = sizes.of_any_groups()
+        if sizing is None:
+            return None
+        return compared(*programs(rule, sizing), exactly=exactly)
+    except FAILURES:
+        return None
+
+
+def _of_groups(name: str, rule: TypedRule, sizes: OpenSizes, exactly: bool) -> RuleVerdict:
+    """Compare both sides at few numbers of groups, and infer the condition on them."""
+    general = _of_one_group(rule, sizes, exactly)
+    is_proved = general is not None and general[1].verdict == PROVED
+    points = list(_points(rule, sizes, exactly, is_proved))
+    failing = [point for point in points if point[1].verdict == DIFFERENT]
+    tested = [point for point in points if point[1].verdict == TESTED]
+    refuted = {sizing.groups for sizing, _ in failing}
+    proved = {sizing.groups for sizing, _ in points} - refuted
+    if not points and general is None:
+        return RuleVerdict(name, DIFFERENT, coverage=NO_SIZES)
+    if tested:
+        return RuleVerdict(name, TESTED, coverage=tested[0][1].coverage)
+    if not failing:
+        if general is not None and general[1].verdict != PROVED:
+            return _verdict(name, general[1])
+        return RuleVerdict(name, PROVED, coverage=TRIED)
+    verdict = _refuted(name, rule, failing)
+    condition = inferred(sorted(proved), sorted(refuted))
+    if condition is None:
+        return verdict
+    coverage = TRIED
+    if _is_proved_under(condition, rule, sizes, general, exactly):
+        coverage = "for all sizes"
+    return replace(
+        verdict,
+        verdict=PROVED,
+        condition=condition.sizes,
+        condition_text=condition.text,
+        coverage=coverage,
+    )
+
+
+def _points(
+    rule: TypedRule, sizes: OpenSizes, exactly: bool, is_proved: bool
+) -> Iterator[tuple[Sizing, SizesComparison]]:
+    """Yield comparisons at few groups; `is_proved` says that the rule is, for one group."""
+    refuted: set[tuple[Group, ...]] = set()
+    for sizing in sizes.of_some_groups():
+        if sizing.groups in refuted:
+            continue
+        if is_proved and all(groups == 1 for groups, _ in sizing.groups):
+            yield sizing, SizesComparison(PROVED)
+            continue
+        try:
+            comparison = compared(*programs(rule, sizing), exactly=exactly)
+        except (NoExpression, ShapeError):
+            continue
+        if comparison.verdict == DIFFERENT:
+            refuted.add(sizing.groups)
+        yield sizing, comparison
+
+
+def _of_one_group(
+    rule: TypedRule, sizes: OpenSizes, exactly: bool
+) -> tuple[Sizing, SizesComparison] | None:
+    try:
+        sizing = sizes.of_one_group()
+        return sizing, compared(*programs(rule, sizing), exactly=exactly)
+    except FAILURES:
+        return None
+
+
+def _is_proved_under(
+    condition: GroupCondition,
+    rule: TypedRule,
+    sizes: OpenSizes,
+    general: tuple[Sizing, SizesComparison] | None,
+    exactly: bool,
+) -> bool:
+    """Return whether a rule is proved for all sizes that meet a condition."""
+    if condition.kinds == (ONE_GROUP,) and general is not None:
+        return general[1].verdict == PROVED
+    if condition.kinds == (EQUAL_OUTPUTS,):
+        comparison = _of_any_groups(rule, sizes, exactly)
+        return comparison is not None and comparison.verdict == PROVED
+    return False
+
+
+def _refuted(
+    name: str, rule: TypedRule, failing: list[tuple[Sizing, SizesComparison]]
+) -> RuleVerdict:
+    """Return the verdict of the smallest counterexample."""
+    verdicts = []
+    for sizing, comparison in failing:
+        verdict = RuleVerdict(
+            name, DIFFERENT, counterexample=comparison.counterexample, region=comparison.region
+        )
+        verdicts.append((_total(sizing, comparison), len(verdicts), verdict, sizing))
+    _, _, verdict, sizing = min(verdicts, key=lambda entry: entry[:2])
+    return _with_sizes_of_leaves(verdict, rule, sizing)
+
+
+def _total(sizing: Sizing, comparison: SizesComparison) -> int:
+    groups: list[Group] = list(sizing.groups)
+    return sum(g * (p or 1) for g, p in groups) + sum(comparison.counterexample.values())
+
+
+def _with_sizes_of_leaves(verdict: RuleVerdict, rule: TypedRule, sizing: Sizing) -> RuleVerdict:
+    """Return a verdict whose counterexample has the sizes of all axes of all leaves, and the groups
+    of convolutions.
+    """
+    if verdict.verdict == PROVED and verdict.condition is None or verdict.verdict == TESTED:
+        return verdict
+    values = verdict.counterexample or {}
+    example: dict[str, int] = {}
+    for leaf in rule.graph.leaves:
+        for place, axis in enumerate(rule.tensors[leaf]):
+            example[f"{leaf.name}_{place}"] = _number(sizing.digits(axis)[0], values)
+    for place, (groups, outputs) in enumerate(sizing.groups):
+        if outputs is not None:
+            example |= {f"G{place + 1}": groups, f"P{place + 1}": outputs}
+    return replace(verdict, counterexample=example)
+
+
+def _number(extent: Any, values: Mapping[str, int]) -> int:
+    """Return an extent at some sizes; sizes that are not there are 1."""
+    if type(extent) is int:
+        return extent
+    form = extent.as_affine()
+    numbers = {size: affine(values.get(size.name, 1)) for size in form.sizes}
+    return int(form.substitute(numbers).const)

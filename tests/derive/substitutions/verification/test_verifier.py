@@ -1,0 +1,162 @@
+"""Verdicts on rules: proved for all sizes, under a condition, or different with a counterexample."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+import einalg as ea
+from derive.substitutions.graphs.kinds import WrongOperation
+from derive.substitutions.verification.rule import Substitution
+from derive.substitutions.verification.verdict import RuleVerdict
+from derive.substitutions.verification.verifier import differs_with
+from einalg.errors import EinalgError
+from tests.helpers.rule_files import conv, op, rule, with_wrong_leaf, write
+
+CONCAT = {"axis": 1, "ndim": 4}
+FEATURES = {"axis": 0, "ndim": 4}
+ALWAYS = [
+    rule("distributive", [op("ewadd", 1, 2), op("ewmul", "0", 3)],
+         [op("ewmul", 1, 3), op("ewmul", 2, 3), op("ewadd", "0", "1")]),
+    rule("associative", [op("matmul", 1, 2), op("matmul", "0", 3)],
+         [op("matmul", 2, 3), op("matmul", 1, "0")]),
+    rule("repeated leaves", [op("matmul", 4, 5), op("matmul", "0", 4), op("matmul", "0", "1")],
+         [op("matmul", 5, 4), op("matmul", 4, "0"), op("matmul", "1", "0")]),
+    rule("blocks", [op("matmul", 1, 2), op("matmul", 3, 4), op("ewadd", "0", "1")],
+         [op("concat", 1, 3, axis=1), op("concat", 2, 4, axis=0), op("matmul", "0", "1")]),
+    rule("transposed", [op("matmul", 1, 2), op("transpose", "0", perm=[1, 0])],
+         [op("transpose", 2, perm=[1, 0]), op("transpose", 1, perm=[1, 0]),
+          op("matmul", "0", "1")]),
+    rule("split", [op("concat", 1, 2, axis=1), op("split", "0", axis=1, n=2)], [],
+         {"src": [1, 1], "dst": ["in", 2]}),
+    rule("identity matrix", [op("const_imm"), op("matmul", 1, "0")], [],
+         {"src": [1, 0], "dst": ["in", 1]}),
+    rule("ones", [op("const_one"), op("ewmul", 1, "0")], [],
+         {"src": [1, 0], "dst": ["in", 1]}),
+    rule("identity kernel", [op("const_iconv", kernel=[3, 3]), conv(1, "0")], [],
+         {"src": [1, 0], "dst": ["in", 1]}),
+    rule("pooling kernel", [op("const_pool", kernel=[3, 3]), conv(1, "0")],
+         [op("poolavg", 1, kernel=[3, 3], stride=[1, 1], pad="same")]),
+    rule("scaled", [op("smul", 1, 5), conv("0", 2)], [op("smul", 2, 5), conv(1, "0")]),
+    rule("linear", [op("ewadd", 2, 3), conv(1, "0", stride=[2, 2], pad="valid")],
+         [conv(1, 2, stride=[2, 2], pad="valid"), conv(1, 3, stride=[2, 2], pad="valid"),
+          op("ewadd", "0", "1")]),
+    rule("valid", [op("ewadd", 1, 2), conv("0", 3, pad="valid")],
+         [conv(1, 3, pad="valid"), conv(2, 3, pad="valid"), op("ewadd", "0", "1")]),
+    rule("relu", [conv(1, 2), op("relu", "0")], [conv(1, 2, "relu")]),
+    rule("batches", [conv(1, 3, "relu"), conv(2, 3, "relu"), op("concat", "0", "1", **FEATURES)],
+         [op("concat", 1, 2, **FEATURES), conv("0", 3, "relu")]),
+    rule("pools", [op("poolmax", x, kernel=[3, 3], stride=[1, 1], pad="same") for x in (1, 2)]
+         + [op("concat", "0", "1", **CONCAT)],
+         [op("concat", 1, 2, **CONCAT), op("poolmax", "0", kernel=[3, 3], stride=[1, 1], pad="same")]),
+]  # fmt: skip
+SUM_OF_CONVS = rule(
+    "sum of convolutions", [conv(1, 2), conv(3, 4), op("ewadd", "0", "1")],
+    [op("concat", 1, 3, **CONCAT), op("concat", 2, 4, **CONCAT), conv("0", "1")],
+)  # fmt: skip
+ENLARGED = rule(
+    "merged", [conv(1, 2), conv(1, 3), op("concat", "0", "1", **CONCAT)],
+    [op("concat", 2, 3, **FEATURES), conv(1, "0")],
+)  # fmt: skip
+MERGED_GROUPS = rule(
+    "merged groups", [conv(1, 2, "relu"), conv(3, 4, "relu"), op("concat", "0", "1", **CONCAT)],
+    [op("concat", 1, 3, **CONCAT), op("concat", 2, 4, **FEATURES), conv("0", "1", "relu")],
+)  # fmt: skip
+
+
+def verdict(folder: Any, content: dict[str, Any]) -> RuleVerdict:
+    (one,) = ea.substitutions.load(write(folder, content))
+    return ea.substitutions.verify(one)
+
+
+@pytest.mark.parametrize("content", ALWAYS, ids=lambda content: content["name"])
+def test_rules_that_always_hold(content: Any, tmp_path: Any) -> None:
+    result = verdict(tmp_path, content)
+    assert result and result.condition is None and result.counterexample is None, result
+    assert not result.coverage
+
+
+@pytest.mark.parametrize(
+    "content, condition",
+    [
+        (SUM_OF_CONVS, "one group"),
+        (ENLARGED, "one group"),
+        (MERGED_GROUPS, "outputs per group equal"),
+    ],
+)
+def test_conditions_on_groups_are_inferred(content: Any, condition: str, tmp_path: Any) -> None:
+    result = verdict(tmp_path, content)
+    assert (result.verdict, result.condition_text) == ("proved", condition)
+    assert result.coverage == "for all sizes" and not result.condition.is_empty()
+    (one,) = ea.substitutions.load(write(tmp_path, content))
+    assert one.graph is not None and result.counterexample is not None
+    assert differs_with(one.graph, result.counterexample)
+
+
+@pytest.mark.parametrize("content", [ALWAYS[0], ALWAYS[1], ALWAYS[3], ALWAYS[10]])
+def test_a_wrong_leaf_is_caught(content: Any, tmp_path: Any) -> None:
+    (one,) = ea.substitutions.load(write(tmp_path, content))
+    assert one.graph is not None
+    wrong = with_wrong_leaf(one.graph)
+    for graph in wrong:
+        try:
+            result = ea.substitutions.verify(Substitution.of_graph("wrong", graph))
+        except (WrongOperation, ValueError):
+            continue  # its ranks don't fit
+        assert result.verdict == "different" or result.condition is not None, graph
+    assert wrong
+
+
+def test_groups_that_may_differ_are_not_said_to_be_proved_for_all(tmp_path: Any) -> None:
+    chain = rule(
+        "chain", [op("smul", 1, 9), conv("0", 2), conv("1", 3)], [conv(1, 2), conv("0", 3), op("smul", "1", 9)]
+    )  # fmt: skip
+    result = verdict(tmp_path, chain)
+    assert result and result.condition is None and "groups" in result.coverage
+
+
+def test_conditions_on_sizes() -> None:
+    first = ea.substitutions.Rule("first", "O[i] += A[i,k]", "O[i] = A[i,0]", A=("N", "K"))
+    result = ea.substitutions.verify(first)
+    assert result.condition_text == "K = 1" and result.counterexample == {"K": 2, "N": 1}
+    assert not result.condition.is_empty() and result.region is not None
+    assert ea.substitutions.verify(first, sizes={"K": 1}).condition is None
+    assert ea.substitutions.verify(first, sizes={"K": 2}).verdict == "different"
+
+
+def test_a_condition_speaks_of_all_outputs() -> None:
+    inputs = {"A": ("N", "K"), "B": ("N", "M")}
+    before = ea.parse("P[i] += A[i,k]\nQ[i] += B[i,k]\nP, Q", **inputs)
+    after = ea.parse("P[i] = A[i,0]\nQ[i] = B[i,0]\nP, Q", **inputs)
+    result = ea.substitutions.verify(ea.substitutions.Rule("both", before, after))
+    assert set(result.condition_text.split(" and ")) == {"K = 1", "M = 1"}
+
+
+def test_rules_of_a_simplifier() -> None:
+    """Slices of concatenations, pads of pads, reductions of broadcasts, products with a batch."""
+    ops = ea.ops
+    x, y = ea.tensor("x", ("N", "K")), ea.tensor("y", ("M", "K"))
+    a, b = ea.tensor("a", ("B", "N", "K")), ea.tensor("b", ("B", "K", "M"))
+    row = ea.tensor("row", ("K",))
+    N = ea.size("N")
+    pairs = [
+        (ops.slice(ops.concat([x, y], axis=0), 0, N, axes=0), ops.slice(x, 0, N, axes=0)),
+        (ops.pad(ops.pad(x, [(1, 0), (0, 2)]), [(2, 1), (0, 1)]), ops.pad(x, [(3, 1), (0, 3)])),
+        (ops.sum(ops.broadcast_to(row, (5, "K")), axes=0), ops.mul(row, 5)),
+        (
+            ops.transpose(ops.matmul(a, b), (0, 2, 1)),
+            ops.matmul(ops.transpose(b, (0, 2, 1)), ops.transpose(a, (0, 2, 1))),
+        ),
+    ]
+    for before, after in pairs:
+        result = ea.substitutions.verify(ea.substitutions.Rule("simplified", before, after))
+        assert result and result.condition is None, result
+
+
+def test_wrong_arguments() -> None:
+    with pytest.raises(EinalgError, match="must be a rule"):
+        ea.substitutions.verify("O[i] = A[i]")
+    scope = ea.parse("O[i] = A[i]", A=("N",))
+    with pytest.raises(EinalgError, match="sizes must be"):
+        ea.substitutions.verify(ea.substitutions.Rule("same", scope, scope), sizes=3)
