@@ -6,14 +6,16 @@ Every step is a move of a rule, so that each program is equal to the one before 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Sequence
-from itertools import permutations
+from itertools import islice, permutations
 from math import prod
 
 import sympy
 
+from derive.contraction.ordering import contracted
 from derive.matching import kernel_of, kernels_of
 from derive.programs.passes.subprogram import excerpt, returned
 from derive.rewriting.moves import Move, apply
+from derive.rewriting.paths import program_scopes
 from derive.rules import OF_MODELS
 from derive.rules.inter.lifting_nesting import NESTING, lifted
 from derive.rules.intra import traversal_merging
@@ -33,6 +35,8 @@ from einalg.language.ir.traversal import accesses, reductions
 
 EXPENSIVE = (sympy.exp, sympy.log, sympy.tanh, sympy.erf, sympy.sin, sympy.cos)
 MAX_TENSORS = 8  # that an element-wise statement may read
+MAX_ORDERS = 4  # of a product of many factors, that are looked at
+MAX_MORE_POINTS = 1.25  # times as many may be computed where factors are multiplied two by two
 MAX_WRITTEN_OUT_TERMS = 64  # of a sum in generated code
 
 
@@ -48,11 +52,31 @@ def shaped(
     known, done = dict(program.statements), list[Move]()
     for name in program.names:
         alone, moves = fissioned(excerpt(known, [name]), OF_MODELS)
+        alone, steps = _contracted(alone)
+        moves += steps
         if moves:
             known[name] = returned(alone[name], known)
             done += [move for move in moves if move.path[0] == name]
     program, moves = fused(lifted(Program(known.items(), program.outputs)), is_late=is_late)
     return program, [*done, *moves]
+
+
+def _contracted(program: Program) -> tuple[Program, list[Move]]:
+    """Return a program with its products of many factors as products of two, and the moves.
+
+    Of these there are operators. The order is that of the fewest points of the first that are
+    found; there is none where it computes more.
+    """
+    ordered = islice(contracted(program, OF_MODELS), MAX_ORDERS)
+    best = min(ordered, key=lambda candidate: _points(candidate[0]), default=None)
+    if best is None or _points(best[0]) > MAX_MORE_POINTS * _points(program):
+        return program, []
+    return best
+
+
+def _points(program: Program) -> int:
+    """Return at how many points all scopes of a program compute something."""
+    return sum(prod(scope.shape) * _terms(scope) for scope in program_scopes(program))
 
 
 def with_epilogues(program: Program) -> Program:
@@ -83,14 +107,14 @@ def _is_function_repeated(name: str, program: Program) -> bool:
         for _, reader in program.statements:
             for read in _reads_of(name, reader):
                 places = dict(zip(scope.indices, read.subscripts))
-                for names in _points(reduce.iterators, reader.iterators):
+                for names in _renamings(reduce.iterators, reader.iterators):
                     again = {substitute(node, {**places, **names}) for node in functions}
                     if again & reader.body.atoms(*EXPENSIVE):
                         return True
     return False
 
 
-def _points(
+def _renamings(
     summed: Sequence[LoopIndex], iterators: Sequence[LoopIndex]
 ) -> Iterator[dict[Index, Affine]]:
     """Yield summed indices as different indices of a statement, of the same ranges."""

@@ -315,3 +315,23 @@ def test_two_layers_whose_sum_is_scaled_both_get_factors():
     assert_same_values(program, after)
     assert len(after["O"].tensors) < len(program["O"].tensors)
     assert len(compile_time_statements(after)) >= 2
+
+
+@pytest.mark.parametrize(
+    ("text", "ops_of_sums"),
+    [
+        ("O[e,k] += W[k,i,j]*A[e,i]*B[e,j]", ["matmul", "matmul"]),  # bilinear
+        ("O[e,k] = b[k] + Sum[i:6,j:7](W[k,i,j]*A[e,i]*B[e,j])", ["matmul", "matmul"]),
+        ("O[e] += A[e,i]*V[i,j]*B[e,j]", ["matmul", "matmul"]),  # a form of two vectors
+        ("O[e,j] += A[e,i]*V[i,j]", ["matmul"]),
+        ("O[e,i,j] = A[e,i]*B[e,j]*c[e]", []),
+    ],
+)
+def test_products_of_many_factors_are_operators_of_two(text, ops_of_sums):
+    shapes = {"W": (5, 6, 7), "A": (9, 6), "B": (9, 7), "V": (6, 7), "b": (5,), "c": (9,)}
+    used = {name: shape for name, shape in shapes.items() if f"{name}[" in text}
+    program = as_program(ea.parse(text, **used))
+    flat, _ = shaped(program)
+    assert_same_values(program, flat)
+    sums = [kernel.op for kernel in kernels_of(flat) if kernel.op != "eop"]
+    assert sums == ops_of_sums
