@@ -12,6 +12,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+import sympy
+
 from derive.rewriting.body_queries import (
     bound_indices,
     index_ranges,
@@ -21,6 +23,7 @@ from derive.rewriting.body_queries import (
 from einalg.errors import RuleError
 from einalg.language.analysis.simplify import simplify_scope, with_padding
 from einalg.language.index.affine import Affine, Index
+from einalg.language.index.cases import Piecewise
 from einalg.language.index.convert import affine
 from einalg.language.index.iterator import LoopIndex
 from einalg.language.ir.body import fresh_index, substitute
@@ -315,6 +318,37 @@ def _exchanged(
     iterators = [axes.get(it, it) for it in scope.iterators]
     places = [place.get(it, affine(it.index)) for it in scope.iterators]
     return Arrangement(_core(scope, iterators, change, old), tuple(places))
+
+
+def abutted(scope: Scope, index: str, into: str, parts: int) -> Scope:
+    """Have windows along one axis read the neighbour along another one, `parts` of which follow one
+    another, where they leave a tensor: as `joined` without room, on the axes that there are.
+
+    So sizes may be symbolic: no axis is as long as their product.
+    """
+    outer, along = iterator_of(scope, index), iterator_of(scope, into)
+    if outer is along or parts < 2:
+        raise RuleError(f"at least 2 points of {index} follow one another along {into}")
+
+    def change(access: Access) -> Any:
+        joint = joint_window(access, outer, along)
+        if joint is None:
+            return access
+        part_axis, (axis, _, _) = joint
+        low, high = _plain_tensor(access).box[axis]
+        form = access.subscripts[axis]
+        own = affine(outer.index) - outer.low
+        cases: list[Any] = []
+        for step, beyond in ((-1, form <= affine(low) - 1), (1, form >= affine(high))):
+            subscripts = list(access.subscripts)
+            subscripts[part_axis] = subscripts[part_axis] + step
+            subscripts[axis] = form - (affine(high) - low) * step
+            same_group: Any = sympy.Eq((own + step) // parts - own // parts, 0)
+            cases.append((Access.of(access.base, tuple(subscripts)), sympy.And(beyond, same_group)))
+        return Piecewise(*cases, (access, True))
+
+    body = map_accesses(scope.body, change)
+    return Scope(scope.iterators, (), with_padded_reads(body, scope.iterators))
 
 
 def joint_pitches(scope: Scope, index: str, into: str) -> tuple[int, int]:

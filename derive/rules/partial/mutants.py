@@ -18,7 +18,10 @@ from derive.rewriting.paths import Path, paths, replace_at
 from derive.rules.partial.mutations import core_of, mutated, proposed
 from derive.rules.partial.partial_substitution import RULE
 from einalg.errors import RuleError
-from einalg.language.ir.program import Program, as_program, inlined
+from einalg.language.analysis.sizes import allowed_sizes
+from einalg.language.index.isl import Space
+from einalg.language.index.iterator import LoopIndex
+from einalg.language.ir.program import Program, as_symbolic_program, inlined
 from einalg.language.ir.scope import Scope
 from einalg.language.notation.text_arguments import reads_text
 from einalg.options import checked, several, whole
@@ -66,15 +69,18 @@ class Mutant:
         return all(region.is_empty() for region in self.regions.values())
 
     @property
-    def share(self) -> float:
-        """The number of points that differ, of those of all outputs."""
+    def share(self) -> float | None:
+        """The number of points that differ, of those of all outputs; None with symbolic sizes."""
+        if self.original.sizes:
+            return None
         points = sum(prod(self.original[name].shape) for name in self.regions)
         return sum(map(_number_of_points, self.regions.values())) / max(1, points)
 
     def corrected(self) -> Program:
         """Return the mutant, computed as the original at the points that differ.
 
-        Raises `RuleError` where these fall into too many parts, or lie all over.
+        Raises `RuleError` where these fall into too many parts, or lie all over, and where sizes
+        are symbolic.
         """
         return apply(self.original, self.move, {RULE.name: RULE})
 
@@ -88,7 +94,8 @@ class Mutant:
         if self.is_equal:
             return f"{text}equal at every output point"
         where = "where" if self.is_region_exact else "at most where"
-        return f"{text}{self.share:.1%} of the output differs\n  {where}: {self.region}"
+        part = "a part" if self.share is None else f"{self.share:.1%}"
+        return f"{text}{part} of the output differs\n  {where}: {self.region}"
 
     __repr__ = __str__
 
@@ -134,11 +141,15 @@ def mutants(
     >>> round(pairs.share, 4)
     0.0714
     """
-    program = as_program(expr)
+    program = as_symbolic_program(expr)
     candidates: list[Mutant] = []
     for path, scope in list(paths(program)):
         candidates += _mutants_at(program, path, scope, depth, factors)
-    return sorted(candidates, key=lambda mutant: (mutant.share, len(mutant.mutations)))
+    return sorted(candidates, key=_by_difference)
+
+
+def _by_difference(mutant: Mutant) -> tuple[bool, float, int]:
+    return not mutant.is_equal, mutant.share or 0.0, len(mutant.mutations)
 
 
 def _mutants_at(
@@ -171,23 +182,32 @@ def _mutant(
     seen.add(new)
     after = replace_at(program, path, new)
     regions: dict[str, isl.Set] = {}
-    exact = True
+    exact, allowed = True, None
+    if program.sizes:
+        allowed = allowed_sizes(program, after)
     for name in program.outputs:
-        region = _region(inlined(program, name), inlined(after, name))
+        region = _region(inlined(program, name), inlined(after, name), allowed)
         if region is None:
             return None
         regions[name] = region[0]
         exact = exact and region[1]
     move = Move(RULE.name, path, {"mutations": mutations})
-    mutant = Mutant(program, after, move, regions, exact)
-    return mutant if mutant.share < 1 else None
+    if all(_whole(program[name], allowed).is_subset(regions[name]) for name in regions):
+        return None
+    return Mutant(program, after, move, regions, exact)
 
 
-def _region(one: Scope, two: Scope) -> tuple[isl.Set, bool] | None:
+def _whole(scope: Scope, allowed: isl.Set | None) -> isl.Set:
+    """Return all points of an output, counted from 0 on every axis."""
+    points = Space(scope.indices).set([LoopIndex(it.index, 0, it.extent) for it in scope.iterators])
+    return points if allowed is None else points.intersect_params(allowed)
+
+
+def _region(one: Scope, two: Scope, allowed: isl.Set | None) -> tuple[isl.Set, bool] | None:
     """Return the points at which two scopes differ, and whether they do at all of them; None where
     that is not known.
     """
-    comparison = compare_exactly(one, two)
+    comparison = compare_exactly(one, two, allowed)
     names = [index.name for index in one.indices]
     if comparison.equal:
         space = isl.Space.set_alloc(isl.DEFAULT_CONTEXT, 0, one.rank)

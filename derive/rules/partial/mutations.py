@@ -13,6 +13,7 @@ from typing import Any
 from derive.rewriting.body_queries import is_empty, with_padded_reads
 from derive.rules.partial.arrangements import (
     Arrangement,
+    abutted,
     all_ranges,
     interleaved,
     joined,
@@ -38,8 +39,7 @@ ARRANGEMENTS: dict[str, Callable[..., Arrangement]] = {
     "join": joined,
     "interleave": interleaved,
 }
-SUBSCRIPT = "subscript"
-KINDS = (*ARRANGEMENTS, SUBSCRIPT)
+SUBSCRIPT, ABUT = "subscript", "abut"
 
 
 def mutated(scope: Scope, mutations: Sequence[Mutation]) -> Scope:
@@ -49,18 +49,26 @@ def mutated(scope: Scope, mutations: Sequence[Mutation]) -> Scope:
     """
     if not mutations:
         return scope
-    if scope.where or scope.sizes or is_empty(scope.iterators):
-        raise RuleError("a mutation needs a box of points with sizes that are numbers")
+    if _has_no_mutation(scope):
+        raise RuleError("a mutation needs a box of points, all of which have a value")
     first, *rest = mutations
     arguments = dict(first)
     kind = arguments.pop("kind", None)
-    if kind == SUBSCRIPT:
-        return mutated(with_subscript(scope, **arguments), rest)
+    if kind in IN_PLACE:
+        return mutated(IN_PLACE[kind](scope, **arguments), rest)
     if kind not in ARRANGEMENTS:
         raise RuleError(f"there is no mutation {kind!r}\n  known: {', '.join(KINDS)}")
+    if scope.sizes:
+        known = ", ".join(scope.sizes)
+        raise RuleError(f"{kind} needs sizes that are numbers, not {known}\n  give them by .at()")
     arrangement = ARRANGEMENTS[kind](scope, **arguments)
     core = mutated(arrangement.core, rest)
     return simplify_scope(whole_of(scope, Arrangement(core, arrangement.place)))
+
+
+def _has_no_mutation(scope: Scope) -> bool:
+    """Tell whether a scope has gaps, or no points."""
+    return bool(scope.where) or (not scope.sizes and is_empty(scope.iterators))
 
 
 def core_of(scope: Scope, mutations: Sequence[Mutation]) -> Scope:
@@ -68,8 +76,8 @@ def core_of(scope: Scope, mutations: Sequence[Mutation]) -> Scope:
     for mutation in mutations:
         arguments = dict(mutation)
         kind = arguments.pop("kind", None)
-        if kind == SUBSCRIPT:
-            scope = with_subscript(scope, **arguments)
+        if kind in IN_PLACE:
+            scope = IN_PLACE[kind](scope, **arguments)
         else:
             scope = ARRANGEMENTS[kind](scope, **arguments).core
     return scope
@@ -101,13 +109,20 @@ def with_subscript(
     return simplify_scope(Scope(scope.iterators, (), with_padded_reads(body, scope.iterators)))
 
 
+IN_PLACE: dict[str, Callable[..., Scope]] = {SUBSCRIPT: with_subscript, ABUT: abutted}
+KINDS = (*ARRANGEMENTS, *IN_PLACE)
+
+
 def proposed(scope: Scope, factors: Iterable[int]) -> Iterator[dict[str, Any]]:
     """Yield mutations of a scope: tiles, joins and phases by these factors, without and with a
-    halo, and windows with other steps.
+    halo, and windows with other steps; of one with symbolic sizes, neighbours that touch.
     """
-    if scope.where or scope.sizes or is_empty(scope.iterators):
+    if _has_no_mutation(scope):
         return
     factors = [factor for factor in dict.fromkeys(factors) if factor >= 2]
+    if scope.sizes:
+        yield from _neighbours(scope, factors)
+        return
     for propose in (_tiles, _joins, _phases):
         for mutation in propose(scope, factors):
             try:
@@ -161,6 +176,19 @@ def has_joint_window(scope: Scope, outer: LoopIndex, along: LoopIndex) -> bool:
         if window is not None and _is_window(access, along.index):
             return True
     return False
+
+
+def _neighbours(scope: Scope, factors: Sequence[int]) -> Iterator[dict[str, Any]]:
+    """Yield neighbours along one axis that touch along another one, whatever its size."""
+    for outer, along in permutations(scope.iterators, 2):
+        try:
+            if not has_joint_window(scope, outer, along):
+                continue
+        except RuleError:
+            continue
+        for parts in factors:
+            names = {"index": outer.index.name, "into": along.index.name}
+            yield {"kind": ABUT, **names, "parts": parts}
 
 
 def _phases(scope: Scope, factors: Sequence[int]) -> Iterator[dict[str, Any]]:

@@ -46,6 +46,9 @@ def correction(scope: Scope, mutations: Sequence[Mapping[str, Any]]) -> Correcti
     Raises `RuleError` where there is no such mutant, or where it is not known at which points it is
     equal.
     """
+    if scope.sizes:
+        known = ", ".join(scope.sizes)
+        raise RuleError(f"what is corrected needs numbers for {known}\n  give them by .at()")
     mutant = mutated(scope, mutations)
     comparison = compare_exactly(scope, mutant)
     region = comparison.region

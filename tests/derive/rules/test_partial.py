@@ -243,6 +243,42 @@ def test_what_has_gaps_is_not_arranged() -> None:
     assert all(mutant.share < 1 for mutant in ea.mutants(scope))
 
 
+SIZED = "O[n:N,f,h:H] = Sum[c,r:3](A.pad(0,0,1)[n,c,h+r-1]*K[f,c,r])"
+
+
+@pytest.mark.parametrize("parts", [2, 3])
+def test_neighbours_of_any_size_differ_at_their_border(parts: int) -> None:
+    shapes = {"A": ("N", 2, "H"), "K": (3, 2, 3)}
+    mutants = ea.mutants(SIZED, factors=(parts,), **shapes)
+    assert [mutant.mutations[0]["kind"] for mutant in mutants] == ["abut"]
+    assert mutants[0].share is None and mutants[0].is_region_exact
+    with pytest.raises(ea.RuleError, match="numbers for"):
+        mutants[0].corrected()
+    program = mutants[0].original
+    for images, height in ((4, 5), (7, 4), (1, 4), (5, 6)):
+        sized = program.at(N=images, H=height)
+        move = mutants[0].move
+        region = mask_of(_at_sizes(mutants[0].region, N=images, H=height), (images, 3, height))
+        differs = np.zeros((images, 3, height), bool)
+        for seed in range(4):
+            after = mutants[0].program.at(N=images, H=height)
+            differs |= values(sized, seed) != values(after, seed)
+        assert (differs == region).all()
+        corrected = apply(sized, move, ALL)
+        assert ea.prove(sized, corrected).verdict == "proved"
+
+
+def _at_sizes(region: Any, **sizes: int) -> Any:
+    """Return a region with numbers in the places of its sizes."""
+    import islpy as isl
+
+    for name, number in sizes.items():
+        place = region.find_dim_by_name(isl.dim_type.param, name)
+        if place >= 0:
+            region = region.fix_val(isl.dim_type.param, place, isl.Val(number))
+    return region.project_out(isl.dim_type.param, 0, region.dim(isl.dim_type.param))
+
+
 def test_a_session_offers_mutants() -> None:
     session = ea.Session(ea.parse("O[h] += A.pad(1)[h+r-1]*K[r]", A=(8,), K=(3,)))
     offered = list(moves(session.expr, [RULE]))
