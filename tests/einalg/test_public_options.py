@@ -241,7 +241,8 @@ def _options(call: Callable[..., Any]) -> list[Parameter]:
 
 # Functions for the other parts of einalg, whose arguments are values of einalg.
 INTERNAL = {
-    *("Executable.fill", "Executable.direct", "Executable.frame", "Optimized.direct"),
+    *("Executable.accepting", "Executable.fill", "Executable.direct", "Executable.frame"),
+    "Optimized.direct",
     *("Program.replaced", "Program.with_text", "Rule.find", "Rule.rewrite", "Candidates.remarks"),
 }
 

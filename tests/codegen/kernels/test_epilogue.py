@@ -202,7 +202,9 @@ def test_what_is_in_doubt_is_measured_again(ahead: bool, tmp_path: Any, monkeypa
     monkeypatch.setattr(kernel_choice, "POLICY", ChoicePolicy(repeat_seconds=1e9))
     measured: list[str] = []
 
-    def measure(calls: Any, scope: Scope, output: str, *rest: Any) -> kernel_choice.Selection:
+    def measure(
+        calls: Any, inputs: Any, scope: Scope, output: str, constants: Any
+    ) -> kernel_choice.Selection:
         measured.append(output)
         seconds = {
             name: 1.0 if (name == kernel_choice.GENERATED) == ahead else 1.02 for name in calls
@@ -211,14 +213,14 @@ def test_what_is_in_doubt_is_measured_again(ahead: bool, tmp_path: Any, monkeypa
             {name: kernel_choice.Figures(s, 0.01) for name, s in seconds.items()}
         )
 
-    monkeypatch.setattr(kernel_choice, "measure", measure)
+    monkeypatch.setattr(kernel_choice, "_measured", measure)
     monkeypatch.setattr(kernel_choice, "_choices", {})
     program, run = compiled(PRODUCT + ONE["bias, activation and residual"], **SHAPES)
     for start in range(1, 3):
         monkeypatch.setattr(kernel_choice, "_choices", {})
         monkeypatch.setattr(build, "_reviewed", set())
         program, run = compiled(PRODUCT + ONE["bias, activation and residual"], **SHAPES)
-        assert measured == (start + 1) * ["T"]
+        assert measured == (start + 1) * ["O"]
         assert [kernel.epilogue is not None for kernel in run.kernels] == (
             [True] if ahead else [False, False]
         )
@@ -237,11 +239,11 @@ def test_a_library_that_is_faster_keeps_its_operator(tmp_path: Any, monkeypatch:
     monkeypatch.setenv("EINALG_CACHE", str(tmp_path))
     asked: list[str] = []
 
-    def first_library(calls: Any, kernel: Any, scope: Scope, *rest: Any) -> str:
-        asked.append(kernel.output)
+    def first_library(key: str, calls: Any, measure: Any) -> str:
+        asked.append(key)
         return next(name for name in calls if name != kernel_choice.GENERATED)
 
-    monkeypatch.setattr(kernel_choice, "fastest", first_library)
+    monkeypatch.setattr(kernel_choice, "cached_choice", first_library)
     program, run = compiled(PRODUCT + ONE["bias, activation and residual"], **SHAPES)
     assert LEAST <= 36 * 34 * 50 and asked
     assert [kernel.epilogue for kernel in run.kernels] == [None, None]
