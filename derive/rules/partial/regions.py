@@ -24,6 +24,8 @@ from einalg.language.ir.scope import Scope
 from einalg.language.ir.tensor import Access
 
 MAX_COVERS = 16  # parts that are computed again
+MAX_SLICES = 8  # of one part of a region
+MAX_WASTE = 1.25  # times the points of a part, which a cover may have without being sliced
 MAX_VALUES = 1 << 16  # of one axis, which are listed
 
 
@@ -63,11 +65,29 @@ def covers_of(region: isl.Set, shape: Sequence[int]) -> list[Cover]:
     """
     covers: dict[Cover, None] = {}
     for part in region.coalesce().get_basic_sets():
-        blocks = [_blocks(part.to_set(), axis) for axis in range(len(shape))]
-        covers.setdefault(_grown(tuple(blocks), region, shape))
+        for cover in _covers_of_part(part.to_set(), len(shape)):
+            covers.setdefault(_grown(cover, region, shape))
         if len(covers) > MAX_COVERS:
             raise RuleError("the region falls into too many parts to compute them again")
     return _merged(_without_contained(list(covers)))
+
+
+def _covers_of_part(part: isl.Set, rank: int) -> list[Cover]:
+    """Return one cover of a set, or of each of its slices along an axis where that holds far fewer
+    other points: the points of a diagonal are no box.
+    """
+    cover = tuple(_blocks(part, axis) for axis in range(rank))
+    points = _number(part.count_val())
+    axes = [axis for axis in range(rank) if 1 < cover[axis].points <= MAX_SLICES]
+    if points_in(cover) <= MAX_WASTE * points or not axes:
+        return [cover]
+    axis = min(axes, key=lambda axis: cover[axis].points)
+    slices: list[Cover] = []
+    for value in cover[axis].values():
+        line = part.fix_val(isl.dim_type.set, axis, isl.Val(value))
+        if not line.is_empty():
+            slices.append(tuple(_blocks(line, other) for other in range(rank)))
+    return slices if sum(map(points_in, slices)) * MAX_WASTE <= points_in(cover) else [cover]
 
 
 def _grown(cover: Cover, region: isl.Set, shape: Sequence[int]) -> Cover:

@@ -170,7 +170,7 @@ def test_random_corrections_give_every_value_back(scope: Any, data: Any) -> None
         return
     for seed in range(2):
         assert (values(program, seed) == values(corrected, seed)).all()
-    assert ea.prove(program, corrected).holds
+    assert ea.prove(program, corrected).verdict == "proved"
 
 
 def test_random_expressions_keep_every_value() -> None:
@@ -197,6 +197,15 @@ def test_mutants_of_several_outputs_say_where_each_differs() -> None:
     regions = {name: str(region) for name, region in cut[0].regions.items()}
     assert regions == {"O": "{ [i] : 5 <= i <= 6 }", "P": "{ [i] : 5 <= i <= 6 }"}
     assert ea.prove(ea.parse(text, A=(12,), K=(3,)), cut[0].corrected()).verdict == "proved"
+
+
+def test_a_region_along_a_diagonal_is_covered_by_slices() -> None:
+    scope = ea.parse("O[n,h] = Sum[r:3](A.pad(0,1)[n,h+r-1])", A=(3, 2))
+    abut = {"kind": "abut", "index": "n", "into": "h", "parts": 3}
+    corrected = correction(scope, [abut])
+    assert corrected.share == pytest.approx(4 / 6)
+    after = apply(as_program(scope), Move(RULE.name, ("O",), {"mutations": [abut]}), ALL)
+    assert ea.prove(scope, after).verdict == "proved"
 
 
 def test_covers_hold_blocks_that_repeat() -> None:
