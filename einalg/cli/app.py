@@ -34,7 +34,7 @@ USAGE, INTERRUPTED = 2, 130
 
 EPILOG = """\b
 Exit codes:
-  0    done; for prove: proved or tested equal
+  0    done; for prove and verify: proved or tested equal
   1    different; or failed: a device, a compiler or a package is missing
   2    bad usage: an option, an expression, a shape or a file
   130  interrupted
@@ -375,6 +375,23 @@ def prove(ctx: click.Context, words: Any, shapes: Any, weights: Any) -> None:
     """
     (one, two), tensors = _texts_and_shapes(ctx, words, shapes, 2)
     ctx.exit(0 if _work("prove").run(one, two, tensors, weights) else DIFFERENT)
+
+
+@cli.command()
+@click.argument("file", metavar="RULES")
+@click.argument("names", nargs=-1, metavar="[NAME]...")
+@click.pass_context
+def verify(ctx: click.Context, file: str, names: Any) -> None:
+    """Are the rewrite rules of a file right at all sizes, and under which conditions?
+
+    RULES is JSON, or TASO's graph_subst.pb; NAME... are rules of it, by default all. The exit code
+    is 0 where each is proved or tested equal at all sizes, 1 where one is not.
+
+    \b
+    einalg verify rules.json
+    einalg verify rules.json set/99
+    """
+    ctx.exit(0 if _work("verify").run(file, names) else DIFFERENT)
 
 
 @cli.command(context_settings=WORDS, epilog=SHAPES)

@@ -75,9 +75,9 @@ def _of_output(program: Program, name: str) -> Program:
 
 
 def _of_proof(proof: Proof, before: Program, after: Program) -> SizesComparison:
-    allowed = allowed_sizes(before, after)
     if proof.verdict != DIFFERENT:
-        return SizesComparison(proof.verdict, allowed, coverage=proof.coverage)
+        return SizesComparison(proof.verdict, coverage=proof.coverage)
+    allowed = allowed_sizes(before, after)
     is_exact = proof.is_region_exact or proof.region is None
     return SizesComparison(DIFFERENT, allowed, proof.sizes, proof.region, is_exact, proof.coverage)
 
