@@ -91,7 +91,7 @@ def _settled_integers(value: Apply, whole: str) -> str:
         return value.dtype
     if _fits(value, value.dtype) or not _is_short(value):
         return value.dtype
-    if whole == "u64" and _fits(value, whole):
+    if whole == "u64" and _is_without_sign(value) and _fits(value, whole):
         return whole
     if is_float(whole) and not _fits(value, LONG):
         return whole
@@ -108,6 +108,13 @@ def _settled_unsigned(value: Apply, whole: str) -> str:
     if value.op in WITH_SIGNS and is_float(whole) and _may_be_negative(value):
         return whole
     return value.dtype
+
+
+def _is_without_sign(value: Value) -> bool:
+    """Return whether a value and all that it is computed of are never negative."""
+    if isinstance(value, Apply) and not all(map(_is_without_sign, _operands(value))):
+        return False
+    return not _may_be_negative(value)
 
 
 def _may_be_negative(value: Value) -> bool:

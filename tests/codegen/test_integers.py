@@ -325,6 +325,7 @@ MIXED = (  # a formula of a long integer without sign, and the value that it has
     ("floor(u[i]/v[i])", lambda u, v, n: u // v),
     ("Mod(u[i], -2**31)", lambda u, v, n: u % -(2**31)),
     ("Mod(u[i], n[i])", lambda u, v, n: u % n),
+    ("Mod(Abs(n[i]), u[i])", lambda u, v, n: abs(n) % u),
     ("Mod(n[i], u[i])", lambda u, v, n: n % u),
     ("Quotient(n[i], u[i])", lambda u, v, n: n // u),
     ("Quotient(u[i], n[i])", lambda u, v, n: u // n),
@@ -343,7 +344,7 @@ ROUNDED_TO = {"u64": 0, "i64": 0, "f64": 2.0**-52, "f32": 2.0**-22}
 LARGE = (2**64 - 1, 2**63 + 2**31, 2**63, 2**63 - 1, 2**53 + 1, 7, 6, 300, 1)
 
 
-@pytest.mark.parametrize("small, signed", [("u8", "i64"), ("u16", "i16")])
+@pytest.mark.parametrize("small, signed", [("u8", "i32"), ("u16", "i64")])
 def test_long_integers_without_sign_beside_others(small: str, signed: str) -> None:
     low, high = bounds(signed)
     columns = {

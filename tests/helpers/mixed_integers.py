@@ -116,7 +116,7 @@ class Generator:
 
     def division(self, depth: int) -> Part:
         left, right = self.part(depth), self.part(depth)
-        if not right.dtype and right.points[0] == Point(0):
+        if not right.dtype and right.points[0] in (Point(0), Point(-1)):
             right = self.element()
         if self.random.random() < 0.5:
             return _division(f"Mod({left.text}, {right.text})", operator.mod, left, right)
