@@ -23,6 +23,7 @@ from derive.results.derivation import SearchResult
 from derive.results.history import History
 from derive.results.script import Explanation
 from derive.results.timings import Timings
+from derive.rules.partial.mutants import Mutant
 from derive.search.search_tree import SearchTree
 from einalg.display.mathml import attach_to_expressions
 from einalg.display.network_graph import NetworkGraph
@@ -33,6 +34,7 @@ from einalg.display.results.derivation import (
     explanation_html,
 )
 from einalg.display.results.moves import moves_html
+from einalg.display.results.mutant import mutant_html
 from einalg.display.results.network import network_html
 from einalg.display.results.proof import history_html, proof_html
 from einalg.display.results.report import optimized_html, report_html
@@ -56,6 +58,7 @@ HTML: Mapping[type, Callable[[Any], str]] = MappingProxyType(
         History: history_html,
         MappingTable: mapping_table_html,
         MoveList: moves_html,
+        Mutant: mutant_html,
         NetworkGraph: network_html,
         OptimizedNetwork: optimized_html,
         Proof: proof_html,
