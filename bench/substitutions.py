@@ -17,6 +17,7 @@ import bench
 from derive.substitutions import Rule, RuleVerdict, load, verify
 from derive.substitutions.graphs.graph import Leaf, Operation, RuleGraph
 from derive.substitutions.graphs.kinds import WrongOperation
+from derive.substitutions.verification.rule import general_sides
 
 MAX_NAMES = 12  # in a row of a table
 
@@ -73,10 +74,10 @@ def _replaced(
     after[place] = Operation(operation.operator, operation.parameters, tuple(inputs))
     wrong = RuleGraph(graph.before, tuple(after), graph.outputs, graph.shapes)
     try:
-        verify(Rule.of_graph("wrong", wrong))
+        fits = general_sides(wrong) is not None
     except (WrongOperation, ValueError):
         return None
-    return wrong
+    return wrong if fits else None
 
 
 def control(name: str, rules: Sequence[Rule]) -> Iterator[bench.Row]:

@@ -182,7 +182,7 @@ def _is_proved(graph: RuleGraph) -> bool:
         verdict = _decided("part", graph, exactly=True)
     except (Undecided, WrongOperation, ValueError):
         return False
-    return _is_unconditional(verdict)
+    return _is_unconditional(verdict) and not verdict.coverage
 
 
 def _decided(name: str, graph: RuleGraph, exactly: bool) -> RuleVerdict:

@@ -151,7 +151,7 @@ def check_mutated(folder: Path, number: int) -> None:
 
 
 def test_mutated_files(tmp_path: Path) -> None:
-    check_mutated(tmp_path, 300)
+    check_mutated(tmp_path, 1000)
 
 
 @pytest.mark.nightly

@@ -108,6 +108,32 @@ def test_a_wrong_leaf_is_caught(content: Any, tmp_path: Any) -> None:
     assert wrong
 
 
+GROUPS_AND_OUTPUTS = [
+    ((1, 1), (1, 1)),
+    ((1, 2), (2, 2)),
+    ((2, 3), (1, 1)),
+    ((1, 1), (1, 3)),
+    ((1, 2), (1, 4)),
+    ((2, 2), (1, 3)),
+]
+
+
+@pytest.mark.parametrize("groups, outputs", GROUPS_AND_OUTPUTS)
+def test_a_condition_agrees_with_numbers(
+    groups: tuple[int, int], outputs: tuple[int, int], tmp_path: Any
+) -> None:
+    (one,) = ea.substitutions.load(write(tmp_path, MERGED_GROUPS))
+    features = [g * p for g, p in zip(groups, outputs)]
+    shapes = {1: (1, 2 * groups[0], 2, 2), 3: (1, 2 * groups[1], 2, 2)}
+    shapes |= {2: (features[0], 2, 3, 3), 4: (features[1], 2, 3, 3)}
+    sizes = {}
+    for leaf, shape in shapes.items():
+        for axis, number in enumerate(shape):
+            sizes[f"x{leaf}_{axis}"] = number
+    assert one.graph is not None
+    assert differs_with(one.graph, sizes) == (outputs[0] != outputs[1])
+
+
 def test_groups_that_may_differ_are_not_said_to_be_proved_for_all(tmp_path: Any) -> None:
     chain = rule(
         "chain", [op("smul", 1, 9), conv("0", 2), conv("1", 3)], [conv(1, 2), conv("0", 3), op("smul", "1", 9)]
