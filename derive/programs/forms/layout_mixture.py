@@ -130,8 +130,9 @@ def minimum_cut(
 ) -> tuple[float, frozenset[str]]:
     """Return the capacity of a minimum cut, and the nodes on the side of the source.
 
-    >>> minimum_cut({("s", "a"): 3.0, ("a", "b"): 1.0, ("b", "t"): 2.0}, "s", "t")
-    (1.0, frozenset({'a', 's'}))
+    >>> capacity, near = minimum_cut({("s", "a"): 3.0, ("a", "b"): 1.0, ("b", "t"): 2.0}, "s", "t")
+    >>> capacity, sorted(near)
+    (1.0, ['a', 's'])
     """
     residual: dict[str, dict[str, float]] = {source: {}, sink: {}}
     for (start, end), capacity in capacities.items():

@@ -23,7 +23,7 @@ from einalg.language.analysis.compile_time import compile_time_constants
 from einalg.language.index.affine import Index
 from einalg.language.index.convert import affine
 from einalg.language.ir.body import Reduce, substitute, with_parts
-from einalg.language.ir.program import Program, statement_tensor, substitute_tensors
+from einalg.language.ir.program import Program, in_order, statement_tensor, substitute_tensors
 from einalg.language.ir.scope import Scope
 from einalg.language.ir.tensor import Access, Constant, Tensor
 from einalg.language.ir.traversal import accesses
@@ -80,12 +80,15 @@ class _Context:
             self._reads(name, scope)
 
     def program(self, names: Sequence[str]) -> Program:
-        """Return the program of the statements of these names and of those that came to them."""
+        """Return the program of the statements of these names and of those that came to them.
+
+        Constants that weights read now come before these, wherever they stood.
+        """
         statements: list[tuple[str, Scope]] = []
         for name in names:
             for label in (*self._added.get(name, ()), name):
                 statements.append((label, self.statements[label]))
-        return Program(statements, self.outputs)
+        return Program(in_order(statements), self.outputs)
 
     def _reads(self, reader: str, scope: Scope) -> None:
         for read in scope.tensors.keys() & self.readers.keys():

@@ -18,7 +18,12 @@ from einalg.language.index.affine import Index
 from einalg.language.index.convert import affine
 from einalg.language.index.iterator import LoopIndex
 from einalg.language.ir.body import fresh_index
-from einalg.language.ir.program import Program, statement_tensor, substitute_tensors
+from einalg.language.ir.program import (
+    Program,
+    in_order,
+    statement_tensor,
+    substitute_tensors,
+)
 from einalg.language.ir.scope import Scope, inner_scopes
 from einalg.language.ir.tensor import Access, Padded, Tensor
 from einalg.language.ir.traversal import accesses, map_accesses, padded_like
@@ -327,27 +332,7 @@ def _with_stacked(
         if name in needed:
             at = position + 1
     statements[at:at] = [*added, *slices.items()]
-    return Program(_in_order(statements), program.outputs)
-
-
-def _in_order(statements: list[tuple[str, Scope]]) -> list[tuple[str, Scope]]:
-    """Return statements in an order in which each comes after those that it reads.
-
-    None is moved further forward than others need it.
-    """
-    scopes = dict(statements)
-    ordered: dict[str, Scope] = {}
-    for name in scopes:
-        pending = [name]
-        while pending:
-            last = pending[-1]
-            read = scopes[last].tensors
-            missing = [name for name in read if name in scopes and name not in ordered]
-            if last in ordered or not missing:
-                ordered[last] = scopes[last]
-                pending.pop()
-            pending += missing
-    return list(ordered.items())
+    return Program(in_order(statements), program.outputs)
 
 
 def _fresh_name(name: str, used: set[str]) -> str:

@@ -17,6 +17,7 @@ from derive.rewriting.moves import Move, apply
 from derive.rewriting.paths import Path, paths, replace_at
 from derive.rules.partial.mutations import core_of, mutated, proposed
 from derive.rules.partial.partial_substitution import RULE
+from einalg.boundary import public
 from einalg.errors import RuleError
 from einalg.language.analysis.sizes import allowed_sizes
 from einalg.language.index.isl import Space
@@ -31,6 +32,7 @@ NUMBERS = several(whole(2), "numbers of 2 or more in a list", "e.g. {name}=(2, 3
 Regions = Mapping[str, isl.Set]
 
 
+@public
 @dataclass(frozen=True, repr=False)
 class Mutant:
     """A program with the inputs and the shapes of another one, and where their outputs differ.

@@ -307,6 +307,26 @@ def substitute_accesses(scope: Scope, change: Callable[[Access], Access]) -> Sco
     return memo[scope]
 
 
+def in_order(statements: Iterable[tuple[str, Scope]]) -> list[tuple[str, Scope]]:
+    """Return statements in an order in which each comes after those that it reads.
+
+    None is moved further forward than others need it.
+    """
+    scopes = dict(statements)
+    ordered: dict[str, Scope] = {}
+    for name in scopes:
+        pending = [name]
+        while pending:
+            last = pending[-1]
+            read = scopes[last].tensors
+            missing = [name for name in read if name in scopes and name not in ordered]
+            if last in ordered or not missing:
+                ordered[last] = scopes[last]
+                pending.pop()
+            pending += missing
+    return list(ordered.items())
+
+
 def as_stored(scope: Scope) -> Scope:
     """Return a scope whose elements are rounded to its type where that has 16 bits.
 

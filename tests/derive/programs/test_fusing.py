@@ -289,6 +289,14 @@ def test_every_sum_is_alone_though_time_is_over(layer):
     assert_same_values(program, flat)
 
 
+def test_a_factor_is_folded_that_is_computed_after_its_layer():
+    text = "T[i,j] += A[i,k]*W[k,j]\nE[j] = exp(g[j])\nO[i,j] = T[i,j]*E[j]"
+    program = as_program(ea.parse(text, A=(3, 4), W=weight("W", 4, 5), g=weight("g", 5)))
+    flat = folded(program)
+    assert flat is not program and flat.names.index("E") < flat.names.index("T")
+    assert_same_values(program, flat)
+
+
 def test_folding_looks_at_two_statements_however_many_there_are(monkeypatch):
     programs = []
 
