@@ -1,6 +1,6 @@
 """The best order of a few factors, by dynamic programming over their subsets.
 
-A part is a set of factors with the cheapest way to make it of two others. The parts of so many
+A part is a set of factors, made of two smaller parts at the least cost. The parts of so many
 factors come of all that are smaller. Costs are bounded, first by little and then by more, so that
 most parts are never made.
 
@@ -65,16 +65,17 @@ def exact_path(
     if count < 2:
         return []
     subsets = _Subsets(network, write_cost, most_points)
+    components = subsets.components()
+    halves: dict[int, Pair] = {}
     try:
-        halves: dict[int, Pair] = {}
-        for component in subsets.components():
-            found = subsets.best(component, first_cap)
-            if found is None:
+        for component in components:
+            best = subsets.best(component, first_cap)
+            if best is None:
                 return None
-            halves.update(found)
+            halves.update(best)
     except _TakesLong:
         return None
-    path = ssa_to_linear(list(_steps(halves, subsets.components(), count)))
+    path = ssa_to_linear(list(_steps(halves, components, count)))
     builder = TreeBuilder(network)
     if builder.most_points(builder.tree(path)) > most_points:  # of parts that no sum relates
         return None
@@ -86,23 +87,23 @@ def _steps(halves: dict[int, Pair], components: Sequence[int], count: int) -> It
     numbers = {1 << position: position for position in range(count)}
     number = count
 
-    def made(part: int) -> Iterator[Pair]:
+    def steps_of(part: int) -> Iterator[Pair]:
         nonlocal number
         if part in numbers:
             return
         one, other = halves[part]
-        yield from chain(made(one), made(other))
+        yield from chain(steps_of(one), steps_of(other))
         yield numbers[one], numbers[other]
         numbers[part] = number
         number += 1
 
     whole = components[0]
-    yield from made(whole)
+    yield from steps_of(whole)
     for component in components[1:]:
-        yield from made(component)
+        yield from steps_of(component)
         halves[whole | component] = (whole, component)
         whole |= component
-        yield from made(whole)
+        yield from steps_of(whole)
 
 
 class _Subsets:
@@ -176,7 +177,7 @@ class _Subsets:
         if cap is None:
             cap = self.points(everything & self._outside(component))
         while True:
-            self._fill(levels, component, cap)
+            self._fill(levels, cap)
             if levels[-1]:
                 break
             if cap > most:
@@ -203,7 +204,7 @@ class _Subsets:
             self._outsides[part] = self._kept | self._union(everything & ~part)
         return self._outsides[part]
 
-    def _fill(self, levels: Sequence[_Level], component: int, cap: float) -> None:
+    def _fill(self, levels: Sequence[_Level], cap: float) -> None:
         """Make the parts of each number of factors of two smaller ones, up to a cost."""
         everything = (1 << len(self._factors)) - 1
         for number in range(1, len(levels)):

@@ -59,7 +59,9 @@ class TensorNetwork:
 
     @property
     def identity(self) -> Any:
-        """What the orders of its contractions depend on: all but the order of its factors."""
+        """The key of its orders of contractions: networks that differ in the order of their factors
+        have the same.
+        """
         factors = sorted(tuple(sorted(factor)) for factor in self.factors)
         sizes = tuple((name, self.sizes[name]) for name in sorted(union(self.factors)))
         return tuple(factors), self.kept, sizes
