@@ -4,7 +4,7 @@ that some of them read.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from io import BytesIO
@@ -23,6 +23,7 @@ from einalg.display.read_sets import (
     reads,
     seen,
     shared,
+    two_most_interesting,
     window,
 )
 from einalg.errors import UseError
@@ -278,12 +279,7 @@ def _axes(scope: Scope, accesses: Sequence[BoundRead], names: Sequence[str] | No
         index, extent = scope.indices[axis], scope.iterators[axis].extent
         return extent > 1, index in cut or index in shared_indices, extent
 
-    return _two_most_interesting(scope.rank, interest)
-
-
-def _two_most_interesting(rank: int, interest: Callable[[int], tuple[Any, ...]]) -> list[int]:
-    ranked = sorted(range(rank), key=interest, reverse=True)
-    return sorted(ranked[:2])
+    return two_most_interesting(scope.rank, interest)
 
 
 def _named_axes(scope: Scope, names: Sequence[str]) -> list[int]:
@@ -427,7 +423,7 @@ def _tensor_axes(
         moves, moves_along = bool(moving & shown_indices), bool(moving & moving_together)
         return high - low > 1, moves, moves_along, high - low
 
-    return _two_most_interesting(len(box), interest)
+    return two_most_interesting(len(box), interest)
 
 
 def _draw(axes: Any, grid: CellGrid, is_output: bool) -> None:

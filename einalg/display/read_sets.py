@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import reduce
 from typing import Any
@@ -123,6 +123,12 @@ def seen(points: isl.Set, axes: Sequence[int]) -> isl.Set:
         if k not in axes:
             points = points.project_out(isl.dim_type.set, k, 1)
     return points
+
+
+def two_most_interesting(rank: int, interest: Callable[[int], tuple[Any, ...]]) -> list[int]:
+    """Return the axes to draw, in their order: at most two, the first of those that are equal."""
+    ranked = sorted(range(rank), key=interest, reverse=True)
+    return sorted(ranked[:2])
 
 
 def at(read: BoundRead, point: Mapping[Index, int]) -> isl.Set:

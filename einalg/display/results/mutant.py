@@ -11,7 +11,7 @@ import islpy as isl
 from derive.rules.partial.mutants import Mutant
 from einalg.display.html import badge, code, page
 from einalg.display.mathml import formula
-from einalg.display.read_sets import CellGrid, seen
+from einalg.display.read_sets import CellGrid, seen, two_most_interesting
 from einalg.language.ir.scope import Scope
 
 DIFFERS = 1  # the kind of a cell at which the output differs, for some values of the other axes
@@ -40,30 +40,28 @@ def region_svg(scope: Scope, region: isl.Set) -> str:
     """Return the picture of a region of an output; nothing where it has too many points to draw, or
     symbolic sizes.
     """
-    axes = _axes(scope, region)
-    drawn = [it for axis, it in enumerate(scope.iterators) if axis in axes]
-    shape = [it.extent for it in drawn]
-    if scope.sizes or not axes or max(shape) > MAX_CELLS:
+    if scope.sizes or not scope.rank:
         return ""
-    labels = [it.index.name for it in drawn]
+    axes = _axes(scope, region)
+    shape = [scope.shape[axis] for axis in axes]
+    if max(shape) > MAX_CELLS:
+        return ""
+    labels = [scope.indices[axis].name for axis in axes]
     grid = CellGrid.empty("output", labels, [(0, extent) for extent in shape])
     grid.fill(seen(region, axes), DIFFERS)
     return _drawn(grid)
 
 
 def _axes(scope: Scope, region: isl.Set) -> list[int]:
-    """Return one or two axes to draw: those along which the fewest points differ, then the
+    """Return one or two axes to draw: those along which some places do not differ, then the
     longest.
     """
-    if scope.sizes:
-        return []
 
     def interest(axis: int) -> tuple[bool, int]:
-        extent = scope.iterators[axis].extent
-        points = int(seen(region, [axis]).count_val().to_python())
-        return points == extent, -extent
+        extent = scope.shape[axis]
+        return seen(region, [axis]).count_val() < extent, extent
 
-    return sorted(sorted(range(scope.rank), key=interest)[:2])
+    return two_most_interesting(scope.rank, interest)
 
 
 def _drawn(grid: CellGrid) -> str:
