@@ -322,15 +322,22 @@ def _overlapping(
             f"{blocks} blocks of {block} do not cover {whole.extent} values evenly\n"
             "  give blocks whose distances are equal and at most as long as they are"
         )
-    number, place = (Index(name) for name in names)
-    if len({number, place} | bound_indices(scope)) < 2 + len(bound_indices(scope)):
-        raise RuleError(f"{number} or {place} is bound already\n  give the indices other names")
+    number, place = _unbound_indices(scope, names)
     digits = [LoopIndex(number, 0, blocks), LoopIndex(place, 0, block)]
     others = [it for it in node.iterators if it is not whole]
     value = {whole.index: affine(number) * steps + place + whole.low}
     where = substitute_conditions(node.where, value)
     covered = Reduce(node.op, [*others, *digits], where, substitute(node.body, value))
     return replace_reduction(scope, node, covered)
+
+
+def _unbound_indices(scope: Scope, names: Sequence[str]) -> tuple[Index, Index]:
+    """Return two new indices of these names; `RuleError` where a scope binds one of them."""
+    one, two = (Index(name) for name in names)
+    bound = bound_indices(scope)
+    if len({one, two} | bound) < 2 + len(bound):
+        raise RuleError(f"{one} or {two} is bound already\n  give the indices other names")
+    return one, two
 
 
 class HeldPrefix(NamedTuple):
@@ -388,9 +395,7 @@ def _by_blocks(scope: Scope, reduction: int, index: str, names: Sequence[str], b
             f"no condition holds {index} to a prefix of its range that has whole blocks\n"
             "  give a condition such as j <= i, and a block of two or more, less than the range"
         )
-    number, place = (Index(name) for name in names)
-    if len({number, place} | bound_indices(scope)) < 2 + len(bound_indices(scope)):
-        raise RuleError(f"{number} or {place} is bound already\n  give the indices other names")
+    number, place = _unbound_indices(scope, names)
     others = [it for it in node.iterators if it is not prefix.iterator]
     where = [condition for condition in node.where if condition is not prefix.condition]
     inside = LoopIndex(place, 0, block)
