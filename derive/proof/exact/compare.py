@@ -14,7 +14,7 @@ from derive.proof.exact.differing_arguments import Sides, region_of_differences
 from derive.proof.exact.inlining import Inliner, output_indices
 from derive.proof.exact.polynomial import FunctionFactor, OutsideFragment, Polynomial, single_factor
 from derive.proof.exact.relations import Difference, difference
-from derive.proof.outcome.regions import readable
+from derive.proof.outcome.regions import readable, with_axis_names
 from einalg.language.index.affine import Index
 from einalg.language.index.isl import Space, bounded
 from einalg.language.ir.scope import Scope
@@ -25,8 +25,8 @@ MAX_ISL_OPERATIONS = 400_000  # for one output: about a second; ordinary proofs 
 @dataclass(frozen=True)
 class ExactComparison:
     """`equal` is None where the exact comparison does not decide, `why` says the reason; `region`
-    holds the points that differ, or those outside of which nothing does; these fall into `cells`,
-    which are written alike; `sides` are the two polynomials.
+    holds the points that differ, none where both are equal, or those outside of which nothing does;
+    these fall into `cells`, which are written alike; `sides` are the two polynomials.
     """
 
     equal: bool | None
@@ -37,8 +37,10 @@ class ExactComparison:
 
     def region_of_differences(self) -> tuple[isl.Set, bool] | None:
         """Return points outside of which both sides are equal, and whether they differ at all of
-        them; None where that is not known.
+        them; None where no such points are known.
         """
+        if self.equal is not None and self.region is not None:
+            return self.region, True
         if self.sides is None:
             return None
         try:
@@ -74,19 +76,25 @@ def _compare(one: Scope, two: Scope, allowed_sizes: isl.Set | None) -> ExactComp
         within = Space(point).universe().intersect_params(allowed_sizes)
     classes = Classes(inliner.ranges, within)
     left = structure = _left_over(classes, point, ours, theirs)
+    names = [index.name for index in one.indices]
     if not left:
-        return ExactComparison(True)
+        return _equal_everywhere(names)
     elements = _reduced_elements(ours, theirs)
     if left.interpreted() and elements is not None:
         left = _left_over(classes, point, *elements)
         if not left:
-            return ExactComparison(True)
+            return _equal_everywhere(names)
     if left.interpreted():
         functions = ", ".join(left.interpreted())
         why = f"functions that may obey other laws: {functions}"
         sides = Sides(inliner.ranges, point, ours, theirs, within)
         return ExactComparison(None, structure.region(), why, tuple(structure.cells()), sides)
-    return ExactComparison(False, readable(left.region(), [index.name for index in one.indices]))
+    return ExactComparison(False, readable(left.region(), names))
+
+
+def _equal_everywhere(names: Sequence[str]) -> ExactComparison:
+    nowhere = isl.Set.empty(isl.Space.set_alloc(isl.DEFAULT_CONTEXT, 0, len(names)))
+    return ExactComparison(True, with_axis_names(nowhere, names))
 
 
 def _left_over(

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 import sympy
 
 from derive.rewriting.body_queries import (
+    bare_subscripts,
     bound_indices,
     index_ranges,
     iterator_named,
@@ -36,10 +37,21 @@ Ranges = Mapping[Index, tuple[Any, Any]]
 
 @dataclass(frozen=True)
 class Arrangement:
-    """The scope on other axes, and the point of it that holds each point of the result."""
+    """The scope on other axes, and the point of it that holds each point of the result; None where
+    the axes are the same.
+    """
 
     core: Scope
-    place: tuple[Affine, ...]
+    place: tuple[Affine, ...] | None = None
+
+
+class Pitches(NamedTuple):
+    """The least distances from the start of one part to that of the next: at which they touch, and
+    at which no window reaches into another part.
+    """
+
+    touching: int
+    with_room: int
 
 
 class Window(NamedTuple):
@@ -48,11 +60,6 @@ class Window(NamedTuple):
     axis: int
     stride: int
     rest: Affine
-
-
-def whole_of(scope: Scope, arrangement: Arrangement) -> Scope:
-    """Return the scope of the old box that reads the arranged one."""
-    return Scope(scope.iterators, (), Access.of(arrangement.core, arrangement.place))
 
 
 def iterator_of(scope: Scope, name: Any) -> LoopIndex:
@@ -166,13 +173,13 @@ def tiled(scope: Scope, index: str, size: int, halo: bool = False) -> Arrangemen
         if halo:
             first, last = at.interval(ranges)
             low, high = first, last + 1
-        own = _axes_of(tensor, names)
-        own[axis] = LoopIndex(own[axis].index, low, high)
-        elements = [affine(other.index) for other in own]
+        axes = _axes_of(tensor, names)
+        axes[axis] = LoopIndex(axes[axis].index, low, high)
+        elements = list(bare_subscripts(axes))
         elements[axis] = elements[axis] + affine(tile) * (stride * size)
         read_at = [affine(tile), *access.subscripts]
         read_at[axis + 1] = at
-        return _copy(access, [number, *own], elements, read_at)
+        return _copy(access, [number, *axes], elements, read_at)
 
     iterators = [number]
     place = [(affine(it.index) - it.low) // size]
@@ -206,12 +213,12 @@ def joined(scope: Scope, index: str, into: str, parts: int, pitch: int) -> Arran
             return access
         tensor = _plain_tensor(access)
         part_axis, (axis, stride, rest) = window
-        own, step = _axes_of(tensor, names), stride * pitch
+        axes, step = _axes_of(tensor, names), stride * pitch
         low, high = tensor.box[axis]
-        own[part_axis] = LoopIndex(own[part_axis].index, 0, -(-outer.extent // parts))
+        axes[part_axis] = LoopIndex(axes[part_axis].index, 0, -(-outer.extent // parts))
         length = step * (parts - 1) + min(step, high - low)
-        own[axis] = LoopIndex(own[axis].index, 0, length)
-        elements = [affine(other.index) for other in own]
+        axes[axis] = LoopIndex(axes[axis].index, 0, length)
+        elements = list(bare_subscripts(axes))
         position = elements[axis]
         shift = access.subscripts[part_axis] - outer.index + outer.low
         elements[part_axis] = elements[part_axis] * parts + position // step + shift
@@ -219,7 +226,7 @@ def joined(scope: Scope, index: str, into: str, parts: int, pitch: int) -> Arran
         read_at = list(access.subscripts)
         read_at[part_axis] = affine(group)
         read_at[axis] = affine(line) * stride + rest + (along.low * stride - low)
-        return _copy(access, own, elements, read_at)
+        return _copy(access, axes, elements, read_at)
 
     groups = LoopIndex(group, 0, -(-outer.extent // parts))
     points = LoopIndex(line, 0, pitch * (parts - 1) + along.extent)
@@ -270,16 +277,16 @@ def interleaved(scope: Scope, index: str, phases: int, pitch: int) -> Arrangemen
             return access
         axis, rest, shift = phase
         tensor = _plain_tensor(access)
-        own = _axes_of(tensor, names)
+        axes = _axes_of(tensor, names)
         high = tensor.box[axis][1]
         length = pitch * (phases - 1) + max(1, min(pitch, -(-(high - shift) // phases)))
-        own[axis] = LoopIndex(own[axis].index, 0, length)
-        elements = [affine(other.index) for other in own]
+        axes[axis] = LoopIndex(axes[axis].index, 0, length)
+        elements = list(bare_subscripts(axes))
         position = elements[axis]
         elements[axis] = position % pitch * phases + position // pitch + shift
         read_at = list(access.subscripts)
         read_at[axis] = rest + line
-        return _copy(access, own, elements, read_at)
+        return _copy(access, axes, elements, read_at)
 
     from_first = affine(it.index) - it.low
     place = {it: from_first % phases * pitch + from_first // phases}
@@ -337,13 +344,13 @@ def abutted(scope: Scope, index: str, into: str, parts: int) -> Scope:
         part_axis, (axis, _, _) = joint
         low, high = _plain_tensor(access).box[axis]
         form = access.subscripts[axis]
-        own = affine(outer.index) - outer.low
+        from_first = affine(outer.index) - outer.low
         cases: list[Any] = []
         for step, beyond in ((-1, form <= affine(low) - 1), (1, form >= affine(high))):
             subscripts = list(access.subscripts)
             subscripts[part_axis] = subscripts[part_axis] + step
             subscripts[axis] = form - (affine(high) - low) * step
-            same_group: Any = sympy.Eq((own + step) // parts - own // parts, 0)
+            same_group: Any = sympy.Eq((from_first + step) // parts - from_first // parts, 0)
             cases.append((Access.of(access.base, tuple(subscripts)), sympy.And(beyond, same_group)))
         return Piecewise(*cases, (access, True))
 
@@ -351,11 +358,11 @@ def abutted(scope: Scope, index: str, into: str, parts: int) -> Scope:
     return Scope(scope.iterators, (), with_padded_reads(body, scope.iterators))
 
 
-def joint_pitches(scope: Scope, index: str, into: str) -> tuple[int, int]:
-    """Return the pitches at which neighbours touch, and at which no window reaches another one."""
+def joint_pitches(scope: Scope, index: str, into: str) -> Pitches:
+    """Return the pitches of the neighbours along one axis that `joined` puts behind one another."""
     outer, along = iterator_of(scope, index), iterator_of(scope, into)
     ranges = all_ranges(scope)
-    touching = apart = along.extent
+    touching = with_room = along.extent
     for access in accesses(scope.body):
         window = joint_window(access, outer, along)
         if window is not None:
@@ -364,15 +371,16 @@ def joint_pitches(scope: Scope, index: str, into: str) -> tuple[int, int]:
             first, last = (rest + along.low * stride - low).interval(ranges)
             end = stride * (along.extent - 1) + last + 1
             touching = max(touching, -(-(high - low) // stride))
-            apart = max(apart, -(-(high - low - min(first, 0)) // stride), -(-end // stride))
-    return touching, apart
+            beyond = max(high - low - min(first, 0), end)
+            with_room = max(with_room, -(-beyond // stride))
+    return Pitches(touching, with_room)
 
 
-def phase_pitches(scope: Scope, index: str, phases: int) -> tuple[int, int]:
-    """Return the pitches at which phases touch, and at which no window reaches another one."""
+def phase_pitches(scope: Scope, index: str, phases: int) -> Pitches:
+    """Return the pitches of the phases that `interleaved` puts behind one another."""
     it, ranges = iterator_of(scope, index), all_ranges(scope)
     points = -(-it.extent // phases)
-    touching = apart = points
+    touching = with_room = points
     for access in accesses(scope.body):
         phase = phase_window(access, it, phases)
         if phase is not None:
@@ -380,5 +388,5 @@ def phase_pitches(scope: Scope, index: str, phases: int) -> tuple[int, int]:
             elements = -(-(_plain_tensor(access).box[axis][1] - shift) // phases)
             first, last = steps.interval(ranges)
             touching = max(touching, elements)
-            apart = max(apart, elements - min(first, 0), points + last)
-    return touching, apart
+            with_room = max(with_room, elements - min(first, 0), points + last)
+    return Pitches(touching, with_room)

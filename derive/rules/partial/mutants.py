@@ -210,12 +210,8 @@ def _region(one: Scope, two: Scope, allowed: isl.Set | None) -> tuple[isl.Set, b
     that is not known.
     """
     comparison = compare_exactly(one, two, allowed)
-    names = [index.name for index in one.indices]
-    if comparison.equal:
-        space = isl.Space.set_alloc(isl.DEFAULT_CONTEXT, 0, one.rank)
-        return readable(isl.Set.empty(space), names), True
-    if comparison.equal is None:
-        region = comparison.region_of_differences()
-        return None if region is None else (readable(region[0], names), region[1])
-    assert comparison.region is not None
-    return comparison.region, True
+    differences = comparison.region_of_differences()
+    if differences is None or comparison.equal is not None:
+        return differences
+    region, is_exact = differences
+    return readable(region, [index.name for index in one.indices]), is_exact

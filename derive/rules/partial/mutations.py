@@ -13,6 +13,7 @@ from typing import Any
 from derive.rewriting.body_queries import is_empty, with_padded_reads
 from derive.rules.partial.arrangements import (
     Arrangement,
+    Pitches,
     abutted,
     all_ranges,
     interleaved,
@@ -21,7 +22,6 @@ from derive.rules.partial.arrangements import (
     joint_window,
     phase_pitches,
     tiled,
-    whole_of,
     window_of,
 )
 from einalg.errors import RuleError
@@ -49,38 +49,40 @@ def mutated(scope: Scope, mutations: Sequence[Mutation]) -> Scope:
     """
     if not mutations:
         return scope
-    if _has_no_mutation(scope):
-        raise RuleError("a mutation needs a box of points, all of which have a value")
     first, *rest = mutations
-    arguments = dict(first)
-    kind = arguments.pop("kind", None)
-    if kind in IN_PLACE:
-        return mutated(IN_PLACE[kind](scope, **arguments), rest)
-    if kind not in ARRANGEMENTS:
-        raise RuleError(f"there is no mutation {kind!r}\n  known: {', '.join(KINDS)}")
-    if scope.sizes:
-        known = ", ".join(scope.sizes)
-        raise RuleError(f"{kind} needs sizes that are numbers, not {known}\n  give them by .at()")
-    arrangement = ARRANGEMENTS[kind](scope, **arguments)
+    arrangement = _arranged(scope, first)
     core = mutated(arrangement.core, rest)
-    return simplify_scope(whole_of(scope, Arrangement(core, arrangement.place)))
-
-
-def _has_no_mutation(scope: Scope) -> bool:
-    """Tell whether a scope has gaps, or no points."""
-    return bool(scope.where) or (not scope.sizes and is_empty(scope.iterators))
+    if arrangement.place is None:
+        return core
+    return simplify_scope(Scope(scope.iterators, (), Access.of(core, arrangement.place)))
 
 
 def core_of(scope: Scope, mutations: Sequence[Mutation]) -> Scope:
     """Return the scope on the axes that all mutations have led to, which a next one changes."""
     for mutation in mutations:
-        arguments = dict(mutation)
-        kind = arguments.pop("kind", None)
-        if kind in IN_PLACE:
-            scope = IN_PLACE[kind](scope, **arguments)
-        else:
-            scope = ARRANGEMENTS[kind](scope, **arguments).core
+        scope = _arranged(scope, mutation).core
     return scope
+
+
+def _arranged(scope: Scope, mutation: Mutation) -> Arrangement:
+    """Return the scope after one mutation; `RuleError` for one that it does not have."""
+    if _has_no_mutation(scope):
+        raise RuleError("a mutation needs a box of points, all of which have a value")
+    arguments = dict(mutation)
+    kind = arguments.pop("kind", None)
+    if kind in IN_PLACE:
+        return Arrangement(IN_PLACE[kind](scope, **arguments))
+    if kind not in ARRANGEMENTS:
+        raise RuleError(f"there is no mutation {kind!r}\n  known: {', '.join(KINDS)}")
+    if scope.sizes:
+        known = ", ".join(scope.sizes)
+        raise RuleError(f"{kind} needs sizes that are numbers, not {known}\n  give them by .at()")
+    return ARRANGEMENTS[kind](scope, **arguments)
+
+
+def _has_no_mutation(scope: Scope) -> bool:
+    """Tell whether a scope has gaps, or no points."""
+    return bool(scope.where) or (not scope.sizes and is_empty(scope.iterators))
 
 
 def with_subscript(
@@ -161,16 +163,26 @@ def _tiles(scope: Scope, factors: Sequence[int]) -> Iterator[dict[str, Any]]:
 
 
 def _joins(scope: Scope, factors: Sequence[int]) -> Iterator[dict[str, Any]]:
-    for outer, along in permutations(scope.iterators, 2):
+    for outer, along in joinable_axes(scope):
         names = {"index": outer.index.name, "into": along.index.name}
         for pitch in _pitches(joint_pitches, scope, **names):
             for parts in dict.fromkeys([*factors, outer.extent]):
-                if 2 <= parts <= outer.extent and has_joint_window(scope, outer, along):
+                if 2 <= parts <= outer.extent:
                     yield {"kind": "join", **names, "parts": parts, "pitch": pitch}
 
 
-def has_joint_window(scope: Scope, outer: LoopIndex, along: LoopIndex) -> bool:
-    """Tell whether a read has one index bare and the other one in a window."""
+def joinable_axes(scope: Scope) -> Iterator[tuple[LoopIndex, LoopIndex]]:
+    """Yield two axes where a read has the index of one bare, and that of the other in a window."""
+    for outer, along in permutations(scope.iterators, 2):
+        try:
+            has_window = _has_joint_window(scope, outer, along)
+        except RuleError:  # a read moves along both in another manner
+            continue
+        if has_window:
+            yield outer, along
+
+
+def _has_joint_window(scope: Scope, outer: LoopIndex, along: LoopIndex) -> bool:
     for access in accesses(scope.body):
         window = joint_window(access, outer, along)
         if window is not None and _is_window(access, along.index):
@@ -180,12 +192,7 @@ def has_joint_window(scope: Scope, outer: LoopIndex, along: LoopIndex) -> bool:
 
 def _neighbours(scope: Scope, factors: Sequence[int]) -> Iterator[dict[str, Any]]:
     """Yield neighbours along one axis that touch along another one, whatever its size."""
-    for outer, along in permutations(scope.iterators, 2):
-        try:
-            if not has_joint_window(scope, outer, along):
-                continue
-        except RuleError:
-            continue
+    for outer, along in joinable_axes(scope):
         for parts in factors:
             names = {"index": outer.index.name, "into": along.index.name}
             yield {"kind": ABUT, **names, "parts": parts}
@@ -200,7 +207,7 @@ def _phases(scope: Scope, factors: Sequence[int]) -> Iterator[dict[str, Any]]:
                     yield {"kind": "interleave", "index": name, "phases": phases, "pitch": pitch}
 
 
-def _pitches(pitches: Callable[..., tuple[int, int]], *args: Any, **names: Any) -> tuple[int, ...]:
+def _pitches(pitches: Callable[..., Pitches], *args: Any, **names: Any) -> tuple[int, ...]:
     """Return the pitches to try; none where the reads of a scope do not allow any."""
     try:
         return tuple(dict.fromkeys(pitches(*args, **names)))
@@ -210,23 +217,29 @@ def _pitches(pitches: Callable[..., tuple[int, int]], *args: Any, **names: Any) 
 
 def _steps(scope: Scope) -> Iterator[dict[str, Any]]:
     """Yield windows with other steps between their taps, and with none; their middle stays."""
-    summed = {index for node in reductions(scope.body) for index in node.indices}
     ranges = all_ranges(scope)
-    for number, access in enumerate(accesses(scope.body)):
+    for read, axis, index, coefficient in _taps(scope):
+        low, high = ranges[index]
+        middle = (low + high - 1) // 2
+        for other in dict.fromkeys([1, coefficient // 2, 2 * coefficient, 0]):
+            if other != coefficient and high - low > 1:
+                yield {
+                    "kind": SUBSCRIPT,
+                    "read": read,
+                    "axis": axis,
+                    "index": index.name,
+                    "coefficient": other,
+                    "shift": (coefficient - other) * middle,
+                }
+
+
+def _taps(scope: Scope) -> Iterator[tuple[int, int, Index, int]]:
+    """Yield each summed index of a window: the number of the read, the axis, the index and its
+    coefficient.
+    """
+    summed = {index for node in reductions(scope.body) for index in node.indices}
+    for read, access in enumerate(accesses(scope.body)):
         for axis, form in enumerate(access.subscripts):
-            if len(form.indices) < 2:
-                continue
-            for index in sorted(form.indices & summed, key=str):
-                coefficient = form.coefficient(index)
-                low, high = ranges[index]
-                for other in dict.fromkeys([1, coefficient // 2, 2 * coefficient, 0]):
-                    if other != coefficient and high - low > 1:
-                        middle = (low + high - 1) // 2
-                        yield {
-                            "kind": SUBSCRIPT,
-                            "read": number,
-                            "axis": axis,
-                            "index": index.name,
-                            "coefficient": other,
-                            "shift": (coefficient - other) * middle,
-                        }
+            if len(form.indices) > 1:
+                for index in sorted(form.indices & summed, key=str):
+                    yield read, axis, index, form.coefficient(index)

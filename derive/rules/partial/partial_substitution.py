@@ -10,6 +10,7 @@ from math import prod
 from typing import Any, NamedTuple
 
 import islpy as isl
+import sympy
 
 from derive.proof.exact.compare import compare_exactly
 from derive.rewriting.body_queries import memoized_per_scope
@@ -27,8 +28,9 @@ MAX_SHARE = 0.5  # of the points that are computed again in a move that is propo
 
 
 class Correction(NamedTuple):
-    """A scope after mutations, and covers of the points at which it is no longer the same."""
+    """A scope, the same after mutations, and covers of the points at which the two differ."""
 
+    original: Scope
     mutant: Scope
     region: isl.Set
     covers: tuple[Cover, ...]
@@ -37,7 +39,26 @@ class Correction(NamedTuple):
     def share(self) -> float:
         """The number of points that are computed again, of those of the scope."""
         again = sum(map(points_in, self.covers))
-        return again / max(1, prod(it.extent for it in self.mutant.iterators))
+        return again / max(1, prod(self.original.shape))
+
+    def applied(self) -> Scope:
+        """Return the mutant, computed as the original at the points of the covers.
+
+        Raises `RuleError` where one cover holds all points.
+        """
+        if not self.covers:
+            return self.mutant
+        cases: list[Any] = []
+        for cover in self.covers:
+            read, condition = part_of(self.original, cover)
+            if condition is sympy.true:
+                raise RuleError(
+                    "the mutant differs at every point, or at points all over\n"
+                    "  see einalg.mutants for where each one differs"
+                )
+            cases.append((read, condition))
+        whole = Piecewise(*cases, (self.mutant.body, True))
+        return simplify_scope(Scope(self.original.iterators, (), whole))
 
 
 def correction(scope: Scope, mutations: Sequence[Mapping[str, Any]]) -> Correction:
@@ -51,37 +72,19 @@ def correction(scope: Scope, mutations: Sequence[Mapping[str, Any]]) -> Correcti
         raise RuleError(f"what is corrected needs numbers for {known}\n  give them by .at()")
     mutant = mutated(scope, mutations)
     comparison = compare_exactly(scope, mutant)
-    region = comparison.region
-    if comparison.equal:
-        return Correction(mutant, isl.Set.empty(scope.domain.get_space()), ())
-    if comparison.equal is None:
-        bound = comparison.region_of_differences()
-        if bound is None:
-            raise RuleError(f"it is not known where the mutant is equal: {comparison.why}")
-        region = bound[0]
-    assert region is not None
-    return Correction(mutant, region, tuple(covers_of(region, scope.shape)))
+    differences = comparison.region_of_differences()
+    if differences is None:
+        raise RuleError(f"it is not known where the mutant is equal: {comparison.why}")
+    region, _ = differences
+    return Correction(scope, mutant, region, tuple(covers_of(region, scope.shape)))
 
 
 def substituted(scope: Scope, mutations: Sequence[Mapping[str, Any]]) -> Scope:
     """Return the scope after mutations, and as it was at the points at which it is then different.
 
-    Raises `RuleError` where these are all points.
+    Raises `RuleError` where one cover of these holds all points.
     """
-    corrected = correction(scope, mutations)
-    if not corrected.covers:
-        return corrected.mutant
-    cases: list[Any] = []
-    for cover in corrected.covers:
-        read, condition = part_of(scope, cover)
-        if condition == True:  # noqa: E712 - a condition of SymPy
-            raise RuleError(
-                "the mutant differs at every point, or at points all over\n"
-                "  see einalg.mutants for where each one differs"
-            )
-        cases.append((read, condition))
-    whole = Piecewise(*cases, (corrected.mutant.body, True))
-    return simplify_scope(Scope(scope.iterators, (), whole))
+    return correction(scope, mutations).applied()
 
 
 @memoized_per_scope
@@ -93,9 +96,10 @@ def find(scope: Scope) -> Iterator[dict[str, Any]]:
 def _substitutions(scope: Scope) -> Iterator[dict[str, Any]]:
     for mutation in proposed(scope, FACTORS):
         try:
-            if correction(scope, [mutation]).share > MAX_SHARE:
+            corrected = correction(scope, [mutation])
+            if corrected.share > MAX_SHARE:
                 continue
-            substituted(scope, [mutation])
+            corrected.applied()
         except RuleError:
             continue
         yield {"mutations": [mutation]}

@@ -15,7 +15,7 @@ from derive.rewriting.body_queries import has_reduction, is_empty
 from derive.rewriting.moves import Move, Rule, apply
 from derive.rewriting.paths import Path, paths
 from derive.rules.partial.arrangements import joint_pitches, phase_pitches, window_of
-from derive.rules.partial.mutations import core_of, has_joint_window, windowed
+from derive.rules.partial.mutations import core_of, joinable_axes, windowed
 from derive.rules.partial.partial_substitution import RULE
 from einalg.errors import EinalgError, RuleError
 from einalg.language.index.affine import Index
@@ -54,14 +54,13 @@ def partly_equal(
     limit = MAX_RELATIVE_COST * cost(program)
     starts: list[tuple[float, Program, list[Move]]] = []
     for path, mutations in _proposals(program):
+        move = Move(RULE.name, path, {"mutations": mutations})
         try:
-            after = apply(program, Move(RULE.name, path, {"mutations": mutations}), rules)
-            after, cleaning = clean(after, rules)
+            after, cleaning = clean(apply(program, move, rules), rules)
         except EinalgError:
             continue
         seconds = cost(after)
         if seconds <= limit:
-            move = Move(RULE.name, path, {"mutations": mutations})
             starts.append((seconds, after, [move, *cleaning]))
     starts.sort(key=lambda start: start[0])
     for _, after, moves in starts[:MAX_STARTS]:
@@ -86,28 +85,36 @@ def _mutations(scope: Scope) -> Iterator[Mutations]:
     """
     if scope.where or scope.sizes or is_empty(scope.iterators) or not has_reduction(scope.body):
         return
-    for correction in (0, 1):
-        plain = _as_plain_windows(scope, correction)
+    for has_room in (False, True):
+        plain = _as_plain_windows(scope, has_room)
         if plain:
             yield plain
     yield from _as_one_image(scope)
 
 
-def _as_plain_windows(scope: Scope, correction: int) -> Mutations:
-    """Return mutations that put the phases of every dilated axis one after another."""
+def _as_plain_windows(scope: Scope, has_room: bool) -> Mutations:
+    """Return mutations that put the phases of every dilated axis one after another, with room for
+    their windows or without.
+    """
     mutations: Mutations = []
     for axis in range(scope.rank):
-        it = tuple(core_of(scope, mutations).iterators)[axis]
-        phases = _dilation(core_of(scope, mutations), it.index)
-        if 1 < phases <= it.extent // 2:
-            name = it.index.name
-            try:
-                pitch = phase_pitches(core_of(scope, mutations), name, phases)[correction]
-            except RuleError:
-                continue
-            arguments = {"index": name, "phases": phases, "pitch": pitch}
-            mutations.append({"kind": "interleave", **arguments})
+        mutations += _as_phases(core_of(scope, mutations), axis, has_room)
     return mutations
+
+
+def _as_phases(scope: Scope, axis: int, has_room: bool) -> Mutations:
+    """Return the mutation of one dilated axis; none where it is not dilated."""
+    it = scope.iterators[axis]
+    phases = _dilation(scope, it.index)
+    if not 1 < phases <= it.extent // 2:
+        return []
+    name = it.index.name
+    try:
+        pitches = phase_pitches(scope, name, phases)
+    except RuleError:
+        return []
+    pitch = pitches.with_room if has_room else pitches.touching
+    return [{"kind": "interleave", "index": name, "phases": phases, "pitch": pitch}]
 
 
 def _dilation(scope: Scope, index: Index) -> int:
@@ -126,16 +133,11 @@ def _dilation(scope: Scope, index: Index) -> int:
 def _as_one_image(scope: Scope) -> Iterator[Mutations]:
     """Yield mutations that join all images along the last axis on which windows move."""
     axes = list(windowed(scope))
-    if not axes:
-        return
-    along = axes[-1]
-    for outer in scope.iterators:
-        if outer in axes or outer.extent < 2:
+    for outer, along in joinable_axes(scope):
+        if outer in axes or along not in axes[-1:] or outer.extent < 2:
             continue
         names = {"index": outer.index.name, "into": along.index.name}
         try:
-            if not has_joint_window(scope, outer, along):
-                continue
             pitches = joint_pitches(scope, **names)
         except RuleError:
             continue

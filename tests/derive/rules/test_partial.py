@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
+import islpy as isl
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import einalg as ea
+from bench.partial import REGIONS, Region, convolution, phases, side_by_side, tiles
 from derive.rewriting.moves import Move, apply, moves
 from derive.rules import ALL
 from derive.rules.partial.mutants import Mutant
@@ -18,85 +20,37 @@ from derive.rules.partial.partial_substitution import correction
 from derive.rules.partial.regions import Blocks, covers_of
 from einalg.language.ir.program import as_program
 from einalg.testing import strategies
+from tests.helpers.regions import points
 from tests.helpers.rule_checks import check_on
 
 RULE = ALL["partial substitution"]
-CONV = "O[n,f,h,w] += A.pad(0,0,{p},{p})[n,c,h+{d}*r-{p},w+{d}*s-{p}]*K[f,c,r,s]"
 
 
-def conv(shape: tuple[int, ...], filters: int, kernel: int, dilation: int = 1) -> Any:
-    """Return a convolution that keeps the size of its images."""
-    text = CONV.format(p=dilation * (kernel // 2), d=dilation)
-    return ea.parse(text, A=shape, K=(filters, shape[1], kernel, kernel))
-
-
-def tile(index: str, size: int, **options: Any) -> dict[str, Any]:
-    return {"kind": "tile", "index": index, "size": size, **options}
-
-
-def phases(index: str, number: int, pitch: int) -> dict[str, Any]:
-    return {"kind": "interleave", "index": index, "phases": number, "pitch": pitch}
-
-
-def join(parts: int, pitch: int) -> dict[str, Any]:
-    return {"kind": "join", "index": "n", "into": "w", "parts": parts, "pitch": pitch}
-
-
-ROWS = [
-    ("two images side by side", conv((16, 64, 14, 14), 64, 3), [join(2, 14)], 1 / 14),
-    (
-        "dilated by 2 on even and odd rows and columns",
-        conv((1, 512, 14, 14), 256, 3, 2),
-        [phases("h", 2, 7), phases("w", 2, 7)],
-        13 / 49,
-    ),
-    ("16 tiles", conv((1, 48, 38, 38), 64, 5), [tile("h", 10), tile("w", 10)], 0.5318559556786704),
-    ("two halves", conv((1, 48, 38, 38), 64, 5), [tile("h", 19)], 4 / 38),
-    ("three parts", conv((6, 3, 9, 9), 4, 3), [join(3, 9)], 4 / 27),
-]
-
-
-@pytest.mark.parametrize(("scope", "mutations", "share"), [row[1:] for row in ROWS])
-def test_regions_of_convolutions(scope: Any, mutations: list[Any], share: float) -> None:
-    region = correction(scope, mutations).region
-    points = int(region.count_val().to_python())
-    assert points / np.prod(scope.shape) == pytest.approx(share, abs=1e-12)
+@pytest.mark.parametrize("case", REGIONS, ids=lambda case: case.name)
+def test_regions_of_convolutions(case: Region) -> None:
+    """Where windows have their halos, nothing differs, and the mutant is equal as it is."""
+    scope, mutations = case.expression(), case.mutations
+    result = correction(scope, mutations)
+    differing = int(result.region.count_val().to_python())
+    assert differing / np.prod(scope.shape) == pytest.approx(case.share, abs=1e-12)
+    assert bool(result.covers) == (case.share > 0)
     corrected = apply(as_program(scope), Move(RULE.name, ("O",), {"mutations": mutations}), ALL)
     assert ea.prove(scope, corrected).verdict == "proved"
-
-
-HALOS = [
-    (conv((16, 64, 14, 14), 64, 3), [join(2, 15)]),
-    (conv((1, 512, 14, 14), 256, 3, 2), [phases("h", 2, 8), phases("w", 2, 8)]),
-    (conv((1, 48, 38, 38), 64, 5), [tile("h", 10, halo=True), tile("w", 10, halo=True)]),
-]
-
-
-@pytest.mark.parametrize(("scope", "mutations"), HALOS)
-def test_nothing_differs_where_windows_have_their_halos(scope: Any, mutations: list[Any]) -> None:
-    assert correction(scope, mutations).covers == ()
-    assert ea.prove(scope, mutated(scope, mutations)).verdict == "proved"
+    if not result.covers:
+        assert ea.prove(scope, mutated(scope, mutations)).verdict == "proved"
 
 
 def test_a_halo_that_is_one_point_too_small_is_seen() -> None:
-    scope = conv((4, 2, 9, 9), 2, 5)
-    assert correction(scope, [join(2, 11)]).covers == ()
-    assert correction(scope, [join(2, 10)]).covers
+    scope = convolution((4, 2, 9, 9), 2, 5)
+    assert correction(scope, side_by_side(2, 11)).covers == ()
+    assert correction(scope, side_by_side(2, 10)).covers
 
 
 def mask_of(region: Any, shape: tuple[int, ...]) -> np.ndarray[Any, Any]:
     """Return which points of an output are in a set."""
     mask = np.zeros(shape, bool)
-    rank = len(shape)
-
-    def mark(point: Any) -> None:
-        place = [point.get_coordinate_val(ea_set, axis).to_python() for axis in range(rank)]
-        mask[tuple(map(int, place))] = True
-
-    import islpy as isl
-
-    ea_set = isl.dim_type.set
-    region.foreach_point(mark)
+    for point in points(region):
+        mask[point] = True
     return mask
 
 
@@ -178,8 +132,8 @@ def test_random_expressions_keep_every_value() -> None:
 
 
 def test_covers_of_a_cross_are_whole_rows_and_columns() -> None:
-    scope = conv((1, 8, 14, 14), 4, 3, 2)
-    cross = [tuple(b.points for b in c[2:]) for c in correction(scope, ROWS[1][2]).covers]
+    covers = correction(convolution((1, 8, 14, 14), 4, 3, 2), phases(2, 7)).covers
+    cross = [tuple(blocks.points for blocks in cover[2:]) for cover in covers]
     assert sorted(cross) == [(2, 14), (14, 2)]
 
 
@@ -215,11 +169,11 @@ def test_covers_hold_blocks_that_repeat() -> None:
 
 REFUSED = [
     ([{"kind": "turn", "index": "h"}], "no mutation 'turn'"),
-    ([tile("z", 2)], "no index z"),
-    ([tile("h", 99)], "tiles have fewer"),
+    (tiles("z", 2), "no index z"),
+    (tiles("h", 99), "tiles have fewer"),
     ([{"kind": "tile"}], "cannot be applied"),
-    ([join(9, 14)], "are joined"),
-    ([phases("h", 2, 1)], "of its phases"),
+    (side_by_side(9, 14), "are joined"),
+    (phases(2, 1), "of its phases"),
     (
         [{"kind": "subscript", "read": 7, "axis": 0, "index": "r", "coefficient": 1, "shift": 0}],
         "7",
@@ -229,7 +183,7 @@ REFUSED = [
 
 @pytest.mark.parametrize(("mutations", "message"), REFUSED)
 def test_mutations_that_there_are_not(mutations: list[Any], message: str) -> None:
-    program = as_program(conv((4, 2, 9, 9), 2, 3))
+    program = as_program(convolution((4, 2, 9, 9), 2, 3))
     with pytest.raises(ea.RuleError, match=message):
         apply(program, Move(RULE.name, ("O",), {"mutations": mutations}), ALL)
 
@@ -279,8 +233,6 @@ def test_neighbours_of_any_size_differ_at_their_border(parts: int) -> None:
 
 def _at_sizes(region: Any, **sizes: int) -> Any:
     """Return a region with numbers in the places of its sizes."""
-    import islpy as isl
-
     for name, number in sizes.items():
         place = region.find_dim_by_name(isl.dim_type.param, name)
         if place >= 0:

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 import einalg as ea
+from bench.partial import convolution
 from derive.rewriting.moves import apply
 from derive.rules import ALL
 from derive.search.best_first import Budget, search
@@ -15,17 +16,12 @@ from derive.search.expansion import ideal_seconds
 from derive.search.starts.partly_equal import partly_equal
 from einalg.language.ir.program import Program, as_program
 
-DILATED = (
-    "O[n,f,h:{h},w:{w}] = Sum[c,r,s](A.pad(0,0,{d},{d})[n,c,h+{d}*r-{d},w+{d}*s-{d}]*K[f,c,r,s])"
-)
 NAME = "partial substitution"
 
 
 def dilated(images: int, channels: int, h: int, w: int, dilation: int) -> Program:
     """Return a convolution of 3 by 3 that keeps the size of its images."""
-    text = DILATED.format(h=h, w=w, d=dilation)
-    shapes = {"A": (images, channels, h, w), "K": (channels, channels, 3, 3)}
-    return as_program(ea.parse(text, **shapes))
+    return as_program(convolution((images, channels, h, w), channels, 3, dilation))
 
 
 CASES = [
