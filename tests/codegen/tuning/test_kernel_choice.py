@@ -8,7 +8,6 @@ import tracemalloc
 from collections import Counter
 from dataclasses import replace
 from itertools import count
-from time import perf_counter, sleep
 from typing import Any
 
 import numpy as np
@@ -38,6 +37,7 @@ from derive.matching import match
 from einalg.language import ops
 from einalg.language.ir.kernel import Kernel
 from einalg.language.ir.program import as_program
+from tests.helpers.fake_clock import FakeClock
 
 SCOPE = ea.parse("O[i,j] += A[i,k]*B[k,j]", A=(3, 4), B=(4, 5))
 KERNEL = Kernel("matmul", {}, ("A", "B"), "O", scope=SCOPE)
@@ -227,20 +227,19 @@ def test_a_damaged_choice_is_measured_again(
     )
 
 
-def test_what_is_hopeless_runs_few_times() -> None:
-    waiting = {"quick": 0.0, "slow": 4e-2}
-    counted = dict.fromkeys(waiting, 0)
+@pytest.mark.parametrize("threads", ["1", "2"])
+def test_what_is_hopeless_runs_few_times(threads: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OMP_NUM_THREADS", threads)
+    clock, counted = FakeClock(monkeypatch), Counter[str]()
 
-    def run(name: str) -> Any:
+    def run(name: str, seconds: float) -> Any:
         def call(buffers: Any) -> None:
             counted[name] += 1
-            end = perf_counter() + waiting[name]
-            while perf_counter() < end:
-                pass
+            clock.sleep(seconds)
 
         return call
 
-    times = timed({name: run(name) for name in waiting}, {})
+    times = timed({"quick": run("quick", 1e-4), "slow": run("slow", 4e-2)}, {})
     assert counted["slow"] == 2 < counted["quick"] and len(times["slow"]) == 1
 
 
@@ -266,14 +265,14 @@ def test_a_way_that_is_late_at_its_first_run_is_not_run_again(
     name: str, runs: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Whichever it is, the one that is believed too."""
+    clock, counted = FakeClock(monkeypatch), Counter[str]()
+    monkeypatch.setattr(kernel_choice, "perf_counter", clock.read)
     monkeypatch.setattr(kernel_choice, "POLICY", replace(POLICY, late_seconds=0.02))
-    counted = Counter[str]()
 
     def way(own: str) -> Any:
         def call(buffers: Any) -> None:
             counted[own] += 1
-            if own == name:
-                sleep(0.05)
+            clock.sleep(0.05 if own == name else 1e-4)
             np.matmul(buffers["A"], buffers["B"], out=buffers["O"])
 
         return call

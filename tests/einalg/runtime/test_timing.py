@@ -9,29 +9,16 @@ import pytest
 
 from einalg.runtime import clock, timing
 from einalg.runtime.measurement import Turn
+from tests.helpers.fake_clock import FakeClock
 
 BARE = timing.MeasuringPolicy(0.0, min_turns=2, max_turns=3, turn_seconds=0.0)
-
-
-class Clock:
-    """A process whose other threads take a processor until a moment."""
-
-    def __init__(self, monkeypatch: pytest.MonkeyPatch, busy_until: float = 0.0):
-        self.now, self.busy = 0.0, busy_until
-        monkeypatch.setattr(timing, "perf_counter", lambda: self.now)
-        monkeypatch.setattr(timing, "thread_time", lambda: self.now)
-        monkeypatch.setattr(timing, "process_time", lambda: min(self.now, self.busy))
-        monkeypatch.setattr(timing, "sleep", self.sleep)
-
-    def sleep(self, seconds: float) -> None:
-        self.now += seconds
 
 
 @pytest.mark.parametrize(("busy", "passed"), [(0.0, 0.01), (0.035, 0.05), (0.1, 0.11), (5.0, 0.12)])
 def test_a_pause_ends_when_no_thread_runs_any_more(
     monkeypatch: pytest.MonkeyPatch, busy: float, passed: float
 ) -> None:
-    clock, policy = Clock(monkeypatch, busy), timing.DEFAULT_POLICY
+    clock, policy = FakeClock(monkeypatch, busy), timing.DEFAULT_POLICY
     check = policy.idle_check_seconds
     timing.wait_for_idle_threads()
     assert clock.now == pytest.approx(passed, abs=check)
@@ -49,7 +36,7 @@ def test_ways_with_several_threads_are_parted_by_pauses(
 ) -> None:
     """Before the first run, and before each of two visits."""
     monkeypatch.setenv("OMP_NUM_THREADS", threads)
-    clock = Clock(monkeypatch)
+    clock = FakeClock(monkeypatch)
     turns = timing.take_turns({name: lambda: None for name in "abc"}, BARE, same_thread_pool=same)
     assert {name: len(recorded) for name, recorded in turns.items()} == {"a": 2, "b": 2, "c": 2}
     assert clock.now == pytest.approx(pauses * timing.DEFAULT_POLICY.idle_check_seconds)
@@ -61,7 +48,7 @@ def test_what_is_brief_finds_the_caches_as_it_left_them(
 ) -> None:
     """A call that does not count comes first: the weights of another way may fill all caches."""
     monkeypatch.setenv("OMP_NUM_THREADS", "1")
-    clock, called = Clock(monkeypatch), list[str]()
+    clock, called = FakeClock(monkeypatch), list[str]()
 
     def way(name: str) -> None:
         called.append(name)
@@ -73,10 +60,10 @@ def test_what_is_brief_finds_the_caches_as_it_left_them(
     assert "".join(called) == calls
 
 
-def scripted(monkeypatch: pytest.MonkeyPatch, **seconds: float) -> tuple[Clock, timing.Calls]:
+def scripted(monkeypatch: pytest.MonkeyPatch, **seconds: float) -> tuple[FakeClock, timing.Calls]:
     """Return calls that take as long as they are said to, by one thread."""
     monkeypatch.setenv("OMP_NUM_THREADS", "1")
-    clock = Clock(monkeypatch)
+    clock = FakeClock(monkeypatch)
     return clock, {name: lambda spent=spent: clock.sleep(spent) for name, spent in seconds.items()}
 
 
@@ -91,7 +78,7 @@ def test_turns_end_where_all_are_sharp(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_what_is_not_sharp_goes_on_until_its_time_is_spent(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OMP_NUM_THREADS", "1")
-    clock, numbers = Clock(monkeypatch), count()
+    clock, numbers = FakeClock(monkeypatch), count()
 
     def rough() -> None:
         clock.sleep(0.001 * (1 + next(numbers) % 7))
@@ -137,6 +124,6 @@ def test_very_brief_calls_run_several_times_a_turn(monkeypatch: pytest.MonkeyPat
 
 
 def test_a_device_tells_its_own_seconds(monkeypatch: pytest.MonkeyPatch) -> None:
-    Clock(monkeypatch)
+    FakeClock(monkeypatch)
     turns = timing.take_turns({"kernel": lambda: 0.25}, BARE, watch=timing.device_watch)
     assert turns["kernel"] == [Turn(0.25), Turn(0.25)]
