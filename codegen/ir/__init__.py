@@ -1,7 +1,7 @@
 """The loop IR, which lowerings and kernels write and targets print.
 
 `nodes` are its values and statements, `scalar` makes values of SymPy bodies, which `folding`
-simplifies, `builder` writes loops from the outside inwards, `rename` gives buffers other names, and
-`window` describes the spatial axes of operators. May import `einalg.language`, and nothing else of
+simplifies, `builder` writes loops from the outside inwards, `names` finds free names and gives
+buffers others, and `window` describes the spatial axes of operators. May import `einalg.language`, and nothing else of
 `codegen`. A new node is added to `nodes` and to every printer in `codegen.targets`.
 """

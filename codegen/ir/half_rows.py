@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
+from codegen.ir.names import unused_name
 from codegen.ir.nodes import (
     Alloc,
     Buf,
@@ -108,9 +109,7 @@ class _RowRewriter:
 
     def row(self, ref: Ref, loop: For, first: Affine) -> Ref:
         """Return the element of a local row that stands for one in memory."""
-        name = f"{ref.buf.name}_row"
-        while name in self.names:
-            name += "_"
+        name = unused_name(f"{ref.buf.name}_row", self.names)
         self.names.add(name)
         size = min(BLOCK, loop.extent or BLOCK)
         return Ref(Buf(name, (size,), "f32", "local"), (affine(loop.index) - first,))

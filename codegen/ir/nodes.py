@@ -303,6 +303,14 @@ def walk(node: Any) -> Iterator[Any]:
         waiting += [*children(node)][::-1]
 
 
+def value_parts(value: Value) -> Iterator[Value]:
+    """Yield a value and all that it is computed from, without subscripts; larger parts first."""
+    yield value
+    if isinstance(value, Apply):
+        for argument in value.arguments:
+            yield from value_parts(argument)
+
+
 def text(node: Any) -> str:
     """Return a node spelled out in full, equal exactly for equal nodes.
 

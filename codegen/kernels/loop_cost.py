@@ -27,7 +27,7 @@ from codegen.ir.nodes import (
     Statement,
     Store,
     Transpose,
-    Value,
+    value_parts,
 )
 from codegen.kernels.cpu_costs import CPU_COSTS
 from einalg.language.index.affine import Affine, FloorDiv, Index, IndexQuotient
@@ -410,19 +410,11 @@ def _references(nest: Sequence[Statement]) -> Iterator[Ref]:
     for statement in nest:
         if isinstance(statement, Store):
             yield statement.ref
-            for node in _values(statement.value):
+            for node in value_parts(statement.value):
                 if isinstance(node, Ref):
                     yield node
         elif isinstance(statement, Transpose):
             yield from (statement.source, statement.target)
-
-
-def _values(value: Value) -> Iterator[Value]:
-    """Yield a value and all that it is computed from."""
-    yield value
-    if isinstance(value, Apply):
-        for argument in value.arguments:
-            yield from _values(argument)
 
 
 def _stream(ref: Ref, loops: Sequence[OpenLoop]) -> _Stream:
@@ -463,7 +455,7 @@ def _moves(ref: Ref, index: Index) -> bool:
 
 def _reads(store: Store, index: Index | None) -> Iterator[Ref]:
     """Yield what a statement reads of memory in each step."""
-    for node in _values(store.value):
+    for node in value_parts(store.value):
         if not isinstance(node, Ref) or (node.buf.space != "global" and not node.buf.shape):
             continue
         if index is None or _moves(node, index):
@@ -498,7 +490,7 @@ def _fill_lines(stores: Sequence[Store], store: Store, step: int) -> bool:
 def _operations(store: Store) -> float:
     """Return the operations of a statement in products; adding a product is a part of that."""
     total = 0.0
-    for node in _values(store.value):
+    for node in value_parts(store.value):
         if isinstance(node, Apply):
             total += operation_products(node)
     is_product = isinstance(store.value, Apply) and store.value.op == "mul"

@@ -10,6 +10,7 @@ from typing import Any
 
 import sympy
 
+from codegen.ir.names import unused_name
 from codegen.ir.nodes import (
     Alloc,
     Bound,
@@ -210,11 +211,7 @@ class Block:
 
     def local(self, reduce: Reduce, shape: tuple[int, ...], dtype: str) -> Buf:
         """Declare the accumulators of a reduction, under a name that is free here."""
-        stem = LOCAL_NAMES[reduce.op]
-        name, count = stem, 0
-        while name in self.names:
-            count += 1
-            name = f"{stem}{count}"
+        name = unused_name(LOCAL_NAMES[reduce.op], self.names)
         self.names.add(name)
         space = "reg"
         if shape:

@@ -13,7 +13,7 @@ from typing import Any
 
 import sympy
 
-from codegen.ir.rename import Names
+from codegen.ir.names import Names
 from einalg.language.analysis.canonical import key
 from einalg.language.index.affine import Affine
 from einalg.language.ir.dtypes import numpy_dtype

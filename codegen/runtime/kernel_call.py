@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
 
+from codegen.ir.names import Names, renamed
 from codegen.ir.nodes import Function
-from codegen.ir.rename import Names, renamed
 from codegen.runtime.foreign_call import ForeignCall
 from codegen.runtime.memory_planning import Array, aligned
 from codegen.runtime.protocol import Buffers, Packed

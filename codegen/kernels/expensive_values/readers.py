@@ -6,7 +6,19 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import permutations
 
-from codegen.ir.nodes import Alloc, Apply, Buf, For, If, MinMax, Statement, Store, Value, walk
+from codegen.ir.nodes import (
+    Alloc,
+    Apply,
+    Buf,
+    For,
+    If,
+    MinMax,
+    Statement,
+    Store,
+    Value,
+    value_parts,
+    walk,
+)
 from codegen.ir.substitute import substituted
 from codegen.kernels.loop_cost import LONG_OPERATIONS, operation_products
 from einalg.language.index.affine import Affine, Index
@@ -82,7 +94,7 @@ def loop_nest(statement: Statement) -> LoopNest:
     for place in store_places(statement):
         key = tuple(map(id, place.loops)), place.conditional
         code = codes.setdefault(key, _StraightCode(place.loops, place.conditional, {}))
-        for part in dict.fromkeys(_parts(place.store.value)):
+        for part in dict.fromkeys(value_parts(place.store.value)):
             code.stores.setdefault(part, []).append(place.store)
     return LoopNest(tuple(codes.values()), frozenset(_changed_names(statement)))
 
@@ -115,14 +127,6 @@ def expensive_values(value: Value) -> Iterator[Value]:
         arguments = arguments[:1]
     for argument in arguments:
         yield from expensive_values(argument)
-
-
-def _parts(value: Value) -> Iterator[Value]:
-    """Yield a value and all that it is computed from, larger parts first."""
-    yield value
-    if isinstance(value, Apply):
-        for argument in value.arguments:
-            yield from _parts(argument)
 
 
 def _buffer_names(value: Value) -> set[str]:

@@ -13,6 +13,7 @@ from dataclasses import replace
 from math import prod
 
 from codegen.hardware.cpu import CpuModel, machine
+from codegen.ir.names import unused_name, used_names
 from codegen.ir.nodes import (
     Alloc,
     Apply,
@@ -71,10 +72,7 @@ class _ValueStorer:
 
     def __init__(self, function: Function, target: CpuModel):
         self.function, self.target = function, target
-        self.names = {function.name}
-        for node in walk(function):
-            if isinstance(node, Buf | For):
-                self.names.add(_name(node))
+        self.names = used_names(function)
 
     def statements(self, body: Sequence[Statement]) -> tuple[Statement, ...]:
         """Return statements that store values for one another, and inside of each the same."""
@@ -154,10 +152,7 @@ class _ValueStorer:
         shape = tuple(loop.range[1] - loop.range[0] for loop in writer.loops)
         if prod(shape) * numpy_dtype(writer.value.dtype).itemsize > MAX_ROW_BYTES:
             return None
-        name, count = "values", 0
-        while name in self.names:
-            count += 1
-            name = f"values{count}"
+        name = unused_name("values", self.names)
         subscripts = (affine(loop.index) - low for loop, low in zip(writer.loops, lows))
         return Ref(Buf(name, shape, writer.value.dtype, "local"), tuple(subscripts))
 
@@ -185,12 +180,6 @@ class _ValueStorer:
             return body
         self.names.add(ref.buf.name)
         return (*body[:position], Alloc(ref.buf), *body[position:])
-
-
-def _name(node: Buf | For) -> str:
-    if isinstance(node, For):
-        return node.index.name
-    return node.name
 
 
 # Values in the result.

@@ -12,6 +12,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from codegen.hardware.cpu import CpuModel, machine
+from codegen.ir.names import unused_name, used_names
 from codegen.ir.nodes import (
     Alloc,
     Apply,
@@ -23,6 +24,7 @@ from codegen.ir.nodes import (
     Statement,
     Store,
     Value,
+    value_parts,
     walk,
 )
 from codegen.kernels.expensive_values.readers import constant_steps
@@ -46,13 +48,7 @@ def with_whole_vectors(function: Function, target: CpuModel | None = None) -> Fu
     """
     if not any(map(_is_function, walk(function))):
         return function
-    names = {function.name}
-    for node in walk(function):
-        if isinstance(node, Buf):
-            names.add(node.name)
-        elif isinstance(node, For):
-            names.add(node.index.name)
-    writer = _VectorWriter(target or machine(), names)
+    writer = _VectorWriter(target or machine(), used_names(function))
     return replace(function, body=writer.statements(function.body))
 
 
@@ -150,10 +146,7 @@ class _VectorWriter:
 
     def local(self, lanes: int, dtype: str) -> Buf:
         """Return a row of so many elements, under a name of its own."""
-        name, number = "last", 1
-        while name in self.names:
-            number += 1
-            name = f"last{number}"
+        name = unused_name("last", self.names)
         self.names.add(name)
         return Buf(name, (lanes,), dtype, "local")
 
@@ -193,8 +186,6 @@ def _are_apart(stores: Sequence[Store]) -> bool:
 
 
 def _read_refs(value: Value) -> Iterator[Ref]:
-    if isinstance(value, Ref):
-        yield value
-    elif isinstance(value, Apply):
-        for argument in value.arguments:
-            yield from _read_refs(argument)
+    for part in value_parts(value):
+        if isinstance(part, Ref):
+            yield part

@@ -101,7 +101,7 @@ def test_names_of_rows_are_free() -> None:
     text = "O[i] = A[i]*A_row[i]"
     compared([(text, longer, longer["A"] * longer["A_row"])])
     source = c_source([lower("O", scope_of(text, **longer))])
-    assert "float A_row_[128];" in source and "float A_row__[128];" not in source
+    assert "float A_row1[128];" in source and "float A_row2[128];" not in source
 
 
 def test_functions_without_halves_are_themselves() -> None:

@@ -10,6 +10,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from math import prod
 
+from codegen.ir.names import unused_name
 from codegen.ir.nodes import Buf, Function
 from codegen.targets.cuda.lowering.contraction import (
     BlockedProduct,
@@ -57,7 +58,9 @@ def cuda_kernels(
         return [plan.kernel()]
     all_names = {*used_names, name, *scope.tensors, *(holes or {})}
     shape = (plan.parts, prod(scope.shape))
-    partial = Buf(_unused(f"{name}_parts", all_names), shape, plan.source.accumulated(plan.reduce))
+    partial = Buf(
+        unused_name(f"{name}_parts", all_names), shape, plan.source.accumulated(plan.reduce)
+    )
     summed = _sum_of_parts(plan.source.scope, plan.reduce, partial)
     return [plan.kernel(partial), lower_cuda(name, summed, holes, schedule)]
 
@@ -189,12 +192,3 @@ def _sum_of_parts(scope: Scope, reduce: Reduce, partial: Buf) -> Scope:
         return node
 
     return Scope(scope.iterators, scope.where, rebuild(scope.body, replaced))
-
-
-def _unused(name: str, used_names: Collection[str]) -> str:
-    """Return a name that is not in use: `name`, else the first of `name1`, `name2`, …"""
-    unused, count = name, 0
-    while unused in used_names:
-        count += 1
-        unused = f"{name}{count}"
-    return unused
