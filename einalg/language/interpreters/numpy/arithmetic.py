@@ -129,8 +129,8 @@ class FloatArithmetic:
             return values[0]
         numbers = [as_number(value) for value in _in_one_precision(values)]
         kinds = {np.asarray(number).dtype.kind for number in numbers}
-        if "f" in kinds and may_overflow(numbers):
-            numbers = list(map(as_float, numbers))
+        if "f" in kinds:
+            numbers = with_product(numbers)
         return reduce(np.multiply, sorted(numbers, key=np.size))
 
     def divide(self, numerator: Any, denominator: Any) -> Any:
@@ -289,6 +289,18 @@ def as_integers(values: Any) -> Any:
     if not np.isfinite(array).all() or _largest(array) > EXACT_IN_FLOAT64:
         return values
     return array.astype(np.int64)
+
+
+def as_floats(values: Sequence[Any]) -> list[Any]:
+    """Return each of some values as a float."""
+    return [as_float(as_number(value)) for value in values]
+
+
+def with_product(factors: Sequence[Any]) -> list[Any]:
+    """Return factors that have a product: floats where that of integers may be none of 64 bits."""
+    if may_overflow(factors):
+        return as_floats(factors)
+    return list(factors)
 
 
 def may_overflow(factors: Sequence[Any]) -> bool:

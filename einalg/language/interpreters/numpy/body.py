@@ -21,9 +21,11 @@ from einalg.language.interpreters.numpy.arithmetic import (
     Arithmetic,
     Array,
     are_exact_as_floats,
+    as_floats,
     as_integers,
     may_overflow,
     sum_may_overflow,
+    with_product,
 )
 from einalg.language.interpreters.numpy.arrays import ArrayStore, BoxedArray, view
 from einalg.language.interpreters.numpy.blocking import (
@@ -33,7 +35,7 @@ from einalg.language.interpreters.numpy.blocking import (
     largest_of_reduction,
 )
 from einalg.language.interpreters.numpy.contraction_path import common_shape, contract
-from einalg.language.interpreters.numpy.functions import COMPARISONS, LOGIC, as_float, as_number
+from einalg.language.interpreters.numpy.functions import COMPARISONS, LOGIC, as_number
 from einalg.language.interpreters.numpy.loops import Loops, Range, blocks, volume
 from einalg.language.interpreters.numpy.terms import (
     addends,
@@ -80,7 +82,8 @@ class Evaluator:
     ):
         self.store, self.arithmetic, self.limit = store, arithmetic, max(1, memory // ELEMENT_BYTES)
         self.between_blocks = between_blocks
-        self.indices_only = self if arithmetic is FLOAT else Evaluator(store, FLOAT, memory)
+        self.is_in_floats = arithmetic is FLOAT
+        self.indices_only = self if self.is_in_floats else Evaluator(store, FLOAT, memory)
 
     def scope(self, scope: Scope) -> BoxedArray:
         """Return the scope as an array over its box; 0 where its condition does not hold."""
@@ -120,7 +123,7 @@ class Evaluator:
         """
         if isinstance(body, Access):
             return view(self.store[body.base], body.subscripts, loops)
-        if self.indices_only is not self and _is_ordered(body) and not reads(body):
+        if not self.is_in_floats and _is_ordered(body) and not reads(body):
             exact = self._exact(body, loops)
             if exact is not None:
                 return exact
@@ -136,7 +139,7 @@ class Evaluator:
         return self._compound(body, loops)
 
     def _compound(self, body: Any, loops: Loops) -> Any:
-        if self.indices_only is self:
+        if self.is_in_floats:
             precise = self._precise(body, loops)
             if precise is not None:
                 return precise
@@ -183,7 +186,7 @@ class Evaluator:
     def _operand(self, body: Any, operand: Any, loops: Loops) -> Any:
         """Return the value of an operand; a sum of fractions is one of them where `body` jumps."""
         fraction = None
-        if self.indices_only is self and steps(body):
+        if self.is_in_floats and steps(body):
             fraction = as_one_fraction(operand)
         if fraction is None:
             return self.value(operand, loops)
@@ -234,7 +237,10 @@ class Evaluator:
             denominators.append(self.arithmetic.number(sympy.Integer(coefficient.q)))
         if not denominators:
             return self.arithmetic.multiply(self._in_type(body, numerators, may_overflow))
-        return self.arithmetic.divide(*map(self._part_of_fraction, (numerators, denominators)))
+        if self.is_in_floats:
+            numerators, denominators = with_product(numerators), with_product(denominators)
+        numerator = self.arithmetic.multiply(numerators)
+        return self.arithmetic.divide(numerator, self.arithmetic.multiply(denominators))
 
     def _in_type(
         self, body: Any, operands: Sequence[Any], overflows: Callable[[Sequence[Any]], bool]
@@ -242,20 +248,12 @@ class Evaluator:
         """Return the operands of an operation: as floats, where its result may be beyond int64 and
         its type holds that.
         """
-        if self.indices_only is not self or not overflows(operands):
+        if not self.is_in_floats or not overflows(operands):
             return operands
         dtype = result_dtype(body)
         if not is_float(dtype) and dtype != "u64":
             return operands
-        return [as_float(as_number(operand)) for operand in operands]
-
-    def _part_of_fraction(self, factors: Sequence[Any]) -> Any:
-        """Return a product of which a fraction is made; of integers whose product is too large for
-        one, as a float.
-        """
-        if self.indices_only is self and may_overflow(factors):
-            factors = [as_float(as_number(factor)) for factor in factors]
-        return self.arithmetic.multiply(factors)
+        return as_floats(operands)
 
     def _power(self, body: Any, loops: Loops) -> Any:
         constant = exponent_of(body)
@@ -277,7 +275,7 @@ class Evaluator:
         result = pieces.pop()[0] if complete else self.arithmetic.number(sympy.nan)
         for value, condition in reversed(pieces):
             result = self.arithmetic.select(condition, value, result)
-        if self.indices_only is self and not is_float(result_dtype(body)):
+        if self.is_in_floats and not is_float(result_dtype(body)):
             return as_integers(result)
         return result
 
@@ -340,11 +338,11 @@ class Evaluator:
         if node.where and len(factors) < 2:
             return self.fold(_restricted(node, term, loops), loops)
         values = [as_number(self.value(f, loops)) for f in factors]
-        checked = node.where or self.indices_only is not self
+        checked = node.where or not self.is_in_floats
         if checked and not all(map(self.arithmetic.finite, values)):
             return self.reduction(_restricted(node, term, loops), loops.parent, dense=True)
-        if coefficient.q != 1 and self.indices_only is self and may_overflow(values):
-            values = list(map(as_float, values))
+        if coefficient.q != 1 and self.is_in_floats:
+            values = with_product(values)
         mask = self.mask(node.where, loops)
         if mask is not None:
             values.append(np.asarray(mask).astype(np.result_type(*values)))
