@@ -41,7 +41,7 @@ from bench.rivals import missing, rivals
 from bench.targets import OURS, gains, judged, makings
 from codegen.hardware.cpu import machine
 from codegen.lowering.lower import lower
-from codegen.program import generated_kernels
+from codegen.program.building import generated_kernels
 from codegen.program.compile import compile_program
 from codegen.runtime.array_arguments import sample
 from codegen.runtime.memory_planning import aligned

@@ -17,7 +17,7 @@ import bench
 from bench.kernel_cases import CASES, Case
 from codegen.kernels.contraction.partition import Tiling
 from codegen.kernels.contraction.problem import Contraction
-from codegen.program import generated_kernels
+from codegen.program.building import generated_kernels
 from codegen.runtime.kernel_call import generated_kernel
 from codegen.runtime.protocol import KernelFunction
 from codegen.targets.c.compiler import Compiler, find_compiler

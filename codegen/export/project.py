@@ -18,8 +18,8 @@ from codegen.export.header import header
 from codegen.export.identifiers import default_name
 from codegen.export.numbers import Blob
 from codegen.lowering.schedule import DEFAULT
-from codegen.program.build import build_generated
-from codegen.program.build_problem import BuildProblem
+from codegen.program.building.built_program import build_generated
+from codegen.program.building.problem import BuildProblem
 from codegen.program.compile import checked_kernels
 from codegen.program.executable import Executable
 from codegen.targets.c.compiler import COMPILE_TIMEOUT_SECONDS, Compiler, find_compiler

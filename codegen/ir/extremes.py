@@ -11,8 +11,8 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 
 from codegen.ir.nodes import Buf, For, Ref, Statement, Store, Value, walk
-from codegen.ir.scalar import computed
 from codegen.ir.substitute import substituted
+from codegen.ir.types import computed
 from einalg.language.index.affine import Affine, Index
 from einalg.language.index.convert import affine
 from einalg.language.ir.body import fresh_index

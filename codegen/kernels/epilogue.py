@@ -14,7 +14,7 @@ from operator import attrgetter
 from typing import Any
 
 from codegen.ir.nodes import Buf, Ref, Value
-from codegen.ir.scalar import translate
+from codegen.ir.scalars.translation import translate
 from codegen.kernels.strided_axes import Epilogue, StridedAxis, StridedOperand, extent
 from codegen.lowering.block import buffer
 from codegen.lowering.loop_plan import has_numbers
@@ -291,7 +291,7 @@ def _cut_axis(
 
 
 class ElementLeaves:
-    """The leaves of a body that reads tensors at one place (`codegen.ir.scalar.Leaves`), by access.
+    """The leaves of a body that reads tensors at one place, by access; see `translate`.
 
     `value` is what the body computes from them.
     """

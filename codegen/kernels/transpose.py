@@ -15,7 +15,7 @@ from operator import attrgetter
 from codegen.hardware.cpu import CpuModel, machine
 from codegen.ir.builder import LANE, LoopBuilder
 from codegen.ir.nodes import Buf, Function, Ref, Store, Transpose
-from codegen.ir.scalar import computed
+from codegen.ir.types import computed
 from codegen.kernels.epilogue import (
     ElementLeaves,
     element_number,

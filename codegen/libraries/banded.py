@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from codegen.ir.scalar import computed_in
+from codegen.ir.types import computed_in
 from codegen.libraries.numpy import Run, with_border
 from codegen.libraries.operands import Array, OperandView, operand
 from einalg.language.ir.dtypes import numpy_dtype

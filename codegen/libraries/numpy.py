@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from codegen.ir.scalar import computed, computed_in
+from codegen.ir.types import computed, computed_in
 from codegen.ir.window import SpatialAxes, reduction, window
 from codegen.libraries.operands import Array, OperandView, operand
 from einalg.language.ir.dtype_inference import result_dtype

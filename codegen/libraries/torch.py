@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from codegen.ir.scalar import computed_in
+from codegen.ir.types import computed_in
 from codegen.ir.window import SpatialAxes, reduction, setting, window
 from codegen.libraries.numpy import POOLS
 from codegen.libraries.operands import Array, OperandView, operand, writable

@@ -25,7 +25,8 @@ from codegen.ir.nodes import (
     Value,
     walk,
 )
-from codegen.ir.scalar import computed, constant, index_condition
+from codegen.ir.scalars.index_parts import index_condition
+from codegen.ir.types import computed, constant
 from codegen.lowering.guards import Layer, Place, direct_accesses, enclosure, layers, skipping
 from codegen.lowering.loop_plan import LoopPlan, distinct_indices, make_plan, points, repeating
 from codegen.lowering.schedule import CALLED_FUNCTIONS, Schedule, is_across

@@ -15,7 +15,7 @@ from typing import Any
 import sympy
 
 from codegen.ir.nodes import Bound, MinMax
-from codegen.ir.scalar import index_form
+from codegen.ir.scalars.index_parts import index_form
 from codegen.lowering.guards import PHASES, Range
 from codegen.lowering.schedule import Schedule, strides
 from einalg.language.index.affine import Affine, Index

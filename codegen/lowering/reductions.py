@@ -7,9 +7,10 @@ from dataclasses import dataclass, replace
 from itertools import product
 from typing import Any
 
-from codegen.ir.folding import cast
 from codegen.ir.nodes import Bound, MinMax, Number, Predicate, Ref, Value
-from codegen.ir.scalar import apply, computed, element, translate
+from codegen.ir.scalars.folding import apply, cast
+from codegen.ir.scalars.translation import translate
+from codegen.ir.types import computed, element
 from codegen.lowering.block import Block, StatementSource
 from codegen.lowering.guards import PHASES, Place, enclosure, narrowed
 from codegen.lowering.loop_plan import LoopLevel
@@ -27,7 +28,7 @@ Leaf = Callable[[Block, tuple[Constraint, ...]], None]
 
 
 class Values:
-    """The leaves of a scalar body at one place (`codegen.ir.scalar.Leaves`)."""
+    """The leaves of a scalar body at one place (`codegen.ir.scalars.translation.Leaves`)."""
 
     def __init__(self, source: StatementSource, block: Block):
         self.source, self.block = source, block

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from codegen.libraries import library_kernels
+from codegen.program.building.generated_code import KernelCall
 from codegen.program.compile import compile_program
 from codegen.program.executable import Executable, FixedKernels
-from codegen.program.generated_code import KernelCall
 from codegen.targets.c.compiler import find_compiler
 from einalg.language.ir.kernel import Kernel
 from einalg.language.ir.program import Program

@@ -8,11 +8,12 @@ from functools import partial
 from typing import Any
 
 from codegen.lowering.schedule import DEFAULT, Schedule
-from codegen.program.build import build, compile_together
-from codegen.program.build_problem import BuildProblem, with_filled_gaps
+from codegen.program.building.built_program import build
+from codegen.program.building.compilation import compile_together
+from codegen.program.building.generated_code import KernelCall
+from codegen.program.building.problem import BuildProblem, with_filled_gaps
 from codegen.program.cuda_executable import compile_cuda
 from codegen.program.executable import LOG, NUMPY, Executable, FixedKernels
-from codegen.program.generated_code import KernelCall
 from codegen.program.restore import KernelOf, RestoredProgram
 from codegen.runtime.protocol import Buffers
 from codegen.targets.c.compiler import COMPILE_TIMEOUT_SECONDS, Compiler, find_compiler

@@ -18,7 +18,7 @@ from typing import Any, Protocol, Self
 
 import numpy as np
 
-from codegen.program.generated_code import EINALG, KernelCall
+from codegen.program.building.generated_code import EINALG, KernelCall
 from codegen.runtime.array_arguments import Loader, load, loaded, require_shape, sample
 from codegen.runtime.c_dispatch import OnAddresses
 from codegen.runtime.call_frame import CallFrame, MemoryPlan, PlannedStep, plan

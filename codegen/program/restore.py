@@ -12,9 +12,9 @@ from typing import Any
 
 from codegen.libraries import library_kernels
 from codegen.lowering.schedule import DEFAULT
-from codegen.program.build import BuiltProgram, build
-from codegen.program.build_problem import BuildProblem, build_state
-from codegen.program.generated_code import GeneratedCode, KernelCall
+from codegen.program.building.built_program import BuiltProgram, build
+from codegen.program.building.generated_code import GeneratedCode, KernelCall
+from codegen.program.building.problem import BuildProblem, build_state
 from codegen.runtime.protocol import KernelFunction
 from codegen.targets.c.compiler import COMPILE_TIMEOUT_SECONDS, Compiler
 from codegen.tuning.kernel_choice import by_library

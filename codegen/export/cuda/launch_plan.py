@@ -11,7 +11,7 @@ import numpy as np
 from codegen.export.call_plan import Buffer, Data, Workspace
 from codegen.export.identifiers import file_names
 from codegen.ir.nodes import Function
-from codegen.program.build_problem import with_filled_gaps
+from codegen.program.building.problem import with_filled_gaps
 from codegen.runtime.array_arguments import loaded
 from codegen.runtime.memory_planning import CACHE_LINE_BYTES, Lifetime, place_values
 from codegen.targets.c.names import Names

@@ -8,7 +8,8 @@ from enum import IntEnum
 from typing import Any, NamedTuple
 
 from codegen.ir.nodes import Apply, Function, IndexNumber, Number, Predicate, Ref, Value
-from codegen.ir.scalar import ROUND, WEAK, WEAK_FLOAT, common, computed
+from codegen.ir.scalars.functions import ROUND
+from codegen.ir.types import WEAK, WEAK_FLOAT, common, computed
 from codegen.targets.c.functions.elementary import NAMES
 from codegen.targets.c.functions.names import C_TYPES, MATH
 from codegen.targets.c.helpers import helper, index_function, index_helper

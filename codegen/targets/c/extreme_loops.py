@@ -16,7 +16,7 @@ from typing import Any, Protocol
 
 from codegen.ir.extremes import EXTREMES, PairLoop, Span, loop_over_pairs
 from codegen.ir.nodes import Buf, For, Ref, Store, Value
-from codegen.ir.scalar import computed
+from codegen.ir.types import computed
 from codegen.targets.c.expressions import BOUNDS
 from codegen.targets.c.literals import literal
 from einalg.language.index.affine import Index

@@ -6,7 +6,7 @@ from fractions import Fraction
 from math import inf, isfinite, isnan
 from typing import Any
 
-from codegen.ir.scalar import WEAK
+from codegen.ir.types import WEAK
 from einalg.errors import CodegenError
 from einalg.language.ir.dtypes import bounds
 

@@ -25,7 +25,7 @@ from codegen.ir.nodes import (
     Transpose,
     walk,
 )
-from codegen.ir.scalar import computed
+from codegen.ir.types import computed
 from codegen.targets.c.expressions import ExpressionPrinter
 from codegen.targets.c.extreme_loops import ExtremeLoops, float_extremes
 from codegen.targets.c.functions.names import C_TYPES

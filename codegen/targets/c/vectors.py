@@ -15,8 +15,8 @@ from itertools import product
 from typing import Any, Protocol
 
 from codegen.ir.nodes import Apply, Buf, For, Number, Ref, Statement, Store, Transpose, Value
-from codegen.ir.scalar import computed
 from codegen.ir.substitute import substituted
+from codegen.ir.types import computed
 from codegen.targets.c.functions.names import C_TYPES
 from einalg.language.index.affine import Affine, Index
 from einalg.language.index.convert import affine

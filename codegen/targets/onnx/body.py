@@ -13,7 +13,9 @@ from typing import Any
 import numpy as np
 
 from codegen.ir.nodes import Apply, Buf, IndexNumber, Number, Predicate, Ref, Value
-from codegen.ir.scalar import ROUND, common, computed, translate
+from codegen.ir.scalars.functions import ROUND
+from codegen.ir.scalars.translation import translate
+from codegen.ir.types import common, computed
 from codegen.targets.onnx.double_functions import LACKING
 from codegen.targets.onnx.gathers import Range, element
 from codegen.targets.onnx.graph_builder import OnnxGraphBuilder

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from codegen.ir.folding import FOLDS
 from codegen.ir.nodes import Apply, Buf, Number, Predicate, Ref, Value
+from codegen.ir.scalars.folding import FOLDS
 from einalg.language.index.affine import Index
 from einalg.language.index.constraint import Constraint
 from einalg.language.index.convert import affine

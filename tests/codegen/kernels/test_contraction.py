@@ -29,8 +29,8 @@ from codegen.kernels.contraction.loop_nest import contraction_function
 from codegen.kernels.contraction.partition import Partition, Tiling
 from codegen.kernels.contraction.problem import Contraction, contraction_of
 from codegen.kernels.strided_axes import StridedAxis, StridedOperand, even_tiles
+from codegen.program.building.generated_kernels import cheapest
 from codegen.program.compile import compile_program
-from codegen.program.generated_kernels import cheapest
 from codegen.runtime import kernel_call
 from codegen.targets.c.compiler import Compiler
 from codegen.targets.c.source_file import c_source
@@ -265,7 +265,7 @@ def test_convolutions_are_contractions() -> None:
 def test_weights_are_packed_once(monkeypatch: Any, tmp_path: Path) -> None:
     """By `bind`; a program that is given them at each run packs them at each run."""
     monkeypatch.setenv("EINALG_CACHE", str(tmp_path))
-    monkeypatch.setattr("codegen.program.build.library_for", lambda *_: (None, False))
+    monkeypatch.setattr("codegen.program.building.fusion.library_for", lambda *_: (None, False))
     packed, fill = [], kernel_call.PackedOperand.filled
     monkeypatch.setattr(
         kernel_call.PackedOperand,

@@ -14,12 +14,13 @@ from hypothesis import strategies as st
 import einalg as ea
 from codegen.kernels.contraction.cost_model import plan
 from codegen.kernels.contraction.problem import contraction_of
-from codegen.program import build, generated_kernels
+from codegen.program.building import generated_kernels, reviewed_records
+from codegen.program.building.deduplicate import kernel_signature
+from codegen.program.building.epilogue_fusion import fusible_pairs
+from codegen.program.building.generated_kernels import LEAST
+from codegen.program.building.problem import BuildProblem
 from codegen.program.compile import compile_program
-from codegen.program.deduplicate import kernel_signature
-from codegen.program.epilogue_fusion import fusible_pairs
 from codegen.program.executable import Executable
-from codegen.program.generated_kernels import LEAST
 from codegen.tuning import kernel_choice
 from codegen.tuning.kernel_choice import ChoicePolicy
 from derive.matching import kernels_of, match
@@ -218,7 +219,7 @@ def test_what_is_in_doubt_is_measured_again(ahead: bool, tmp_path: Any, monkeypa
     program, run = compiled(PRODUCT + ONE["bias, activation and residual"], **SHAPES)
     for start in range(1, 3):
         monkeypatch.setattr(kernel_choice, "_choices", {})
-        monkeypatch.setattr(build, "_reviewed", set())
+        monkeypatch.setattr(reviewed_records, "_reviewed", set())
         program, run = compiled(PRODUCT + ONE["bias, activation and residual"], **SHAPES)
         assert measured == (start + 1) * ["O"]
         assert [kernel.epilogue is not None for kernel in run.kernels] == (
@@ -226,8 +227,8 @@ def test_what_is_in_doubt_is_measured_again(ahead: bool, tmp_path: Any, monkeypa
         )
     assert_right(program, run)
     monkeypatch.setattr(kernel_choice, "POLICY", ChoicePolicy(repeat_seconds=0.0))
-    monkeypatch.setattr(build, "_reviewed", set())
-    monkeypatch.setattr(build.BuildProblem, "fused_function", None)
+    monkeypatch.setattr(reviewed_records, "_reviewed", set())
+    monkeypatch.setattr(BuildProblem, "fused_function", None)
     program, run = compiled(
         PRODUCT + ONE["bias, activation and residual"], **SHAPES
     )  # where there is no time for doubts, nothing is generated

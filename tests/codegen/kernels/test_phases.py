@@ -21,8 +21,8 @@ from codegen.ir.nodes import Function
 from codegen.kernels.contraction.cost_model import plan
 from codegen.kernels.contraction.loop_nest import joint_function
 from codegen.kernels.contraction.phases import phase_contractions
+from codegen.program.building.generated_kernels import planned_phases
 from codegen.program.compile import compile_program
-from codegen.program.generated_kernels import planned_phases
 from derive.matching import kernels_of, match, templates
 from einalg.language import ops
 from einalg.language.interpreters.numpy import execute

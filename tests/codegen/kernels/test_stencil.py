@@ -20,7 +20,7 @@ from codegen.kernels.stencil.kernel import stencil_function
 from codegen.kernels.stencil.problem import Phase, StencilAxis, phase_groups, stencils_of, tap_runs
 from codegen.kernels.stencil.tile_choice import choose_tile
 from codegen.kernels.strided_axes import StridedAxis
-from codegen.program import generated_kernels
+from codegen.program.building import generated_kernels
 from codegen.program.compile import compile_program
 from codegen.targets.c.compiler import Compiler
 from codegen.targets.c.source_file import c_source

@@ -11,7 +11,7 @@ import pytest
 import einalg as ea
 from codegen.ir.nodes import Function
 from codegen.measure.calibration import kernel_timers
-from codegen.program import build, build_problem
+from codegen.program.building import compilation, problem
 from codegen.targets.c.compiler import Compiler
 from derive.matching import kernels_of
 from einalg.errors import CodegenError
@@ -52,7 +52,7 @@ def test_kernels_are_compiled_together(compiled: list[str]) -> None:
 def test_a_compiler_runs_while_code_is_generated(
     compiled: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    begun, lower, run = Event(), build_problem.lower, Compiler._run
+    begun, lower, run = Event(), problem.lower, Compiler._run
     generated = list[bool]()
 
     def generate(name: str, scope: Scope, *rest: Any) -> Function:
@@ -66,9 +66,9 @@ def test_a_compiler_runs_while_code_is_generated(
         begun.set()
         return run(self, source, timeout)
 
-    monkeypatch.setattr(build_problem, "lower", generate)
+    monkeypatch.setattr(problem, "lower", generate)
     monkeypatch.setattr(Compiler, "_run", compile_it)
-    monkeypatch.setattr(build, "MIN_BATCH_CHARACTERS", 1)
+    monkeypatch.setattr(compilation, "MIN_BATCH_CHARACTERS", 1)
     kernel_timers([kernel("O[i] = A[i]*2", A=(50,)), kernel("O[i] = A[i] + 7", A=(60,))])
     assert generated == [True, True] and len(compiled) == 2
 
@@ -79,19 +79,19 @@ def test_batches_grow_while_no_compiler_is_free(
 ) -> None:
     """A compiler takes time to start, which nothing is waiting for then."""
 
-    class Compilers(build.BackgroundCompiler):
+    class Compilers(compilation.BackgroundCompiler):
         is_free = False
 
     compilers = Compilers(1)
     monkeypatch.setattr(Compilers, "is_free", is_free)
     scope = kernel("O[i] = A[i] + 1", A=(50,)).scope
     assert scope is not None
-    source = build_problem.KernelSource("generated", build_problem.lower("O", scope))
-    (text,) = build.own_sources([source.function])
-    monkeypatch.setattr(build, "MIN_BATCH_CHARACTERS", len(text))
-    monkeypatch.setattr(build, "MAX_BATCH_CHARACTERS", 4 * len(text))
+    source = problem.KernelSource("generated", problem.lower("O", scope))
+    (text,) = compilation.own_sources([source.function])
+    monkeypatch.setattr(compilation, "MIN_BATCH_CHARACTERS", len(text))
+    monkeypatch.setattr(compilation, "MAX_BATCH_CHARACTERS", 4 * len(text))
     sources = {f"kernel {number}": source for number in range(6)}
-    built = list(build._batches(iter(sources.items()), compilers))
+    built = list(compilation._batches(iter(sources.items()), compilers))
     assert len(built) == batches
     assert [name for batch in built for name in batch] == list(sources)
 
@@ -99,14 +99,14 @@ def test_batches_grow_while_no_compiler_is_free(
 def test_what_has_no_code_fails_by_itself(
     compiled: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    lower = build_problem.lower
+    lower = problem.lower
 
     def refusing(name: str, scope: Scope, *rest: Any) -> Function:
         if "cosh" in str(scope):
             raise CodegenError("there is no cosh")
         return lower(name, scope, *rest)
 
-    monkeypatch.setattr(build_problem, "lower", refusing)
+    monkeypatch.setattr(problem, "lower", refusing)
     first, broken, last = kernel_timers(
         [kernel(f"O[i] = {body}", A=(50,)) for body in ("A[i] + 1", "cosh(A[i])", "A[i] - 1")]
     )

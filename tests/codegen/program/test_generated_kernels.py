@@ -12,8 +12,8 @@ from codegen.hardware.cpu import CpuModel
 from codegen.kernels import loop_cost
 from codegen.kernels.contraction import cost_model
 from codegen.kernels.stencil import kernel as stencil_kernel
-from codegen.program import generated_kernels
-from codegen.program.generated_kernels import LOOPS, cheapest
+from codegen.program.building import generated_kernels
+from codegen.program.building.generated_kernels import LOOPS, cheapest
 from derive.matching import match
 from einalg.language import ops
 from einalg.language.ir.scope import Scope

@@ -11,7 +11,8 @@ import numpy as np
 import pytest
 
 import einalg as ea
-from codegen.program import build
+from codegen.program.building import fusion
+from codegen.program.building.problem import BuildProblem
 from codegen.program.compile import compile_program, known_program
 from codegen.targets.c.compiler import KERNEL_CACHE
 from derive.matching import kernel_of, kernels_of
@@ -75,7 +76,7 @@ def test_a_program_runs_without_being_looked_at(monkeypatch):
         lazy_program_from_record(stored(program_record_with_heads(found))),
     )
     with monkeypatch.context() as within:
-        within.setattr(build.BuildProblem, "__init__", lambda *_: pytest.fail("it is made again"))
+        within.setattr(BuildProblem, "__init__", lambda *_: pytest.fail("it is made again"))
         within.setattr(
             Scope, "body", property(lambda _: pytest.fail("a body is looked at"), Scope.body.fset)
         )
@@ -97,9 +98,9 @@ def test_libraries_take_part_again(monkeypatch):
     """And one that is no longer chosen does not."""
     monkeypatch.setenv("EINALG_LIBRARIES", "numpy")
     monkeypatch.setattr(
-        build, "library_for", lambda kernel, *_: ("numpy" if kernel.op == "matmul" else None, True)
+        fusion, "library_for", lambda kernel, *_: ("numpy" if kernel.op == "matmul" else None, True)
     )
-    monkeypatch.setattr(build, "alternatives", lambda *_: {})
+    monkeypatch.setattr(fusion, "alternatives", lambda *_: {})
     found = as_program(
         ea.parse(
             "T[i,j] += A[i,k]*B[k,j]\nO[i,j] = T[i,j] + 1\nP[i,j] = exp(T[i,j])",
@@ -110,7 +111,7 @@ def test_libraries_take_part_again(monkeypatch):
     first = compile_program(found, kernels_of(found))
     assert not first.is_generated
     row = stored(first.record())
-    monkeypatch.setattr(build.BuildProblem, "__init__", lambda *_: pytest.fail("it is made again"))
+    monkeypatch.setattr(BuildProblem, "__init__", lambda *_: pytest.fail("it is made again"))
     again = known_program(
         row, lazy_program_from_record(stored(program_record_with_heads(found))), kernel_of
     )
@@ -121,7 +122,7 @@ def test_libraries_take_part_again(monkeypatch):
 
 
 def test_what_is_in_doubt_is_not_kept(monkeypatch):
-    monkeypatch.setattr(build, "library_for", lambda *_: (None, False))
+    monkeypatch.setattr(fusion, "library_for", lambda *_: (None, False))
     found = program()
     assert compile_program(found, kernels_of(found)).record() is None
 

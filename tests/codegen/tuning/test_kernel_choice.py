@@ -15,7 +15,7 @@ import pytest
 
 import einalg as ea
 from codegen.lowering.lower import lower
-from codegen.program import generated_kernels
+from codegen.program.building import generated_kernels
 from codegen.runtime.protocol import prepared
 from codegen.targets.c.compiler import find_compiler
 from codegen.tuning import kernel_choice, value_comparison

@@ -17,7 +17,7 @@ from bench.tune import maker, numbers
 from codegen.hardware.cpu import CpuModel
 from codegen.kernels.contraction.cost_model import orders, plan, ranked
 from codegen.kernels.contraction.partition import Tiling
-from codegen.program import generated_kernels
+from codegen.program.building import generated_kernels
 from codegen.runtime.protocol import prepared
 from codegen.targets.c.compiler import find_compiler
 from codegen.targets.c.source_file import c_source

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 import einalg as ea
-from codegen.program import build
+from codegen.program.building.problem import BuildProblem
 from codegen.targets.c.compiler import KERNEL_CACHE
 from derive.programs import optimize as optimizer
 from derive.programs import optimize_program, optimized_program
@@ -204,9 +204,9 @@ def test_a_second_run_looks_at_no_statement(own_cache, monkeypatch):
     o = ea.optimize(program, given, seconds=300)
     expected = [np.asarray(v) for v in o(given["A"])]
     made, read = [], []
-    make, line = build.BuildProblem.__init__, program_json.line_reader
+    make, line = BuildProblem.__init__, program_json.line_reader
     monkeypatch.setattr(
-        build.BuildProblem, "__init__", lambda self, *given: made.append(1) or make(self, *given)
+        BuildProblem, "__init__", lambda self, *given: made.append(1) or make(self, *given)
     )
     monkeypatch.setattr(
         program_json, "line_reader", lambda: lambda *given: read.append(1) or line()(*given)

@@ -15,7 +15,7 @@ import pytest
 import einalg as ea
 from codegen.lowering.schedule import DEFAULT
 from codegen.measure import calibration
-from codegen.program.build_problem import build_state
+from codegen.program.building.problem import build_state
 from codegen.targets.c.compiler import Compiler
 from derive.cost.model import MeasuredCostModel, Roofline
 from derive.matching import kernels_of

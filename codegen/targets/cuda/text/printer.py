@@ -21,7 +21,7 @@ from codegen.ir.nodes import (
     WarpReduce,
     walk,
 )
-from codegen.ir.scalar import ROUND
+from codegen.ir.scalars.functions import ROUND
 from codegen.targets.c.functions.names import C_TYPES
 from codegen.targets.c.helpers import RESERVED
 from codegen.targets.c.names import Names

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 
-from codegen.ir.folding import cast
 from codegen.ir.nodes import (
     Apply,
     Buf,
@@ -21,7 +20,8 @@ from codegen.ir.nodes import (
     WarpReduce,
     walk,
 )
-from codegen.ir.scalar import computed
+from codegen.ir.scalars.folding import cast
+from codegen.ir.types import computed
 from einalg.language.index.affine import Affine, Index
 from einalg.language.index.convert import affine
 from einalg.language.ir.body import fresh_index

@@ -18,7 +18,7 @@ from codegen.ir.nodes import (
     Ref,
     walk,
 )
-from codegen.ir.scalar import computed
+from codegen.ir.types import computed
 
 MATRIX_ALIGNMENT_BYTES = 32  # of the first element of a matrix in memory
 # Rows, columns and depth, by the types of factors and sums.

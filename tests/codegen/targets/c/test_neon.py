@@ -21,7 +21,7 @@ from codegen.kernels.band import kernel as generated_bands
 from codegen.kernels.contraction import cost_model
 from codegen.kernels.stencil import kernel as generated_stencils
 from codegen.lowering.lower import lower
-from codegen.program import generated_kernels
+from codegen.program.building import generated_kernels
 from codegen.runtime.array_arguments import loaded
 from codegen.targets.c.source_file import c_source
 from derive.matching import kernels_of

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from codegen.ir.folding import FOLDS, cast
 from codegen.ir.nodes import Apply, Number, Value
-from codegen.ir.settled_types import interval
+from codegen.ir.scalars.folding import apply, cast
+from codegen.ir.scalars.intervals import interval
 
 UNSIGNED, SIGNED = "u64", "i64"
 SIGNED_TYPES = ("i8", "i16", "i32", "i64")
@@ -44,8 +44,8 @@ def compared(relation: str, left: Value, right: Value) -> Value:
         return compared(MIRRORED[relation], right, left)
     same = Apply(relation, (left, cast(right, UNSIGNED)), "bool")
     if relation in FALSE_BELOW_0:
-        return _apply("and", [_not_negative(right), same], "bool")
-    return _apply("or", [_negative(right), same], "bool")
+        return apply("and", [_not_negative(right), same], "bool")
+    return apply("or", [_negative(right), same], "bool")
 
 
 def remainder(left: Value, right: Value, dtype: str) -> Value:
@@ -55,14 +55,16 @@ def remainder(left: Value, right: Value, dtype: str) -> Value:
     if left.dtype == UNSIGNED:
         rest = cast(Apply("mod", (left, _size(right)), UNSIGNED), SIGNED)
         has_rest = Apply("ne", (rest, Number(0, SIGNED)), "bool")
-        moved = _apply("add", [rest, right], SIGNED)
-        return _apply("select", [_apply("and", [_negative(right), has_rest]), moved, rest], SIGNED)
+        moved = apply("add", [rest, right], SIGNED)
+        return apply(
+            "select", [apply("and", [_negative(right), has_rest], "bool"), moved, rest], SIGNED
+        )
     direct = Apply("mod", (cast(left, UNSIGNED), right), UNSIGNED)
     rest = Apply("mod", (cast(_opposite(left), UNSIGNED), right), UNSIGNED)
     from_above = Apply(
         "add", (right, Apply("neg", (rest,), UNSIGNED), Number(-1, UNSIGNED)), UNSIGNED
     )
-    rest = _apply("select", [_not_negative(left), direct, from_above], UNSIGNED)
+    rest = apply("select", [_not_negative(left), direct, from_above], UNSIGNED)
     return cast(rest, dtype)
 
 
@@ -75,11 +77,11 @@ def quotient(left: Value, right: Value, dtype: str) -> Value:
         has_rest = Apply("ne", (rest, Number(0, UNSIGNED)), "bool")
         rounded_up = Apply("add", (whole, has_rest), UNSIGNED)
         below = Apply("neg", (cast(rounded_up, dtype),), dtype)
-        return _apply("select", [_negative(right), below, whole], dtype)
+        return apply("select", [_negative(right), below, whole], dtype)
     direct = Apply("quotient", (cast(left, UNSIGNED), right), UNSIGNED)
     opposite = Apply("quotient", (cast(_opposite(left), UNSIGNED), right), UNSIGNED)
     below = _opposite(cast(opposite, SIGNED))
-    return _apply("select", [_not_negative(left), cast(direct, SIGNED), below], SIGNED)
+    return apply("select", [_not_negative(left), cast(direct, SIGNED), below], SIGNED)
 
 
 FUNCTIONS: dict[str, Callable[[Value, Value, str], Value]] = {
@@ -92,11 +94,7 @@ def from_zero(value: Value) -> Value:
     """Return the maximum of an integer and 0."""
     if value.dtype not in SIGNED_TYPES or interval(value)[0] >= 0:
         return value
-    return _apply("max", [Number(0, SIGNED), value], SIGNED)
-
-
-def _apply(op: str, arguments: list[Value], dtype: str = "bool") -> Value:
-    return FOLDS[op](arguments, dtype)
+    return apply("max", [Number(0, SIGNED), value], SIGNED)
 
 
 def _negative(value: Value) -> Value:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from codegen.hardware.cpu import machine
 from codegen.ir.nodes import Function
-from codegen.ir.scalar import computed_in
+from codegen.ir.types import computed_in
 from codegen.kernels.band.kernel import band_function
 from codegen.kernels.contraction.cost_model import orders, plan, products_per_cycle
 from codegen.kernels.contraction.epilogue import contraction_with_epilogue

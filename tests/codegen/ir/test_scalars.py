@@ -9,9 +9,9 @@ import pytest
 import sympy
 
 import einalg as ea
-from codegen.ir.folding import cast
 from codegen.ir.nodes import Apply, Number
-from codegen.ir.scalar import apply, common
+from codegen.ir.scalars.folding import apply, cast
+from codegen.ir.types import common
 from codegen.lowering.lower import lower
 from einalg.errors import CodegenError
 from einalg.language.interpreters.numpy import execute

@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from math import inf
 
 from codegen.ir.nodes import Apply, Number, Predicate, Value
+from codegen.ir.types import LONG, common
 from einalg.language.index.constraint import Constraint
 from einalg.language.ir.dtypes import bounds, is_float
 
@@ -184,3 +185,14 @@ FOLDS: dict[str, Callable[[list[Value], str], Value]] = {
     "or": _or,
     "not": _not,
 }
+
+
+def apply(op: str, arguments: list[Value], dtype: str = "") -> Value:
+    """Return `op` of some values, simplified where they are constants."""
+    dtype = dtype or common(arguments, op)
+    if dtype == "bool" and op in ("add", "mul", "ipow", "abs", "sign"):
+        dtype = LONG
+    fold = FOLDS.get(op)
+    if fold is None:
+        return Apply(op, tuple(arguments), dtype)
+    return fold(arguments, dtype)

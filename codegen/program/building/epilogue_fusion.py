@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from codegen.lowering.guards import fills_gaps
-from codegen.program.deduplicate import KernelSignature
+from codegen.program.building.deduplicate import KernelSignature
 from einalg.language.ir.kernel import Kernel
 from einalg.language.ir.program import Program, substitute_tensors
 from einalg.language.ir.scope import Scope

@@ -12,10 +12,10 @@ from codegen.kernels.transpose import transpose_kernel
 from codegen.lowering.guards import fills_gaps
 from codegen.lowering.lower import lower
 from codegen.lowering.schedule import Schedule
-from codegen.program import generated_kernels
-from codegen.program.deduplicate import KernelSignature, kernel_signature
-from codegen.program.epilogue_fusion import Fused, fusible_pairs
-from codegen.program.generated_code import EINALG, KERNEL_RECORDS
+from codegen.program.building import generated_kernels
+from codegen.program.building.deduplicate import KernelSignature, kernel_signature
+from codegen.program.building.epilogue_fusion import Fused, fusible_pairs
+from codegen.program.building.generated_code import EINALG, KERNEL_RECORDS
 from codegen.runtime.protocol import GENERATED
 from codegen.targets.c.compiler import Compiler
 from codegen.targets.c.object_store import BackgroundCompiler, Place, placed

@@ -1,0 +1,167 @@
+"""Functions of SymPy as functions of values, each in the type in which it is computed."""
+
+from __future__ import annotations
+
+from math import inf
+from typing import Any
+
+import sympy
+
+from codegen.ir.nodes import Apply, Number, Value
+from codegen.ir.scalars import mixed_signs
+from codegen.ir.scalars.folding import apply
+from codegen.ir.types import (
+    LONG,
+    WEAK,
+    are_integers,
+    common,
+    common_of_parts,
+    computed,
+    computed_float,
+)
+from einalg.errors import CodegenError
+from einalg.language.conditions import TESTS, isfinite, isnan
+from einalg.language.conversion import HALVES, Conversion
+from einalg.language.index.remainder import Mod, Quotient
+from einalg.language.ir.dtype_inference import result_dtype
+from einalg.language.ir.dtypes import holds, is_float
+
+FLOAT_FUNCTIONS: dict[Any, str] = {
+    sympy.exp: "exp",
+    sympy.log: "log",
+    sympy.tanh: "tanh",
+    sympy.erf: "erf",
+    sympy.erfc: "erfc",
+    sympy.sin: "sin",
+    sympy.cos: "cos",
+    sympy.tan: "tan",
+    sympy.sinh: "sinh",
+    sympy.cosh: "cosh",
+    sympy.asin: "asin",
+    sympy.acos: "acos",
+    sympy.atan: "atan",
+    sympy.atan2: "atan2",
+    sympy.asinh: "asinh",
+    sympy.acosh: "acosh",
+    sympy.atanh: "atanh",
+    sympy.gamma: "tgamma",
+    sympy.loggamma: "lgamma",
+    sympy.floor: "floor",
+    sympy.ceiling: "ceil",
+    Mod: "mod",
+    Quotient: "quotient",
+}
+INTEGER_FUNCTIONS: dict[Any, str] = {Mod: "mod", Quotient: "quotient"}  # of integers
+SAME_TYPE_FUNCTIONS: dict[Any, str] = {
+    sympy.Abs: "abs",
+    sympy.sign: "sign",
+    sympy.Max: "max",
+    sympy.Min: "min",
+}
+COMPARISONS: dict[Any, str] = {
+    sympy.StrictLessThan: "lt",
+    sympy.LessThan: "le",
+    sympy.StrictGreaterThan: "gt",
+    sympy.GreaterThan: "ge",
+    sympy.Eq: "eq",
+    sympy.Ne: "ne",
+}
+BESIDE = {True: ("lt", "le"), False: ("gt", "ge")}  # what holds below a number, and above it
+LOGIC: dict[Any, str] = {sympy.And: "and", sympy.Or: "or", sympy.Xor: "ne", sympy.Not: "not"}
+ROUND = "round_"  # begins the names of the functions that round to a type of 16 bits
+
+
+def function_of(body: Any, arguments: list[Value]) -> Value:
+    """Return the function that `body` is of some values; `CodegenError` where no printer has it."""
+    kind = type(body)
+    if isinstance(body, Conversion):
+        return _converted(body.dtype, arguments[0])
+    if kind in SAME_TYPE_FUNCTIONS:
+        op = SAME_TYPE_FUNCTIONS[kind]
+        dtype = common_of_parts(arguments, body.args, op)
+        if op == "max" and dtype == "u64":
+            arguments = list(map(mixed_signs.from_zero, arguments))
+        return apply(op, arguments, dtype)
+    if kind in TESTS:
+        return _test(kind, arguments[0])
+    if kind in LOGIC:
+        return apply(LOGIC[kind], arguments, "bool")
+    if kind in INTEGER_FUNCTIONS and are_integers(arguments):
+        dtype = common(arguments)
+        if dtype == "f64":
+            dtype = computed(result_dtype(body))
+        return of_integers(INTEGER_FUNCTIONS[kind], arguments, dtype)
+    if kind in FLOAT_FUNCTIONS:
+        return of_float(FLOAT_FUNCTIONS[kind], arguments)
+    raise CodegenError(
+        f"no code can be generated for the function {kind.__name__}\n"
+        "  write it with exp, log, tanh, erf, sqrt, powers and Piecewise"
+    )
+
+
+def of_float(op: str, arguments: list[Value]) -> Value:
+    """Return a function with real values."""
+    return Apply(op, tuple(arguments), computed_float(common(arguments)))
+
+
+def of_integers(op: str, arguments: list[Value], dtype: str) -> Value:
+    """Return a function of integers, which is one; truth values are computed as integers."""
+    if mixed_signs.is_mixed(arguments):
+        left, right = arguments
+        return mixed_signs.FUNCTIONS[op](left, right, dtype)
+    if dtype == "bool":
+        dtype = LONG
+    return Apply(op, tuple(arguments), dtype)
+
+
+def rounded_quotient(operands: list[Value], dtype: str, is_up: bool) -> Value:
+    """Return a quotient of integers, rounded down or up."""
+    numerator, divisor = operands
+    if isinstance(divisor, Number) and divisor.value == 1:
+        return numerator
+    quotient = of_integers("quotient", operands, dtype)
+    if not is_up:
+        return quotient
+    rest = of_integers("mod", operands, dtype)
+    has_rest = Apply("ne", (rest, Number(0, WEAK)), "bool")
+    return apply("add", [quotient, has_rest], quotient.dtype)
+
+
+def compared(relation: str, left: Value, right: Value) -> Value:
+    """Return a comparison; an integer is on one side of a number that its type does not hold."""
+    for number, other, sign in ((right, left, 1), (left, right, -1)):
+        if not isinstance(number, Number) or number.dtype != WEAK:
+            continue
+        dtype = common([other])
+        if dtype == "bool":
+            dtype = LONG
+        if is_float(dtype) or holds(dtype, number.value):
+            continue
+        is_above = sign * number.value > 0
+        return Number(relation == "ne" or relation in BESIDE[is_above], "bool")
+    if mixed_signs.is_mixed([left, right]):
+        return mixed_signs.compared(relation, left, right)
+    return Apply(relation, (left, right), "bool")
+
+
+def _test(kind: Any, value: Value) -> Value:
+    """Return a test for NaN or infinities as a comparison, which integers do not need."""
+    dtype = common([value])
+    if not is_float(dtype):
+        return Number(kind is isfinite, "bool")
+    if kind is isnan:
+        return Apply("ne", (value, value), "bool")
+    relation = "eq"
+    if kind is isfinite:
+        relation = "lt"
+    return Apply(relation, (Apply("abs", (value,), dtype), Number(inf, dtype)), "bool")
+
+
+def _converted(dtype: str, value: Value) -> Value:
+    """Return a number in single precision, rounded to a type of 16 bits where `dtype` is one."""
+    op = "cast"
+    if dtype in HALVES:
+        op = f"{ROUND}{dtype}"
+    elif computed(value.dtype) == dtype:
+        return value
+    return Apply(op, (value,), "f32")

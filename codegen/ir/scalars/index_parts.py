@@ -1,0 +1,45 @@
+"""The parts of a body that are made of indices alone, as index arithmetic and conditions."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import sympy
+
+from einalg.errors import NotationError
+from einalg.language.index.affine import Affine, IndexArithmetic
+from einalg.language.index.constraint import Constraint
+from einalg.language.index.convert import affine
+from einalg.language.index.remainder import ROUNDING
+from einalg.language.ir.body import Reduce
+from einalg.language.ir.tensor import Access
+
+
+def index_condition(body: Any) -> Constraint | None:
+    """Return a comparison of index expressions as a condition; of `!=`, the opposite.
+
+    None for any other comparison.
+    """
+    left, right = index_form(body.lhs), index_form(body.rhs)
+    if left is None or right is None:
+        return None
+    if isinstance(body, (sympy.Eq, sympy.Ne)):
+        return Constraint(left - right, "==")
+    if isinstance(body, (sympy.GreaterThan, sympy.StrictGreaterThan)):
+        left, right = right, left
+    difference = right - left
+    if isinstance(body, (sympy.StrictLessThan, sympy.StrictGreaterThan)):
+        difference = difference - 1
+    return Constraint(difference, ">=")
+
+
+def index_form(body: Any) -> Affine | None:
+    """Return a part of a body that is made of indices and integers alone, as index arithmetic."""
+    if isinstance(body, (IndexArithmetic, sympy.Integer)):
+        return affine(body)
+    if not isinstance(body, (sympy.Add, sympy.Mul, *ROUNDING)) or body.has(Access, Reduce):
+        return None
+    try:
+        return affine(body)
+    except NotationError:
+        return None

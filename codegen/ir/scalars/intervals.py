@@ -1,0 +1,124 @@
+"""Bounds of what values of integers are without overflow, from the types of what they read."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from itertools import product
+from math import prod
+
+from codegen.ir.nodes import Apply, IndexNumber, Number, Predicate, Ref, Value
+from einalg.language.ir.dtypes import bounds, is_float
+
+Interval = tuple[int, int]
+LONG = "i64"
+INDICES = (-(2**31), 2**31)  # what index arithmetic stays within
+
+
+def interval(value: Value) -> Interval:
+    """Return bounds of what a value is without overflow."""
+    if isinstance(value, Number):
+        least, largest = bounds(LONG)
+        number = int(min(max(value.value, least), largest))
+        return number, number
+    if isinstance(value, IndexNumber):
+        return INDICES
+    if isinstance(value, Predicate):
+        return 0, 1
+    if isinstance(value, Ref) or value.op not in RANGES:
+        return bounds(value.dtype)
+    result = RANGES[value.op](list(map(interval, operands(value))))
+    if value.op == "cast" and not is_float(value.dtype):
+        return _in_type(result, value.dtype)
+    return result
+
+
+def operands(value: Apply) -> tuple[Value, ...]:
+    """Return what a value is computed of in its own type."""
+    if value.op not in RANGES:
+        return ()
+    if value.op == "select":
+        return value.arguments[1:]
+    return value.arguments
+
+
+def _in_type(numbers: Interval, dtype: str) -> Interval:
+    """Return bounds of what integers are in a type, where they may wrap round."""
+    low, high = bounds(dtype)
+    if low <= numbers[0] and numbers[1] <= high:
+        return numbers
+    return low, high
+
+
+def _sum(operands: Sequence[Interval]) -> Interval:
+    return sum(low for low, _ in operands), sum(high for _, high in operands)
+
+
+def _product(operands: Sequence[Interval]) -> Interval:
+    corners = [prod(corner) for corner in product(*operands)]
+    return min(corners), max(corners)
+
+
+def _power(operands: Sequence[Interval]) -> Interval:
+    base, (_, exponent) = operands
+    size = _size(base) ** exponent
+    if base[0] >= 0:
+        return 0, size
+    return -size, size
+
+
+def _largest(operands: Sequence[Interval]) -> Interval:
+    return max(low for low, _ in operands), max(high for _, high in operands)
+
+
+def _smallest(operands: Sequence[Interval]) -> Interval:
+    return min(low for low, _ in operands), min(high for _, high in operands)
+
+
+def _any_of(operands: Sequence[Interval]) -> Interval:
+    return min(low for low, _ in operands), max(high for _, high in operands)
+
+
+def _of_same_size(operands: Sequence[Interval]) -> Interval:
+    size = _size(operands[0])
+    return -size, size
+
+
+def _quotient(operands: Sequence[Interval]) -> Interval:
+    size = _size(operands[0])
+    if operands[0][0] >= 0 and operands[1][0] >= 0:
+        return 0, size
+    return -size, size
+
+
+def _absolute(operands: Sequence[Interval]) -> Interval:
+    return 0, _size(operands[0])
+
+
+def _sign(operands: Sequence[Interval]) -> Interval:
+    low, high = operands[0]
+    return max(low, -1), min(high, 1)
+
+
+def _remainder(operands: Sequence[Interval]) -> Interval:
+    low, high = operands[1]
+    return min(0, low), max(0, high)
+
+
+def _size(numbers: Interval) -> int:
+    return max(map(abs, numbers))
+
+
+RANGES: dict[str, Callable[[Sequence[Interval]], Interval]] = {
+    "add": _sum,
+    "mul": _product,
+    "neg": _of_same_size,
+    "ipow": _power,
+    "max": _largest,
+    "min": _smallest,
+    "select": _any_of,
+    "abs": _absolute,
+    "sign": _sign,
+    "cast": _any_of,
+    "quotient": _quotient,
+    "mod": _remainder,
+}

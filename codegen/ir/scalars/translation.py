@@ -1,0 +1,185 @@
+"""Scalar bodies as IR values (design §2)."""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+import sympy
+from sympy.core.relational import Relational
+
+from codegen.ir.nodes import IndexNumber, Number, Value
+from codegen.ir.scalars.folding import apply
+from codegen.ir.scalars.functions import (
+    COMPARISONS,
+    compared,
+    function_of,
+    of_float,
+    rounded_quotient,
+)
+from codegen.ir.scalars.index_parts import index_condition, index_form
+from codegen.ir.scalars.products import ProductFactor, quotient_of_products
+from codegen.ir.scalars.settled_types import settled
+from codegen.ir.types import common_of_parts, constant, longest
+from einalg.language.analysis.log1p_expm1 import exp_less_one, log_of_one_more
+from einalg.language.analysis.one_fraction import as_one_fraction, steps
+from einalg.language.index.affine import Affine
+from einalg.language.index.constraint import Constraint
+from einalg.language.ir.body import Reduce
+from einalg.language.ir.dtype_inference import ROUNDED, integer_quotient
+from einalg.language.ir.dtypes import is_float
+from einalg.language.ir.tensor import Access
+
+
+class Leaves(Protocol):
+    """The values of the parts of a body that depend on the place in the loop nest."""
+
+    def access(self, access: Access) -> Value: ...
+    def reduction(self, reduce: Reduce) -> Value: ...
+    def holds(self, condition: Constraint) -> Value: ...
+    def index(self, form: Affine) -> Affine: ...
+
+
+def translate(body: Any, leaves: Leaves) -> Value:
+    """Return the value of a scalar body; `CodegenError` for a function that no printer has."""
+    return settled(_value(body, leaves))
+
+
+def _value(body: Any, leaves: Leaves) -> Value:
+    if isinstance(body, Access):
+        return leaves.access(body)
+    if isinstance(body, Reduce):
+        return leaves.reduction(body)
+    if not isinstance(body, sympy.Integer) and (arithmetic := index_form(body)) is not None:
+        return _index_number(leaves.index(arithmetic))
+    if isinstance(body, sympy.Piecewise):
+        return _piecewise(body, leaves)
+    if isinstance(body, Relational):
+        return _comparison(body, leaves)
+    if not body.args or body.is_number:
+        return constant(body)
+    if isinstance(body, (sympy.Mul, sympy.Pow)):
+        return _product(body, leaves)
+    return _sum_or_function(body, leaves)
+
+
+def _index_number(form: Affine) -> Value:
+    if form.terms:
+        return IndexNumber(form)
+    return Number(form.const, "i64")
+
+
+def _sum_or_function(body: Any, leaves: Leaves) -> Value:
+    accurate = _near_zero(body, leaves)
+    if accurate is not None:
+        return accurate
+    if isinstance(body, ROUNDED) and (quotient := integer_quotient(body.args[0])) is not None:
+        operands = [_wide(part, leaves) for part in quotient]
+        dtype = common_of_parts(operands, quotient)
+        return rounded_quotient(operands, dtype, isinstance(body, sympy.ceiling))
+    if steps(body):
+        return function_of(body, [_operand(argument, leaves) for argument in body.args])
+    arguments = [_value(argument, leaves) for argument in body.args]
+    if isinstance(body, sympy.Add):
+        return apply("add", arguments, common_of_parts(arguments, body.args, "add"))
+    return function_of(body, arguments)
+
+
+def _operand(body: Any, leaves: Leaves) -> Value:
+    """Return the operand of a function that jumps, with a sum of fractions as one of them."""
+    fraction = as_one_fraction(body)
+    if fraction is None:
+        return _value(body, leaves)
+    return of_float("div", [_wide(part, leaves) for part in fraction])
+
+
+def _wide(body: Any, leaves: Leaves) -> Value:
+    """Return a part of a fraction, which may be larger than the fraction: sums and products of
+    integers are computed in the longest type.
+    """
+    if isinstance(body, sympy.Add):
+        terms = [_wide(term, leaves) for term in body.args]
+        return apply("add", terms, longest(common_of_parts(terms, body.args, "add")))
+    if isinstance(body, sympy.Mul):
+        return _product(body, leaves, is_wide=True)
+    return _value(body, leaves)
+
+
+def _near_zero(body: Any, leaves: Leaves) -> Value | None:
+    """Return a sum or a logarithm by the function that keeps the digits of small numbers.
+
+    None where there is none.
+    """
+    inner = log_of_one_more(body)
+    if inner is not None:
+        return of_float("log1p", [_value(inner, leaves)])
+    parts = exp_less_one(body)
+    if parts is None:
+        return None
+    times, inner, rest = parts
+    value: Value = of_float("expm1", [_value(inner, leaves)])
+    if times != 1:
+        value = apply("mul", [constant(times), value])
+    if not rest:
+        return value
+    return apply("add", [value, *(_value(term, leaves) for term in rest)])
+
+
+# Products.
+
+
+def _product(body: Any, leaves: Leaves, is_wide: bool = False) -> Value:
+    """Return a product with its negative powers as one division."""
+    above: list[ProductFactor] = []
+    below: list[ProductFactor] = []
+    fraction = sympy.S.One
+    for factor in sympy.Mul.make_args(body):
+        if isinstance(factor, sympy.Rational) and not factor.is_Integer and factor.is_finite:
+            fraction = factor
+            continue
+        base, exponent = factor, sympy.S.One
+        if factor.is_Pow:
+            base, exponent = factor.as_base_exp()
+        if factor.is_number:
+            above.append(ProductFactor(constant(factor), factor))
+        elif exponent.is_Number and exponent.is_negative:
+            below.append(_power(base, -exponent, leaves))
+        else:
+            above.append(_power(base, exponent, leaves))
+    return quotient_of_products(above, below, fraction, is_wide)
+
+
+def _power(base: Any, exponent: Any, leaves: Leaves) -> ProductFactor:
+    value = _value(base, leaves)
+    if exponent.is_Integer and not exponent.is_negative:
+        return ProductFactor(value, base, int(exponent))
+    if exponent == sympy.S.Half:
+        return ProductFactor(of_float("sqrt", [value]), base)
+    return ProductFactor(of_float("pow", [value, _value(exponent, leaves)]), base)
+
+
+# Conditions.
+
+
+def _piecewise(body: Any, leaves: Leaves) -> Value:
+    pieces = []
+    for value, condition in body.args:
+        test = _value(condition, leaves)
+        pieces.append((test, _value(value, leaves)))
+    dtype = common_of_parts([value for _, value in pieces], [case.args[0] for case in body.args])
+    total: Value = Number(0, dtype)
+    if is_float(dtype):
+        total = Number(float("nan"), dtype)
+    for test, value in reversed(pieces):
+        total = apply("select", [test, value, total], dtype)
+    return total
+
+
+def _comparison(body: Any, leaves: Leaves) -> Value:
+    condition = index_condition(body)
+    if condition is None:
+        sides = _operand(body.lhs, leaves), _operand(body.rhs, leaves)
+        return compared(COMPARISONS[type(body)], *sides)
+    test = leaves.holds(condition)
+    if isinstance(body, sympy.Ne):
+        return apply("not", [test], "bool")
+    return test
