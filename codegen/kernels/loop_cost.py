@@ -193,14 +193,12 @@ class _LoopCost:
         if conditional:
             return steps * (self.statements(loop.body, inside) + self.turn)
         lanes = self.machine.widths(_element_bytes(stores))[0]
-        vectors, rest = divmod(round(steps), lanes)
-        total = CPU_COSTS.loop_start
+        rest, total = round(steps), CPU_COSTS.loop_start
         while lanes:
+            vectors, rest = divmod(rest, lanes)
             if vectors:
                 total += vectors * (self.straight(stores, loop.index, lanes) + self.turn)
             lanes //= 2
-            if lanes:
-                vectors, rest = divmod(rest, lanes)
         return total
 
     def straight(self, stores: Sequence[Store], index: Index | None, lanes: int) -> float:

@@ -25,11 +25,12 @@ from codegen.ir.nodes import (
     Value,
     walk,
 )
+from codegen.ir.scalars.functions import calls_functions
 from codegen.ir.scalars.index_parts import index_condition
 from codegen.ir.types import computed, constant
 from codegen.lowering.guards import Layer, Place, direct_accesses, enclosure, layers, skipping
 from codegen.lowering.loop_plan import LoopPlan, distinct_indices, make_plan, points, repeating
-from codegen.lowering.schedule import CALLED_FUNCTIONS, Schedule, is_across
+from codegen.lowering.schedule import Schedule, is_across
 from einalg.language.index.affine import Affine, Index
 from einalg.language.index.constraint import Constraint
 from einalg.language.index.convert import affine
@@ -99,7 +100,7 @@ class StatementSource:
         if points(reduce) > most_points or is_across(reduce, last):
             return True
         terms = prod(it.extent for it in reduce.iterators)
-        return terms > self.schedule.written_calls and bool(reduce.body.atoms(*CALLED_FUNCTIONS))
+        return terms > self.schedule.written_calls and calls_functions(reduce.body)
 
     @cached_property
     def inner(self) -> frozenset[Index]:

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-import sympy
-
 from einalg.language.index.affine import Affine, Index
 from einalg.language.index.convert import affine
 from einalg.language.index.iterator import LoopIndex
@@ -44,8 +42,6 @@ class Schedule:
 DEFAULT = Schedule()
 MIN_VECTOR_TERMS = 16  # from which on a sum is for vector registers
 MIN_ROW = 8  # neighbouring outputs that are summed side by side
-# Functions that a compiler has in vectors of neighbours, and else one by one.
-CALLED_FUNCTIONS = (sympy.exp, sympy.log, sympy.tanh, sympy.erf, sympy.sin, sympy.cos)
 UNKNOWN_STRIDE = 1 << 62  # elements: longer than every known one
 Stride = Callable[[Index], int | None]
 

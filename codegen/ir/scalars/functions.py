@@ -26,7 +26,7 @@ from einalg.language.index.remainder import Mod, Quotient
 from einalg.language.ir.dtype_inference import result_dtype
 from einalg.language.ir.dtypes import holds, is_float
 
-FLOAT_FUNCTIONS: dict[Any, str] = {
+CALLED_FUNCTIONS: dict[Any, str] = {  # of a library, for numbers or for vectors of them
     sympy.exp: "exp",
     sympy.log: "log",
     sympy.tanh: "tanh",
@@ -46,6 +46,9 @@ FLOAT_FUNCTIONS: dict[Any, str] = {
     sympy.atanh: "atanh",
     sympy.gamma: "tgamma",
     sympy.loggamma: "lgamma",
+}
+FLOAT_FUNCTIONS: dict[Any, str] = {
+    **CALLED_FUNCTIONS,
     sympy.floor: "floor",
     sympy.ceiling: "ceil",
     Mod: "mod",
@@ -69,6 +72,25 @@ COMPARISONS: dict[Any, str] = {
 BESIDE = {True: ("lt", "le"), False: ("gt", "ge")}  # what holds below a number, and above it
 LOGIC: dict[Any, str] = {sympy.And: "and", sympy.Or: "or", sympy.Xor: "ne", sympy.Not: "not"}
 ROUND = "round_"  # begins the names of the functions that round to a type of 16 bits
+
+
+def calls_functions(body: Any) -> bool:
+    """Return whether a body calls functions of a library, which compilers have in vectors.
+
+    >>> import einalg as ea
+    >>> x = ea.tensor("x", (8,))[0]
+    >>> calls_functions(2 * sympy.exp(x)), calls_functions(x**sympy.Rational(1, 3))
+    (True, True)
+    >>> calls_functions(sympy.sqrt(x) + 1 / x**2 + sympy.floor(x))
+    False
+    """
+    return any(map(_is_called, sympy.preorder_traversal(body)))
+
+
+def _is_called(node: Any) -> bool:
+    if isinstance(node, sympy.Pow):
+        return not (node.exp.is_Integer or abs(node.exp) == sympy.S.Half)
+    return isinstance(node, tuple(CALLED_FUNCTIONS))
 
 
 def function_of(body: Any, arguments: list[Value]) -> Value:
