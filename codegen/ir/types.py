@@ -100,12 +100,16 @@ def common(values: Sequence[Value], op: str = "") -> str:
 def common_of_parts(values: Sequence[Value], parts: Sequence[Any], op: str = "") -> str:
     """Return the type in which a function of some parts of a body is computed.
 
-    Integers of 64 bits without sign stay integers beside narrow ones without, which are computed
-    with a sign: their own types count.
+    The types of the parts count where narrow integers, all of which are computed as `i32`, meet
+    integers of 64 bits without sign, or constants that widen them.
     """
     dtype = common(values, op)
-    if dtype == "f64" and are_integers(values):
+    if not are_integers(values):
+        return dtype
+    if dtype == "f64":
         return computed(operation_dtype(parts, op))
+    if dtype == "i32" and any(value.dtype == WEAK for value in values):
+        return promote(dtype, computed(operation_dtype(parts, op)))
     return dtype
 
 

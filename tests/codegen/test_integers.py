@@ -153,6 +153,13 @@ CONSTANTS = [
     ("Min(n[i], -5)", "u32", "i64"),
     ("n[i] + 8589934592", "i32", "i64"),
     ("n[i] + 200", "i8", "i16"),
+    ("n[i] - 1 + 2147483648", "u8", "u32"),
+    ("n[i] + 2147483647", "i8", "i64"),
+    ("300*n[i]", "u8", "i32"),
+    ("16777217*n[i]", "i8", "i64"),
+    ("Mod(n[i] + 2147483647, 2147483648)", "i8", "i64"),
+    ("8589934592*n[i]", "i32", "i64"),
+    ("9223372036854775807 + n[i]", "u8", "u64"),
     ("8589934592*n[i]", "u16", "i64"),
     ("7*n[0] - 2*n[i]", "u32", "u32"),
     ("n[0]*(5 - 2*n[i]) + 9", "u32", "u32"),
@@ -167,7 +174,8 @@ def test_a_constant_that_the_type_does_not_hold_widens_it(
     text: str, dtype: str, expected: str
 ) -> None:
     program = expression(text, dtype)
-    numbers = np.array([9, 1, 2, 3, 7, 4, 5, 6, 8], numpy_dtype(dtype))
+    low, high = bounds(dtype)
+    numbers = np.array([9, 1, 2, 3, 7, 4, high - 1, high, low or 8], numpy_dtype(dtype))
     values = {"n": numbers}
     assert program["O"].dtype == expected
     (results,) = run_programs([program], [values])
@@ -176,6 +184,23 @@ def test_a_constant_that_the_type_does_not_hold_widens_it(
     in_range = [low <= number <= high for number in reduced]
     assert any(in_range)
     assert np.array_equal(results["O"][in_range], reduced[in_range])
+
+
+def test_a_type_that_a_constant_widens_holds_all_results() -> None:
+    programs, inputs = [], []
+    for dtype in ("i8", "u8", "i16", "u16", "i32", "u32"):
+        low, high = bounds(dtype)
+        numbers = [low, low + 1, high - 1, high, high // 2, 1, 2, 3, 0]
+        for constant in (high + 1, 2 * high + 1, -high - 2, 2**30 + 1, 2**31 - 1, -(2**31)):
+            if min(low, -high) <= constant <= high:
+                continue
+            texts = [f"n[i] + {constant}"]
+            if high * abs(constant) < 2**63:
+                texts.append(f"n[i]*({constant})")
+            programs += [expression(text, dtype) for text in texts]
+            inputs += [{"n": np.array(numbers, numpy_dtype(dtype))}] * len(texts)
+    for program, values, results in zip(programs, inputs, run_programs(programs, inputs)):
+        assert results["O"].tolist() == ea.evaluate(program, **values).tolist(), program
 
 
 WHOLES = [

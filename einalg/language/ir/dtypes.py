@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -82,12 +83,16 @@ def widened(dtype: str, numbers: Iterable[int], op: str = "") -> str:
     """Return the narrowest type for `op` of elements of a type of integers and integer constants.
 
     It holds the elements and the constants, but for those that a sum or a product subtracts (`add`,
-    `mul`) and those that bound nothing (`max`, `min`). Where no type of integers does, it is f64.
+    `mul`) and those that bound nothing (`max`, `min`). A type that a constant widens holds what it
+    gives with every element as well, as far as 64 bits go. Where no type of integers holds the
+    constants, it is f64.
 
     >>> widened("u8", [300]), widened("u32", [-1]), widened("u32", [-1], "add")
     ('i16', 'i64', 'u32')
-    >>> widened("i32", [2**33], "add"), widened("u8", [-1], "max"), widened("i64", [2**64])
-    ('i64', 'u8', 'f64')
+    >>> widened("u8", [300], "mul"), widened("i8", [2**31 - 1], "add"), widened("u8", [-1], "max")
+    ('i32', 'i64', 'u8')
+    >>> widened("i32", [2**33], "mul"), widened("i64", [2**64])
+    ('i64', 'f64')
     """
     low, high = bounds(dtype)
     if dtype == "bool":
@@ -95,10 +100,21 @@ def widened(dtype: str, numbers: Iterable[int], op: str = "") -> str:
     beyond = [number for number in numbers if _is_beyond(number, low, high, op)]
     if not beyond:
         return dtype
-    for wider in _INTEGERS:
-        if all(holds(wider, number) for number in (*bounds(dtype), *beyond)):
-            return wider
+    needed = [*bounds(dtype), *beyond]
+    for numbers_to_hold in ([*needed, *_results(dtype, beyond, op)], needed):
+        for wider in _INTEGERS:
+            if all(holds(wider, number) for number in numbers_to_hold):
+                return wider
     return "f64"
+
+
+def _results(dtype: str, numbers: Sequence[int], op: str) -> list[int]:
+    """Return the least and the largest result of a sum or product of an element and numbers."""
+    if op == "add":
+        return [end + sum(numbers) for end in bounds(dtype)]
+    if op == "mul":
+        return [end * prod(numbers) for end in bounds(dtype)]
+    return []
 
 
 def _is_beyond(number: int, low: int, high: int, op: str) -> bool:
