@@ -28,7 +28,8 @@ from einalg.cli.shape_options import (
 )
 from einalg.errors import CodegenError, DeviceError, EinalgError
 
-PARSE_ARGUMENT = re.compile(r"parse\(\.\.\., (\w+)=\(([\d, ]+)\)\)")
+PARSE_ARGUMENT = re.compile(r"parse\(\.\.\., (\w+)=\(([\w', ]+)\)\)")
+NUMBERS_OF_SIZES = re.compile(r"give them numbers: \.at\(.*\)")
 DIFFERENT = FAILED = 1
 USAGE, INTERRUPTED = 2, 130
 
@@ -75,15 +76,22 @@ class _Misuse(_Failure):
 
 
 def _as_option(message: str) -> str:
-    """A message whose remedy is an argument of `parse`, with the option that is one here.
+    """A message whose remedy is written in Python, with what is typed here instead.
 
-    >>> _as_option("give its shape: parse(..., Z=(8, 64))")
-    'give its shape: --Z 8,64'
+    >>> _as_option("give its shape: parse(..., Z=(8, 'N'))")
+    'give its shape: --Z 8,N'
+    >>> _as_option("give them numbers: .at(M=1, N=1)")
+    'write numbers in their places, e.g. --A 8,64'
     """
     message = message.replace("derive(..., measure=False)", "derive --no-measure")
-    return PARSE_ARGUMENT.sub(
-        lambda found: f"--{found[1]} {found[2].replace(' ', '').strip(',')}", message
-    )
+    message = NUMBERS_OF_SIZES.sub("write numbers in their places, e.g. --A 8,64", message)
+    return PARSE_ARGUMENT.sub(_shape_option, message)
+
+
+def _shape_option(argument: re.Match[str]) -> str:
+    """Return an argument of `parse` as it is typed here."""
+    shape = re.sub("[ ']", "", argument[2]).strip(",")
+    return f"--{argument[1]} {shape}"
 
 
 class _Commands(click.Group):
@@ -245,7 +253,7 @@ def _schema(ctx: click.Context, option: Any, wanted: bool) -> None:
 
 SHAPES = """
 A shape is an option named like its tensor, with an element type where that is not f32: \
---A 1,64,56,56 --x 8:f64
+--A 1,64,56,56 --x 8:f64. A name in it is a symbolic size, as prove and show take it: --A N,64
 """
 
 

@@ -63,9 +63,13 @@ def _nearest(word: str, options: Sequence[str]) -> list[str]:
 
 def _no_option(word: str, value: str, options: Sequence[str]) -> str:
     near = _nearest(word, options)
-    if near:
-        return f"there is no option {word}: did you mean {near[0]}?"
-    return f"{word} is no option, and as the shape of a tensor {value!r} is wrong: {EXAMPLE}"
+    if not near:
+        return f"{word} is no option, and as the shape of a tensor {value!r} is wrong: {EXAMPLE}"
+    message = f"there is no option {word}: did you mean {near[0]}?"
+    name = word.removeprefix("--")
+    if _is_shape(value):
+        message += f"\n  the shape of a tensor {name} is given by --shape {name}={value}"
+    return message
 
 
 def named_values(entries: Iterable[str], option: str) -> dict[str, str]:

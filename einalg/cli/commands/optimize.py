@@ -104,7 +104,9 @@ def _drawn(name: str, kind: Any, chosen: Shape | None, rng: np.random.Generator)
     extents, dtype = chosen or (_stated(name, kind), None)
     shape = [extent for extent in extents if isinstance(extent, int)]
     if len(shape) < len(extents):
-        raise click.UsageError(f"the shape of {name} has a name: write numbers, e.g. --{name} 8,3")
+        raise click.UsageError(
+            f"the shape of {name} has a name: write numbers, e.g. --shape {name}=1,3,224,224"
+        )
     return random_array(shape, numpy_dtype(dtype) if dtype else element_type(kind), rng)
 
 

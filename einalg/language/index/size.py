@@ -163,6 +163,18 @@ def as_axis_extent(value: Any) -> Extent | None:
     return as_extent(value)
 
 
+def as_typed(extent: Extent) -> int | str | None:
+    """Return an extent as it is typed in a shape; None for one that has no such text.
+
+    >>> as_typed(3), as_typed(as_axis_extent("N")), as_typed(Size("N") + 1)
+    (3, 'N', None)
+    """
+    if is_number(extent):
+        return extent
+    size = extent.as_affine().as_atom()
+    return size.name if isinstance(size, Size) and size == Size(size.name) else None
+
+
 def is_number(extent: Extent) -> bool:
     """Return whether an extent has no sizes."""
     return type(extent) is int or not isinstance(extent, IndexArithmetic)

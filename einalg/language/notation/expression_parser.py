@@ -20,7 +20,7 @@ from einalg.language.index.constraint import constraints
 from einalg.language.index.convert import affine
 from einalg.language.index.iterator import BoundTwice, LoopIndex
 from einalg.language.index.remainder import EXTREMES, applied
-from einalg.language.index.size import Size
+from einalg.language.index.size import Size, as_typed
 from einalg.language.ir.body import Reduce
 from einalg.language.ir.functions import FUNCTIONS, REMEDIES, known_functions
 from einalg.language.ir.tensor import Access, Indexable
@@ -345,21 +345,23 @@ class ExpressionParser:
             f"  {meant}give its shape: parse(..., {node.id}={self.example_shape(node)})",
         )
 
-    def example_shape(self, tensor: ast.Name) -> tuple[int, ...]:
-        """Return a shape that an unknown tensor could have: of an axis that an index runs over
-        which some known tensor has as well, the size that it has there.
+    def example_shape(self, tensor: ast.Name) -> tuple[int | str, ...]:
+        """Return a shape that an unknown tensor could have, as it is typed: of an axis that an
+        index runs over which some known tensor has as well, the size that it has there.
         """
         subscripts = _subscripts_of(self.parts, tensor.id)
         if subscripts is None:
             return EXAMPLE_SIZES[:2]
-        sizes = []
+        sizes: list[int | str] = []
         for entry, example in zip(subscripts, cycle(EXAMPLE_SIZES)):
             size = self.size_over(entry.id) if isinstance(entry, ast.Name) else None
             sizes.append(example if size is None else size)
         return tuple(sizes)
 
-    def size_over(self, index: str) -> int | None:
-        """Return the size of the first axis of a known tensor that an index runs over alone."""
+    def size_over(self, index: str) -> int | str | None:
+        """Return the size of the first axis of a known tensor that an index runs over alone: a
+        number, or a name; None for other forms of sizes.
+        """
         for part in self.parts:
             if not isinstance(part, ast.Subscript) or not isinstance(part.value, ast.Name):
                 continue
@@ -368,7 +370,7 @@ class ExpressionParser:
                 continue
             for entry, size in zip(_entries(part.slice), tensor.shape):
                 if isinstance(entry, ast.Name) and entry.id == index:
-                    return size
+                    return as_typed(size)
         return None
 
     def read_Attribute(self, node: ast.Attribute) -> Any:

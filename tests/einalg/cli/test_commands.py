@@ -276,8 +276,10 @@ def test_shapes_and_roles() -> None:
     ("words", "message"),
     [
         (["derive", SUM, "--A", "4,5", "--explian"], "did you mean --explain?"),
+        (["show", "O[i] = jso[i]", "--jso", "N"], "a tensor jso is given by --shape jso=N"),
         (["derive", SUM, "--A", "4,2.5"], "e.g. 1,64,56,56"),
-        (["derive", SUM, "--A", "4,N"], "has symbolic sizes: N"),
+        (["derive", SUM, "--A", "4,N"], "has symbolic sizes: N\n  write numbers in their places"),
+        (["show", "O[i] = A[i]*Z[i,j]", "--A", "N"], "give its shape: --Z N,64"),
         (["derive", SUM, "--A"], "e.g. 1,64,56,56"),
         (["derive", SUM, "--A", "4,5", "--A", "4,5"], "given twice"),
         (["derive", SUM, "--A", "4,5:f99"], "dtype 'f99' is unknown"),
