@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
+from difflib import get_close_matches
+from typing import Any
 
 import einalg as ea
 from einalg.cli.output import say
@@ -15,20 +18,26 @@ def run(file: str, names: Sequence[str]) -> bool:
     """Print a verdict for each rule, and the numbers of them; return whether all hold at all
     sizes.
     """
-    rules = {rule.name: rule for rule in ea.substitutions.load(file)}
-    for name in names:
-        if name not in rules:
-            known = ", ".join(list(rules)[:MAX_NAMES])
-            raise UseError(f"{file} has no rule {name}\n  its rules are {known} …")
-    counts: dict[str, int] = {}
+    counts: Counter[str] = Counter()
     holds = True
-    for name in names or rules:
-        verdict = ea.substitutions.verify(rules[name])
+    for rule in _chosen(file, names):
+        verdict = ea.substitutions.verify(rule)
         say(str(verdict))
         kind = verdict.verdict
         if verdict.condition_text:
             kind += f" where {verdict.condition_text}"
-        counts[kind] = counts.get(kind, 0) + 1
+        counts[kind] += 1
         holds = holds and verdict.verdict != "different" and verdict.condition is None
     say(", ".join(f"{number} {kind}" for kind, number in counts.items()))
     return holds
+
+
+def _chosen(file: str, names: Sequence[str]) -> Sequence[Any]:
+    """Return the rules of a file that have one of some names, or all where none is given."""
+    rules = ea.substitutions.load(file)
+    known = list(dict.fromkeys(rule.name for rule in rules))
+    for name in names:
+        if name not in known:
+            near = get_close_matches(name, known, MAX_NAMES) or known[:MAX_NAMES]
+            raise UseError(f"{file} has no rule {name}\n  it has, for example, {', '.join(near)}")
+    return [rule for rule in rules if not names or rule.name in names]

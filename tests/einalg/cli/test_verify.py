@@ -20,7 +20,15 @@ def test_verdicts_and_exit_codes(tmp_path: Path) -> None:
     assert result.stdout.endswith("1 proved, 1 different\n")
 
 
+def test_rules_of_one_name_are_all_verified(tmp_path: Path) -> None:
+    path = str(write(tmp_path, {**WRONG, "name": "same"}, {**RIGHT, "name": "same"}))
+    for words in ((), ("set/same",)):
+        result = einalg("verify", path, *words)
+        assert result.exit_code == 1
+        assert result.stdout.endswith("1 different, 1 proved\n")
+
+
 def test_bad_use(tmp_path: Path) -> None:
     path = str(write(tmp_path, RIGHT))
-    assert "set/right" in refused("verify", path, "set/left")
+    assert "for example, set/right" in refused("verify", path, "set/left")
     assert "cannot be read" in refused("verify", "no such file")
