@@ -67,7 +67,7 @@ def _checked_side(name: str, side: str, operations: Sequence[Operation]) -> list
             kind.check(dict(operation.parameters), len(operation.inputs))
         except WrongOperation as error:
             raise wrong_rule(name, f"{where} {error}") from None
-        counts.append(kind.outputs(dict(operation.parameters)))
+        counts.append(operation.result_count)
     return counts
 
 

@@ -8,20 +8,21 @@ from typing import Any
 from derive.substitutions.files.json_file import rules_of_json
 from derive.substitutions.files.protobuf_file import rules_of_protobuf
 from derive.substitutions.verification.rule import Substitution
-from einalg.boundary import public
 from einalg.errors import RecordError
+from einalg.options import PATH, checked
 
 MAX_BYTES = 64 * 2**20
 MAX_RULES = 100_000
 
 
-@public
+@checked(path=PATH)
 def load(path: Any) -> tuple[Substitution, ...]:
     """Read the rules of a file: JSON, or TASO's `graph_subst.pb`, which needs `einalg[rules]`.
 
     Rules of sets are named after these: `"pb133/99"`. Nothing is decided yet: see `verify`. Raises
-    `RecordError` for a file that is missing or broken, and for a rule with an operator that is not
-    known, that reads what is not there, or whose operators do not fit together.
+    `RecordError` for a file that is missing, broken or without rules, and for a rule with an
+    operator or a parameter that is not known, that reads what is not there, or whose operators do
+    not fit together.
 
     >>> import json, tempfile
     >>> import einalg as ea
@@ -35,20 +36,22 @@ def load(path: Any) -> tuple[Substitution, ...]:
     commutative: proved
     """
     try:
-        file = Path(path)
-        if file.stat().st_size > MAX_BYTES:
+        if Path(path).stat().st_size > MAX_BYTES:
             raise RecordError(
                 f"{path} has more than {MAX_BYTES} bytes\n  give a file of rules, or parts of it"
             )
-        content = file.read_bytes()
-    except (OSError, TypeError, ValueError) as error:
-        reason = getattr(error, "strerror", None) or error
-        raise RecordError(f"{path!r} cannot be read: {reason}\n  give a file of rules") from None
+        content = Path(path).read_bytes()
+    except OSError as error:
+        raise RecordError(
+            f"{path} cannot be read: {error.strerror or error}\n  give a file of rules"
+        ) from None
     rules: list[Substitution] = []
     for rule in _rules(content):
         rules.append(rule)
         if len(rules) > MAX_RULES:
             raise RecordError(f"{path} has more than {MAX_RULES} rules\n  give parts of it")
+    if not rules:
+        raise RecordError(f"{path} has no rules\n  give a file of rules")
     return tuple(rules)
 
 

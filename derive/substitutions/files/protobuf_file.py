@@ -57,8 +57,6 @@ def rules_of_protobuf(content: bytes) -> Iterator[Substitution]:
         collection.ParseFromString(content)
     except Exception as error:  # of protobuf, whose classes differ between its versions
         raise RecordError(f"the rules are no protobuf: {str(error)[:80]}\n  {REMEDY}") from None
-    if not collection.rule:
-        raise RecordError(f"the file has no rules\n  {REMEDY}")
     for place, rule in enumerate(collection.rule):
         yield _rule(str(place), rule)
 
@@ -99,7 +97,7 @@ def _parameters(name: str, kind: str, numbers: dict[int, int]) -> dict[str, Any]
         parameters["pad"] = _word(name, PADDINGS, numbers.get(PADDING, 0))
     if kind in ACTIVATED:
         parameters["act"] = _word(name, ACTIVATIONS, numbers.get(ACTIVATION, 0))
-    if AXIS in numbers:
+    if kind in ("concat", "split") and AXIS in numbers:
         parameters["axis"] = numbers[AXIS]
     if kind == "concat" and RANK in numbers:
         parameters["ndim"] = numbers[RANK]

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
-
-Parameters = Mapping[str, Any]
 
 
 @dataclass(frozen=True)
@@ -38,6 +36,15 @@ class Operation:
     operator: str
     parameters: tuple[tuple[str, Any], ...]
     inputs: tuple[Source, ...]
+
+    @property
+    def result_count(self) -> int:
+        """The number of its results: of the parts of a split, else one."""
+        return dict(self.parameters).get("n", 1)
+
+    def results(self, place: int) -> list[Port]:
+        """Return its results where it stands in a place of its side."""
+        return [Port(place, number) for number in range(self.result_count)]
 
 
 @dataclass(frozen=True)

@@ -47,7 +47,13 @@ class OperatorKind:
             if self.most != self.least:
                 counts += f" to {self.most}"
             raise WrongOperation(f"reads {count} tensors, but takes {counts}")
-        for name, (fits, description) in {**self.required, **self.optional}.items():
+        kinds = {**self.required, **self.optional}
+        for name in parameters:
+            if name not in kinds:
+                raise WrongOperation(
+                    f"has a parameter {_shown(name)}, but takes {', '.join(kinds) or 'none'}"
+                )
+        for name, (fits, description) in kinds.items():
             if name not in parameters:
                 if name in self.required:
                     raise WrongOperation(f"has no parameter {name!r}: {description}")
@@ -55,10 +61,6 @@ class OperatorKind:
                 raise WrongOperation(
                     f"has {name} = {_shown(parameters[name])}, which is not {description}"
                 )
-
-    def outputs(self, parameters: Parameters) -> int:
-        """Return the number of results."""
-        return parameters.get("n", 1)
 
     def rank(self, parameters: Parameters) -> int | None:
         """Return the rank that the parameters give to what is read; None where it is open."""

@@ -51,10 +51,8 @@ def _keys(operations: tuple[Operation, ...], known: Mapping[Port, Key]) -> dict[
     keys: dict[Port, Key] = {}
     for place, operation in enumerate(operations):
         inputs = tuple([keys[s] if isinstance(s, Port) else s for s in operation.inputs])
-        outputs = dict(operation.parameters).get("n", 1)
-        for number in range(outputs):
-            port = Port(place, number)
-            keys[port] = known.get(port) or _key(operation, inputs, number)
+        for port in operation.results(place):
+            keys[port] = known.get(port) or _key(operation, inputs, port.output)
     return keys
 
 
@@ -77,8 +75,7 @@ def _without(
     rest: list[Operation] = []
     places = dict(replaced)
     for place, operation in enumerate(operations):
-        outputs = dict(operation.parameters).get("n", 1)
-        ports = [Port(place, number) for number in range(outputs)]
+        ports = operation.results(place)
         if all(port in replaced for port in ports):
             continue
         for port in ports:
@@ -110,8 +107,8 @@ def _needed(
     for place, operation in enumerate(operations):
         if place not in needed:
             continue
-        for number in range(dict(operation.parameters).get("n", 1)):
-            places[Port(place, number)] = Port(len(rest), number)
+        for port in operation.results(place):
+            places[port] = Port(len(rest), port.output)
         inputs = tuple([places.get(source, source) for source in operation.inputs])
         rest.append(Operation(operation.operator, operation.parameters, inputs))
     return tuple(rest), places

@@ -14,24 +14,24 @@ def choices_of_taps(rule: TypedRule) -> Iterator[dict[Axis, int]]:
     """Yield numbers for the axes of taps whose sizes neither the operators nor the file give."""
     axes = rule.axes
     known = {axes.root(axis) for axis, _ in axes.numbers}
-    told = _told(rule)
+    stated = _stated(rule)
     open_axes: dict[Axis, int] = {}  # with the place among the axes of the kernel
     for place, axis in enumerate(axes.taps):
         root = axes.root(axis)
-        if root not in known and root not in told:
+        if root not in known and root not in stated:
             open_axes.setdefault(root, place % 2)
     if not open_axes:
-        yield told
+        yield stated
         return
     for choice in CHOICES:
-        yield {**told, **{axis: choice[place] for axis, place in open_axes.items()}}
+        yield {**stated, **{axis: choice[place] for axis, place in open_axes.items()}}
 
 
-def _told(rule: TypedRule) -> dict[Axis, int]:
+def _stated(rule: TypedRule) -> dict[Axis, int]:
     """Return the taps that the shapes of the file give."""
     taps = set(map(rule.axes.root, rule.axes.taps))
     known = {rule.axes.root(axis) for axis, _ in rule.axes.numbers}
-    told: dict[Axis, int] = {}
+    stated: dict[Axis, int] = {}
     shapes = dict(rule.graph.shapes)
     for leaf in rule.graph.leaves:
         shape = shapes.get(leaf.number, ())
@@ -41,5 +41,5 @@ def _told(rule: TypedRule) -> dict[Axis, int]:
         for axis, size in zip(axes, shape):
             root = rule.axes.root(axis)
             if root in taps and root not in known:
-                told.setdefault(root, size)
-    return told
+                stated.setdefault(root, size)
+    return stated

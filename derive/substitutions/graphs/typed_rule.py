@@ -9,18 +9,19 @@ from derive.substitutions.graphs.axes import Axes, Axis
 from derive.substitutions.graphs.graph import Leaf, Operation, Port, RuleGraph, Source
 from derive.substitutions.graphs.kinds import KINDS, SCALAR_INPUTS, WrongOperation
 
-DEFAULT_RANK = 2  # of tensors of which every operator takes any number of axes
+# Of tensors of which every operator takes any number of axes: what is equal at this rank is so at
+# any, as no operator tells axes apart but those that it names.
+DEFAULT_RANK = 2
 Key = Leaf | tuple[int, Port]  # a port with the number of its side
 
 
 @dataclass(frozen=True)
 class TypedRule:
-    """A rule with the axes of each tensor; `any_rank` where a rank was open."""
+    """A rule with the axes of each tensor."""
 
     graph: RuleGraph
     axes: Axes
     tensors: Mapping[Key, list[Axis]]
-    any_rank: bool
 
     def of(self, side: int, source: Source) -> list[Axis]:
         return self.tensors[key_of(side, source)]
@@ -41,7 +42,7 @@ def typed(graph: RuleGraph) -> TypedRule:
     """Return the axes of all tensors of a rule. Raises `WrongOperation` where ranks or axes do not
     fit.
     """
-    ranks, any_rank = _ranks(graph)
+    ranks = _ranks(graph)
     axes = Axes()
     tensors: dict[Key, list[Axis]] = {}
     for leaf in graph.leaves:
@@ -60,7 +61,7 @@ def typed(graph: RuleGraph) -> TypedRule:
     for before, after in graph.outputs:
         axes.equate_all(tensors[key_of(0, before)], tensors[key_of(1, after)])
     axes.close()
-    return TypedRule(graph, axes, tensors, any_rank)
+    return TypedRule(graph, axes, tensors)
 
 
 class _Ranks:
@@ -89,8 +90,8 @@ class _Ranks:
             self.set(first, self.numbers.pop(second))
 
 
-def _ranks(graph: RuleGraph) -> tuple[dict[Key, int], bool]:
-    """Return the rank of every tensor, and whether some rank was open."""
+def _ranks(graph: RuleGraph) -> dict[Key, int]:
+    """Return the rank of every tensor."""
     ranks = _Ranks()
     keys: dict[Key, None] = dict.fromkeys(graph.leaves)
     least: list[tuple[Key, int]] = []
@@ -106,19 +107,16 @@ def _ranks(graph: RuleGraph) -> tuple[dict[Key, int], bool]:
     for number, shape in graph.shapes:
         if Leaf(number) in keys and ranks.root(Leaf(number)) not in ranks.numbers:
             ranks.set(Leaf(number), len(shape))
-    any_rank = False
     for key in keys:
         if ranks.root(key) not in ranks.numbers:
-            any_rank = True
             wanted = [rank for other, rank in least if ranks.root(other) == ranks.root(key)]
             ranks.set(key, max([DEFAULT_RANK, *wanted]))
-    return {key: ranks.numbers[ranks.root(key)] for key in keys}, any_rank
+    return {key: ranks.numbers[ranks.root(key)] for key in keys}
 
 
 def _results(side: int, place: int, operation: Operation) -> Iterator[Key]:
-    count = KINDS[operation.operator].outputs(dict(operation.parameters))
-    for number in range(count):
-        yield side, Port(place, number)
+    for port in operation.results(place):
+        yield side, port
 
 
 def _relate(ranks: _Ranks, operation: Operation, inputs: list[Key], results: list[Key]) -> None:

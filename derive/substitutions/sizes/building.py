@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from sympy import And, Eq, Rational
 
 from derive.substitutions.graphs.axes import Axis
-from derive.substitutions.graphs.graph import Leaf, Port, Source
-from derive.substitutions.graphs.typed_rule import TypedRule, key_of
+from derive.substitutions.graphs.graph import Leaf, Source
+from derive.substitutions.graphs.kinds import MAX_NUMBER, MAX_RANK
+from derive.substitutions.graphs.typed_rule import TypedRule
 from derive.substitutions.sizes.sizing import Sizing
 from einalg.language import ops
 from einalg.language.index.cases import Piecewise
@@ -21,7 +23,7 @@ from einalg.language.notation.builders import L, Sum, indices, tensor
 Value = Any  # a tensor or a scope
 ACTIVATION = {"relu": ops.relu, "sigmoid": ops.sigmoid, "tanh": ops.tanh}
 BINARY = {"ewadd": ops.add, "ewmul": ops.mul}
-RESULT_INDICES = indices(" ".join(f"i{number}" for number in range(17)))
+RESULT_INDICES = indices(" ".join(f"i{axis}" for axis in range(2 * MAX_RANK)))
 n, g, p, c, h, w, r, s = indices("n g p c h w r s")
 
 
@@ -29,19 +31,15 @@ class NoExpression(Exception):
     """An operator has no expression at these sizes."""
 
 
+@dataclass(frozen=True)
 class AppliedOperator:
     """An operation with what it reads, its axes and the extents of these."""
 
-    def __init__(
-        self,
-        parameters: Mapping[str, Any],
-        values: Sequence[Value],
-        input_axes: Sequence[Sequence[Axis]],
-        output_axes: Sequence[Sequence[Axis]],
-        sizing: Sizing,
-    ) -> None:
-        self.parameters, self.values, self.sizing = parameters, values, sizing
-        self.input_axes, self.output_axes = input_axes, output_axes
+    parameters: Mapping[str, Any]
+    values: Sequence[Value]
+    input_axes: Sequence[Sequence[Axis]]
+    output_axes: Sequence[Sequence[Axis]]
+    sizing: Sizing
 
     @property
     def result_shape(self) -> tuple[Extent, ...]:
@@ -66,18 +64,15 @@ def programs(rule: TypedRule, sizing: Sizing) -> tuple[Program, Program]:
 def _program(rule: TypedRule, sizing: Sizing, side: int, leaves: Mapping[Leaf, Value]) -> Program:
     values: dict[Source, Value] = {**leaves}
     for place, operation in enumerate(rule.graph.sides[side]):
-        outputs: list[list[Axis]] = []
-        while (side, Port(place, len(outputs))) in rule.tensors:
-            outputs.append(rule.tensors[side, Port(place, len(outputs))])
+        results = operation.results(place)
         node = AppliedOperator(
             dict(operation.parameters),
             [values[source] for source in operation.inputs],
-            [rule.tensors[key_of(side, source)] for source in operation.inputs],
-            outputs,
+            [rule.of(side, source) for source in operation.inputs],
+            [rule.of(side, result) for result in results],
             sizing,
         )
-        for number, result in enumerate(BUILDERS[operation.operator](node)):
-            values[Port(place, number)] = result
+        values.update(zip(results, BUILDERS[operation.operator](node), strict=True))
     statements = []
     for number, pair in enumerate(rule.graph.outputs):
         statements.append((f"O{number + 1}", _scope(values[pair[side]])))
@@ -140,6 +135,13 @@ def _padding(node: AppliedOperator, taps: Sequence[Extent]) -> Any:
     return [((number - 1) // 2, number // 2) for number in taps]
 
 
+def _in_numbers(padding: Any) -> Any:
+    """Return the padding of windows in numbers, where these do not depend on sizes."""
+    if padding == "same":
+        raise NoExpression
+    return [(0, 0), (0, 0)] if padding == "valid" else padding
+
+
 def _conv2d(node: AppliedOperator) -> list[Value]:
     data, kernel = node.values
     features, depth, *taps = node.input_axes[1]
@@ -149,16 +151,15 @@ def _conv2d(node: AppliedOperator) -> list[Value]:
     channels, inputs = node.sizing.digits(node.input_axes[0][1])[0], node.sizing.digits(depth)[0]
     groups = 1
     if channels != inputs:
-        groups = _groups(node, channels, inputs)
+        groups = _groups(channels, inputs)
     stride = node.parameters["stride"]
     result = ops.conv2d(data, kernel, stride=stride, padding=padding, groups=groups)
     return [node.activated(result)]
 
 
-def _groups(node: AppliedOperator, channels: Extent, inputs: Extent) -> int:
+def _groups(channels: Extent, inputs: Extent) -> int:
     """Return how many times the inputs of a group the channels are."""
-    most = 64
-    for groups in range(2, most):
+    for groups in range(2, MAX_NUMBER):
         if inputs * groups == channels:
             return groups
     raise NoExpression
@@ -166,10 +167,7 @@ def _groups(node: AppliedOperator, channels: Extent, inputs: Extent) -> int:
 
 def _conv_of_digits(node: AppliedOperator, padding: Any) -> Scope:
     """Return a convolution whose channels are pairs of digits: groups, and places in them."""
-    if isinstance(padding, str) and padding == "same":
-        raise NoExpression
-    if isinstance(padding, str):
-        padding = [(0, 0), (0, 0)]
+    padding = _in_numbers(padding)
     data, kernel = node.values
     steps = node.parameters["stride"]
     sizes = node.result_shape
@@ -192,11 +190,9 @@ def _pool(operator: str) -> Callable[[AppliedOperator], list[Value]]:
         if not extra:
             result = plain(node.values[0], kernel, stride=stride, padding=padding)
             return [node.activated(result)]
-        if extra > 1 or isinstance(padding, str) and padding == "same":
+        if extra > 1:
             raise NoExpression
-        if isinstance(padding, str):
-            padding = [(0, 0), (0, 0)]
-        windows = {"stride": (1, *stride), "padding": [(0, 0), *padding]}
+        windows = {"stride": (1, *stride), "padding": [(0, 0), *_in_numbers(padding)]}
         return [node.activated(deep(node.values[0], (1, *kernel), **windows))]
 
     return build
