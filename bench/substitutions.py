@@ -10,12 +10,13 @@ one leaf of its right side by another one, and counts how many of these wrong ru
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from time import process_time
 
 import bench
 from derive.substitutions import Rule, RuleVerdict, load, verify
-from derive.substitutions.graphs.graph import Leaf, Operation, RuleGraph
+from derive.substitutions.graphs.graph import Leaf, RuleGraph
 from derive.substitutions.graphs.kinds import WrongOperation
 from derive.substitutions.verification.rule import general_sides
 
@@ -52,32 +53,32 @@ def by_condition(name: str, rules: Sequence[Rule]) -> Iterator[bench.Row]:
 
 def with_wrong_leaf(rule: Rule) -> Rule | None:
     """Return a rule whose right side reads a wrong leaf; None where no other leaf fits there."""
-    graph = rule.graph
-    if graph is None:
+    if rule.graph is None:
         return None
+    for wrong in with_wrong_leaves(rule.graph):
+        if _has_sizes(wrong):
+            return Rule.of_graph(f"{rule.name} wrong", wrong)
+    return None
+
+
+def with_wrong_leaves(graph: RuleGraph) -> Iterator[RuleGraph]:
+    """Yield the graphs in which one reading of a leaf on the right reads another leaf."""
     for place, operation in enumerate(graph.after):
         for position, source in enumerate(operation.inputs):
             for leaf in graph.leaves:
                 if isinstance(source, Leaf) and leaf != source:
-                    wrong = _replaced(graph, place, operation, position, leaf)
-                    if wrong is not None:
-                        return Rule.of_graph(f"{rule.name} wrong", wrong)
-    return None
+                    inputs = list(operation.inputs)
+                    inputs[position] = leaf
+                    after = list(graph.after)
+                    after[place] = replace(operation, inputs=tuple(inputs))
+                    yield replace(graph, after=tuple(after))
 
 
-def _replaced(
-    graph: RuleGraph, place: int, operation: Operation, position: int, leaf: Leaf
-) -> RuleGraph | None:
-    inputs = list(operation.inputs)
-    inputs[position] = leaf
-    after = list(graph.after)
-    after[place] = Operation(operation.operator, operation.parameters, tuple(inputs))
-    wrong = RuleGraph(graph.before, tuple(after), graph.outputs, graph.shapes)
+def _has_sizes(graph: RuleGraph) -> bool:
     try:
-        fits = general_sides(wrong) is not None
+        return general_sides(graph) is not None
     except (WrongOperation, ValueError):
-        return None
-    return wrong if fits else None
+        return False
 
 
 def control(name: str, rules: Sequence[Rule]) -> Iterator[bench.Row]:

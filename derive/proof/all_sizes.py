@@ -15,7 +15,12 @@ import islpy as isl
 
 from derive.proof.exact.compare import ExactComparison, compare_exactly
 from derive.proof.outcome.verdict import DIFFERENT, PROVED, TESTED, Proof
-from einalg.language.analysis.sizes import allowed_sizes, smallest, where_all_hold
+from einalg.language.analysis.sizes import (
+    allowed_sizes,
+    conditions_text,
+    smallest,
+    where_all_hold,
+)
 from einalg.language.index.constraint import Constraint
 from einalg.language.index.convert import affine
 from einalg.language.index.size import Extent, Size, by_name, check_names
@@ -25,7 +30,7 @@ METHOD = "access relations with sizes as parameters"
 AT_SOME_SIZES = "concrete sizes"
 STEPS = (0, 1, 2, 4, 7)  # from the smallest sizes to those that are tried
 MAX_TRIED = 12  # choices of sizes
-MAX_DRAWN = 200  # of which these are taken, where those with a system are not allowed
+MAX_DRAWN = 200  # random choices, where of the systematic ones too few are allowed
 Shape = tuple[Extent, ...]
 ConcreteProof = Callable[[Program, Program], Proof]
 
@@ -77,7 +82,7 @@ def _sizes_of_equal_shapes(one: Program, two: Program) -> isl.Set | None:
 
 def _at_equal_shapes(one: Program, two: Program, allowed: isl.Set, prove: ConcreteProof) -> Proof:
     """Compare the outputs in order at the sizes that are allowed."""
-    coverage = f"sizes {_conditions_text(allowed)}"
+    coverage = f"sizes {conditions_text(allowed) or 'of any value'}"
     for name, other in zip(one.outputs, two.outputs):
         comparison = compare_exactly(inlined(one, name), inlined(two, other), allowed)
         if comparison.equal is None:
@@ -92,12 +97,6 @@ def _at_equal_shapes(one: Program, two: Program, allowed: isl.Set, prove: Concre
 def _sizes_of(comparison: ExactComparison) -> isl.Set:
     assert comparison.region is not None
     return comparison.region.params().coalesce()
-
-
-def _conditions_text(sizes: isl.Set) -> str:
-    """Return the conditions of a set of sizes as text, e.g. `N > 0`."""
-    text = str(sizes.coalesce())
-    return text[text.index(":") + 1 : text.rindex("}")].strip() if ":" in text else "of any value"
 
 
 def _at_some_sizes(one: Program, two: Program, allowed: isl.Set, prove: ConcreteProof) -> Proof:

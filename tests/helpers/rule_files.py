@@ -1,12 +1,10 @@
-"""Small rule files, and rules of them with one leaf replaced."""
+"""Small rule files."""
 
 from __future__ import annotations
 
 import json
 from pathlib import Path
 from typing import Any
-
-from derive.substitutions.graphs.graph import Leaf, Operation, RuleGraph
 
 CONV = {"stride": [1, 1], "pad": "same"}
 K3 = {"kernel": [3, 3]}
@@ -34,20 +32,3 @@ def write(folder: Path, *rules: dict[str, Any]) -> Path:
     path = folder / "rules.json"
     path.write_text(json.dumps({"sets": {"set": {"rules": list(rules)}}}))
     return path
-
-
-def with_wrong_leaf(graph: RuleGraph) -> list[RuleGraph]:
-    """The rules in which one reading of a leaf on the right reads another leaf of the rule."""
-    rules = []
-    for place, operation in enumerate(graph.after):
-        for position, source in enumerate(operation.inputs):
-            for leaf in graph.leaves:
-                if isinstance(source, Leaf) and leaf != source:
-                    inputs = list(operation.inputs)
-                    inputs[position] = leaf
-                    after = list(graph.after)
-                    after[place] = Operation(
-                        operation.operator, operation.parameters, tuple(inputs)
-                    )
-                    rules.append(RuleGraph(graph.before, tuple(after), graph.outputs, graph.shapes))
-    return rules

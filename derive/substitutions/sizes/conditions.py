@@ -30,13 +30,12 @@ class GroupCondition:
     atoms: tuple[GroupTest, ...]
     count: int
 
-    @property
-    def kinds(self) -> tuple[str, ...]:
-        return tuple(dict.fromkeys(atom.kind for atom in self.atoms))
+    def holds(self, groups: tuple[Group, ...]) -> bool:
+        return all(atom.holds(groups) for atom in self.atoms)
 
     @property
     def text(self) -> str:
-        return " and ".join(self.kinds)
+        return " and ".join(dict.fromkeys(atom.kind for atom in self.atoms))
 
     @property
     def sizes(self) -> Any:

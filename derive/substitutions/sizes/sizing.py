@@ -20,13 +20,13 @@ from einalg.language.index.size import Extent, Size, settled
 
 MOST_GROUPS, MOST_DEPTH = 2, 2  # that are tried where they are numbers
 MOST_OUTPUTS = (3, 2)  # for one group, and for more
-Group = tuple[int, int | None]  # groups, and outputs of each where that is a number
+Group = tuple[int, int]  # groups, and outputs of each
 
 
 @dataclass(frozen=True)
 class Sizing:
-    """The extents of each class of axes, one a digit, and the groups of each convolution where they
-    are numbers.
+    """The extents of each class of axes, one a digit, and the groups of each convolution and their
+    outputs where both are numbers.
     """
 
     axes: Axes
@@ -112,7 +112,7 @@ class OpenSizes:
             equations.require(self.size(data), self.size(depth))
         for rows, columns in self.axes.diagonals:
             equations.require(self.size(rows), self.size(columns))
-        return self._sizing(equations, ((1, None),) * len(self.channels))
+        return self._sizing(equations, ())
 
     def general(self) -> Iterator[Sizing]:
         """Yield sizes as general as they may be: of one group if there are any, then of few."""
@@ -150,6 +150,31 @@ class OpenSizes:
         """Return sizes with channels as pairs of digits; None where some axis of channels is used
         as one of another kind.
         """
+        pairs = self._pairs()
+        if pairs is None:
+            return None
+        equations, second = pairs
+        solved = {axis: equations.value(size) for axis, size in second.items()}
+        return self._sizing(equations, (), solved)
+
+    def are_pairs(self, groups: Sequence[Group]) -> bool:
+        """Return whether `of_any_groups` has the sizes of a choice of numbers of groups."""
+        try:
+            pairs = self._pairs()
+            if pairs is None:
+                return False
+            equations, second = pairs
+            for (data, _, features), (count, outputs) in zip(self.channels, groups):
+                equations.require(self.size(data), affine(count))
+                equations.require(second[self.axes.root(features)], affine(outputs))
+        except (Unsolvable, Unsolved):
+            return False
+        return True
+
+    def _pairs(self) -> tuple[Equations, Mapping[Axis, Affine]] | None:
+        """Return what holds where channels are pairs of digits, and the second digits: the places
+        in a group.
+        """
         digits = _digit_classes(self.axes, self.channels)
         root = self.axes.root
         if digits is None or any(root(axis) in digits for axis, _ in self.axes.numbers):
@@ -170,8 +195,7 @@ class OpenSizes:
         for rows, columns in self.axes.diagonals:
             square = second[root(rows)] if root(rows) in digits else self.size(rows)
             equations.require(square, self.size(columns))
-        solved = {axis: equations.value(size) for axis, size in second.items()}
-        return self._sizing(equations, (), solved)
+        return equations, second
 
     def _value(self, axis: Axis) -> Affine:
         return self.equations.value(self.size(axis))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,6 +13,7 @@ from derive.proof.all_sizes import prove_for_all_sizes
 from derive.proof.outcome.verdict import DIFFERENT, PROVED, TESTED, Proof
 from einalg.language.analysis.sizes import allowed_sizes, smallest
 from einalg.language.ir.program import Program
+from einalg.language.ir.scope import numbers_of_sizes
 
 Sides = tuple[Program, Program]
 
@@ -78,8 +80,9 @@ def _of_proof(proof: Proof, before: Program, after: Program) -> SizesComparison:
     if proof.verdict != DIFFERENT:
         return SizesComparison(proof.verdict, coverage=proof.coverage)
     allowed = allowed_sizes(before, after)
+    differing = allowed if proof.sizes is None else proof.sizes
     is_exact = proof.is_region_exact or proof.region is None
-    return SizesComparison(DIFFERENT, allowed, proof.sizes, proof.region, is_exact, proof.coverage)
+    return SizesComparison(DIFFERENT, allowed, differing, proof.region, is_exact, proof.coverage)
 
 
 def _together(parts: list[SizesComparison]) -> SizesComparison:
@@ -97,9 +100,19 @@ def _together(parts: list[SizesComparison]) -> SizesComparison:
     return SizesComparison(DIFFERENT, first.allowed, sizes, first.region, is_exact, first.coverage)
 
 
-def differs_at(sides: Sides, sizes: dict[str, int]) -> bool:
+def at_sizes(sides: Sides, numbers: Mapping[str, int]) -> Sides:
+    """Return two programs with numbers in the places of sizes, of which each has some. Raises as
+    `Program.at` does.
+    """
+    numbers_of_sizes({**sides[0].sizes, **sides[1].sizes}, numbers)
+    one, two = sides
+    return _at(one, numbers), _at(two, numbers)
+
+
+def _at(program: Program, numbers: Mapping[str, int]) -> Program:
+    return program.at(**{name: numbers[name] for name in program.sizes if name in numbers})
+
+
+def differs_at(sides: Sides, sizes: Mapping[str, int]) -> bool:
     """Return whether two programs differ at some sizes, by a proof for these numbers."""
-    programs = []
-    for program in sides:
-        programs.append(program.at(**{k: v for k, v in sizes.items() if k in program.sizes}))
-    return prove(*programs).verdict == DIFFERENT
+    return prove(*at_sizes(sides, sizes)).verdict == DIFFERENT

@@ -8,7 +8,7 @@ a leaf for each occurrence of one.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -19,7 +19,7 @@ from derive.substitutions.graphs.reduction import parts, reduced, renamed_apart,
 from derive.substitutions.graphs.taps import choices_of_taps
 from derive.substitutions.graphs.typed_rule import TypedRule, typed
 from derive.substitutions.sizes.building import NoExpression, programs
-from derive.substitutions.sizes.conditions import EQUAL_OUTPUTS, ONE_GROUP, GroupCondition, inferred
+from derive.substitutions.sizes.conditions import GroupCondition, inferred
 from derive.substitutions.sizes.equations import Unsolvable, Unsolved
 from derive.substitutions.sizes.sizing import (
     MOST_GROUPS,
@@ -31,17 +31,20 @@ from derive.substitutions.sizes.sizing import (
 from derive.substitutions.verification.comparing import (
     SizesComparison,
     Undecided,
+    at_sizes,
     compared,
     differs_at,
 )
 from derive.substitutions.verification.rule import Substitution
 from derive.substitutions.verification.verdict import RuleVerdict
 from einalg.errors import ShapeError
+from einalg.language.analysis.sizes import conditions_text
 from einalg.language.index.convert import affine
 from einalg.options import Kind, Misfit, checked, instance_of
 
 TRIED = f"up to {MOST_GROUPS} groups, and {max(MOST_OUTPUTS)} outputs of each, tried"
 NO_SIZES = "at no sizes do both sides have a meaning"
+Point = tuple[Sizing, SizesComparison]  # a choice of groups, and both sides compared at it
 FAILURES = (Unsolvable, Unsolved, NoExpression, ShapeError)
 
 
@@ -63,7 +66,8 @@ def verify(rule: Substitution, sizes: Any = "any") -> RuleVerdict:
 
     With numbers for some sizes (`sizes={"N": 8}`), for these. Rules of files have open sizes:
     convolutions have any numbers of groups there, and the condition on them is inferred. Raises
-    `UseError` for anything but a rule.
+    `UseError` for anything but a rule, and for a size that it does not have; `ShapeError` for a
+    number that the size may not be.
 
     >>> import einalg as ea
     >>> add, mul = ea.ops.add, ea.ops.mul
@@ -78,14 +82,12 @@ def verify(rule: Substitution, sizes: Any = "any") -> RuleVerdict:
     """
     if rule.graph is not None and sizes == "any":
         return _verdict_of_graph(rule.name, rule.graph)
-    before, after = rule.sides
+    sides = rule.sides
     if sizes != "any":
-        before = before.at(**{k: v for k, v in sizes.items() if k in before.sizes})
-        after = after.at(**{k: v for k, v in sizes.items() if k in after.sizes})
-    comparison = compared(before, after)
-    verdict = _verdict(rule.name, comparison)
+        sides = at_sizes(sides, sizes)
+    verdict = _verdict(rule.name, compared(*sides))
     example = verdict.counterexample
-    if example and not differs_at((before, after), example):
+    if example and not differs_at(sides, example):
         return replace(verdict, counterexample=None)
     return verdict
 
@@ -100,13 +102,8 @@ def _verdict(name: str, comparison: SizesComparison) -> RuleVerdict:
     rest = {"counterexample": example or None, "region": comparison.region}
     if holding is None:
         return RuleVerdict(name, DIFFERENT, **rest)
-    text = _conditions_text(holding.gist(comparison.allowed))
+    text = conditions_text(holding.gist(comparison.allowed))
     return RuleVerdict(name, PROVED, holding, text, **rest)
-
-
-def _conditions_text(sizes: Any) -> str:
-    text = str(sizes.coalesce())
-    return text[text.index(":") + 1 : text.rindex("}")].strip()
 
 
 def _verdict_of_graph(name: str, graph: RuleGraph) -> RuleVerdict:
@@ -241,41 +238,37 @@ def _of_any_groups(rule: TypedRule, sizes: OpenSizes, exactly: bool) -> SizesCom
 
 def _of_groups(name: str, rule: TypedRule, sizes: OpenSizes, exactly: bool) -> RuleVerdict:
     """Compare both sides at few numbers of groups, and infer the condition on them."""
-    general = _of_one_group(rule, sizes, exactly)
-    is_proved = general is not None and general[1].verdict == PROVED
-    points = list(_points(rule, sizes, exactly, is_proved))
+    of_one = _of_one_group(rule, sizes, exactly)
+    points = list(_points(rule, sizes, exactly, of_one))
+    if of_one is None and not points:
+        return RuleVerdict(name, DIFFERENT, coverage=NO_SIZES)
     failing = [point for point in points if point[1].verdict == DIFFERENT]
     tested = [point for point in points if point[1].verdict == TESTED]
-    refuted = {sizing.groups for sizing, _ in failing}
-    proved = {sizing.groups for sizing, _ in points} - refuted
-    if not points and general is None:
-        return RuleVerdict(name, DIFFERENT, coverage=NO_SIZES)
+    if failing:
+        verdict = _refuted(name, rule, failing)
+        condition = None if tested else _condition(points)
+        if condition is None:
+            return verdict
+        is_proved = _is_proved_under(condition, rule, sizes, of_one, exactly)
+        return replace(
+            verdict,
+            verdict=PROVED,
+            condition=condition.sizes,
+            condition_text=condition.text,
+            coverage="for all sizes" if is_proved else TRIED,
+        )
     if tested:
         return RuleVerdict(name, TESTED, coverage=tested[0][1].coverage)
-    if not failing:
-        if general is not None and general[1].verdict != PROVED:
-            return _verdict(name, general[1])
-        return RuleVerdict(name, PROVED, coverage=TRIED)
-    verdict = _refuted(name, rule, failing)
-    condition = inferred(sorted(proved), sorted(refuted))
-    if condition is None:
-        return verdict
-    coverage = TRIED
-    if _is_proved_under(condition, rule, sizes, general, exactly):
-        coverage = "for all sizes"
-    return replace(
-        verdict,
-        verdict=PROVED,
-        condition=condition.sizes,
-        condition_text=condition.text,
-        coverage=coverage,
-    )
+    if of_one is not None and of_one.verdict != PROVED:
+        return _verdict(name, of_one)
+    return RuleVerdict(name, PROVED, coverage=TRIED)
 
 
 def _points(
-    rule: TypedRule, sizes: OpenSizes, exactly: bool, is_proved: bool
-) -> Iterator[tuple[Sizing, SizesComparison]]:
-    """Yield comparisons at few groups; `is_proved` says that the rule is, for one group."""
+    rule: TypedRule, sizes: OpenSizes, exactly: bool, of_one: SizesComparison | None
+) -> Iterator[Point]:
+    """Yield comparisons at few groups; what is proved of one group is so at each point of it."""
+    is_proved = of_one is not None and of_one.verdict == PROVED
     refuted: set[tuple[Group, ...]] = set()
     for sizing in sizes.of_some_groups():
         if sizing.groups in refuted:
@@ -292,12 +285,17 @@ def _points(
         yield sizing, comparison
 
 
-def _of_one_group(
-    rule: TypedRule, sizes: OpenSizes, exactly: bool
-) -> tuple[Sizing, SizesComparison] | None:
+def _condition(points: Sequence[Point]) -> GroupCondition | None:
+    """Return the condition on groups that tells what is proved from what differs."""
+    refuted = {sizing.groups for sizing, comparison in points if comparison.verdict == DIFFERENT}
+    proved = {sizing.groups for sizing, _ in points} - refuted
+    return inferred(sorted(proved), sorted(refuted))
+
+
+def _of_one_group(rule: TypedRule, sizes: OpenSizes, exactly: bool) -> SizesComparison | None:
+    """Compare both sides for one group in each convolution; None where no sizes fit that."""
     try:
-        sizing = sizes.of_one_group()
-        return sizing, compared(*programs(rule, sizing), exactly=exactly)
+        return compared(*programs(rule, sizes.of_one_group()), exactly=exactly)
     except FAILURES:
         return None
 
@@ -306,21 +304,22 @@ def _is_proved_under(
     condition: GroupCondition,
     rule: TypedRule,
     sizes: OpenSizes,
-    general: tuple[Sizing, SizesComparison] | None,
+    of_one: SizesComparison | None,
     exactly: bool,
 ) -> bool:
-    """Return whether a rule is proved for all sizes that meet a condition."""
-    if condition.kinds == (ONE_GROUP,) and general is not None:
-        return general[1].verdict == PROVED
-    if condition.kinds == (EQUAL_OUTPUTS,):
-        comparison = _of_any_groups(rule, sizes, exactly)
-        return comparison is not None and comparison.verdict == PROVED
-    return False
+    """Return whether a rule is proved for all sizes that meet a condition, and not for those of one
+    group or for those with pairs of digits alone.
+    """
+    held = {sizing.groups for sizing in sizes.of_some_groups() if condition.holds(sizing.groups)}
+    if all(count == 1 for groups in held for count, _ in groups):
+        return of_one is not None and of_one.verdict == PROVED
+    if not all(map(sizes.are_pairs, held)):
+        return False
+    comparison = _of_any_groups(rule, sizes, exactly)
+    return comparison is not None and comparison.verdict == PROVED
 
 
-def _refuted(
-    name: str, rule: TypedRule, failing: list[tuple[Sizing, SizesComparison]]
-) -> RuleVerdict:
+def _refuted(name: str, rule: TypedRule, failing: Sequence[Point]) -> RuleVerdict:
     """Return the verdict of the smallest counterexample."""
     verdicts = []
     for sizing, comparison in failing:
@@ -333,8 +332,8 @@ def _refuted(
 
 
 def _total(sizing: Sizing, comparison: SizesComparison) -> int:
-    groups: list[Group] = list(sizing.groups)
-    return sum(g * (p or 1) for g, p in groups) + sum(comparison.counterexample.values())
+    features = sum(groups * outputs for groups, outputs in sizing.groups)
+    return features + sum(comparison.counterexample.values())
 
 
 def _with_sizes_of_leaves(verdict: RuleVerdict, rule: TypedRule, sizing: Sizing) -> RuleVerdict:
@@ -349,8 +348,7 @@ def _with_sizes_of_leaves(verdict: RuleVerdict, rule: TypedRule, sizing: Sizing)
         for place, axis in enumerate(rule.tensors[leaf]):
             example[f"{leaf.name}_{place}"] = _number(sizing.digits(axis)[0], values)
     for place, (groups, outputs) in enumerate(sizing.groups):
-        if outputs is not None:
-            example |= {f"G{place + 1}": groups, f"P{place + 1}": outputs}
+        example |= {f"G{place + 1}": groups, f"P{place + 1}": outputs}
     return replace(verdict, counterexample=example)
 
 

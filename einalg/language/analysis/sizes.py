@@ -156,6 +156,16 @@ def _text(example: Mapping[str, int]) -> str:
     return ": outside at " + ", ".join(f"{name} = {value}" for name, value in example.items())
 
 
+def conditions_text(sizes: isl.Set) -> str:
+    """Return the conditions of a set of sizes as text; none where these may have any values.
+
+    >>> conditions_text(isl.Set("[N, M] -> { : N >= 3 and M = N }").params())
+    'M = N and N >= 3'
+    """
+    conditions = str(sizes.coalesce()).partition(":")[2]
+    return conditions.rpartition("}")[0].strip()
+
+
 def smallest(sizes: isl.Set) -> dict[str, int]:
     """Return the lexicographically smallest of some sizes that have lower bounds; none of an empty
     set.

@@ -7,12 +7,13 @@ from typing import Any
 import pytest
 
 import einalg as ea
+from bench.substitutions import with_wrong_leaves
 from derive.substitutions.graphs.kinds import WrongOperation
 from derive.substitutions.verification.rule import Substitution
 from derive.substitutions.verification.verdict import RuleVerdict
 from derive.substitutions.verification.verifier import differs_with
 from einalg.errors import EinalgError
-from tests.helpers.rule_files import conv, op, rule, with_wrong_leaf, write
+from tests.helpers.rule_files import conv, op, rule, write
 
 CONCAT = {"axis": 1, "ndim": 4}
 FEATURES = {"axis": 0, "ndim": 4}
@@ -98,7 +99,7 @@ def test_conditions_on_groups_are_inferred(content: Any, condition: str, tmp_pat
 def test_a_wrong_leaf_is_caught(content: Any, tmp_path: Any) -> None:
     (one,) = ea.substitutions.load(write(tmp_path, content))
     assert one.graph is not None
-    wrong = with_wrong_leaf(one.graph)
+    wrong = list(with_wrong_leaves(one.graph))
     for graph in wrong:
         try:
             result = ea.substitutions.verify(Substitution.of_graph("wrong", graph))
@@ -142,6 +143,35 @@ def test_groups_that_may_differ_are_not_said_to_be_proved_for_all(tmp_path: Any)
     assert result and result.condition is None and "groups" in result.coverage
 
 
+def test_a_condition_on_some_convolutions_is_not_said_to_be_proved_for_all(tmp_path: Any) -> None:
+    both = rule(
+        "one group, and any",
+        [*ENLARGED["src"], op("smul", 5, 9), conv("3", 6)],
+        [*ENLARGED["dst"], conv(5, 6), op("smul", "2", 9)],
+        {"src": [2, 0], "dst": [1, 0]},
+        {"src": [4, 0], "dst": [3, 0]},
+    )
+    result = verdict(tmp_path, both)
+    assert result.verdict == "proved" and result.condition is not None
+    assert "groups" in result.coverage
+
+
+def test_a_difference_at_some_groups_counts_beside_tests_at_others(tmp_path: Any) -> None:
+    one_tap: dict[str, Any] = {"kernel": [1, 1]}
+    law = rule(
+        "relu(y)**2 is y*relu(y), beside a concatenation of convolutions",
+        [conv(1, 2, **one_tap), conv(1, 3, **one_tap), op("concat", "0", "1", **CONCAT), op("relu", 4),
+         op("ewmul", "3", "3")],
+        [op("concat", 2, 3, **FEATURES), conv(1, "0", **one_tap), op("relu", 4), op("ewmul", 4, "2")],
+        {"src": [2, 0], "dst": [1, 0]},
+        {"src": [4, 0], "dst": [3, 0]},
+    )  # fmt: skip
+    result = verdict(tmp_path, law)
+    assert result.verdict == "different" and result.counterexample is not None
+    (one,) = ea.substitutions.load(write(tmp_path, law))
+    assert one.graph is not None and differs_with(one.graph, result.counterexample)
+
+
 def test_conditions_on_sizes() -> None:
     first = ea.substitutions.Rule("first", "O[i] += A[i,k]", "O[i] = A[i,0]", A=("N", "K"))
     result = ea.substitutions.verify(first)
@@ -157,6 +187,15 @@ def test_a_condition_speaks_of_all_outputs() -> None:
     after = ea.parse("P[i] = A[i,0]\nQ[i] = B[i,0]\nP, Q", **inputs)
     result = ea.substitutions.verify(ea.substitutions.Rule("both", before, after))
     assert set(result.condition_text.split(" and ")) == {"K = 1", "M = 1"}
+
+
+def test_outputs_without_sizes_differ_at_all() -> None:
+    inputs = {"A": ("N",), "B": (3,)}
+    before = ea.parse("P[i] = 2*A[i]\nQ[i] = B[i]\nP, Q", **inputs)
+    after = ea.parse("P[i] = A[i] + A[0]\nQ[i] = 2*B[i]\nP, Q", **inputs)
+    for sides in ((before, after), (after, before)):
+        result = ea.substitutions.verify(ea.substitutions.Rule("both", *sides))
+        assert (result.verdict, result.counterexample) == ("different", {"N": 1})
 
 
 def test_rules_of_a_simplifier() -> None:
@@ -186,3 +225,5 @@ def test_wrong_arguments() -> None:
     scope = ea.parse("O[i] = A[i]", A=("N",))
     with pytest.raises(EinalgError, match="sizes must be"):
         ea.substitutions.verify(ea.substitutions.Rule("same", scope, scope), sizes=3)
+    with pytest.raises(EinalgError, match=r"no size M\n  its sizes: N"):
+        ea.substitutions.verify(ea.substitutions.Rule("same", scope, scope), sizes={"M": 3})
