@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import ctypes
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
 from codegen.program.executable import Executable
-from codegen.runtime.array_arguments import Loader
+from codegen.runtime.array_arguments import Loader, without_ignored
 from codegen.runtime.call_frame import CallFrame
 from codegen.runtime.foreign_call import call_function
 from codegen.runtime.memory_planning import size_of
@@ -56,6 +56,7 @@ class BatchedExecutable:
         self._made = [
             slices.of_all(statement_tensor(name, one.program[name])) for name in one.program.outputs
         ]
+        self.ignored: dict[str, Tensor] = {}  # what a call may give besides
         results = BufferPool()
         self._makers = {
             tensor.name: results.allocator(tensor.shape, numpy_dtype(tensor.dtype))
@@ -66,7 +67,7 @@ class BatchedExecutable:
     @public
     def __call__(self, **arrays: Any) -> Any:
         results = {name: make() for name, make in self._makers.items()}
-        memory = {**self._load(arrays), **results}
+        memory = {**self._load(without_ignored(arrays, self.ignored)), **results}
         if self._function is None:
             for number in range(self.slices.count):
                 self.one.fill(self.slices.of(memory, number))
@@ -100,12 +101,22 @@ class BatchedExecutable:
     @public
     def bind(self, **arrays: Any) -> BatchedExecutable:
         """As of `Executable`: what is given ahead is the same for all slices."""
-        return BatchedExecutable(self.one.bind(**arrays), self.slices)
+        read = without_ignored(arrays, self.ignored)
+        return BatchedExecutable(self.one.bind(**read), self.slices).accepting(self.ignored)
 
     @public
     def bind_in_place(self, **arrays: Any) -> BatchedExecutable:
         """As of `Executable`."""
-        return BatchedExecutable(self.one.bind_in_place(**arrays), self.slices)
+        read = without_ignored(arrays, self.ignored)
+        one = self.one.bind_in_place(**read)
+        return BatchedExecutable(one, self.slices).accepting(self.ignored)
+
+    def accepting(self, inputs: Mapping[str, Tensor]) -> BatchedExecutable:
+        """As of `Executable`, for inputs of all slices."""
+        for name, tensor in inputs.items():
+            if name not in self.one.program.tensors:
+                self.ignored[name] = tensor
+        return self
 
     @property
     def copied(self) -> frozenset[str]:
@@ -126,7 +137,7 @@ class BatchedExecutable:
 
     def direct(self, names: Sequence[str]) -> AddressFunction | None:
         """As of `Executable`, for the memory of all slices."""
-        if self._function is None or {*names} != {*self._order}:
+        if self._function is None or {*names} - self.ignored.keys() != {*self._order}:
             return None
         order = [names.index(name) for name in self._order]
         return lambda addresses: self._run_at([addresses[k] for k in order])

@@ -19,7 +19,7 @@ from codegen.ir.nodes import Function
 from codegen.libraries import names, torch_cuda, versions
 from codegen.libraries.torch_cuda import DeviceCall
 from codegen.program.executable import GENERATED, NOTHING, Executable, FixedKernels, KernelCall
-from codegen.runtime.array_arguments import loaded, sample
+from codegen.runtime.array_arguments import loaded, sample, without_ignored
 from codegen.runtime.protocol import Buffers
 from codegen.targets.cuda.device.array import (
     DeviceArray,
@@ -137,7 +137,7 @@ class CudaCompiled(Executable):
     @public
     def __call__(self, **arrays: Any) -> Any:
         device = self._started()
-        memory, on_device = self._placed(device, self._without_ignored(arrays))
+        memory, on_device = self._placed(device, without_ignored(arrays, self.ignored))
         device.run_together([step.output for step in self._running], memory, self._graphs(device))
         results: dict[str, Any] = {}
         for name in self.program.outputs:
@@ -176,8 +176,8 @@ class CudaCompiled(Executable):
 
         It returns the seconds that the device takes, by its own clock.
         """
-        device = self._started()
-        memory, _ = self._placed(device, arrays or sample(self.missing))
+        device, read = self._started(), without_ignored(arrays, self.ignored)
+        memory, _ = self._placed(device, read or sample(self.missing))
         names = [step.output for step in self._running]
 
         def run() -> float:
@@ -194,8 +194,8 @@ class CudaCompiled(Executable):
 
         They are the median of `repeats` runs after a first one.
         """
-        device = self._started()
-        memory, _ = self._placed(device, arrays or sample(self.missing))
+        device, read = self._started(), without_ignored(arrays, self.ignored)
+        memory, _ = self._placed(device, read or sample(self.missing))
         spent: dict[str, list[float]] = {step.output: [] for step in self._running}
         for _ in range(1 + repeats):
             for name, seconds in spent.items():

@@ -19,7 +19,7 @@ from typing import Any, Protocol, Self
 import numpy as np
 
 from codegen.program.building.generated_code import EINALG, KernelCall
-from codegen.runtime.array_arguments import Loader, load, loaded, require_shape, sample
+from codegen.runtime.array_arguments import Loader, load, loaded, sample, without_ignored
 from codegen.runtime.c_dispatch import OnAddresses
 from codegen.runtime.call_frame import CallFrame, MemoryPlan, PlannedStep, plan
 from codegen.runtime.kernel_call import GeneratedKernel
@@ -103,6 +103,7 @@ class Executable:
         for name in self._bound.keys() & self.missing.keys():
             del self.missing[name]
         self.ignored: dict[str, Tensor] = {}  # what a call may give besides
+        self._accepted = dict(self.missing)  # both
         self._load = Loader(self.missing)
         self._memory = threading.local()
         self._ready = self._computed(bound)
@@ -118,9 +119,9 @@ class Executable:
     def __call__(self, *arguments: Any, **arrays: Any) -> Any:
         try:
             if arguments:
-                require_names(arguments, self.missing)
-            if self._in_c is not None and arrays.keys() == self.missing.keys():
-                return self._in_c(*[arrays[name] for name in self.missing])
+                require_names(arguments, self._accepted)
+            if self._in_c is not None and arrays.keys() == self._accepted.keys():
+                return self._in_c(*[arrays[name] for name in self._accepted])
             return self._called(arrays)
         except EinalgError as error:
             hide_inside(error)
@@ -128,27 +129,27 @@ class Executable:
 
     def _called(self, arrays: Mapping[str, Any]) -> Any:
         results = self._results()
-        self.fill({**self._load(self._without_ignored(arrays)), **results})
+        self.fill({**self._load(without_ignored(arrays, self.ignored)), **results})
         if len(results) > 1:
             return results
         return next(iter(results.values()))
 
     @cached_property
     def _in_c(self) -> Callable[..., Any] | None:
-        """All of a call as a function in C of arrays in the order of `missing`; else None."""
+        """All of a call as a function in C of all arrays that it accepts, in order; else None."""
         outputs, itself = self.program.outputs, weakref.ref(self)
 
         def otherwise(*arrays: Any) -> Any:
             called = itself()  # which makes the call
-            return called and called._called(dict(zip(called.missing, arrays)))
+            return called and called._called(dict(zip(called._accepted, arrays)))
 
         finish = None
         if len(outputs) > 1:
             finish = partial(_named, outputs)
         results = tuple(statement_tensor(name, self.program[name]) for name in outputs)
         objects = ObjectInterface((np.ndarray,), otherwise, tuple(self._made.values()), finish)
-        run = self.direct([*self.missing, *outputs])
-        return run and run.on_objects(tuple(self.missing.values()), results, objects)
+        run = self.direct([*self._accepted, *outputs])
+        return run and run.on_objects(tuple(self._accepted.values()), results, objects)
 
     def fill(self, buffers: Buffers) -> None:
         """Run on memory of the caller: contiguous arrays of a call's inputs, and of the outputs."""
@@ -218,7 +219,7 @@ class Executable:
         Kernels that depend on these alone run now, once. The arrays are copied, so changing them
         later changes nothing. Raises `ShapeError` as a call does.
         """
-        read = self._without_ignored(arrays)
+        read = without_ignored(arrays, self.ignored)
         self._check_names(read)
         bound = dict(self._ready)
         for name, array in read.items():
@@ -231,7 +232,7 @@ class Executable:
 
         They see later writes to it, but for those inputs that are `copied`.
         """
-        read = self._without_ignored(arrays)
+        read = without_ignored(arrays, self.ignored)
         self._check_names(read)
         bound, copied = dict(self._ready), set(self._copied)
         for name, array in read.items():
@@ -249,19 +250,9 @@ class Executable:
         for name, tensor in inputs.items():
             if name not in self.program.tensors:
                 self.ignored[name] = tensor
+        self._accepted = {**self.missing, **self.ignored}
+        vars(self).pop("_in_c", None)  # made for others
         return self
-
-    def _without_ignored(self, arrays: Mapping[str, Any]) -> Mapping[str, Any]:
-        """Return the arrays that the program reads; `ShapeError` for others that do not fit."""
-        if self.ignored.keys().isdisjoint(arrays):
-            return arrays
-        read = {}
-        for name, array in arrays.items():
-            if name in self.ignored:
-                require_shape(self.ignored[name], tuple(np.shape(array)))
-            else:
-                read[name] = array
-        return read
 
     @property
     def copied(self) -> frozenset[str]:
@@ -292,10 +283,11 @@ class Executable:
     def direct(self, names: Sequence[str]) -> OnAddresses | None:
         """Return the program as a function of addresses, in the order of these names.
 
-        They are all that a call gives, and the outputs. None where a library takes part, which
-        reads arrays.
+        They are all that a call gives, and the outputs; some may be those of inputs that the
+        program ignores. None where a library takes part, which reads arrays.
         """
-        if not self.is_native or {*names} != {*self.missing, *self.program.outputs}:
+        read = {*names} - self.ignored.keys()
+        if not self.is_native or read != {*self.missing, *self.program.outputs}:
             return None
         return OnAddresses(lambda: CallFrame(self._stages, self._plan, self._ready, names))
 
@@ -316,8 +308,9 @@ class Executable:
 
         This is what a measurement repeats. Without arrays, the inputs are random.
         """
+        read = without_ignored(arrays, self.ignored)
         frame = self.frame()
-        frame.place({**self._load(arrays or sample(self.missing)), **self._results()})
+        frame.place({**self._load(read or sample(self.missing)), **self._results()})
 
         def run() -> None:
             for call in frame.calls:
@@ -333,8 +326,9 @@ class Executable:
         inputs are random. Where the whole program runs as one step, the only entry is its last
         output.
         """
+        read = without_ignored(arrays, self.ignored)
         frame = self.frame(apart=True)
-        frame.place({**self._load(arrays or sample(self.missing)), **self._results()})
+        frame.place({**self._load(read or sample(self.missing)), **self._results()})
         spent: list[list[float]] = [[] for _ in self._running]
         for _ in range(1 + repeats):
             for seconds, call in zip(spent, frame.calls, strict=True):

@@ -46,6 +46,23 @@ def loaded(tensors: Mapping[str, Tensor], arrays: Mapping[str, Any]) -> dict[str
     return {**constants, **{name: load(tensor, arrays[name]) for name, tensor in inputs.items()}}
 
 
+def without_ignored(arrays: Mapping[str, Any], ignored: Mapping[str, Tensor]) -> Mapping[str, Any]:
+    """Return the arrays but for those of inputs that a program does not read; `ShapeError` where
+    one of these does not fit.
+    """
+    if ignored.keys().isdisjoint(arrays):
+        return arrays
+    read: dict[str, Any] = {}
+    for name, array in arrays.items():
+        if name not in ignored:
+            read[name] = array
+        elif hasattr(array, "shape"):
+            require_shape(ignored[name], tuple(array.shape))
+        else:
+            load(ignored[name], array)
+    return read
+
+
 class Loader:
     """`loaded` for the inputs of a program, of which no call asks anew what they must be."""
 

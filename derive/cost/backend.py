@@ -129,11 +129,14 @@ class Backend(Protocol):
         self,
         program: Program,
         kernels: Sequence[Kernel],
+        inputs: Mapping[str, Tensor],
         folder: Any,
         name: str | None,
         weights: Mapping[str, Any] | None,
     ) -> Path:
-        """Write a flat program as a C project into a folder, with these weights inside."""
+        """Write a flat program as a C project into a folder, as a function of these inputs, of
+        which it may ignore some; with these weights inside.
+        """
         ...
 
     def measure(

@@ -76,6 +76,8 @@ def _write(
     rows = []
     for number, (position, part) in enumerate(parts.items()):
         read.update(part.after.inputs)
+        if part.slices is not None:  # the whole runs where there are no slices
+            read.update(part.before.inputs)
         node = graph.nodes[position]
         rows.append({"operator": node.operator, "outputs": list(node.outputs), **part_record(part)})
         source = folder / f"program_{number}.{SUFFIXES[language]}"

@@ -125,10 +125,12 @@ def compiled(
     weights: Weights,
     slices: Slices | None = None,
     record: Any = None,
+    inputs: Mapping[str, Tensor] | None = None,
 ) -> Runnable:
     """Compile a program, or find it by the record of when it was, and bind the weights it reads.
 
-    A program of one slice becomes one of all `slices`.
+    A program of one slice becomes one of all `slices`. Of the `inputs` that a call gives, it
+    ignores those that it does not read.
     """
     run = backend.known(record, program, kernel_of)
     if run is None:
@@ -136,7 +138,9 @@ def compiled(
         run = backend.compile(flat, kernels_of(flat))
     read = [name for name in program.inputs if name in weights]
     run = backend.bound(run, {name: weights[name] for name in read})
-    return run if slices is None else backend.in_slices(run, slices)
+    if slices is not None:
+        run = backend.in_slices(run, slices)
+    return run.accepting(inputs or {})
 
 
 def statement_seconds(
@@ -233,7 +237,7 @@ def part_from_record(
         _times(row.get("times")),
         error,
         weakest,
-        compiled(after, backend, weights, slices, run_record),
+        compiled(after, backend, weights, slices, run_record, before.inputs),
         tuple(map(str, row.get("changes", ()))),
         slices,
     )

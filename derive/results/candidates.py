@@ -17,6 +17,7 @@ from einalg.boundary import public
 from einalg.errors import CodegenError, DeviceError, EinalgError, MatchError
 from einalg.language.ir.kernel import Kernel
 from einalg.language.ir.program import Program
+from einalg.language.ir.tensor import Tensor
 from einalg.language.ops.templates import EVERY
 from einalg.options import PATH, Kind, accepting, checked, instance_of, optional, text, whole
 from einalg.runtime.clock import Clock, OutOfTime
@@ -50,6 +51,7 @@ class Candidate:
     `cost` is the shortest of the measured times where it is `measured`, with all that was measured
     in `measurement`, else the estimate; `error` the largest deviation from the reference, relative
     to its largest element; fills of masks, which are larger, are no measure for the others.
+    `expression` is what it is equal to; its program may read fewer inputs than that.
     """
 
     program: Program
@@ -61,6 +63,14 @@ class Candidate:
     error: float | None = None
     backend: Backend | None = field(default=None, repr=False)
     measurement: Measurement | None = None
+    expression: Program | None = field(default=None, repr=False)
+
+    @property
+    def inputs(self) -> Mapping[str, Tensor]:
+        """The inputs of a call, whatever the program reads of them: those of the expression."""
+        if self.expression is None:
+            return self.program.inputs
+        return self.expression.inputs
 
     @property
     def operators(self) -> tuple[str, ...]:
@@ -71,9 +81,11 @@ class Candidate:
     def compile(self, target: str | None = None) -> Runnable:
         """Return a callable `run(**arrays)` for a target, by default the derivation's.
 
-        Raises `CodegenError` or `DeviceError` where there is none.
+        It is given the inputs of the expression, and ignores those that its program does not read;
+        these may be left out. Raises `CodegenError` or `DeviceError` where there is none.
         """
-        return self._require_backend().compile(self.program, self.kernels, target)
+        run = self._require_backend().compile(self.program, self.kernels, target)
+        return run.accepting(self.inputs)
 
     def _require_backend(self) -> Backend:
         if self.backend is None:
@@ -91,9 +103,10 @@ class Candidate:
         It holds a C file and a header with one function, a `main.c` that checks it on stored arrays
         and times it, a `Makefile` and a `CMakeLists.txt`; the header says how buffers lie. For a
         derivation whose target is `"cuda"` the files are CUDA's, and the function starts kernels.
-        `name` is that of the function, by default that of the folder. Inputs and outputs are its
-        arguments in the program's order. Inputs in `weights` are not: their values are inside, with
-        what depends on them alone. All kernels are generated code, whatever library is faster here.
+        `name` is that of the function, by default that of the folder. Its arguments are the inputs
+        and outputs in the order of the expression, whatever the program reads of them. Inputs in
+        `weights` are not: their values are inside, with what depends on them alone. All kernels are
+        generated code, whatever library is faster here.
 
         Raises `UseError` for a name that C does not allow, `RecordError` where the folder holds
         anything that no export has written, `ShapeError` for weights that do not fit, and
@@ -108,7 +121,7 @@ class Candidate:
         ['CMakeLists.txt', 'Makefile', 'main.c', 'row_sums.c', 'row_sums.h']
         """
         backend = self._require_backend()
-        return backend.export_c(self.program, self.kernels, folder, name, weights)
+        return backend.export_c(self.program, self.kernels, self.inputs, folder, name, weights)
 
     @checked(language=text("c", CodegenError))
     def source(self, language: str = "c") -> str:

@@ -369,4 +369,5 @@ def _candidate_from_record(
         error,
         backend,
         Measurement.from_record(row.get("measurement")),  # older records have none
+        expression,
     )

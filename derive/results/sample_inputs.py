@@ -19,21 +19,25 @@ SIGNED_INTEGERS = (-4, 5)
 
 def sample_inputs(program: Program, seed: int = 0) -> dict[str, np.ndarray[Any, Any]]:
     """Return random inputs of the right shapes and dtypes: normal floats, small integers."""
+    return _samples(program.inputs, seed)
+
+
+def _samples(tensors: Mapping[str, Tensor], seed: int) -> dict[str, np.ndarray[Any, Any]]:
     rng = np.random.default_rng(seed)
     arrays = {}
-    for name, tensor in program.inputs.items():
+    for name, tensor in tensors.items():
         arrays[name] = _sample(rng, tensor).astype(numpy_dtype(tensor.dtype))
     return arrays
 
 
 def inputs_with_values(
-    program: Program, reference: Callable[[Arrays], Arrays], seed: int = 0
+    inputs: Mapping[str, Tensor], reference: Callable[[Arrays], Arrays], seed: int = 0
 ) -> tuple[Arrays, Arrays]:
-    """Return random inputs, and what a function of inputs gives for them.
+    """Return random arrays of inputs, and what a function of inputs gives for them.
 
     Where that is not finite, no integer among the inputs is 0, by which it may be divided.
     """
-    arrays: Arrays = sample_inputs(program, seed)
+    arrays: Arrays = _samples(inputs, seed)
     expected = reference(arrays)
     if all(np.isfinite(values).all() for values in expected.values()):
         return arrays, expected

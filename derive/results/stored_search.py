@@ -66,6 +66,11 @@ class LazyEstimate(EstimatedCandidate):
     def operators(self) -> frozenset[tuple[str, bool]]:
         return self._operators  # type: ignore[attr-defined]
 
+    @property
+    def start(self) -> Program:
+        """The expression that was searched."""
+        return self._programs.start  # type: ignore[attr-defined]
+
     @cached_property
     def program(self) -> Program:  # type: ignore[override]
         return lifted(self._programs.after(self.moves))  # type: ignore[attr-defined]
@@ -98,6 +103,7 @@ class LazyCandidate(Candidate):
         self._estimated = estimated
         self.moves, self.cost, self.verdict = estimated.moves, estimated.estimate, verdict
         self.measured, self.error, self.backend = False, None, backend
+        self.expression = estimated.start
 
     @property
     def program(self) -> Program:  # type: ignore[override]

@@ -92,7 +92,7 @@ class Proofs:
         verdict = self._verdicts.get(name) if estimated.moves else PROVED
         if verdict in (None, DIFFERENT, UNKNOWN):
             return None
-        self._candidates[name] = _with_verdict(estimated, verdict, self.backend)
+        self._candidates[name] = self._with_verdict(estimated, verdict)
         return self._candidates[name]
 
     def prove(
@@ -142,6 +142,19 @@ class Proofs:
             self.stats.rejected["not equal to the original"] += 1
             self._wrong.update(move.rule for move in candidate.moves if move.rule not in ALL)
 
+    def _with_verdict(self, candidate: EstimatedCandidate, verdict: str) -> Candidate:
+        if isinstance(candidate, LazyEstimate):
+            return candidate.candidate(verdict, self.backend)
+        return Candidate(
+            candidate.program,
+            with_operator_names(candidate.kernels),
+            candidate.moves,
+            candidate.estimate,
+            verdict,
+            backend=self.backend,
+            expression=self.start,
+        )
+
     def warn_of_rules(self) -> None:
         """Warn of rules of a user that had part in programs that are not equal."""
         for name, times in self._wrong.items():
@@ -151,21 +164,6 @@ class Proofs:
                 counted(times, "program"),
                 name,
             )
-
-
-def _with_verdict(
-    candidate: EstimatedCandidate, verdict: str, backend: Backend | None
-) -> Candidate:
-    if isinstance(candidate, LazyEstimate):
-        return candidate.candidate(verdict, backend)
-    return Candidate(
-        candidate.program,
-        with_operator_names(candidate.kernels),
-        candidate.moves,
-        candidate.estimate,
-        verdict,
-        backend=backend,
-    )
 
 
 def verdict_of(start: Program, program: Program) -> str:
@@ -215,7 +213,7 @@ class ShortlistCheck:
         """
         evaluated = self._evaluated(candidates)
         reference = partial(self.backend.reference, evaluated)
-        arrays, expected = inputs_with_values(self.start, reference, self.seed)
+        arrays, expected = inputs_with_values(self.start.inputs, reference, self.seed)
         for _ in range(MAX_HALVINGS):
             if not _overflows(self.start, expected):
                 break

@@ -122,9 +122,6 @@ class CandidateCollection:
         Returns its estimated seconds; None where it is no new candidate.
         """
         flat = lifted(program)
-        if flat.inputs.keys() != self.start.inputs.keys():
-            self.stats.rejected["an input is not read any more"] += 1
-            return None
         if not as_it_is and temporary_bytes(flat) > self.memory:
             self.stats.rejected[f"more than {self.memory} bytes between its statements"] += 1
             return None

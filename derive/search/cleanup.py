@@ -53,9 +53,18 @@ Rules = Mapping[str, Rule]
 
 def cleaned_up(program: Program, rules: Rules) -> tuple[Program, list[Move]]:
     """Return the program after all cleanup moves, and these."""
+    return _repeated(_proposals, program, rules)
+
+
+def _repeated(
+    propose: Callable[[Program], Iterator[Move]], program: Program, rules: Rules
+) -> tuple[Program, list[Move]]:
+    """Return the program after the first move that applies, and so on until none does, with the
+    moves.
+    """
     steps: list[Move] = []
     while len(steps) < MAX_CLEANUP_MOVES:
-        step = _first_applicable(program, _proposals(program), rules)
+        step = _first_applicable(program, propose(program), rules)
         if step is None:
             break
         program, move = step
@@ -108,16 +117,10 @@ def _first_merging(
 def fissioned(program: Program, rules: Rules) -> tuple[Program, list[Move]]:
     """Return the program with a scope for every reduction that is part of a body, and the moves.
 
-    So has every summed factor that need not be computed so often. Equal ones are computed once.
+    So has every summed factor that need not be computed so often. Equal ones are computed once. A
+    reduction stays where the rules do not allow its split, as that of `S - S` in a model.
     """
-    steps: list[Move] = []
-    while len(steps) < MAX_CLEANUP_MOVES:
-        move = next(_fissions(program), None)
-        if move is None:
-            break
-        program = apply(program, move, rules)
-        steps.append(move)
-    return program, steps
+    return _repeated(_fissions, program, rules)
 
 
 def _fissions(program: Program) -> Iterator[Move]:

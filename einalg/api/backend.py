@@ -22,6 +22,7 @@ from einalg.language.interpreters.numpy import execute
 from einalg.language.ir.kernel import Kernel
 from einalg.language.ir.program import Program, in_double
 from einalg.language.ir.scope import Scope
+from einalg.language.ir.tensor import Tensor
 from einalg.options import Kind, shown
 from einalg.runtime.clock import check_time
 from einalg.runtime.measurement import Measurement
@@ -93,12 +94,17 @@ class LocalBackend:
         self,
         program: Program,
         kernels: Sequence[Kernel],
+        inputs: Mapping[str, Tensor],
         folder: Any,
         name: str | None,
         weights: Mapping[str, Any] | None,
     ) -> Path:
-        """Write a flat program as a C project into a folder, with these weights inside."""
-        return export_program(program, kernels, self.target, self.accuracy, folder, name, weights)
+        """Write a flat program as a C project into a folder, as a function of these inputs, of
+        which it may ignore some; with these weights inside.
+        """
+        return export_program(
+            program, kernels, inputs, self.target, self.accuracy, folder, name, weights
+        )
 
     def kernel_timers(self, kernels: Sequence[Kernel]) -> list[Callable[[], Measurement]]:
         """Return functions that measure each kernel by itself; what they need is compiled now."""

@@ -31,27 +31,29 @@ Array = np.ndarray[Any, Any]
 def export_program(
     program: Program,
     kernels: Sequence[Kernel],
+    inputs: Mapping[str, Tensor],
     target: str,
     accuracy: float | None,
     folder: Any,
     name: str | None,
     weights: Mapping[str, Any] | None,
 ) -> Path:
-    """Write a flat program as a project in C or CUDA; `weights` are arrays of inputs inside it.
+    """Write a flat program as a project in C or CUDA, as a function of `inputs`, of which it may
+    ignore some; `weights` are arrays of inputs inside it.
 
     Raises `UseError` for a name that C does not allow, `ShapeError` for weights that do not fit,
     and what the export of the target raises.
     """
     function_name = optional(FUNCTION_NAME).check("name", name)
     known = dict(weights or {})
-    unknown = sorted(known.keys() - program.inputs.keys())
+    unknown = sorted(known.keys() - inputs.keys())
     if unknown:
         raise ShapeError(
             f"{unknown[0]} is not an input of the program; the inputs are "
-            f"{', '.join(program.inputs) or 'none'}\n  leave it out"
+            f"{', '.join(inputs) or 'none'}\n  leave it out"
         )
     arrays, expected = inputs_with_values(
-        program, lambda drawn: reference_outputs(program, {**drawn, **known})
+        inputs, lambda drawn: reference_outputs(program, {**drawn, **known})
     )
     arrays |= known
     sizes = scales(expected, program, arrays)
@@ -61,13 +63,13 @@ def export_program(
         tolerance(program) if accuracy is None else accuracy,
         tuple(sizes[output] for output in program.outputs),
     )
-    inputs = tuple(tensor for key, tensor in program.inputs.items() if key not in known)
+    arguments = tuple(tensor for key, tensor in inputs.items() if key not in known)
     network = ExportedNetwork(
-        inputs,
+        arguments,
         program.outputs,
         ((program, kernels, None),),
         known,
-        summary=_summary(program, inputs),
+        summary=_summary(program, arguments),
     )
     return _written(network, example, target, accuracy, folder, function_name)
 

@@ -279,6 +279,7 @@ def _candidate_from_record(program: Program, row: Any, backend: Backend) -> Cand
         measured=True,
         error=row["error"],
         backend=backend,
+        expression=program,
     )
 
 

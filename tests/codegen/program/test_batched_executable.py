@@ -16,6 +16,7 @@ from derive.matching import kernels_of
 from einalg.errors import ShapeError
 from einalg.language.analysis.batching import Slices
 from einalg.language.interpreters.numpy import execute
+from einalg.language.ir.tensor import Tensor
 from einalg.runtime.direct_call import address
 
 RNG = np.random.default_rng(0)
@@ -102,3 +103,18 @@ def test_calls_from_several_threads_at_once(threads):
 def test_the_sources_are_those_of_one_slice():
     run, _, _ = made(4, plain)
     assert "void kernel_0" in run.source() and run.source() == run.one.source()
+
+
+def test_inputs_that_are_not_read_are_ignored(threads, monkeypatch):
+    monkeypatch.setenv("EINALG_LIBRARIES", "")
+    run, values, expected = made(3, plain)
+    run = run.accepting({"X": Tensor("X", (3, 2), "f32")})
+    unread = np.zeros((3, 2), np.float32)
+    for one in (run, run.bind(X=unread)):
+        np.testing.assert_allclose(
+            one(**values, X=unread)["O"], expected["O"], rtol=1e-4, atol=1e-4
+        )
+        np.testing.assert_allclose(one(**values)["O"], expected["O"], rtol=1e-4, atol=1e-4)
+    assert run.direct(["X", "A", "B", "O", "P"]) is not None
+    with pytest.raises(ShapeError, match=r"X has shape \(3, 2\)"):
+        run(**values, X=unread[0])

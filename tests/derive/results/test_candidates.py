@@ -62,7 +62,8 @@ def assert_all_equal(expression, budget, seed=0):
 
 
 def values_of(program, arrays):
-    value = ea.evaluate(program, **arrays)
+    """Return the outputs by name, on those of the arrays that a program reads."""
+    value = ea.evaluate(program, **{name: arrays[name] for name in program.inputs})
     return value if isinstance(value, dict) else {program.outputs[0]: value}
 
 
