@@ -177,9 +177,20 @@ def is_value(operand: Any) -> bool:
     return not operand.is_number
 
 
+def has_index(operand: Any) -> bool:
+    """Return whether an operand is index arithmetic with an index in it: no number, no size."""
+    return isinstance(operand, IndexArithmetic) and bool(operand.as_affine().indices)
+
+
 def _divisor(value: Any, sign: str) -> int:
     number = whole_number(value)
-    if isinstance(value, IndexArithmetic) and not value.as_affine().indices:
+    if has_index(value):
+        number_in_body = {"//": f"sympy.floor(i/({value}))", "%": f"ea.Mod(i, {value})"}[sign]
+        raise NotationError(
+            f"an index that is divided ({sign}) by another, {value}, is no affine form\n"
+            f"  divide by a whole number: i{sign}2; a number in a body is {number_in_body}"
+        )
+    if isinstance(value, IndexArithmetic):
         raise NotationError(
             f"an index that is divided ({sign}) by the symbolic size {value} is no affine form\n"
             "  give that size a number, or read two indices: A[i, j]"

@@ -23,7 +23,7 @@ from einalg.errors import NotationError
 from einalg.language.conditions import disjunction, negation
 from einalg.language.index.affine import Affine, as_form, modulo
 from einalg.language.index.cases import Case, Piecewise
-from einalg.language.index.operators import IndexArithmetic, is_value
+from einalg.language.index.operators import IndexArithmetic, has_index, is_value
 
 
 class ZeroModulus(NotationError, ZeroDivisionError):
@@ -121,13 +121,32 @@ def remainder(dividend: Any, modulus: Any) -> Any:
     own.
 
     >>> from einalg.language.index.affine import Index
-    >>> remainder(-7, 3), remainder(Index("i"), 3), remainder(sympy.Rational(-1, 2), 3)
-    (2, i%3, 5/2)
+    >>> i, j = Index("i"), Index("j")
+    >>> remainder(-7, 3), remainder(i, 3), remainder(i, j), remainder(sympy.Rational(-1, 2), 3)
+    (2, i%3, Mod(i, j), 5/2)
     """
     plain = isinstance(dividend, (int, float)) and isinstance(modulus, (int, float))
-    if plain or (isinstance(dividend, IndexArithmetic) and not is_value(modulus)):
+    if plain or (isinstance(dividend, IndexArithmetic) and not _is_number_in_body(modulus)):
         return dividend % modulus
     return Mod(sympy.sympify(dividend, strict=True), sympy.sympify(modulus, strict=True))
+
+
+def quotient(dividend: Any, divisor: Any) -> Any:
+    """Return `dividend // divisor`, which for two indices is a number in a body.
+
+    >>> from einalg.language.index.affine import Index
+    >>> i, j = Index("i"), Index("j")
+    >>> quotient(-7, 3), quotient(i, 3), quotient(i, j + 1)
+    (-3, i//3, floor(i/(j + 1)))
+    """
+    if isinstance(dividend, IndexArithmetic) and has_index(divisor):
+        return sympy.floor(sympy.Mul(dividend, sympy.Pow(divisor, -1)))  # pyright: ignore
+    return dividend // divisor
+
+
+def _is_number_in_body(divisor: Any) -> bool:
+    """Return whether what is divided by an operand is no row of integers."""
+    return is_value(divisor) or has_index(divisor)
 
 
 def remainder_of_numbers(dividend: Any, modulus: Any) -> Any:

@@ -13,7 +13,7 @@ import sympy
 from sympy.logic.boolalg import Boolean
 
 from einalg.language.conditions import disjunction
-from einalg.language.index.remainder import remainder
+from einalg.language.index.remainder import quotient, remainder
 
 
 def _either(left: Any, right: Any) -> Any:
@@ -29,7 +29,7 @@ BINARY: dict[type, Callable[[Any, Any], Any]] = {
     ast.Sub: operator.sub,
     ast.Mult: operator.mul,
     ast.Div: operator.truediv,
-    ast.FloorDiv: operator.floordiv,
+    ast.FloorDiv: quotient,
     ast.Mod: remainder,
     ast.Pow: operator.pow,
     ast.BitAnd: operator.and_,

@@ -259,6 +259,29 @@ def test_padding() -> None:
         assert str(view) == text.replace("i, j](A[i, j])", "i:4, j:3](A[i, j])")
 
 
+DIVIDED = [
+    ("i//(j+1)", lambda i, j: i // (j + 1)),
+    ("(i-4) % (2*j-3)", lambda i, j: (i - 4) % (2 * j - 3)),
+    ("(2*i-7)//(2*j-3)", lambda i, j: (2 * i - 7) // (2 * j - 3)),
+    ("i//2 % (j+1) - 7//(i+1)", lambda i, j: i // 2 % (j + 1) - 7 // (i + 1)),
+    ("Sum[k:4](i//(k+j+1))", lambda i, j: sum(i // (k + j + 1) for k in range(4))),
+]
+
+
+@pytest.mark.parametrize(("text", "value"), DIVIDED)
+def test_an_index_divided_by_another_is_a_number(text: str, value: Any) -> None:
+    scope = ea.parse(f"O[i:6, j:3] = {text}")
+    expected = [[value(i, j) for j in range(3)] for i in range(6)]
+    assert ea.evaluate(scope).tolist() == expected
+    assert ea.parse(str(scope)) == scope
+
+
+@pytest.mark.parametrize("place", ["A[i//(j+1), 0]", "Sum[k:6](A[0, 0], where=k % (j+1) == i)"])
+def test_an_index_divided_by_another_is_no_subscript(place: str) -> None:
+    with pytest.raises(ea.NotationError, match=r"not quasi-affine|not index arithmetic"):
+        ea.parse(f"O[i:3, j:3] = {place}", A=A)
+
+
 # --- what is not read
 
 
