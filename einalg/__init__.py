@@ -55,6 +55,7 @@ def __getattr__(name: str) -> Any:
         _show_mathematics()
         value = getattr(import_module(_NAMES[name]), name)
     elif name in _MODULES:
+        _show_results()
         value = import_module(_MODULES[name])
     else:
         boundary = import_module("einalg.boundary")
@@ -71,6 +72,12 @@ def _show_mathematics() -> None:
     """Let a notebook show expressions as MathML."""
     if "IPython" in sys.modules:
         import_module("einalg.display.mathml").attach_to_expressions()
+
+
+def _show_results() -> None:
+    """Let a notebook show what the functions of a module return, as mathematics and tables."""
+    if "IPython" in sys.modules:
+        import_module("einalg.api")
 
 
 def __dir__() -> list[str]:

@@ -36,11 +36,14 @@ ELSEWHERE = {
 }
 BESIDES = """## Results
 
-What `derive` returns and its parts, which you read and do not make.
+What `derive`, `optimize` and `mutants` return, and the parts of it: you read these, and do not
+make them.
 
 ::: derive.results.candidates.Candidate
 
 ::: derive.results.candidates.Candidates
+
+::: derive.rules.partial.mutants.Mutants
 
 ::: derive.results.script.Explanation
 

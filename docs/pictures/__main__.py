@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 
 from docs.pictures import browser
-from docs.pictures.gallery import GALLERY, SESSION, entries, results
+from docs.pictures.gallery import GALLERY, SESSION, code_until, entries, results
 
 
 def main(names: list[str]) -> None:
@@ -17,8 +17,7 @@ def main(names: list[str]) -> None:
     for path in browser.photograph(shown):
         print(f"{path.name}: {path.stat().st_size // 1024} kB")
     if SESSION in wanted:
-        code = "\n".join(entry.code for entry in entries(text)).partition("d = ea.derive")[0]
-        for path in browser.photograph_session(code):
+        for path in browser.photograph_session(code_until(SESSION, text)):
             print(f"{path.name}: {path.stat().st_size // 1024} kB")
 
 

@@ -35,6 +35,21 @@ def entries(text: str) -> list[Entry]:
     return [Entry(name, code) for code, name in ENTRY.findall(text)]
 
 
+def code_until(name: str, text: str) -> str:
+    """Return the code of the entries of a page up to the one of this name, with that.
+
+    >>> page = "".join(f"```python\\n{x}\\n```\\n![]" f"(images/{x}-light.png)\\n" for x in "abc")
+    >>> code_until("b", page)
+    'a\\n\\nb\\n'
+    """
+    codes = []
+    for entry in entries(text):
+        codes.append(entry.code)
+        if entry.name == name:
+            break
+    return "\n".join(codes)
+
+
 def results(text: str) -> dict[str, Any]:
     """Run the code of all entries in order; return the value of each last line, by name."""
     names: dict[str, Any] = {}

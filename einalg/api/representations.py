@@ -23,8 +23,9 @@ from derive.results.derivation import SearchResult
 from derive.results.history import History
 from derive.results.script import Explanation
 from derive.results.timings import Timings
-from derive.rules.partial.mutants import Mutant
+from derive.rules.partial.mutants import Mutant, Mutants
 from derive.search.search_tree import SearchTree
+from derive.substitutions.verification.verdict import RuleVerdict
 from einalg.display.mathml import attach_to_expressions
 from einalg.display.network_graph import NetworkGraph
 from einalg.display.results.costs import costs_html
@@ -34,9 +35,9 @@ from einalg.display.results.derivation import (
     explanation_html,
 )
 from einalg.display.results.moves import moves_html
-from einalg.display.results.mutant import mutant_html
+from einalg.display.results.mutant import mutant_html, mutants_html
 from einalg.display.results.network import network_html
-from einalg.display.results.proof import history_html, proof_html
+from einalg.display.results.proof import history_html, proof_html, rule_verdict_html
 from einalg.display.results.report import optimized_html, report_html
 from einalg.display.results.search_tree import search_tree_html
 from einalg.display.results.tables import (
@@ -59,11 +60,13 @@ HTML: Mapping[type, Callable[[Any], str]] = MappingProxyType(
         MappingTable: mapping_table_html,
         MoveList: moves_html,
         Mutant: mutant_html,
+        Mutants: mutants_html,
         NetworkGraph: network_html,
         OptimizedNetwork: optimized_html,
         Proof: proof_html,
         Report: report_html,
         RooflineTable: roofline_html,
+        RuleVerdict: rule_verdict_html,
         SearchResult: derivation_html,
         SearchTree: search_tree_html,
         Timings: timings_html,

@@ -26,6 +26,8 @@ from einalg.language.ir.program import Program, as_symbolic_program, inlined
 from einalg.language.ir.scope import Scope
 from einalg.language.notation.text_arguments import reads_text
 from einalg.options import checked, several, whole
+from einalg.text.tables import Listing, aligned
+from einalg.text.terminal import fitted
 
 DEPTH = whole(1, 4)
 NUMBERS = several(whole(2), "numbers of 2 or more in a list", "e.g. {name}=(2, 3)")
@@ -91,15 +93,50 @@ class Mutant:
         """The mutations, one inside the other, as JSON values."""
         return self.move.args["mutations"]
 
+    @property
+    def description(self) -> str:
+        """The mutations in words: "tile h, size 7, with a halo"."""
+        return "; ".join(map(_in_words, self.mutations))
+
+    @property
+    def difference(self) -> str:
+        """How much of the output differs, in words: "none", "a part", "14.3%"."""
+        if self.is_equal:
+            return "none"
+        return "a part" if self.share is None else f"{self.share:.1%}"
+
     def __str__(self) -> str:
-        text = f"mutant at {self.move.place}: {'; '.join(map(_in_words, self.mutations))}: "
+        text = f"mutant at {self.move.place}: {self.description}: "
         if self.is_equal:
             return f"{text}equal at every output point"
         where = "where" if self.is_region_exact else "at most where"
-        part = "a part" if self.share is None else f"{self.share:.1%}"
-        return f"{text}{part} of the output differs\n  {where}: {self.region}"
+        return f"{text}{self.difference} of the output differs\n  {where}: {self.region}"
 
     __repr__ = __str__
+
+
+class Mutants(Listing[Mutant]):
+    """Mutants, those that are equal first: a list that shows one line for each, and a table in
+    Jupyter.
+
+    >>> import einalg as ea
+    >>> ea.mutants("O[i] += A.pad(1)[i+r-1]*K[r]", A=(12,), K=(3,))[:2]
+       differs  at  mutations
+    0  none     O   tile i, size 6, with a halo
+    1  16.7%    O   tile i, size 6
+    """
+
+    heads = ("", "differs", "at", "mutations")
+
+    def rows(self) -> Iterator[tuple[str, ...]]:
+        """Yield the cells of `heads` for every mutant."""
+        for number, mutant in enumerate(self):
+            yield str(number), mutant.difference, mutant.move.place, mutant.description
+
+    def __str__(self) -> str:
+        if not self:
+            return "no mutant"
+        return fitted(aligned([self.heads, *self.rows()]))
 
 
 def _in_words(mutation: Mapping[str, Any]) -> str:
@@ -119,9 +156,7 @@ def _number_of_points(region: isl.Set) -> int:
 
 @reads_text("expr")
 @checked(depth=DEPTH, factors=NUMBERS)
-def mutants(
-    expr: Any, *, depth: int = 1, factors: Sequence[int] = (2,), **tensors: Any
-) -> list[Mutant]:
+def mutants(expr: Any, *, depth: int = 1, factors: Sequence[int] = (2,), **tensors: Any) -> Mutants:
     """Return programs that are nearly equal to one, each with exactly the points that differ; those
     that differ nowhere first, then by how many do.
 
@@ -147,7 +182,7 @@ def mutants(
     candidates: list[Mutant] = []
     for path, scope in list(paths(program)):
         candidates += _mutants_at(program, path, scope, depth, factors)
-    return sorted(candidates, key=_by_difference)
+    return Mutants(sorted(candidates, key=_by_difference))
 
 
 def _by_difference(mutant: Mutant) -> tuple[bool, float, int]:

@@ -1,5 +1,5 @@
 """Partial substitution: a scope that is nearly equal takes the place of another one, which is
-computed again where they differ (PET, design §15).
+computed again where they differ.
 """
 
 from __future__ import annotations

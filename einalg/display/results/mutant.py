@@ -8,10 +8,11 @@ from math import prod
 
 import islpy as isl
 
-from derive.rules.partial.mutants import Mutant
+from derive.rules.partial.mutants import Mutant, Mutants
 from einalg.display.html import badge, code, page
 from einalg.display.mathml import formula
 from einalg.display.read_sets import CellGrid, seen, two_most_interesting
+from einalg.display.tables import long_table
 from einalg.language.ir.scope import Scope
 
 DIFFERS = 1  # the kind of a cell at which the output differs, for some values of the other axes
@@ -34,6 +35,13 @@ def mutant_html(mutant: Mutant) -> str:
             rows.append(f"<p>{escape(name)} differs where {code(str(region))}</p>")
             rows.append(region_svg(mutant.original[name], region))
     return page("".join(rows), "einalg-mutant")
+
+
+def mutants_html(mutants: Mutants) -> str:
+    """Return a row for each mutant, the last ones folded."""
+    if not mutants:
+        return page(str(mutants), "einalg-mutants")
+    return page(long_table(mutants.heads, list(mutants.rows())), "einalg-mutants")
 
 
 def region_svg(scope: Scope, region: isl.Set) -> str:

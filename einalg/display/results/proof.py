@@ -10,6 +10,7 @@ from html import escape
 from derive.proof import Proof
 from derive.results.history import History, HistoryStep
 from derive.rewriting.moves import Move
+from derive.substitutions.verification.verdict import RuleVerdict
 from einalg.display.html import badge, code, page
 from einalg.display.mathml import changed, formula
 from einalg.language.ir.program import Program
@@ -31,6 +32,24 @@ def proof_html(proof: Proof) -> str:
         rows.append(f"<p>{proof.where}: {code(str(proof.region))}</p>")
     if proof.smallest_sizes:
         rows.append(f"<p>at sizes: {code(str(proof.sizes))}; {escape(proof.smallest_sizes)}</p>")
+    return page("".join(rows), "einalg-verdict")
+
+
+def rule_verdict_html(verdict: RuleVerdict) -> str:
+    """Return the verdict on a rule, the sizes at which it holds, and a counterexample."""
+    words = f"<strong>{escape(verdict.rule)}</strong>"
+    if verdict.condition_text:
+        words += f" where {escape(verdict.condition_text)}"
+    if verdict.coverage:
+        words += f" <small>{escape(verdict.coverage)}</small>"
+    rows = [f"<p>{verdict_badge(verdict.verdict)} {words}</p>"]
+    if verdict.condition is not None:
+        rows.append(f"<p>equal at sizes: {code(str(verdict.condition))}</p>")
+    if verdict.counterexample:
+        numbers = ", ".join(f"{name} = {size}" for name, size in verdict.counterexample.items())
+        rows.append(f"<p>different at {escape(numbers)}</p>")
+    if verdict.region is not None:
+        rows.append(f"<p>there, where: {code(str(verdict.region))}</p>")
     return page("".join(rows), "einalg-verdict")
 
 

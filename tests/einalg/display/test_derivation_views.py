@@ -18,6 +18,7 @@ from einalg.display.html import asset
 from einalg.display.kernels.kernel_code import MAX_NAMES, linking_style, numbered_names
 from einalg.display.kernels.source_code import source_html
 from einalg.display.mathml import NUMBER, formula
+from einalg.display.results.proof import rule_verdict_html
 from einalg.text.wording import significant
 
 VOID = {"br", "input", "hr"}
@@ -136,6 +137,19 @@ def test_an_explanation_is_a_text_and_mathematics(d):
     assert text.count("⇓") == len(chosen.moves) + (
         str(explanation.steps[-1].program) != str(chosen.program)
     )
+
+
+def test_the_verdict_on_a_rule_shows_where_it_holds_and_a_counterexample():
+    first = ea.substitutions.Rule("a & b", "O[i] += A[i,k]", "O[i] = A[i,0]", A=("N", "K"))
+    verdict = ea.substitutions.verify(first)
+    page = Page(rule_verdict_html(verdict))
+    text = "".join(page.text)
+    assert page.classes("good") and "a & b where K = 1" in text
+    assert f"equal at sizes: {verdict.condition}" in text and str(verdict.region) in text
+    assert "different at K = 2, N = 1" in text
+    never = ea.substitutions.Rule("shift", "O[i:N] = A[i]", "O[i:N] = A[i] + 1", A=("N",))
+    page = Page(rule_verdict_html(ea.substitutions.verify(never)))
+    assert page.classes("bad") and "equal at sizes" not in "".join(page.text)
 
 
 def test_a_terminal_shows_explanations_in_short(d, monkeypatch):

@@ -144,6 +144,13 @@ def test_a_notebook_that_only_parses_shows_mathml():
     assert "<math" in done.stdout and done.stdout.endswith("False\n"), done.stderr
 
 
+def test_a_notebook_that_only_verifies_rules_shows_verdicts():
+    code = "import sys; sys.modules['IPython'] = sys; import einalg as ea; "
+    code += "print(ea.substitutions.RuleVerdict('a rule', 'proved')._repr_html_())"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=ROOT)
+    assert "<strong>a rule</strong>" in done.stdout, done.stderr
+
+
 def test_an_expression_is_latex_where_it_cannot_be_mathml(monkeypatch):
     monkeypatch.setitem(sys.modules, "latex2mathml", None)
     monkeypatch.setitem(sys.modules, "latex2mathml.converter", None)
