@@ -63,7 +63,8 @@ make them.
 
 ## Substitutions
 
-[How to verify rewrite rules](../how-to/verify-rules.md) has examples.
+The pages on how to [verify rewrite rules](../how-to/verify-rules.md) and how to
+[generate them](../how-to/generate-rules.md) have examples.
 
 ::: derive.substitutions.verification.rule.Substitution
     options:
@@ -80,6 +81,18 @@ make them.
 ::: derive.substitutions.verification.verdict.RuleVerdict
     options:
       heading: ea.substitutions.RuleVerdict
+
+::: derive.substitutions.generation.generator.generate
+    options:
+      heading: ea.substitutions.generate
+
+::: derive.substitutions.generation.report.GeneratedRules
+    options:
+      heading: ea.substitutions.GeneratedRules
+
+::: derive.substitutions.generation.report.GenerationReport
+    options:
+      heading: ea.substitutions.GenerationReport
 
 ## Testing
 

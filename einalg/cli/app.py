@@ -402,6 +402,32 @@ def verify(ctx: click.Context, file: str, names: Any) -> None:
     ctx.exit(0 if _work("verify").run(file, names) else DIFFERENT)
 
 
+@cli.command()
+@click.argument("operators", nargs=-1, required=True, metavar="OPERATOR...")
+@click.option(
+    "--input",
+    "inputs",
+    multiple=True,
+    metavar="SHAPE",
+    help="The shape of an input, e.g. 2,4; by default three of each that the operators read.",
+)
+@click.option("--size", type=int, default=2, show_default=True, help="Operators of a program.")
+@click.option("--seconds", type=float, default=60.0, show_default=True, help="Time to search.")
+@click.option("--seed", type=int, default=0, show_default=True, help="Of the random inputs.")
+@click.option("--save", "file", metavar="FILE", help="Write the rules to a file of JSON.")
+@click.option("--checkpoint", metavar="FILE", help="Keep verdicts there, and go on from them.")
+def substitutions(operators: Any, inputs: Any, file: str | None, **options: Any) -> None:
+    """Find and prove the rewrite rules between programs of some operators.
+
+    OPERATOR... are names of rule files, such as matmul, or of ea.ops.
+
+    \b
+    einalg substitutions relu add matmul --size 2 --save rules.json
+    """
+    shapes = [tuple(shape.split(",")) for shape in inputs]
+    _work("substitutions").run(operators, shapes, file, **options)
+
+
 @cli.command(context_settings=WORDS, epilog=SHAPES)
 @_texts("TEXT|FILE")
 @click.option("--latex", is_flag=True, help="As LaTeX.")

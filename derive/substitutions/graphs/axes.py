@@ -90,6 +90,10 @@ class Axes:
         self._history[whole] = tuple(parts)
         return whole
 
+    def history(self, axis: Axis) -> tuple[Axis, ...]:
+        """Return the parts that an axis was joined of; none where it was not joined."""
+        return self._history.get(axis, ())
+
     def parts(self, axis: Axis, count: int) -> tuple[Axis, ...]:
         """Return the parts into which an axis splits: those that were joined last, or any."""
         parts = self._history.get(axis, ())

@@ -1,0 +1,369 @@
+"""`ea.substitutions.generate`: the rules between programs of few operators."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
+
+from derive.results.progress import shown_progress
+from derive.search.executor import ordered_map
+from derive.substitutions.generation.checkpoint import VerdictFile
+from derive.substitutions.generation.programs.enumeration import ProgramEnumeration
+from derive.substitutions.generation.programs.growing import SpaceGrowth, grow, grow_last
+from derive.substitutions.generation.programs.inputs import (
+    default_inputs,
+    shapes_of,
+    sizes_of_numbers,
+    with_numbers,
+)
+from derive.substitutions.generation.programs.operators import operators_of
+from derive.substitutions.generation.programs.space import AppliedNode, ClassId, ProgramSpace
+from derive.substitutions.generation.report import (
+    GeneratedRules,
+    GenerationReport,
+    SizeReport,
+)
+from derive.substitutions.generation.rewriting import (
+    LeafRequirement,
+    Rewriting,
+    requirements,
+    taps_text,
+)
+from derive.substitutions.generation.rules import named, rules_of, verdict_of
+from derive.substitutions.generation.terms import ProgramPair, common_parts, is_in_order, pair_of
+from derive.substitutions.verification.rule import Substitution
+from derive.substitutions.verification.verdict import RuleVerdict
+from einalg.options import (
+    EXECUTOR,
+    NEW_FILE,
+    PROGRESS,
+    SECONDS,
+    SEED,
+    checked,
+    optional,
+    whole,
+)
+from einalg.runtime.clock import PROVING, SEARCHING, Clock
+
+MAX_SIZE = 6
+BATCH = 16  # pairs that an executor verifies at a time
+SHARE_OF_SEARCH = 0.5  # of the time that is left, before the proofs of a size
+
+
+@checked(
+    size=whole(1, MAX_SIZE),
+    seconds=SECONDS,
+    seed=SEED,
+    progress=PROGRESS,
+    executor=EXECUTOR,
+    checkpoint=optional(NEW_FILE),
+)
+def generate(
+    operators: Iterable[Any],
+    inputs: Any = None,
+    *,
+    size: int = 3,
+    seconds: float = 60.0,
+    seed: int = 0,
+    progress: Any = None,
+    executor: Any = None,
+    checkpoint: Any = None,
+) -> GeneratedRules:
+    """Find the rules between programs of at most `size` operators, and prove them for all sizes.
+
+    `operators` are names, those of rule files (`"matmul"`) or of `ea.ops` (`"softmax"`), and
+    functions of tensors, each alone or with lists of values for its parameters: `("concat",
+    {"axis": [0, 1]})`. `inputs` are shapes, by names or as a list: of numbers, or of names of sizes
+    where functions are to be proved for more than equal numbers; by default three of each shape
+    that the operators read. Programs are evaluated modulo a random prime, drawn by `seed`; two that
+    agree are a candidate. Left out is what is a renaming of another pair, what has a part in common
+    in whose place any tensor may be, and what follows from the rules before it; the rest is proved,
+    where needed under a condition that is inferred, as by `verify`.
+
+    The search takes about `seconds` at most; what it has then is returned, and its report says that
+    it is not complete. Proofs are computed by an `executor` where one is given. With a path as
+    `checkpoint`, verdicts are kept there, and a second call with it does not prove them again.
+    `progress=True` shows what is done; a function is called with the report so far.
+
+    Raises `UseError` for an operator or an input that is none.
+
+    >>> import einalg as ea
+    >>> found = ea.substitutions.generate(["relu", "transpose"], size=2)
+    >>> print("\\n".join(found.texts))
+    transpose(transpose(x1, perm=(1, 0)), perm=(1, 0)) => x1
+    relu(relu(x1)) => relu(x1)
+    transpose(relu(x1), perm=(1, 0)) => relu(transpose(x1, perm=(1, 0)))
+    >>> found.report.total("enumerated"), len(found)
+    (36, 3)
+    """
+    items = list(operators) if not isinstance(operators, str) else operators
+    shapes = default_inputs(items) if inputs is None else shapes_of(inputs)
+    numbers = with_numbers(shapes)
+    space = ProgramSpace(operators_of(items, numbers), numbers, seed)
+    clock = Clock.of(seconds)
+    names = sizes_of_numbers(shapes)
+    with shown_progress(progress, clock, "substitutions") as listener:
+        generation = RuleSearch(space, names, clock, listener, executor, VerdictFile(checkpoint))
+        try:
+            generation.run(size)
+        finally:
+            generation.checkpoint.write()
+    return generation.result()
+
+
+class _Candidate(NamedTuple):
+    """A program, the class of its value, and both as a pair."""
+
+    node: AppliedNode
+    place: ClassId
+    pair: ProgramPair
+
+
+class _Judged(NamedTuple):
+    """A pair, the rule that states it, and its verdict."""
+
+    pair: ProgramPair
+    rule: Substitution | None
+    verdict: RuleVerdict
+
+
+@dataclass(frozen=True)
+class _Task:
+    """The statement of a candidate, and a more general one where its sides have parts in common."""
+
+    candidate: _Candidate
+    general: ProgramPair | None
+
+    @property
+    def pairs(self) -> list[ProgramPair]:
+        pairs = [self.candidate.pair]
+        return pairs if self.general is None else [self.general, *pairs]
+
+
+class RuleSearch:
+    """A search for rules, size by size."""
+
+    def __init__(
+        self,
+        space: ProgramSpace,
+        names: Mapping[int, Any],
+        clock: Clock,
+        listener: Any,
+        executor: Any,
+        checkpoint: VerdictFile,
+    ) -> None:
+        self.space, self.names, self.clock, self.listener = space, names, clock, listener
+        self.executor, self.checkpoint = executor, checkpoint
+        self.commutative: set[int] = set()
+        self.rewriting = Rewriting(space, self.commutative)
+        self.enumeration = ProgramEnumeration(space, self.commutative)
+        self.sizes: list[SizeReport] = []
+        self.is_complete = True
+        self._holds: dict[Any, bool] = {}  # what is known of pairs, by their keys
+        self._proved: list[_Judged] = []
+        self._refused: list[_Judged] = []
+
+    def run(self, size: int) -> None:
+        """Look at the programs of all sizes up to one, smaller ones first."""
+        for current in range(1, size + 1):
+            self.sizes.append(SizeReport(current))
+            with self.clock.course.during(SEARCHING, f"size {current}", self.clock.now):
+                growth = self._grow(current, is_last=current == size)
+                self._count(
+                    enumerated=growth.enumerated,
+                    distinct=growth.distinct,
+                    candidates=len(growth.repeated),
+                )
+                candidates = self._candidates(growth)
+                self._count(after_renaming=len(candidates))
+            with self.clock.course.during(PROVING, f"size {current}", self.clock.now):
+                self._prove(candidates)
+            if not self.is_complete:
+                return
+
+    def result(self) -> GeneratedRules:
+        rules = []
+        verdicts = []
+        for number, judged in enumerate(self._proved, start=1):
+            assert judged.rule is not None
+            rules.append(named(judged.rule, str(number)))
+            verdicts.append(replace(judged.verdict, rule=str(number)))
+        return GeneratedRules(
+            tuple(rules),
+            tuple(verdicts),
+            tuple([_text(judged.pair) for judged in self._proved]),
+            tuple([(_text(judged.pair), judged.verdict) for judged in self._refused]),
+            self.report(),
+        )
+
+    def report(self) -> GenerationReport:
+        return GenerationReport(tuple(self.sizes), self.clock.spent, self.is_complete)
+
+    def _count(self, **numbers: int) -> None:
+        """Set numbers of the present size."""
+        self.sizes[-1] = replace(self.sizes[-1], **numbers)
+        if self.listener is not None:
+            self.listener(self.report())
+
+    def _grow(self, size: int, is_last: bool) -> SpaceGrowth:
+        clock = self.clock.within(SHARE_OF_SEARCH * self.clock.left)
+        total = 0
+
+        def goes_on(count: int) -> bool:
+            nonlocal total
+            total += count
+            self.clock.course.tell(f"size {size}, {total:,} programs")
+            if clock.is_over:
+                self.is_complete = False
+            return not clock.is_over
+
+        grown = grow_last if is_last else grow
+        return grown(self.enumeration, size, goes_on)
+
+    def _candidates(self, growth: SpaceGrowth) -> list[_Candidate]:
+        """Return the pairs that differ by more than names, the most general ones first."""
+        candidates: list[_Candidate] = []
+        for node, place in growth.repeated:
+            if not self._is_first_of_renamings(node, place):
+                continue
+            pair = pair_of(self.space, node, place)
+            key = self._key(pair)
+            if key not in self._holds:
+                self._holds[key] = False
+                candidates.append(_Candidate(node, place, pair))
+        return sorted(candidates, key=lambda candidate: _generality(candidate.pair))
+
+    def _is_first_of_renamings(self, node: AppliedNode, place: ClassId) -> bool:
+        """Return whether a side uses inputs in their order; of each pair, some renaming has one."""
+        for leaves in (self.space.leaves_of(node.inputs), self.space.classes[place].leaves):
+            if is_in_order(leaves, self.space.inputs):
+                return True
+        return False
+
+    def _key(self, pair: ProgramPair) -> tuple[Any, tuple[LeafRequirement, ...]]:
+        return pair.graph, requirements(pair.graph, pair.shapes)
+
+    def _prove(self, candidates: Sequence[_Candidate]) -> None:
+        """Have proved what does not follow from what is proved already."""
+        tasks: list[_Task] = []
+        common = derivable = 0
+        batch = BATCH if self.executor is not None else 1
+        for place, candidate in enumerate(candidates):
+            general = self._general(candidate)
+            if general is not None and self._holds.get(self._key(general)):
+                common += 1
+                self._follows(candidate)
+            elif self._is_derivable(candidate):
+                derivable += 1
+            else:
+                tasks.append(_Task(candidate, general))
+            after_common = len(candidates) - common
+            self._count(after_common_parts=after_common, after_derivable=after_common - derivable)
+            if len(tasks) >= batch or place == len(candidates) - 1:
+                derivable += self._settle(tasks)
+                tasks = []
+                self._count(after_derivable=after_common - derivable)
+            if self.clock.is_over:
+                self.is_complete = False
+                return
+
+    def _general(self, candidate: _Candidate) -> ProgramPair | None:
+        """Return a pair with leaves in the places of what both sides compute; None where they
+        compute nothing both.
+        """
+        cut = common_parts(self.space, candidate.node, candidate.place)
+        if not cut:
+            return None
+        return pair_of(self.space, candidate.node, candidate.place, cut)
+
+    def _is_derivable(self, candidate: _Candidate) -> bool:
+        if not self.rewriting.follows(candidate.node, candidate.place):
+            return False
+        self._follows(candidate)
+        return True
+
+    def _follows(self, candidate: _Candidate) -> None:
+        self._holds[self._key(candidate.pair)] = True
+        self.rewriting.connect(candidate.node, candidate.place)
+
+    def _settle(self, tasks: Sequence[_Task]) -> int:
+        """Have tasks judged, and add what is proved; return how many are derivable by others of
+        them.
+        """
+        derivable = 0
+        for task, judged in zip(tasks, self._judged(tasks)):
+            if self._is_derivable(task.candidate):
+                derivable += 1
+            elif judged.verdict.verdict == "proved":
+                self._accept(task.candidate, judged)
+            else:
+                self._refused.append(judged)
+                self.rewriting.refuse(task.candidate.node)
+                self._count(refused=self.sizes[-1].refused + 1)
+        return derivable
+
+    def _judged(self, tasks: Sequence[_Task]) -> Iterator[_Judged]:
+        """Yield the verdict on the first statement of each task that is proved without a condition,
+        else on the last one.
+        """
+        if self.executor is None:
+            for task in tasks:
+                yield self._chosen(task, [self._verdict(pair) for pair in task.pairs])
+            return
+        pairs = [pair for task in tasks for pair in task.pairs]
+        unknown = [pair for pair in pairs if self.checkpoint.get(pair) is None]
+        statements = [rules_of(pair, self.space.operators, self.names) for pair in unknown]
+        verdicts = dict(zip(unknown, ordered_map(self.executor, verdict_of, statements)))
+        for task in tasks:
+            yield self._chosen(task, [self._verdict(pair, verdicts) for pair in task.pairs])
+
+    def _verdict(self, pair: ProgramPair, verdicts: Any = None) -> _Judged:
+        rules = rules_of(pair, self.space.operators, self.names)
+        known = self.checkpoint.get(pair)
+        if known is not None:
+            return _Judged(pair, rules[0] if rules else None, known)
+        place, verdict = verdicts[pair] if verdicts is not None else verdict_of(rules)
+        self.checkpoint.put(pair, verdict)
+        return _Judged(pair, rules[place] if rules else None, verdict)
+
+    def _chosen(self, task: _Task, judged: Sequence[_Judged]) -> _Judged:
+        first = judged[0]
+        if first.verdict.verdict == "proved" and first.verdict.condition is None:
+            return first
+        return judged[-1]
+
+    def _accept(self, candidate: _Candidate, judged: _Judged) -> None:
+        self._proved.append(judged)
+        self._holds[self._key(judged.pair)] = True
+        self._follows(candidate)
+        self.rewriting.add(judged.pair.graph, requirements(judged.pair.graph, judged.pair.shapes))
+        self._note_commutative(candidate)
+        report = self.sizes[-1]
+        conditional = report.under_conditions + (judged.verdict.condition is not None)
+        self._count(proved=report.proved + 1, under_conditions=conditional)
+
+    def _note_commutative(self, candidate: _Candidate) -> None:
+        """Read pairs in one order only where a rule says that the order does not matter."""
+        other = self.space.classes[candidate.place].node
+        node = candidate.node
+        if other is None or (other.operator, other.output) != (node.operator, node.output):
+            return
+        one, two = candidate.pair.graph.before, candidate.pair.graph.after
+        if len(one) == len(two) == 1 and node.inputs == other.inputs[::-1] != other.inputs:
+            self.commutative.add(node.operator)
+
+
+def _text(pair: ProgramPair) -> str:
+    taps = taps_text(pair.graph, requirements(pair.graph, pair.shapes))
+    return f"{pair} ({taps})" if taps else str(pair)
+
+
+def _generality(pair: ProgramPair) -> tuple[int, int, int]:
+    """Return what orders pairs: those of few operations first, then those of many leaves, each read
+    once.
+    """
+    graph = pair.graph
+    readings = [source for side in graph.sides for one in side for source in one.inputs]
+    leaves = len(graph.leaves)
+    return len(graph.before) + len(graph.after), -leaves, len(readings)

@@ -1,0 +1,116 @@
+"""Pairs of programs as rules, at sizes as general as they may be."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from derive.substitutions.generation.programs.applying import NO_HISTORY, NotApplicable, apply
+from derive.substitutions.generation.programs.operators import OperatorChoice
+from derive.substitutions.generation.terms import ProgramPair
+from derive.substitutions.graphs.graph import Port, RuleGraph, Source
+from derive.substitutions.graphs.kinds import KINDS, WrongOperation
+from derive.substitutions.graphs.typed_rule import typed
+from derive.substitutions.verification.rule import Substitution
+from derive.substitutions.verification.verdict import RuleVerdict
+from derive.substitutions.verification.verifier import verify
+from einalg.errors import EinalgError
+from einalg.language.ir.program import Program
+from einalg.language.ir.scope import Scope
+from einalg.language.notation.builders import L, indices, tensor
+
+NO_RULE = "no sizes in general were found"
+UNNAMED = "pair"
+
+
+def rules_of(
+    pair: ProgramPair, operators: Sequence[OperatorChoice], sizes: Mapping[int, Any]
+) -> list[Substitution]:
+    """Return a pair as rules, the most general one first: those of the operators of rule files have
+    open sizes, others the sizes that numbers stand for, or these numbers.
+    """
+    graph = pair.graph
+    if all(operation.operator in KINDS for side in graph.sides for operation in side):
+        return [Substitution.of_graph(UNNAMED, _with_shapes(pair))]
+    rules = []
+    symbolic = [tuple([sizes.get(extent, extent) for extent in shape]) for shape in pair.shapes]
+    for shapes in (symbolic, pair.shapes):
+        try:
+            sides = [_program(graph, side, operators, shapes) for side in (0, 1)]
+        except NotApplicable:
+            continue
+        rules.append(Substitution(UNNAMED, *sides))
+    return rules
+
+
+def named(rule: Substitution, name: str) -> Substitution:
+    """Return a rule under another name."""
+    if rule.graph is not None:
+        return Substitution.of_graph(name, rule.graph)
+    return Substitution(name, *rule.sides)
+
+
+def _with_shapes(pair: ProgramPair) -> RuleGraph:
+    """Return a graph with the shapes of its leaves, where ranks are taken from them."""
+    graph = pair.graph
+    try:
+        is_open = typed(graph).any_rank
+    except WrongOperation:
+        is_open = False
+    if is_open and all(len(shape) in (0, 2) for shape in pair.shapes):
+        return graph
+    shapes = tuple(enumerate(pair.shapes, start=1))
+    return RuleGraph(graph.before, graph.after, graph.outputs, shapes)
+
+
+def _program(
+    graph: RuleGraph,
+    side: int,
+    operators: Sequence[OperatorChoice],
+    shapes: Sequence[Sequence[Any]],
+) -> Program:
+    by_key = {(operator.name, operator.parameters): operator for operator in operators}
+    values: dict[Source, Any] = {}
+    histories: dict[Source, Any] = {}
+    for leaf in graph.leaves:
+        values[leaf] = tensor(leaf.name, tuple(shapes[leaf.number - 1]))
+        histories[leaf] = (NO_HISTORY,) * values[leaf].rank
+    for place, operation in enumerate(graph.sides[side]):
+        operator = by_key[operation.operator, operation.parameters]
+        inputs = [values[source] for source in operation.inputs]
+        applied = apply(operator, inputs, [histories[source] for source in operation.inputs])
+        for number, scope in enumerate(applied.scopes):
+            values[Port(place, number)] = scope
+            histories[Port(place, number)] = applied.histories[number]
+    statements = []
+    for number, sources in enumerate(graph.outputs):
+        statements.append((f"O{number + 1}", _scope(values[sources[side]])))
+    return Program(statements, [name for name, _ in statements])
+
+
+def _scope(value: Any) -> Scope:
+    if isinstance(value, Scope):
+        return value
+    at = indices(" ".join(f"i{axis}" for axis in range(value.rank)))
+    if value.rank == 1:
+        at = (at,)
+    ranges = tuple([slice(index, extent) for index, extent in zip(at, value.shape)])
+    return L[ranges](value[tuple(at)])
+
+
+def verdict_of(rules: Sequence[Substitution]) -> tuple[int, RuleVerdict]:
+    """Return the verdict on the first of some rules that is proved, with its place; else that on
+    the first one.
+    """
+    verdicts = []
+    for place, rule in enumerate(rules):
+        try:
+            verdict = verify(rule)
+        except EinalgError as error:
+            verdict = RuleVerdict(rule.name, "tested", coverage=str(error).splitlines()[0])
+        if verdict.verdict == "proved":
+            return place, verdict
+        verdicts.append(verdict)
+    if not verdicts:
+        return 0, RuleVerdict(UNNAMED, "tested", coverage=NO_RULE)
+    return 0, verdicts[0]

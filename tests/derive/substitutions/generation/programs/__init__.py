@@ -1,0 +1,1 @@
+"""Programs of few operators, by their values."""

@@ -1,0 +1,143 @@
+"""Generated rules: which there are, that they hold, and what follows from them."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import einalg as ea
+from derive.substitutions.generation import generator
+from derive.substitutions.generation.checkpoint import VerdictFile
+from einalg.errors import RecordError, UseError
+
+generate = ea.substitutions.generate
+PLAIN = ("conv2d", {"stride": [(1, 1)], "pad": ["same"], "act": ["none"]})
+CONVOLUTION = [(1, 2, 3, 3), (2, 2, 1, 1), (2, 2, 1, 1)]
+
+
+def test_small_rules_are_found() -> None:
+    found = generate(["relu", "add", "matmul", "transpose"], size=2)
+    texts = "\n".join(found.texts)
+    for expected in (
+        "ewadd(x1, x2) => ewadd(x2, x1)",
+        "relu(relu(x1)) => relu(x1)",
+        "matmul(matmul(x1, x2), x3) => matmul(x1, matmul(x2, x3))",
+        "transpose(transpose(x1, perm=(1, 0)), perm=(1, 0)) => x1",
+    ):
+        assert expected in texts
+    assert all(ea.substitutions.verify(rule) for rule in found)
+    assert not found.refused and found.report.is_complete
+
+
+def test_counts_add_up() -> None:
+    report = generate(["relu", "add", "concat", "split"], size=2).report
+    for size in report.sizes:
+        assert size.enumerated == size.distinct + size.candidates
+        assert size.candidates >= size.after_renaming >= size.after_common_parts
+        assert size.after_common_parts >= size.after_derivable == size.proved + size.refused
+    assert report.total("proved") > 4 and "size  programs" in str(report)
+
+
+def test_conditions_are_inferred() -> None:
+    found = generate([PLAIN, ("concat", {"axis": [1, 0]})], CONVOLUTION, size=2)
+    conditions = {verdict.condition_text for verdict in found.verdicts}
+    assert "one group" in conditions
+    assert found.report.total("under_conditions") == sum(
+        verdict.condition is not None for verdict in found.verdicts
+    )
+
+
+def first_row(x: Any) -> Any:
+    i, j = ea.indices("i j")
+    return ea.L[i : x.shape[0], j : x.shape[1]](x[0, j])
+
+
+def test_what_is_equal_at_the_sizes_of_the_inputs_only_is_no_rule_of_others() -> None:
+    """With one row, the first one is all of them: that is proved for one row."""
+    (rule,) = generate([first_row], {"x": (1, "M")}, size=1)
+    assert rule.before.at(M=5).outputs and rule.before["O1"].shape[0] == 1
+    assert len(generate([first_row], {"x": (2, "M")}, size=1)) == 0
+
+
+def test_functions_are_proved_for_all_sizes(tmp_path: Path) -> None:
+    def double(x: Any) -> Any:
+        return ea.ops.add(x, x)
+
+    operators = [double, ("concat", {"axis": [0]}), ("softmax", {"axis": [1]})]
+    found = generate(operators, {"x": ("N", "M"), "y": ("N", "M")}, size=2)
+    assert "concat(double(x1), double(x1), axis=0) => double(concat(x1, x1, axis=0))" in found.texts
+    assert all(rule.before.sizes for rule in found)
+    found.save(tmp_path / "rules.json")
+    loaded = ea.substitutions.load(tmp_path / "rules.json")
+    assert [rule.name for rule in loaded] == [rule.name for rule in found]
+    assert all(ea.substitutions.verify(rule) for rule in loaded)
+
+
+def test_saved_rules_have_the_same_verdicts(tmp_path: Path) -> None:
+    found = generate([PLAIN, "relu", ("concat", {"axis": [0]})], CONVOLUTION, size=2)
+    found.save(tmp_path / "rules.json")
+    verdicts = [ea.substitutions.verify(r) for r in ea.substitutions.load(tmp_path / "rules.json")]
+    assert [str(verdict) for verdict in verdicts] == [str(verdict) for verdict in found.verdicts]
+    with pytest.raises(RecordError, match="make the folder first"):
+        found.save(tmp_path / "none" / "rules.json")
+
+
+def test_an_executor_gives_the_same() -> None:
+    operators = ["relu", "add", "mul", "transpose"]
+    with ThreadPoolExecutor(2) as executor:
+        found = generate(operators, size=2, executor=executor)
+    assert found.texts == generate(operators, size=2).texts
+
+
+def test_verdicts_are_kept_on_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "verdicts.json"
+    first = generate(["relu", "add", "concat"], size=2, checkpoint=path)
+    assert len(VerdictFile(path)) >= len(first)
+
+    def refuse(rules: Any) -> Any:
+        raise AssertionError(f"{rules} is proved again")
+
+    monkeypatch.setattr(generator, "verdict_of", refuse)
+    second = generate(["relu", "add", "concat"], size=2, checkpoint=path)
+    assert (first.texts, list(map(str, first.verdicts))) == (
+        second.texts,
+        list(map(str, second.verdicts)),
+    )
+
+
+def test_an_end_of_time_leaves_what_is_proved() -> None:
+    found = generate(["relu", "add", "matmul"], size=3, seconds=1e-9)
+    assert not found.report.is_complete and "the time was over" in str(found)
+
+
+def test_progress_is_called_with_the_report() -> None:
+    reports = []
+    found = generate(["relu", "transpose"], size=2, progress=reports.append)
+    assert str(reports[-1].sizes) == str(found.report.sizes)
+
+
+def test_the_seed_does_not_matter() -> None:
+    operators = ["relu", "mul", "add"]
+    assert generate(operators, size=2, seed=1).texts == generate(operators, size=2, seed=2).texts
+
+
+@pytest.mark.parametrize(
+    ("arguments", "problem"),
+    [
+        ((["no such"],), "there is no operator"),
+        (("relu",), "operators must be several"),
+        (([],), "there are no operators"),
+        (([3],), "is no operator"),
+        (([("concat", {"axis": 0})],), "must have a list of values"),
+        (([("concat", {"axis": [-1]})],), "has axis = -1"),
+        ((["relu"], {"x": (0, 2)}), "is no size of an axis"),
+        ((["relu"], 5), "inputs must be shapes by name"),
+    ],
+)
+def test_bad_requests_are_refused(arguments: Any, problem: str) -> None:
+    with pytest.raises(UseError, match=problem) as raised:
+        generate(*arguments)
+    assert "\n  " in str(raised.value)
