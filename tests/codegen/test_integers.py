@@ -361,6 +361,20 @@ MIXED = (  # a formula of a long integer without sign, and the value that it has
     ("Abs(v[i] - u[i])", lambda u, v, n: abs(v - u)),
     ("sign(v[i] - u[i]) + n[i]/2", lambda u, v, n: (v > u) - (v < u) + n / 2),
     ("(v[i] - u[i])/n[i]", lambda u, v, n: (v - u) / n),
+    ("Max(v[i] - u[i], 3)", lambda u, v, n: max(v - u, 3)),
+    ("Max(Min(v[i] - u[i], 3) + 7, v[i])", lambda u, v, n: max(min(v - u, 3) + 7, v)),
+    ("Mod(v[i] - u[i], 7)", lambda u, v, n: (v - u) % 7),
+    ("Mod(v[i] - u[i], n[i])", lambda u, v, n: (v - u) % n),
+    ("Quotient(v[i] - u[i], 7)", lambda u, v, n: (v - u) // 7),
+    ("Quotient(u[i], -1)", lambda u, v, n: -u),
+    ("floor((v[i] - u[i])/7)", lambda u, v, n: (v - u) // 7),
+    ("ceiling((v[i] - u[i] + 3)/n[i])", lambda u, v, n: -((v - u + 3) // -n)),
+    ("floor(-u[i]/v[i])", lambda u, v, n: -u // v),
+    ("Piecewise((1, v[i] - u[i] < 3), (0, True))", lambda u, v, n: int(v - u < 3)),
+    ("Piecewise((1, v[i] - u[i] > -3), (0, True))", lambda u, v, n: int(v - u > -3)),
+    ("Piecewise((1, v[i] - u[i] <= n[i]), (0, True))", lambda u, v, n: int(v - u <= n)),
+    ("Piecewise((1, Ne(v[i] - u[i], n[i])), (0, True))", lambda u, v, n: int(v - u != n)),
+    ("Mod(2**64 - 1, n[i])", lambda u, v, n: (2**64 - 1) % n),
     ("-2*u[i]/v[i]", lambda u, v, n: -2 * u / v),
     ("300000*n[i]/7", lambda u, v, n: 300000 * n / 7),
     ("n[i]/7*sign(n[i]) - 2**63", lambda u, v, n: abs(n) / 7 - 2**63),
@@ -394,6 +408,32 @@ def test_long_integers_without_sign_beside_others(small: str, signed: str) -> No
                 value %= 2**64  # as it is stored
                 result %= 2**64
             assert abs(result - value) <= abs(value) * ROUNDED_TO[program["O"].dtype], text
+
+
+@pytest.mark.parametrize(
+    "text, function",
+    [
+        ("Max(n[i] - m[i], 0)", lambda n, m: max(n - m, 0)),
+        ("Min(n[i] - 2*m[i], 3) + 2**33", lambda n, m: min(n - 2 * m, 3) + 2**33),
+        ("Mod(n[i] - m[i], 7)", lambda n, m: (n - m) % 7),
+        ("Quotient(n[i] - m[i], m[i]) + 2**33", lambda n, m: (n - m) // m + 2**33),
+        ("Piecewise((1, n[i] - m[i] > -3), (0, True))", lambda n, m: int(n - m > -3)),
+        ("Piecewise((1, n[i] < -m[i]), (0, True))", lambda n, m: int(n < -m)),
+        (
+            "Piecewise((1, n[i] - m[i] < n[0] - n[1]), (0, True))",
+            lambda n, m: int(n - m < 2**32 - 1),
+        ),
+    ],
+)
+def test_differences_without_sign_are_compared_with_one(text: str, function: Any) -> None:
+    numbers, others = (
+        [2**32 - 1, 0, 1, 2, 7, 2**31, 5, 6, 9],
+        [2**32 - 1, 1, 3, 2**31, 9, 7, 6, 5, 1],
+    )
+    arrays = arrays_of("u32", numbers, others)
+    program = expression(text, "u32")
+    (results,) = run_programs([program], [{name: arrays[name] for name in program.inputs}])
+    assert results["O"].tolist() == list(map(function, numbers, others))
 
 
 def test_the_least_integer_is_added() -> None:

@@ -223,14 +223,17 @@ def _promoted(parts: Sequence[Part], op: str = "") -> str:
 
 
 def _held(points: Points, dtype: str) -> Points:
-    """Return the values that a type holds."""
+    """Return the values that a type holds, with the sign that integers may have on the way."""
     if not dtype or is_float(dtype):
         return points
     if dtype == "bool":
         dtype = "i64"
+    low, high = bounds(dtype)
+    if not low:
+        low = -high  # of a difference, whose sign counts where it is compared, divided or rounded
     results: Points = []
     for point in points:
-        is_held = point and _holds(dtype, point.value) and point.size <= bounds(dtype)[1] + 1
+        is_held = point and low <= point.value <= high and point.size <= high + 1
         if not is_held:
             point = None
         results.append(point)

@@ -10,6 +10,7 @@ import sympy
 from codegen.ir.nodes import Apply, Number, Value
 from codegen.ir.scalars import mixed_signs
 from codegen.ir.scalars.folding import apply
+from codegen.ir.scalars.intervals import interval
 from codegen.ir.types import (
     LONG,
     WEAK,
@@ -101,8 +102,8 @@ def function_of(body: Any, arguments: list[Value]) -> Value:
     if kind in SAME_TYPE_FUNCTIONS:
         op = SAME_TYPE_FUNCTIONS[kind]
         dtype = common_of_parts(arguments, body.args, op)
-        if op == "max" and dtype == "u64":
-            arguments = list(map(mixed_signs.from_zero, arguments))
+        if dtype == mixed_signs.UNSIGNED and mixed_signs.need_signs(arguments):
+            return mixed_signs.of_same_type(op, arguments)
         return apply(op, arguments, dtype)
     if kind in TESTS:
         return _test(kind, arguments[0])
@@ -128,7 +129,7 @@ def of_float(op: str, arguments: list[Value]) -> Value:
 
 def of_integers(op: str, arguments: list[Value], dtype: str) -> Value:
     """Return a function of integers, which is one; truth values are computed as integers."""
-    if mixed_signs.is_mixed(arguments):
+    if mixed_signs.need_signs(arguments):
         left, right = arguments
         return mixed_signs.FUNCTIONS[op](left, right, dtype)
     if dtype == "bool":
@@ -159,9 +160,11 @@ def compared(relation: str, left: Value, right: Value) -> Value:
             dtype = LONG
         if is_float(dtype) or holds(dtype, number.value):
             continue
+        if dtype in ("u32", "u64") and interval(other)[0] < 0:  # a difference
+            continue
         is_above = sign * number.value > 0
         return Number(relation == "ne" or relation in BESIDE[is_above], "bool")
-    if mixed_signs.is_mixed([left, right]):
+    if mixed_signs.need_signs([left, right]):
         return mixed_signs.compared(relation, left, right)
     return Apply(relation, (left, right), "bool")
 

@@ -1,87 +1,214 @@
-"""Functions of a long integer without sign and an integer with one, exactly.
+"""Functions of long integers without sign, beside others or of differences, exactly.
 
-No type of integers holds both, and f64 rounds them.
+No type of integers holds both signs and 64 bits, and f64 rounds them: such integers are computed as
+a sign and a size. Sizes are of 64 bits, and wrap round beyond.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import reduce
 
 from codegen.ir.nodes import Apply, Number, Value
 from codegen.ir.scalars.folding import apply, cast
 from codegen.ir.scalars.intervals import interval
+from codegen.ir.types import are_integers
+from einalg.language.ir.dtypes import bounds
 
 UNSIGNED, SIGNED = "u64", "i64"
 SIGNED_TYPES = ("i8", "i16", "i32", "i64")
-FALSE_BELOW_0 = ("lt", "le", "eq")  # relations of an unsigned integer to one that is negative
-MIRRORED = {"lt": "gt", "le": "ge", "gt": "lt", "ge": "le", "eq": "eq", "ne": "ne"}
+NEVER, ZERO = Number(False, "bool"), Number(0, UNSIGNED)
+MIRRORED = {"gt": "lt", "ge": "le"}
+RELATIONS = {"max": "lt", "min": "gt"}  # of an integer to one that is further
+OPPOSITE = {"lt": "gt", "le": "ge"}
 
 
-def is_mixed(values: Sequence[Value]) -> bool:
-    """Return whether one of two values is a long integer without sign, and the other one is
-    computed with a sign.
+@dataclass(frozen=True)
+class SignedSize:
+    """An integer: whether it is negative, and its absolute value in the longest type.
+
+    Zero is not negative.
+    """
+
+    is_negative: Value
+    size: Value
+
+
+def need_signs(values: Sequence[Value]) -> bool:
+    """Return whether some integers are none of one type: long ones without sign, of which some may
+    be negative or are computed with a sign.
 
     >>> from codegen.ir.nodes import Buf, Ref
     >>> u, n = (Ref(Buf("x", (), dtype), ()) for dtype in ("u64", "i32"))
-    >>> is_mixed([u, n]), is_mixed([u, Number(-3, "weak")]), is_mixed([u, Number(3, "weak")])
+    >>> need_signs([u, n]), need_signs([u, Number(-3, "weak")]), need_signs([u, Number(3, "weak")])
     (True, True, False)
+    >>> need_signs([Apply("add", (u, Apply("neg", (u,), "u64")), "u64"), Number(3, "weak")])
+    True
     """
-    left, right = values
-    return (left.dtype == UNSIGNED and _has_sign(right)) or (
-        right.dtype == UNSIGNED and _has_sign(left)
-    )
+    if not are_integers(values) or not any(map(_is_long, values)):
+        return False
+    return any(value.dtype in SIGNED_TYPES or interval(value)[0] < 0 for value in values)
 
 
-def _has_sign(value: Value) -> bool:
+def _is_long(value: Value) -> bool:
+    """Return whether only the longest type without sign holds a value."""
     if isinstance(value, Number):
-        return value.value < 0
-    return value.dtype in SIGNED_TYPES
+        return bounds(SIGNED)[1] < value.value <= bounds(UNSIGNED)[1]
+    return value.dtype == UNSIGNED
+
+
+# Values as signs and sizes.
+
+
+def signed_size(value: Value) -> SignedSize:
+    """Return an integer as a sign and a size."""
+    if isinstance(value, Number):
+        return SignedSize(Number(value.value < 0, "bool"), Number(abs(value.value), UNSIGNED))
+    least, largest = interval(value)
+    if least >= 0:
+        return SignedSize(NEVER, cast(value, UNSIGNED))
+    if value.dtype in SIGNED_TYPES:
+        is_negative: Value = Apply("lt", (value, Number(0, SIGNED)), "bool")
+        if largest < 0:
+            is_negative = Number(True, "bool")
+        size = Apply("abs", (cast(value, SIGNED),), SIGNED)
+        return SignedSize(is_negative, cast(size, UNSIGNED))
+    if isinstance(value, Apply) and value.op in SIGNED_SIZES:
+        return SIGNED_SIZES[value.op](value)
+    return SignedSize(NEVER, cast(value, UNSIGNED))
+
+
+def _sum(value: Apply) -> SignedSize:
+    terms = list(map(signed_size, value.arguments))
+    above = [_select(term.is_negative, ZERO, term.size) for term in terms]
+    below = [_select(term.is_negative, term.size, ZERO) for term in terms]
+    return _difference(apply("add", above, UNSIGNED), apply("add", below, UNSIGNED))
+
+
+def _difference(above: Value, below: Value) -> SignedSize:
+    if below == ZERO:
+        return SignedSize(NEVER, above)
+    is_negative = Apply("lt", (above, below), "bool")
+    size = _select(is_negative, _subtracted(below, above), _subtracted(above, below))
+    return SignedSize(is_negative, size)
+
+
+def _subtracted(left: Value, right: Value) -> Value:
+    """Return a difference that is not negative."""
+    difference = apply("add", [left, Apply("neg", (right,), UNSIGNED)], UNSIGNED)
+    return Apply("cast", (difference,), UNSIGNED)
+
+
+def _opposite(value: Apply) -> SignedSize:
+    part = signed_size(value.arguments[0])
+    is_negative = apply("and", [_not(part.is_negative), _is_not_0(part.size)], "bool")
+    return SignedSize(is_negative, part.size)
+
+
+def _product(value: Apply) -> SignedSize:
+    factors = list(map(signed_size, value.arguments))
+    size = apply("mul", [factor.size for factor in factors], UNSIGNED)
+    sign = reduce(_differ, [factor.is_negative for factor in factors])
+    return SignedSize(apply("and", [sign, _is_not_0(size)], "bool"), size)
+
+
+def _power(value: Apply) -> SignedSize:
+    base, exponent = signed_size(value.arguments[0]), value.arguments[1]
+    size = apply("ipow", [base.size, exponent], UNSIGNED)
+    if isinstance(exponent, Number) and exponent.value % 2 == 0:
+        return SignedSize(NEVER, size)
+    return SignedSize(base.is_negative, size)
+
+
+def _case(value: Apply) -> SignedSize:
+    test, *values = value.arguments
+    yes, no = map(signed_size, values)
+    is_negative = _select(test, yes.is_negative, no.is_negative, "bool")
+    return SignedSize(is_negative, _select(test, yes.size, no.size))
+
+
+def _extreme(value: Apply) -> SignedSize:
+    return signed_size(extreme(value.op, value.arguments))
+
+
+def _quotient(value: Apply) -> SignedSize:
+    dividend, divisor = value.arguments
+    return signed_size(quotient(dividend, divisor, UNSIGNED))
+
+
+SIGNED_SIZES: dict[str, Callable[[Apply], SignedSize]] = {
+    "add": _sum,
+    "neg": _opposite,
+    "mul": _product,
+    "ipow": _power,
+    "select": _case,
+    "max": _extreme,
+    "min": _extreme,
+    "quotient": _quotient,
+}
+
+
+def in_float(value: Value, dtype: str) -> Value:
+    """Return an integer by its sign and its size, as a float where it is negative."""
+    part = signed_size(value)
+    below = Apply("neg", (Apply("cast", (part.size,), dtype),), dtype)
+    return apply("select", [part.is_negative, below, part.size], dtype)
+
+
+# Functions.
 
 
 def compared(relation: str, left: Value, right: Value) -> Value:
-    """Return a comparison of a mixed pair."""
-    if left.dtype != UNSIGNED:
+    """Return a comparison of two integers."""
+    if relation in MIRRORED:
         return compared(MIRRORED[relation], right, left)
-    same = Apply(relation, (left, cast(right, UNSIGNED)), "bool")
-    if relation in FALSE_BELOW_0:
-        return apply("and", [_not_negative(right), same], "bool")
-    return apply("or", [_negative(right), same], "bool")
+    one, other = signed_size(left), signed_size(right)
+    if relation in ("eq", "ne"):
+        is_other = apply(
+            "or",
+            [
+                _differ(one.is_negative, other.is_negative),
+                Apply("ne", (one.size, other.size), "bool"),
+            ],
+            "bool",
+        )
+        if relation == "ne":
+            return is_other
+        return _not(is_other)
+    other_is_positive = _not(other.is_negative)
+    is_closer = Apply(relation, (one.size, other.size), "bool")
+    is_farther = Apply(OPPOSITE[relation], (one.size, other.size), "bool")
+    if_positive = apply("and", [other_is_positive, is_closer], "bool")
+    if_negative = apply("or", [other_is_positive, is_farther], "bool")
+    return _select(one.is_negative, if_negative, if_positive, "bool")
 
 
 def remainder(left: Value, right: Value, dtype: str) -> Value:
-    """Return the remainder of a mixed pair, which has the sign of the divisor; where it may be
-    longer than 63 bits, in type `dtype`.
-    """
-    if left.dtype == UNSIGNED:
-        rest = cast(Apply("mod", (left, _size(right)), UNSIGNED), SIGNED)
-        has_rest = Apply("ne", (rest, Number(0, SIGNED)), "bool")
-        moved = apply("add", [rest, right], SIGNED)
-        return apply(
-            "select", [apply("and", [_negative(right), has_rest], "bool"), moved, rest], SIGNED
-        )
-    direct = Apply("mod", (cast(left, UNSIGNED), right), UNSIGNED)
-    rest = Apply("mod", (cast(_opposite(left), UNSIGNED), right), UNSIGNED)
-    from_above = Apply(
-        "add", (right, Apply("neg", (rest,), UNSIGNED), Number(-1, UNSIGNED)), UNSIGNED
-    )
-    rest = apply("select", [_not_negative(left), direct, from_above], UNSIGNED)
-    return cast(rest, dtype)
+    """Return a remainder, which has the sign of the divisor; by one without sign, in `dtype`."""
+    one, other = signed_size(left), signed_size(right)
+    rest = Apply("mod", (one.size, other.size), UNSIGNED)
+    has_rest = Apply("ne", (rest, ZERO), "bool")
+    is_turned = apply("and", [_differ(one.is_negative, other.is_negative), has_rest], "bool")
+    size = _select(is_turned, _subtracted(other.size, rest), rest)
+    if _has_sign(right):
+        dtype = SIGNED  # in which it is, for it is smaller than the divisor
+    size = cast(size, dtype)
+    return _select(other.is_negative, Apply("neg", (size,), dtype), size, dtype)
 
 
 def quotient(left: Value, right: Value, dtype: str) -> Value:
-    """Return the quotient of a mixed pair, rounded down; below 0, in type `dtype`."""
-    if left.dtype == UNSIGNED:
-        size = _size(right)
-        whole = Apply("quotient", (left, size), UNSIGNED)
-        rest = Apply("mod", (left, size), UNSIGNED)
-        has_rest = Apply("ne", (rest, Number(0, UNSIGNED)), "bool")
-        rounded_up = Apply("add", (whole, has_rest), UNSIGNED)
-        below = Apply("neg", (cast(rounded_up, dtype),), dtype)
-        return apply("select", [_negative(right), below, whole], dtype)
-    direct = Apply("quotient", (cast(left, UNSIGNED), right), UNSIGNED)
-    opposite = Apply("quotient", (cast(_opposite(left), UNSIGNED), right), UNSIGNED)
-    below = _opposite(cast(opposite, SIGNED))
-    return apply("select", [_not_negative(left), cast(direct, SIGNED), below], SIGNED)
+    """Return a quotient, rounded down, in type `dtype`; by one without sign, as its dividend."""
+    one, other = signed_size(left), signed_size(right)
+    whole = Apply("quotient", (one.size, other.size), UNSIGNED)
+    rest = Apply("mod", (one.size, other.size), UNSIGNED)
+    has_rest = Apply("ne", (rest, ZERO), "bool")
+    rounded_up = Apply("add", (whole, has_rest), UNSIGNED)
+    if _has_sign(left) and not _has_sign(right):
+        dtype = SIGNED
+    is_negative = _differ(one.is_negative, other.is_negative)
+    below = Apply("neg", (cast(rounded_up, dtype),), dtype)
+    return _select(is_negative, below, whole, dtype)
 
 
 FUNCTIONS: dict[str, Callable[[Value, Value, str], Value]] = {
@@ -90,37 +217,53 @@ FUNCTIONS: dict[str, Callable[[Value, Value, str], Value]] = {
 }
 
 
-def from_zero(value: Value) -> Value:
-    """Return the maximum of an integer and 0."""
-    if value.dtype not in SIGNED_TYPES or interval(value)[0] >= 0:
-        return value
-    return apply("max", [Number(0, SIGNED), value], SIGNED)
+def of_same_type(op: str, values: Sequence[Value]) -> Value:
+    """Return a maximum, a minimum, an absolute value or a sign."""
+    if op in RELATIONS:
+        return extreme(op, values)
+    part = signed_size(values[0])
+    if op == "abs":
+        return part.size
+    return _select(part.is_negative, Number(-1, SIGNED), _is_not_0(part.size), SIGNED)
 
 
-def _negative(value: Value) -> Value:
-    return _signed_test("lt", value)
+def extreme(op: str, values: Sequence[Value]) -> Value:
+    """Return the maximum or minimum of integers, in the longest type without sign."""
+
+    def further(one: Value, other: Value) -> Value:
+        return _select(compared(RELATIONS[op], one, other), other, one)
+
+    return reduce(further, values)
 
 
-def _not_negative(value: Value) -> Value:
-    return _signed_test("ge", value)
+# Parts.
 
 
-def _signed_test(relation: str, value: Value) -> Value:
-    low, high = interval(value)
-    if low >= 0 or high < 0:
-        return Number((high < 0) == (relation == "lt"), "bool")
-    return Apply(relation, (value, Number(0, SIGNED)), "bool")
-
-
-def _size(value: Value) -> Value:
-    """Return the absolute value of an integer with a sign, which may be 2**63."""
+def _has_sign(value: Value) -> bool:
     if isinstance(value, Number):
-        return Number(abs(value.value), UNSIGNED)
-    return cast(Apply("abs", (cast(value, SIGNED),), SIGNED), UNSIGNED)
+        return value.value < 0
+    return value.dtype in SIGNED_TYPES
 
 
-def _opposite(value: Value) -> Value:
-    """Return `-1 - value`, which 64 bits hold for each value that they hold."""
-    if isinstance(value, Number):
-        return Number(-1 - value.value, SIGNED)
-    return Apply("add", (Number(-1, SIGNED), Apply("neg", (value,), SIGNED)), SIGNED)
+def _select(test: Value, yes: Value, no: Value, dtype: str = UNSIGNED) -> Value:
+    return apply("select", [test, yes, no], dtype)
+
+
+def _not(test: Value) -> Value:
+    return apply("not", [test], "bool")
+
+
+def _is_not_0(size: Value) -> Value:
+    if isinstance(size, Number):
+        return Number(size.value != 0, "bool")
+    return Apply("ne", (size, ZERO), "bool")
+
+
+def _differ(one: Value, other: Value) -> Value:
+    """Return whether two truth values differ."""
+    for constant, test in ((one, other), (other, one)):
+        if isinstance(constant, Number):
+            if constant.value:
+                return _not(test)
+            return test
+    return Apply("ne", (one, other), "bool")

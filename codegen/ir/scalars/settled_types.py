@@ -7,16 +7,17 @@ in a type that holds it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from codegen.ir.nodes import Apply, Number, Ref, Value
 from codegen.ir.scalars.intervals import RANGES, interval, operands
+from codegen.ir.scalars.mixed_signs import in_float
 from einalg.language.ir.dtypes import bounds, is_float, promote
 
 COMPARISONS = ("lt", "le", "gt", "ge", "eq", "ne")
 LOGIC = ("and", "or", "not")
-SIGN_FUNCTIONS = ("abs", "sign")
+SIGN_FUNCTIONS = ("abs", "sign", "max", "min", "mod", "quotient")  # which see what is negative
 WITH_SIGNS = ("neg", "select", "max", "min")  # which a float computes as its operands
 PRODUCTS = ("mul", "ipow")
 SHORT = ("i32", "u32")  # what integers are computed in, unless they are longer
@@ -40,9 +41,8 @@ def _settled(value: Value, whole: str) -> Value:
     """Return a value as a part of one that is computed in type `whole`; empty where it is none."""
     if not isinstance(value, Apply):
         return value
-    signed = _signed_difference(value, whole)
-    if signed is not None:
-        return _settled(signed, whole)
+    if _is_signed_sum(value, whole):
+        return _settled(in_float(value, whole), whole)
     dtype = _settled_type(value, whole)
     contexts = [dtype] * len(value.arguments)
     if value.op in COMPARISONS:
@@ -63,11 +63,14 @@ def _compared_in(comparison: Apply) -> str:
     numbers = [dtype for dtype in dtypes if not dtype.startswith("weak")]
     if not numbers:
         return ""
-    return promote(*numbers)
+    dtype = promote(*numbers)
+    if _needs_sign(dtype, comparison.arguments):
+        return LONG
+    return dtype
 
 
 def _settled_type(value: Apply, whole: str) -> str:
-    if value.dtype == "u32" and value.op in SIGN_FUNCTIONS and _may_be_negative(value.arguments[0]):
+    if value.op in SIGN_FUNCTIONS and _needs_sign(value.dtype, value.arguments):
         return LONG
     if not whole or value.dtype == whole:
         return value.dtype
@@ -76,6 +79,11 @@ def _settled_type(value: Apply, whole: str) -> str:
     if value.op not in RANGES:
         return value.dtype
     return _settled_integers(value, whole)
+
+
+def _needs_sign(dtype: str, arguments: Sequence[Value]) -> bool:
+    """Return whether integers without sign, of at most 32 bits, may be negative."""
+    return dtype == "u32" and any(map(_may_be_negative, arguments))
 
 
 def _settled_integers(value: Apply, whole: str) -> str:
@@ -118,64 +126,12 @@ def _may_be_negative(value: Value) -> bool:
     return interval(value)[0] < 0
 
 
-def _signed_difference(value: Apply, whole: str) -> Value | None:
-    """Return a difference of the longest unsigned integers by its size and its sign, where a float
-    or a function needs both; None for any other value.
+def _is_signed_sum(value: Apply, whole: str) -> bool:
+    """Return whether a sum of the longest unsigned integers is a part of a float, which needs its
+    sign.
     """
-    if value.dtype != "u64":
-        return None
-    if value.op == "add" and is_float(whole):
-        return _by_size(value, lambda size: Apply("neg", (Apply("cast", (size,), whole),), whole))
-    if value.op == "abs":
-        return _by_size(value.arguments[0], lambda size: size)
-    if value.op == "sign" and _may_be_negative(value.arguments[0]):
-        above, below = _above_and_below(value.arguments[0])
-        positive, negative = (
-            Apply("gt", (above, below), "bool"),
-            Apply("lt", (above, below), "bool"),
-        )
-        return Apply("add", (positive, Apply("neg", (negative,), LONG)), LONG)
-    return None
-
-
-def _by_size(value: Value, negative: Callable[[Value], Value]) -> Value | None:
-    """Return a difference, and below 0 a function of its size; None where it is not negative."""
-    if not _may_be_negative(value):
-        return None
-    above, below = _above_and_below(value)
-    size, opposite = _difference(above, below), negative(_difference(below, above))
-    test = Apply("ge", (above, below), "bool")
-    return Apply("select", (test, size, opposite), opposite.dtype)
-
-
-def _above_and_below(value: Value) -> tuple[Value, Value]:
-    """Return what a sum adds, and what it subtracts."""
-    terms: Sequence[Value] = (value,)
-    if isinstance(value, Apply) and value.op == "add":
-        terms = value.arguments
-    above, below = list[Value](), list[Value]()
-    for term in terms:
-        if isinstance(term, Apply) and term.op == "mul":
-            term = _with_signs(replace(term, dtype="u64"))
-        if isinstance(term, Apply) and term.op == "neg":
-            below.append(term.arguments[0])
-        elif isinstance(term, Number) and term.value < 0:
-            below.append(Number(-term.value, "u64"))
-        else:
-            above.append(term)
-    return _total(above), _total(below)
-
-
-def _total(terms: Sequence[Value]) -> Value:
-    if not terms:
-        return Number(0, "u64")
-    return Apply("add", tuple(terms), "u64")
-
-
-def _difference(left: Value, right: Value) -> Value:
-    """Return a difference that is not negative."""
-    opposite = Apply("neg", (right,), "u64")
-    return Apply("cast", (Apply("add", (left, opposite), "u64"),), "u64")
+    is_sum = value.op == "add" and value.dtype == "u64"
+    return is_sum and is_float(whole) and _may_be_negative(value)
 
 
 def _is_of_integers(value: Value) -> bool:

@@ -19,13 +19,13 @@ from codegen.ir.scalars.functions import (
 from codegen.ir.scalars.index_parts import index_condition, index_form
 from codegen.ir.scalars.products import ProductFactor, quotient_of_products
 from codegen.ir.scalars.settled_types import settled
-from codegen.ir.types import common_of_parts, constant, longest
+from codegen.ir.types import common_of_parts, computed, constant, longest
 from einalg.language.analysis.log1p_expm1 import exp_less_one, log_of_one_more
 from einalg.language.analysis.one_fraction import as_one_fraction, steps
 from einalg.language.index.affine import Affine
 from einalg.language.index.constraint import Constraint
 from einalg.language.ir.body import Reduce
-from einalg.language.ir.dtype_inference import ROUNDED, integer_quotient
+from einalg.language.ir.dtype_inference import ROUNDED, integer_quotient, result_dtype
 from einalg.language.ir.dtypes import is_float
 from einalg.language.ir.tensor import Access
 
@@ -75,6 +75,8 @@ def _sum_or_function(body: Any, leaves: Leaves) -> Value:
     if isinstance(body, ROUNDED) and (quotient := integer_quotient(body.args[0])) is not None:
         operands = [_wide(part, leaves) for part in quotient]
         dtype = common_of_parts(operands, quotient)
+        if dtype == "u64":  # that of a difference is another one
+            dtype = computed(result_dtype(body))
         return rounded_quotient(operands, dtype, isinstance(body, sympy.ceiling))
     if steps(body):
         return function_of(body, [_operand(argument, leaves) for argument in body.args])
