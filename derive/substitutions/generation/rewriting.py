@@ -65,7 +65,7 @@ def requirements(graph: RuleGraph, shapes: Sequence[Sequence[int]]) -> tuple[Lea
         rule = typed(open_graph)
     except WrongOperation:
         return tuple([LeafRequirement(len(shape)) for shape in shapes])
-    if rule.any_rank:
+    if has_open_ranks(graph):
         return (LeafRequirement(None),) * len(shapes)
     taps = set(map(rule.axes.root, rule.axes.taps))
     needed = []
@@ -76,6 +76,15 @@ def requirements(graph: RuleGraph, shapes: Sequence[Sequence[int]]) -> tuple[Lea
                 sizes.append((place, shape[place]))
         needed.append(LeafRequirement(len(shape), tuple(sizes)))
     return tuple(needed)
+
+
+def has_open_ranks(graph: RuleGraph) -> bool:
+    """Return whether no operator of a rule says how many axes its tensors have."""
+    for operation in [*graph.before, *graph.after]:
+        kind = KINDS[operation.operator]
+        if kind.inputs is not None or kind.rank(dict(operation.parameters)) is not None:
+            return False
+    return True
 
 
 def taps_text(graph: RuleGraph, needed: Sequence[LeafRequirement]) -> str:

@@ -7,10 +7,10 @@ from typing import Any
 
 from derive.substitutions.generation.programs.applying import NO_HISTORY, NotApplicable, apply
 from derive.substitutions.generation.programs.operators import OperatorChoice
+from derive.substitutions.generation.rewriting import has_open_ranks
 from derive.substitutions.generation.terms import ProgramPair
 from derive.substitutions.graphs.graph import Port, RuleGraph, Source
-from derive.substitutions.graphs.kinds import KINDS, WrongOperation
-from derive.substitutions.graphs.typed_rule import typed
+from derive.substitutions.graphs.kinds import KINDS
 from derive.substitutions.verification.rule import Substitution
 from derive.substitutions.verification.verdict import RuleVerdict
 from derive.substitutions.verification.verifier import verify
@@ -53,11 +53,7 @@ def named(rule: Substitution, name: str) -> Substitution:
 def _with_shapes(pair: ProgramPair) -> RuleGraph:
     """Return a graph with the shapes of its leaves, where ranks are taken from them."""
     graph = pair.graph
-    try:
-        is_open = typed(graph).any_rank
-    except WrongOperation:
-        is_open = False
-    if is_open and all(len(shape) in (0, 2) for shape in pair.shapes):
+    if has_open_ranks(graph) and all(len(shape) in (0, 2) for shape in pair.shapes):
         return graph
     shapes = tuple(enumerate(pair.shapes, start=1))
     return RuleGraph(graph.before, graph.after, graph.outputs, shapes)

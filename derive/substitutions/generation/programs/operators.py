@@ -42,12 +42,6 @@ class OperatorChoice:
     function: Callable[..., Any] | None = None
     shape: tuple[int, ...] | None = None
 
-    @property
-    def outputs(self) -> int:
-        if self.function is not None:
-            return 1
-        return KINDS[self.name].outputs(dict(self.parameters))
-
     def __str__(self) -> str:
         values = ", ".join(f"{name}={value}" for name, value in self.parameters)
         return f"{self.name}({values})" if values else self.name
