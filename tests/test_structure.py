@@ -20,6 +20,15 @@ PACKAGES = ("einalg", "derive", "codegen")
 MOST_ENTRIES = 12  # of a folder: what a reader takes in at a glance
 MACHINE_PATHS = re.compile(r"/(?:work|root|home|tmp|mnt)/|\b[A-Z]:\\\\[A-Z]")
 REFERENCE_LINES = 260
+DROPPING = {  # they call Python code where exceptions are dropped
+    "WeakKeyDictionary",
+    "WeakSet",
+    "WeakValueDictionary",
+    "finalize",
+    "get_pieces",
+}
+REFERENCES = {"ref", "Entry", "_Lease"}  # classes of weak references
+IN_C = (".append", ".__setitem__")
 
 # A room may import itself, `COMMON`, and these; the longest name that fits
 # a module is its room.
@@ -309,6 +318,39 @@ def test_imports_inside_functions_serve_an_extra() -> None:
         if not any(i.target == e or i.target.startswith(f"{e}.") for e in SERVE_AN_EXTRA)
     ]
     assert not late, "\n".join(late)
+
+
+def test_an_interrupt_is_lost_nowhere() -> None:
+    """Where an object dies, and inside isl, Python drops what its code raises, as by Ctrl-C: there
+    only functions in C are called. The handles of a device are the exception.
+    """
+    lossy: list[str] = []
+    for module, path in MODULES.items():
+        if module.startswith("codegen.targets.cuda.device"):
+            continue
+        for node in ast.walk(ast.parse(path.read_text())):
+            if _is_python_callback(node):
+                lossy.append(f"{module}:{getattr(node, 'lineno', '')}")
+    assert not lossy, f"Python code that is called where exceptions are dropped: {lossy}"
+
+
+def _is_python_callback(node: ast.AST) -> bool:
+    """Tell whether a node lets Python code be called where exceptions are dropped."""
+    if isinstance(node, ast.FunctionDef):
+        return node.name == "__del__"
+    if isinstance(node, ast.Name):
+        return node.id in DROPPING
+    if isinstance(node, ast.Attribute):
+        return node.attr in DROPPING
+    if not isinstance(node, ast.Call):
+        return False
+    name = ast.unparse(node.func).rpartition(".")[2]
+    callbacks: list[ast.expr] = []
+    if name.startswith("foreach_"):
+        callbacks = node.args
+    elif name in REFERENCES:
+        callbacks = node.args[1:]
+    return not all(ast.unparse(callback).endswith(IN_C) for callback in callbacks)
 
 
 def test_no_star_imports() -> None:

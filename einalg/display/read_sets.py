@@ -15,7 +15,7 @@ import numpy as np
 from einalg.errors import UseError
 from einalg.language.index.affine import Affine, FloorDiv, Index, IndexArithmetic, Modulo
 from einalg.language.index.constraint import Constraint
-from einalg.language.index.isl import Space, box_set
+from einalg.language.index.isl import Space, box_set, listed_points
 from einalg.language.index.iterator import LoopIndex
 from einalg.language.ir.body import Reduce
 from einalg.language.ir.scope import Scope
@@ -104,17 +104,10 @@ class CellGrid:
         """The cells of a set, as truth values."""
         is_read = np.zeros(self.cells.shape, dtype=bool)
         lows = [low for low, _ in self.box]
-
-        def mark(point: isl.Point) -> None:
-            at = tuple(_coordinate(point, k) - low for k, low in enumerate(lows))
-            is_read[at] = True
-
-        points.intersect(box_set(self.box)).foreach_point(mark)
+        for point in listed_points(points.intersect(box_set(self.box))):
+            place = [coordinate - low for coordinate, low in zip(point, lows)]
+            is_read[tuple(place)] = True
         return is_read
-
-
-def _coordinate(point: isl.Point, k: int) -> int:
-    return int(point.get_coordinate_val(isl.dim_type.set, k).to_python())
 
 
 def seen(points: isl.Set, axes: Sequence[int]) -> isl.Set:

@@ -66,11 +66,17 @@ def run_command(command: Sequence[str], timeout: float) -> tuple[int, str]:
 
     At the timeout, in seconds, it is killed, with the processes that it started. Raises
     `OutOfTime` where the work that it is for has no time left before that.
+
+    A thread of `Background` runs it: an interrupt, which comes in the main thread alone, never
+    comes between the start of a command and the code that ends it.
     """
+    group = _group.get()
+    if group is None:
+        with Background(1) as background:
+            return background.submit(lambda one: run_command(one, timeout), command).result()
     limit = min(timeout, time_left())
     if limit <= 0:
         raise OutOfTime
-    group = _group.get() or CommandGroup()
     with group.started(command) as process:
         try:
             said = process.communicate(timeout=limit)[1]

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from weakref import ref
 
 from codegen.ir.nodes import Function
 from codegen.targets.c.functions.conversions import conversions
 from codegen.targets.c.functions.elementary import elementary
 from codegen.targets.c.functions.library import vector_declarations
 from codegen.targets.c.printer import ARENA_ALIGNMENT_BYTES, Printer
+from einalg.runtime.live_entries import LiveEntries
 
 SEQUENCE = "kernels"  # the exported function that makes several calls in one
 _SEQUENCE = f"""
@@ -19,8 +19,8 @@ void {SEQUENCE}(long count, void (*const *kernels)(void *const *), void *const *
     kernels[k](buffers[k]);
 }}
 """
-# By identity, since comparing functions costs as much as printing them; as long as they live.
-_PRINTERS: dict[int, tuple[ref[Function], Printer]] = {}
+# By identity, since comparing functions costs as much as printing them.
+_PRINTERS: LiveEntries[Function, Printer] = LiveEntries()
 
 
 def c_source(functions: Sequence[Function]) -> str:
@@ -39,20 +39,12 @@ def own_sources(functions: Sequence[Function]) -> list[str]:
 
 def _printer(function: Function) -> Printer:
     """Return the printer of a function, which prints the body once, whatever files it is in."""
-    key = id(function)
-    cached = _PRINTERS.get(key)
-    if cached is not None and cached[0]() is function:
+    cached = _PRINTERS.get(id(function))
+    if cached is not None and cached[0] is function:
         return cached[1]
     printer = Printer(function)
-    _PRINTERS[key] = ref(function, lambda dead: _forget(key, dead)), printer
+    _PRINTERS.put(id(function), function, printer)
     return printer
-
-
-def _forget(key: int, dead: ref[Function]) -> None:
-    """Remove the printer of a function that is no more, unless another one has its place now."""
-    cached = _PRINTERS.get(key)
-    if cached is not None and cached[0] is dead:
-        del _PRINTERS[key]
 
 
 @dataclass(frozen=True)

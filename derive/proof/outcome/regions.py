@@ -11,7 +11,7 @@ import islpy as isl
 import numpy as np
 
 from einalg.language.index.affine import Index
-from einalg.language.index.isl import Space
+from einalg.language.index.isl import Space, listed_points
 from einalg.language.index.iterator import LoopIndex
 
 MAX_BOXES = 500  # of a region that evaluation gives
@@ -105,13 +105,7 @@ def _listed(region: isl.Set) -> tuple[Mask, list[int]] | None:
     if prod(extents) > MAX_LISTED_POINTS:
         return None
     mask = np.zeros(extents, bool)
-
-    def mark(point: Any) -> None:
-        place = []
-        for axis in axes:
-            coordinate = point.get_coordinate_val(isl.dim_type.set, axis).to_python()
-            place.append(int(coordinate) - low[axis])
+    for point in listed_points(region):
+        place = [coordinate - first for coordinate, first in zip(point, low)]
         mask[tuple(place)] = True
-
-    region.foreach_point(mark)
     return mask, low

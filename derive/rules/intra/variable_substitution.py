@@ -243,13 +243,15 @@ def _forms(relation: isl.Map, indices: list[Index], outputs: list[Index]) -> dic
     function = isl.PwMultiAff.from_map(relation)
     forms = {}
     for dimension, output in enumerate(outputs):
-        pieces = function.get_pw_aff(dimension).get_pieces()
-        if len({str(form) for _, form in pieces}) != 1:
+        pieces: dict[isl.Set, isl.Aff] = {}
+        # No Python code is called, in which an interrupt would be lost.
+        function.get_pw_aff(dimension).foreach_piece(pieces.__setitem__)
+        if len(set(map(str, pieces.values()))) != 1:
             raise RuleError(
                 f"dimension {dimension} of the map, or of its inverse, needs {len(pieces)} cases\n"
                 "  use a map that is one quasi-affine form a dimension"
             )
-        forms[output.name] = str(affine_of(pieces[0][1], indices))
+        forms[output.name] = str(affine_of(next(iter(pieces.values())), indices))
     return forms
 
 

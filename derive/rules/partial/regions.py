@@ -17,7 +17,7 @@ from einalg.language.analysis.simplify import simplify_scope, with_padding
 from einalg.language.index.affine import Affine, Index
 from einalg.language.index.constraint import Constraint
 from einalg.language.index.convert import affine
-from einalg.language.index.isl import Space
+from einalg.language.index.isl import Space, listed_points
 from einalg.language.index.iterator import LoopIndex
 from einalg.language.ir.body import fresh_index, substitute
 from einalg.language.ir.scope import Scope
@@ -165,12 +165,7 @@ def _blocks(part: isl.Set, axis: int) -> Blocks:
     whole = Blocks(low, last - low + 1, 1, last - low + 1)
     if last - low >= MAX_VALUES or _number(line.count_val()) == last - low + 1:
         return whole
-    values: list[int] = []
-
-    def note(point: Any) -> None:
-        values.append(_number(point.get_coordinate_val(isl.dim_type.set, 0)))
-
-    line.foreach_point(note)
+    values = [value for (value,) in listed_points(line)]
     return _repeated(sorted(values)) or whole
 
 

@@ -209,6 +209,23 @@ def box_set(box: Sequence[tuple[int, int]]) -> isl.Set:
     return points
 
 
+def listed_points(points: isl.Set) -> list[tuple[int, ...]]:
+    """Return all points of a bounded set without parameters.
+
+    >>> sorted(listed_points(isl.Set("{ [i, j] : 0 <= i <= j < 2 }")))
+    [(0, 0), (0, 1), (1, 1)]
+    """
+    listed: list[isl.Point] = []
+    points.foreach_point(listed.append)  # no Python code, in which an interrupt would be lost
+    rank = points.dim(isl.dim_type.set)
+    return [_coordinates(point, rank) for point in listed]
+
+
+def _coordinates(point: isl.Point, rank: int) -> tuple[int, ...]:
+    axes = range(rank)
+    return tuple(_integer(point.get_coordinate_val(isl.dim_type.set, axis)) for axis in axes)
+
+
 def affine_of(aff: isl.Aff, indices: Sequence[Index]) -> Affine:
     """Read an isl affine expression over `indices` back; RuleError where it is not integral."""
     numerator = to_affine(_integer(aff.get_constant_val().mul(_denominator(aff))))

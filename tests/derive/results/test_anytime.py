@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import math
 import os
 import signal
@@ -179,23 +180,26 @@ def hangs(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.Mo
 def interrupted(there: Path) -> Iterator[None]:
     """Interrupt this process once a file is there.
 
-    Python loses an interrupt that comes inside a callback of C code, so that another one follows
-    while the first one shows nothing.
+    No garbage is collected meanwhile: Python drops what is raised in a function that another
+    package, such as hypothesis, has called at each collection.
     """
-    is_over = threading.Event()
 
     def wait() -> None:
         while not there.exists():
-            is_over.wait(0.01)
-        while not is_over.is_set():
-            os.kill(os.getpid(), signal.SIGINT)
-            is_over.wait(20)
+            if is_over.wait(0.01):
+                return
+        os.kill(os.getpid(), signal.SIGINT)
 
+    is_over = threading.Event()
     thread = threading.Thread(target=wait)
+    gc.disable()
     thread.start()
-    yield
-    is_over.set()
-    thread.join()
+    try:
+        yield
+    finally:
+        is_over.set()
+        thread.join()
+        gc.enable()
 
 
 def test_an_interrupt_ends_compilers(hangs: Path) -> None:

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import gc
 import threading
+import weakref
 from collections.abc import Callable
 from typing import Any
 
@@ -15,6 +16,7 @@ import pytest
 import einalg as ea
 from einalg.runtime import buffer_pool
 from einalg.runtime.buffer_pool import BufferPool
+from tests.helpers.interrupts import functions_entered
 
 KIND = np.dtype(np.float32)
 
@@ -68,7 +70,37 @@ def test_little_is_kept() -> None:
     held = [make() for _ in range(5)]
     del held
     gc.collect()
-    assert [len(free) for free in memory._free.values()] == [1] and not memory._used
+    assert [len(free) for free in memory._free.values()] == [1]
+
+
+def test_no_python_code_runs_where_a_result_dies() -> None:
+    """An interrupt in it would be lost, and the memory with it."""
+    make = maker(1 << 10)
+    held = [make() for _ in range(3)]
+    assert functions_entered(held.clear) == []
+
+
+def test_memory_is_freed_without_garbage_collection(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No circle of references holds what the pool does not retain."""
+    made: list[weakref.ref[Any]] = []
+    empty = np.empty
+
+    def noted(*arguments: Any) -> Any:
+        memory = empty(*arguments)
+        made.append(weakref.ref(memory))
+        return memory
+
+    monkeypatch.setattr(np, "empty", noted)
+    make = maker(1 << 10)
+    gc.disable()
+    try:
+        held = [make() for _ in range(4)]
+        del held
+        assert sum(memory() is not None for memory in made) == 1
+        del make
+        assert all(memory() is None for memory in made)
+    finally:
+        gc.enable()
 
 
 def test_a_result_outlives_its_program() -> None:

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import os
+import signal
+import subprocess
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from time import monotonic, sleep
+from typing import Any
 
 import pytest
 
@@ -21,6 +25,14 @@ def no_leftovers() -> Iterator[None]:
     assert set(threading.enumerate()) <= threads
     for path in Path("/proc/self/task").glob("*/children"):
         assert not path.read_text().split()
+
+
+@pytest.fixture
+def heard_interrupts() -> Iterator[None]:
+    """Interrupts are heard, also by a process that was started in the background."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
 
 
 def shell(text: str) -> int:
@@ -77,3 +89,18 @@ def test_where_one_raises_all_end() -> None:
 
     with pytest.raises(ZeroDivisionError):
         in_parallel(run, ["raise", "sleep 600"])
+
+
+@pytest.mark.usefixtures("heard_interrupts")
+def test_an_interrupt_ends_a_command_that_has_just_started(monkeypatch: pytest.MonkeyPatch) -> None:
+    """However early it comes: before the one who started the command knows of it."""
+    start = subprocess.Popen[str]
+
+    def started(*arguments: Any, **options: Any) -> Any:
+        process = start(*arguments, **options)
+        os.kill(os.getpid(), signal.SIGINT)
+        return process
+
+    monkeypatch.setattr(subprocess, "Popen", started)
+    with pytest.raises(KeyboardInterrupt):
+        shell("sleep 600")

@@ -37,7 +37,7 @@ def test_a_printer_lives_as_long_as_its_kernel():
     (kernel,) = functions(1)
     own_sources([kernel])
     key = id(kernel)
-    assert key in source_file._PRINTERS
+    assert source_file._PRINTERS.get(key) is not None
     del kernel
     gc.collect()
-    assert key not in source_file._PRINTERS
+    assert source_file._PRINTERS.get(key) is None

@@ -13,9 +13,9 @@ from contextvars import ContextVar
 from fractions import Fraction
 from hashlib import blake2b
 from typing import Any
-from weakref import WeakValueDictionary
 
 from einalg.runtime.clock import check_time
+from einalg.runtime.live_entries import LiveEntries
 
 Number = int | Fraction
 MAX_TERMS = 4000  # of one polynomial
@@ -85,19 +85,19 @@ class Atom:
     digest: bytes
     order: tuple[int, bytes]
     facts: dict[str, Any]  # what was computed of it
-    _known: WeakValueDictionary[Any, Atom] = WeakValueDictionary()
+    _known: LiveEntries[Atom, None] = LiveEntries()  # by kind and fields
 
     def __new__(cls, *fields: Any) -> Any:
         key = (cls, fields)
         known = Atom._known.get(key)
         if known is not None:
-            return known
+            return known[0]
         atom = object.__new__(cls)
         atom.fields, atom.facts = fields, {}
         text = cls.__name__.encode() + digest(fields)
         atom.digest = blake2b(text, digest_size=12).digest()
         atom.order = (cls.rank, atom.digest)
-        Atom._known[key] = atom
+        Atom._known.put(key, atom, None)
         return atom
 
     def settle(self, exponent: Number) -> tuple[Number, Poly | None]:

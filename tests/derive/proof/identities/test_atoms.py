@@ -1,0 +1,18 @@
+"""Equal atoms are one object, as long as it lives."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from derive.proof.identities.forms.polynomials.atoms import Exp
+from derive.proof.identities.forms.polynomials.laurent import Atom, number
+from tests.helpers.interrupts import functions_entered
+
+
+def test_no_python_code_runs_where_atoms_die() -> None:
+    """A proof makes and forgets thousands, and may be interrupted anywhere."""
+    before = len(Atom._known)
+    atoms: list[Any] = [Exp(number(1000 + k)) for k in range(3)]
+    assert Exp(number(1000)) is atoms[0] and len(Atom._known) == before + 3
+    assert functions_entered(atoms.clear) == []
+    assert len(Atom._known) == before
