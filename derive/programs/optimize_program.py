@@ -276,39 +276,42 @@ class Forms:
         Of the fastest form and the one that differs from it by its layout alone, the kernels are
         timed.
         """
-        for first, last in self._layouts()[:1]:
-            whole = sum(self._measured[id(form)].seconds for form in (first, last))
-            if (1 + REPEATS) * whole > MAX_MIXING_SHARE * self.clock.left:
-                return
-            if self.clock.left < MIXING_TRIALS * self._trial_seconds:
-                return
-            with self.clock.phase(MEASURING, "the kernels of both layouts"):
-                times = _kernel_seconds(first), _kernel_seconds(last)
-            if not all(times):
-                return
-            variant = mixture(first.variant, *times, self.task.backend)
-            if variant is None or variant.program in self._mixtures:
-                return
-            self._mixtures.append(variant.program)
-            known = with_results(with_known_layers(variant, self.task), self._results)
-            form = self._compile(known, "a form of both layouts")
-            if form is not None:
-                self._is_taken(form)
+        layouts = self._layouts()
+        if layouts is None:
+            return
+        whole = sum(self._measured[id(form)].seconds for form in layouts)
+        if (1 + REPEATS) * whole > MAX_MIXING_SHARE * self.clock.left:
+            return
+        if self.clock.left < MIXING_TRIALS * self._trial_seconds:
+            return
+        with self.clock.phase(MEASURING, "the kernels of both layouts"):
+            first, last = map(_kernel_seconds, layouts)
+        if not first or not last:
+            return
+        variant = mixture(layouts[0].variant, first, last, self.task.backend)
+        if variant is None or variant.program in self._mixtures:
+            return
+        self._mixtures.append(variant.program)
+        known = with_results(with_known_layers(variant, self.task), self._results)
+        form = self._compile(known, "a form of both layouts")
+        if form is not None:
+            self._is_taken(form)
 
-    def _layouts(self) -> list[tuple[CompiledVariant, CompiledVariant]]:
-        """Return pairs of forms that differ by their layout alone, the fastest form's first."""
+    def _layouts(self) -> tuple[CompiledVariant, CompiledVariant] | None:
+        """Return the fastest form that is compiled in two layouts: with channels where they were,
+        and with channels last. None where there is no such form.
+        """
         fastest: dict[tuple[str, ...], CompiledVariant] = {}
         for form in self._competing():
             fastest.setdefault(form.variant.changes, form)
-        pairs: list[tuple[CompiledVariant, CompiledVariant]] = []
         for changes in fastest:
-            before = changes
+            others = changes
             if changes[-1:] == (CHANNELS_LAST,):
-                before = changes[:-1]
-            first, last = fastest.get(before), fastest.get((*before, CHANNELS_LAST))
-            if first is not None and last is not None and (first, last) not in pairs:
-                pairs.append((first, last))
-        return pairs
+                others = changes[:-1]
+            first, last = fastest.get(others), fastest.get((*others, CHANNELS_LAST))
+            if first is not None and last is not None:
+                return first, last
+        return None
 
     def search(self) -> None:
         """Search the layers of the forms that are about as fast as the fastest."""

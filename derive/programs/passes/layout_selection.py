@@ -59,10 +59,11 @@ def channels_last(program: Program, chosen: Collection[str] | None = None) -> Pr
         known[name] = returned(changed[name], known)
     apart = lifted(Program(known.items(), program.outputs))
     names = {next(iter(apart[name].tensors)): name for name in moved}
+    copying = {name for name in copies if name not in moved}
+    copying |= {inner for inner, name in names.items() if name in copies}
 
     def is_view(name: str, scope: Scope) -> bool:
-        is_copy = names.get(name, name) in copies and not (name in copies and name in moved)
-        return isinstance(scope.body, Access) and not is_copy
+        return isinstance(scope.body, Access) and name not in copying
 
     return _renamed(fused(apart, is_view)[0], names)
 
@@ -91,12 +92,13 @@ def _with_copies(
     names: set[str] = set()
     for name, scope in program.statements:
         is_last = name in chosen
+        layout = "last" if is_last else "first"
         read: dict[str, Tensor] = {}
         for tensor in scope.tensors:
             if tensor not in moved or (tensor in chosen) == is_last:
                 continue
             if tensor not in copies:
-                label = unique_name(f"{tensor}_{'last' if is_last else 'first'}", used_names)
+                label = unique_name(f"{tensor}_{layout}", used_names)
                 used_names.add(label)
                 names.add(label)
                 statements.append((label, _copy(tensor, program[tensor])))

@@ -21,7 +21,6 @@ from derive.programs.passes.layout_selection import channels_last, movable_order
 from derive.programs.passes.normalise import shaped
 from einalg.api.backend import LocalBackend
 from einalg.api.models import network as model_network
-from einalg.language.ir.traversal import accesses
 from tests.helpers.measurements import exactly
 from tests.helpers.networks import assert_same_values, network, sample
 
@@ -55,12 +54,11 @@ def test_any_choice_has_the_same_values(chosen):
 
 
 def test_one_copy_serves_all_readers():
-    """`T` and `U` lie as they were, and are read channels last by one statement or two."""
+    """`U` lies as it was, and is read channels last by two statements."""
     program = branches()
     mixed = channels_last(program, ["P", "S"])
     assert [name for name in mixed.names if name.endswith("_last")] == ["U_last"]
     assert mixed["P"].shape == (4, 4) and "U_last" in mixed["P"].tensors
-    assert all(isinstance(node.tensor.name, str) for node in accesses(mixed["S"].body))
     assert "U_last" in mixed["S"].tensors and "U" in mixed["U_last"].tensors
 
 
@@ -111,7 +109,7 @@ def test_a_network_of_convolutions_is_mixed_anywhere():
     program = shaped(network())[0]
     for chosen in ({"R0"}, {"C1", "R1"}, {"C0", "O"}, set(program.names)):
         assert_same_values(program, channels_last(program, chosen & set(program.names)))
-    assert np.array_equal(channels_last(program, ()).names, program.names)
+    assert channels_last(program, ()).names == program.names
 
 
 @pytest.mark.parametrize("copied", [1e-3, 1.0])

@@ -263,6 +263,11 @@ SIGNS_AND_CONDITIONS = [
         "O[i] = sign(x[i]**2 - y[i]**2)",
         "O[i] = sign(Abs(x[i]) - Abs(y[i]))",
     ),
+    (
+        "sign of a square and a number",
+        "O[i] = sign(x[i]**2 - 2*x[i]*y[i] + y[i]**2 + 1)*x[i]",
+        "O[i] = x[i]",
+    ),
     ("sign of power", "O[i] = sign(x[i]**5)", "O[i] = sign(x[i])"),
     ("sign of inverse", "O[i] = sign(1/x[i])*Abs(x[i])", "O[i] = x[i]"),
     ("sign of product with exp", "O[i] = sign(x[i]*exp(y[i]))", "O[i] = sign(x[i])"),

@@ -171,11 +171,13 @@ def _sign_of_quadratic(polynomial: Poly) -> Sign:
 
 def _size_of_squares(form: Form, places: Sequence[Atom | None]) -> Sign:
     """Return the sign of a quadratic form by completing squares: that it is not negative, or above
-    0 where a square of a number is left for the last place, which is 1; None where it is neither.
+    0 where a square of a number is left for the last place, which is None and stands for 1; None
+    where it is neither.
     """
     left = list(places)
     while left:
-        pivot = next((place for place in left if form.get((place, place))), left[0])
+        elements = [place for place in left if place is not None]
+        pivot = next((place for place in elements if form.get((place, place))), left[0])
         left.remove(pivot)
         value = form.get((pivot, pivot), Fraction(0))
         column = {place: form.get((place, pivot), Fraction(0)) for place in left}
