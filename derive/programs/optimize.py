@@ -12,6 +12,7 @@ import numpy as np
 
 from derive.cost.backend import Backend
 from derive.cost.memory import memory_bytes
+from derive.programs.forms.rewriting.rule_set import NO_RULES, RuleSet
 from derive.programs.optimize_program import optimize_program
 from derive.programs.optimized import Array, OptimizedNetwork
 from derive.programs.optimized_program import (
@@ -52,13 +53,15 @@ def optimized(  # noqa: PLR0913, PLR0917 - every option of an optimization
     nonfinite: str = "spread",
     is_compared: bool = False,
     may_give_up: bool = False,
+    substitutions: RuleSet = NO_RULES,
 ) -> OptimizedNetwork:
     """Optimize every program of a graph on the arrays of a call.
 
     An interrupt keeps what was found until then. The seconds are those of the `clock`, if there is
     one. With `nonfinite="exact"` no form is taken that makes elements NaN which are not. Where the
     network `is_compared` with its framework later, code that deviates is no error. Where it
-    `may_give_up`, `OutOfTime` is raised once the time is over before there is any answer.
+    `may_give_up`, `OutOfTime` is raised once the time is over before there is any answer. Programs
+    are rewritten by the `substitutions` where that is measured to be faster.
     """
     task = Task(
         backend,
@@ -70,6 +73,7 @@ def optimized(  # noqa: PLR0913, PLR0917 - every option of an optimization
         nonfinite,
         is_compared,
         may_give_up,
+        substitutions,
     )
     graph = _fitting_memory(fold_constants(graph).merged())
 
@@ -86,7 +90,8 @@ def optimized(  # noqa: PLR0913, PLR0917 - every option of an optimization
         program = node.program
         read = [name for name in program.inputs if name in graph.weights]
         weights = {name: graph.weights[name] for name in read}
-        key = part_key(program, weights, backend, task.budget, accuracy, nonfinite)
+        wishes = task.budget, accuracy, nonfinite, substitutions.identity
+        key = part_key(program, weights, backend, *wishes)
         part = known_part(key, program, weights, seconds, backend)
         if part is None:
             part = optimize_program(program, weights, values(), task)

@@ -11,14 +11,19 @@ import logging
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
+from derive.cost.model import Roofline, known_rates
 from derive.programs.forms.expected_gain import saved_share
 from derive.programs.forms.layers import SearchedLayer
 from derive.programs.forms.layout_mixture import mixture
+from derive.programs.forms.rewriting.patterns import RulePattern
+from derive.programs.forms.rewriting.search import Rewritten, rewritings
 from derive.programs.forms.variants import (
     CHANNELS_LAST,
     SearchedVariant,
     changed_variants,
     is_better,
+    is_substituted,
+    rewritten_variants,
     unchanged,
 )
 from derive.programs.layer_search import (
@@ -37,10 +42,11 @@ from derive.results.candidates import Candidate
 from derive.results.selection import SELECTION
 from derive.rules.inter.lifting_nesting import lifted
 from einalg.errors import CodegenError
+from einalg.language.analysis.canonical import key
 from einalg.language.ir.program import Program
 from einalg.runtime.clock import CHECKING, COMPILING, MEASURING, SEARCHING, Clock
 from einalg.runtime.measurement import Measurement
-from einalg.text.wording import counted
+from einalg.text.wording import counted, milliseconds
 
 log = logging.getLogger("einalg")
 
@@ -50,6 +56,8 @@ QUICK_SHARE = 0.25  # share of all, the program as it is is timed beside it in a
 MAX_ORIGINAL_SHARE = 0.1  # of the time that is left, that this may take before the first search
 MAX_FOLDING_SHARE = 0.25  # of the time that is left, that folding and fusing may take
 MIN_FOLDING_SECONDS = 2.0  # that these may take in any case: what they leave is slow to compile
+MAX_REWRITING_SHARE = 0.25  # of the time that is left, that applying substitutions may take
+MAX_REWRITTEN = 2  # programs that substitutions lead to, of which the forms are compiled
 MAX_JOINING_SHARE = 0.5  # of the time that is left, that making the other forms may take
 MAX_FORMS_SHARE = 0.5  # of the time that is left, that compiling more than one of these may take
 RECOMPILED_SHARE = 0.5  # of a form, that is compiled again where some layers were searched
@@ -79,6 +87,8 @@ def optimize_program(
         forms.compare_with_original()
     with forms.until_right().bounding():
         forms.compile_others()
+    with clock.bounding():
+        forms.compile_rewritten()
     if not forms.is_right and not task.is_compared:
         raise CodegenError(f"{UNSOUND % forms.error}\n  please report it with the model")
     with clock.finishing().at_least(SECONDS_TO_MEASURE * forms.count).bounding():
@@ -222,6 +232,39 @@ class Forms:
                 return
             self._compile(with_known_layers(variant, self.task), f"form {number} of {len(others)}")
         self._is_cut = is_cut
+
+    def compile_rewritten(self) -> None:
+        """Compile the forms of the programs that substitutions lead to, the most promising first.
+
+        One that is compiled already, since a pass does the same, is left out.
+        """
+        patterns = self.task.substitutions.patterns
+        if not patterns or self._is_too_late():
+            return
+        known = {key(form.variant.program) for form in self._compiled}
+        for number, rewritten in enumerate(self._rewritten(patterns), 1):
+            words = f"substituted form {number}"
+            with self.clock.phase(SEARCHING, words):
+                program = folded(shaped(rewritten.program)[0])
+                variants = rewritten_variants(program, rewritten)
+            for variant in variants:
+                identity = key(variant.program)
+                if self._is_too_late():
+                    return
+                if identity not in known:
+                    known.add(identity)
+                    self._compile(with_known_layers(variant, self.task), words)
+
+    def _rewritten(self, patterns: Sequence[RulePattern]) -> list[Rewritten]:
+        """Return the most promising programs to which substitutions lead, of different costs."""
+        late = self.clock.within(MAX_REWRITING_SHARE * self.clock.left)
+        rates = known_rates(self.task.backend) or Roofline()
+        promising: dict[float, Rewritten] = {}
+        with self.clock.phase(SEARCHING, "substitutions"):
+            program = self.trial.example.program
+            for rewritten in rewritings(program, patterns, rates, is_late=lambda: late.is_over):
+                promising.setdefault(rewritten.seconds, rewritten)
+        return list(promising.values())[:MAX_REWRITTEN]
 
     def until_right(self) -> Clock:
         """Return a clock that has time in any case where nothing is right yet."""
@@ -445,11 +488,26 @@ class Forms:
             self._best.error,
             verdict(layers),
             self._best.run,
-            variant.changes,
+            self._changes(),
             variant.slices,
             self.is_right,
             ended_after=ended_after,
         )
+
+    def _changes(self) -> tuple[str, ...]:
+        """Return in words what differs from the program, and what substitutions gained."""
+        changes = self._best.variant.changes
+        if not self.task.substitutions.patterns:
+            return changes
+        if not is_substituted(self._best.variant):
+            return (*changes, "no substitution made it faster")
+        others = []
+        for form in self.candidates:
+            if not is_substituted(form.variant) and id(form) in self._measured:
+                others.append(self._measured[id(form)].seconds)
+        if not others:
+            return changes
+        return (*changes, f"{milliseconds(min(others))} without substitutions")
 
     def _times(self) -> tuple[Measurement, Measurement] | None:
         """Return the times of a call, of the program as it is and of the best form."""

@@ -8,6 +8,7 @@ from typing import TypeVar
 
 from derive.cost.backend import Backend
 from derive.programs.forms.layers import Layer
+from derive.programs.forms.rewriting.rule_set import NO_RULES, RuleSet
 from derive.programs.optimized_program import SPREADING
 from derive.rewriting.moves import Rule
 from derive.rules import OF_MODELS
@@ -27,7 +28,8 @@ class Task:
     reserved for what comes after. Where NaNs and infinities shall be exact, no layer is searched
     with the rules that spread them. Where the network `is_compared` with a framework later, code
     that deviates is no error here. Where the framework can go on running it, the optimization
-    `may_give_up`: then `OutOfTime` ends what takes too long though it is needed.
+    `may_give_up`: then `OutOfTime` ends what takes too long though it is needed. Programs are
+    rewritten by the `substitutions`.
     """
 
     backend: Backend
@@ -39,6 +41,7 @@ class Task:
     nonfinite: str = "spread"
     is_compared: bool = False
     may_give_up: bool = False
+    substitutions: RuleSet = NO_RULES
 
     @property
     def rules(self) -> list[Rule] | None:

@@ -12,9 +12,18 @@ from typing import Any
 
 from codegen.targets.onnx import onnx_model
 from derive.cost.model import Roofline, known_rates
-from derive.programs import OptimizedNetwork, is_large, optimized, postponed
+from derive.programs import (
+    NO_RULES,
+    OptimizedNetwork,
+    RuleSet,
+    is_large,
+    optimized,
+    postponed,
+    rule_set,
+)
 from derive.programs.optimized_program import statement_seconds
 from derive.results.progress import shown_progress
+from derive.substitutions import Rule, load
 from einalg.api.backend import TARGET, LocalBackend, require_device
 from einalg.api.export import export_network
 from einalg.api.models import EXAMPLES, network, plain
@@ -34,21 +43,37 @@ from einalg.options import (
     PATH,
     PROGRESS,
     SECONDS,
+    Kind,
     checked,
+    either,
+    instance_of,
     one_of,
     optional,
+    several,
     text,
 )
-from einalg.runtime.clock import CHECKING, MEASURING, READING, Clock, OutOfTime
+from einalg.runtime.clock import CHECKING, MEASURING, PROVING, READING, Clock, OutOfTime
 from einalg.runtime.measurement import Comparison
 from einalg.storage.atomic_file import write_whole
 
 LOG = logging.getLogger("einalg")
 # Who runs a model that its framework runs faster: that, or this.
 PREFERENCE = one_of("fastest", "einalg")
+# Rules for whole programs, read from a file where there is one.
+SUBSTITUTIONS = optional(
+    either(
+        several(
+            instance_of(Rule, "a rule", ""),
+            "rules, or the path of a rule file",
+            "e.g. {name}=ea.substitutions.load('rules.json')",
+        ),
+        Kind("", lambda value: load(PATH.read(value)), ""),
+    )
+)
 # How far a NaN or an infinity may reach: to what shares a transform tile with it, or no further
 # than in the framework.
 NONFINITE = one_of("spread", "exact")
+MAX_VERIFYING_SHARE = 0.25  # of the seconds, that verifying substitutions may take
 SECONDS_TO_COMPARE = 0.3  # a model with its framework, though time is over
 SOURCE_LANGUAGES = {"cpu": "c", "cuda": "cuda"}  # of the generated kernels, by target
 
@@ -261,6 +286,7 @@ class Optimized(OptimizedNetwork):
     progress=PROGRESS,
     prefer=PREFERENCE,
     nonfinite=NONFINITE,
+    substitutions=SUBSTITUTIONS,
 )
 def optimize(
     model: Any,
@@ -271,6 +297,7 @@ def optimize(
     progress: Callable[..., None] | bool | None = None,
     prefer: str = "fastest",
     nonfinite: str = "spread",
+    substitutions: Any = None,
 ) -> Optimized:
     """Make a model faster, and verify it.
 
@@ -302,6 +329,12 @@ def optimize(
     - `nonfinite="exact"`: leaves out forms that compute tiles together, such as Winograd's, in
       which one NaN makes its whole tile NaN. By default they are used, and the report names their
       layers.
+    - `substitutions`: rules for whole programs: the path of a rule file, or rules, as
+      `ea.substitutions.load` returns or `ea.substitutions.Rule` makes them. Those that are proved
+      are applied where the estimated cost promises something, also where that pays only after
+      another one; what they give is compiled and measured like every other form. The report says
+      which rules were applied and what they gained, and names those that are left out, because they
+      are not proved.
 
     Layers and comparisons are kept on disk: a second run with the same code, weights and framework
     compares other inputs only.
@@ -324,6 +357,10 @@ def optimize(
     with shown_progress(progress, clock, "optimize") as on_layer:
         with clock.phase(READING, "the model"):
             source = network(model, example_inputs)
+        rules = NO_RULES
+        if substitutions:
+            with clock.phase(PROVING, "substitutions"):
+                rules = _verified_rules(substitutions, clock)
 
         may_give_up = _may_give_up(source, seconds, prefer)
 
@@ -344,6 +381,7 @@ def optimize(
                     nonfinite=nonfinite,
                     is_compared=model.original is not None,
                     may_give_up=may_give_up,
+                    substitutions=rules,
                 )
             )
 
@@ -355,13 +393,19 @@ def optimize(
                 result = Verified(source, given_up, given_up.notes)
         made = result.run
         assert isinstance(made, OptimizedNetwork)
-        made.notes = result.notes
+        made.notes = (*result.notes, *rules.notes)
         with clock.phase(MEASURING, "the model beside its framework"):
             chosen = clock.insist(
                 lambda: Optimized(made, result.network, target, prefer, result.is_right, clock)
             )
     chosen.seconds, chosen.phases = clock.spent, dict(clock.course.seconds)
     return chosen
+
+
+def _verified_rules(rules: Sequence[Rule], clock: Clock) -> RuleSet:
+    """Return the rules that are proved, as far as a share of the time allows."""
+    late = clock.within(MAX_VERIFYING_SHARE * clock.left)
+    return clock.insist(lambda: rule_set(rules, lambda: late.is_over))
 
 
 def _may_give_up(source: Network, seconds: float, prefer: str) -> bool:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 
 from derive.programs.forms.layers import Layer, SearchedLayer, layers_of, with_layers
+from derive.programs.forms.rewriting.search import Rewritten
 from derive.programs.passes.batch_splitting import sliced
 from derive.programs.passes.horizontal_fusion import joined
 from derive.programs.passes.layout_selection import channels_last
@@ -16,6 +17,7 @@ from einalg.language.ir.program import Program
 IsLate = Callable[[], bool]
 CHANNELS_LAST = "channels last inside"
 PARTLY_LAST = "channels last in parts"
+SUBSTITUTED = "substituted by "
 
 
 @dataclass(frozen=True)
@@ -78,6 +80,19 @@ def changed_variants(
         Variant(one, layers_of(one), changes, slices),
     ]
     return [*of_one, *_changed(program, is_late)]
+
+
+def rewritten_variants(
+    program: Program, rewritten: Rewritten, is_late: IsLate = lambda: False
+) -> list[Variant]:
+    """Return the forms of a program that substitutions lead to, which is folded and fused."""
+    changes = (SUBSTITUTED + rewritten.words,)
+    return [Variant(program, layers_of(program), changes), *_changed(program, is_late, changes)]
+
+
+def is_substituted(variant: Variant) -> bool:
+    """Tell whether substitutions were applied to a form."""
+    return any(change.startswith(SUBSTITUTED) for change in variant.changes)
 
 
 def mixed_variant(variant: Variant, last: Collection[str]) -> Variant:

@@ -1,0 +1,120 @@
+"""The sides of a proved rule as patterns: flat programs whose sizes are open."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from functools import cached_property
+
+from derive.programs.passes.subprogram import excerpt, returned
+from derive.rewriting.body_queries import has_reduction
+from derive.rewriting.moves import Move, apply
+from derive.rules import OF_MODELS
+from derive.rules.inter.lifting_nesting import lifted
+from derive.rules.intra import summation_splitting
+from derive.substitutions import Rule
+from einalg.errors import EinalgError
+from einalg.language.analysis.canonical import key
+from einalg.language.ir.program import Program
+from einalg.language.ir.scope import Scope
+from einalg.language.ir.tensor import Access
+from einalg.language.ir.traversal import accesses, reductions
+
+
+@dataclass(frozen=True)
+class RulePattern:
+    """A rule with a statement for each operator of its sides; what both read are its leaves."""
+
+    name: str
+    before: Program
+    after: Program
+
+    @property
+    def leaves(self) -> Collection[str]:
+        """The tensors that stand for any others."""
+        return self.before.inputs.keys()
+
+    @cached_property
+    def whole_reads(self) -> frozenset[Access]:
+        """The reads of leaves at all their elements, each by an index of its own."""
+        reads: set[Access] = set()
+        for _, scope in self.before.statements:
+            reads |= _whole_reads(scope, self.leaves)
+        return frozenset(reads)
+
+
+def pattern_of(rule: Rule) -> RulePattern | None:
+    """Return a rule as a pattern; None for one that is no substitution: of sizes that never fit,
+    of equal sides, or whose right side reads what its left side does not.
+
+    >>> import einalg as ea
+    >>> rule = Rule("first", "O[i] = b[i] + Sum[k](A[i,k])", "O[i] = b[i] + A[i,0]",
+    ...             A=("N", 1), b=("N",))
+    >>> print(pattern_of(rule).before)
+    T1[i:N] = Sum[k:1](A[i, k])
+    O[i:N] = T1[i] + b[i]
+    """
+    try:
+        before, after = apart(rule.before), apart(rule.after)
+    except EinalgError:
+        return None
+    if after.constants or before.constants or key(before) == key(after):
+        return None
+    if not after.inputs.keys() <= before.inputs.keys():
+        return None
+    return RulePattern(rule.name, before, after)
+
+
+def apart(program: Program) -> Program:
+    """Return a program with a statement for each scope, and for each reduction.
+
+    >>> import einalg as ea
+    >>> print(apart(ea.parse("O[i] = b[i] + Sum[k](A[i,k])\\nR[i] = 2*O[i]", A=(2, 3), b=(2,))))
+    T1[i:2] = Sum[k:3](A[i, k])
+    O[i:2] = T1[i] + b[i]
+    R[i:2] = 2*O[i]
+    """
+    flat = lifted(program)
+    known: dict[str, Scope] = dict(flat.statements)
+    for name, scope in flat.statements:
+        if _inner_reduction(scope) is not None:
+            known[name] = returned(_with_reductions_apart(excerpt(known, [name]), name), known)
+    return lifted(Program(known.items(), program.outputs))
+
+
+def _with_reductions_apart(program: Program, name: str) -> Scope:
+    """Return a statement in which each reduction has a scope of its own."""
+    while True:
+        position = _inner_reduction(program[name])
+        if position is None:
+            return program[name]
+        args = {"reduction": position, "outer": []}
+        program = apply(program, Move(summation_splitting.RULE.name, (name,), args), OF_MODELS)
+
+
+def _inner_reduction(scope: Scope) -> int | None:
+    """Return the place of an innermost reduction with something around it; None without any."""
+    for position, node in enumerate(reductions(scope.body)):
+        if node is not scope.body and node.iterators and not has_reduction(node.body):
+            return position
+    return None
+
+
+def _whole_reads(scope: Scope, leaves: Collection[str]) -> set[Access]:
+    """Return the reads of leaves at all their elements, each by an index of its own."""
+    ranges = [(it.index, (it.low, it.high)) for it in scope.iterators]
+    for node in reductions(scope.body):
+        ranges += [(it.index, (it.low, it.high)) for it in node.iterators]
+    by_index = dict(ranges)
+    if len(by_index) < len(ranges):  # two reductions over one name
+        return set()
+    whole = set()
+    for access in accesses(scope.body):
+        bare = [subscript.as_index() for subscript in access.subscripts]
+        if access.base is not access.tensor or access.tensor.name not in leaves:
+            continue
+        if None in bare or len(set(bare)) < len(bare):
+            continue
+        if tuple([by_index.get(index) for index in bare]) == access.tensor.box:
+            whole.add(access)
+    return whole

@@ -1,0 +1,98 @@
+"""The rules of an optimization: those that are proved, and why others are left out."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from derive.programs.forms.rewriting.patterns import RulePattern, pattern_of
+from derive.substitutions import Rule, verify
+from einalg.errors import EinalgError, without_remedy
+from einalg.storage.disk_cache import DiskCache
+from einalg.storage.fingerprint import SEARCH_CODE, Fingerprint, text_digest
+
+VERDICTS = DiskCache("substitutions", ".json", "verdicts on substitutions")
+MAX_TOLD_RULES = 8  # that are left out, by name
+NO_TIME = "there was no time to verify it"
+
+
+@dataclass(frozen=True)
+class RuleSet:
+    """Proved rules as patterns; `notes` name the others, each with the reason. `identity` is a
+    digest of all.
+    """
+
+    patterns: tuple[RulePattern, ...] = ()
+    notes: tuple[str, ...] = ()
+    identity: str = ""
+
+
+NO_RULES = RuleSet()
+
+
+def rule_set(rules: Sequence[Rule], is_late: Callable[[], bool] = lambda: False) -> RuleSet:
+    """Verify rules, and return those that are proved; once it `is_late`, no more are.
+
+    >>> import einalg as ea
+    >>> right = Rule("right", "O[i] = A[i]*B[i] + A[i]", "O[i] = A[i]*(B[i]+1)", A=("N",), B=("N",))
+    >>> wrong = Rule("wrong", "O[i] = A[i]*A[i]", "O[i] = 2*A[i]", A=("N",))
+    >>> rules = rule_set([right, wrong])
+    >>> [pattern.name for pattern in rules.patterns], rules.notes
+    (['right'], ('substitution wrong is left out: it is different at N = 1',))
+    """
+    patterns, left_out, identities = list[RulePattern](), list[tuple[str, str]](), list[str]()
+    for rule in rules:
+        identities.append(identity(rule))
+        verdict = NO_TIME if is_late() else _verdict(rule, identities[-1])
+        if verdict:
+            left_out.append((rule.name, verdict))
+            continue
+        pattern = pattern_of(rule)
+        if pattern is not None:
+            patterns.append(pattern)
+    return RuleSet(tuple(patterns), _notes(left_out), text_digest(*identities))
+
+
+def identity(rule: Rule) -> str:
+    """Return a text that tells a rule from others."""
+    if rule.graph is not None:
+        return repr((rule.name, rule.graph))
+    sides = []
+    for program in rule.sides:
+        tensors = [(name, str(t.axes), t.dtype, t.role) for name, t in program.tensors.items()]
+        sizes = [(name, size.bounds_text) for name, size in program.sizes.items()]
+        sides.append((str(program), tensors, sizes))
+    return repr((rule.name, sides))
+
+
+def _verdict(rule: Rule, name: str) -> str:
+    """Return why a rule is no substitution; nothing where it is proved."""
+    key = Fingerprint(SEARCH_CODE).key("verdict", name)
+    content = VERDICTS.read(key)
+    if content is not None:
+        try:
+            return str(json.loads(content)["reason"])
+        except (ValueError, KeyError, TypeError):
+            pass  # a damaged entry is written anew
+    try:
+        verdict = verify(rule)
+    except EinalgError as error:
+        return without_remedy(error)
+    reason = "" if verdict else f"it is {verdict.verdict}"
+    if verdict.counterexample and not verdict:
+        sizes = ", ".join(f"{size} = {value}" for size, value in verdict.counterexample.items())
+        reason += f" at {sizes}"
+    VERDICTS.replace(key, json.dumps({"reason": reason}).encode())
+    return reason
+
+
+def _notes(left_out: Sequence[tuple[str, str]]) -> tuple[str, ...]:
+    """Return the rules that are left out in words."""
+    notes = []
+    for name, reason in left_out[:MAX_TOLD_RULES]:
+        notes.append(f"substitution {name} is left out: {reason}")
+    others = [name for name, _ in left_out[MAX_TOLD_RULES:]]
+    if others:
+        notes.append(f"so are {', '.join(others)}")
+    return tuple(notes)

@@ -1,0 +1,182 @@
+"""Rules are found in programs by their mathematics, and what takes their place is equal."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import einalg as ea
+from derive.programs.forms.rewriting.matching import matches
+from derive.programs.forms.rewriting.patterns import apart, pattern_of
+from derive.programs.forms.rewriting.replacement import replaced
+from einalg.language.ir.program import as_program
+
+ops = ea.ops
+X, A, B = ea.tensor("x", ("N", "K")), ea.tensor("a", ("K", "M")), ea.tensor("b", ("K", "L"))
+MERGED = (
+    "W[k,j:M+L] = a.pad(0,(0,L))[k,j] + b.pad(0,(M,0))[k,j-M]\n"
+    "T[i,j] += x[i,k]*W[k,j]\nP[i,j:M] = T[i,j]\nQ[i,l:L] = T[i,l+M]\nP, Q"
+)
+MERGE = ea.substitutions.Rule(
+    "merge",
+    ea.parse("P[i,j] += x[i,k]*a[k,j]\nQ[i,l] += x[i,k]*b[k,l]\nP, Q", x=X, a=A, b=B),
+    ea.parse(MERGED, x=X, a=A, b=B),
+)
+STACK = ea.substitutions.Rule(
+    "stack",
+    ea.parse("P[i,j] += x[i,k]*a[k,j]\nQ[i,j] += y[i,k]*a[k,j]\nP, Q", x=X, a=A, y=("R", "K")),
+    ea.parse(
+        "W[i:N+R,k] = x.pad((0,R),0)[i,k] + y.pad((N,0),0)[i-N,k]\n"
+        "T[i,j] += W[i,k]*a[k,j]\nP[i:N,j] = T[i,j]\nQ[i:R,j] = T[i+N,j]\nP, Q",
+        x=X,
+        a=A,
+        y=("R", "K"),
+    ),
+)
+TRANSPOSED = ea.substitutions.Rule(
+    "transposed", ops.transpose(ops.matmul(X, A)), ops.matmul(ops.transpose(A), ops.transpose(X))
+)
+DATA, KERNEL = ea.tensor("d", ("N", "C", "H", "W")), ea.tensor("k", ("F", "C", 3, 3))
+
+
+def scaled_convolution():
+    s = ea.tensor("s", ("F",))
+    n, f, h, w, c, r, q = ea.indices("n f h w c r q")
+    scale = ea.L[n : ea.size("N"), f : ea.size("F"), h : ea.size("H"), w : ea.size("W")](
+        ops.conv2d(DATA, KERNEL, padding=1)[n, f, h, w] * s[f]
+    )
+    kernel = ea.L[f : ea.size("F"), c : ea.size("C"), r:3, q:3](KERNEL[f, c, r, q] * s[f])
+    return ea.substitutions.Rule("scaled", scale, ops.conv2d(DATA, kernel, padding=1))
+
+
+def replacements(rule, program):
+    pattern, program = pattern_of(rule), apart(as_program(program))
+    made = [replaced(pattern, match, program) for match in matches(pattern, program)]
+    return [one for one in made if one is not None]
+
+
+def assert_equal(program, made):
+    """Check a replacement by its proof, and by values of the whole program."""
+    assert made.is_proved()
+    rng = np.random.default_rng(0)
+    program = as_program(program)
+    arrays = {
+        name: rng.integers(-3, 4, tensor.shape).astype(float)
+        for name, tensor in program.inputs.items()
+    }
+    read = {name: arrays[name] for name in made.program.inputs}
+    np.testing.assert_array_equal(ea.evaluate(made.program, **read), ea.evaluate(program, **arrays))
+
+
+def sums(program):
+    return [name for name, scope in program.statements if "Sum[" in str(scope)]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "P[i,j] += A[i,k]*V[k,j]\nQ[i,j] += A[i,k]*W[k,j]\nO[i,j] = P[i,j]*Q[i,2]",
+        "P[j,i] += A[k,i]*V[j,k]\nQ[i,j] += A[k,i]*W[k,j]\nO[i,j] = P[j,i]*Q[i,2]",
+        "P[i,j] = c[j] + Sum[k](A[i,k]*V[k,j])\nQ[i,j] = Sum[k](A[i,k]*W[k,j])*2\n"
+        "O[i,j] = P[i,j]*Q[i,2]",
+    ],
+)
+def test_products_of_one_tensor_are_merged_wherever_its_axes_lie(text):
+    shapes = {"A": (5, 3), "V": (3, 4), "W": (3, 6), "c": (4,)}
+    if "V[j,k]" in text:
+        shapes |= {"A": (3, 5), "V": (4, 3)}
+    used = {name: shape for name, shape in shapes.items() if f"{name}[" in text}
+    program = ea.parse(text, **used)
+    made = replacements(MERGE, program)
+    assert any(len(sums(one.program)) == 1 for one in made)
+    for one in made:
+        assert_equal(program, one)
+
+
+def test_what_holds_for_matrices_holds_for_many():
+    text = (
+        "P[b,i,j] += A[b,i,k]*V[j,k]\nQ[b,i,j] += A[b,i,k]*W[b,j,k]\nO[b,i,j] = P[b,i,j]*Q[b,i,1]"
+    )
+    program = ea.parse(text, A=(2, 5, 3), V=(4, 3), W=(2, 6, 3))
+    made = [one for one in replacements(MERGE, program) if len(sums(one.program)) == 1]
+    assert made
+    for one in made:
+        assert_equal(program, one)
+
+
+def test_a_transposed_product_is_a_product():
+    program = ea.parse("T[i,j] += A[i,k]*V[k,j]\nO[j,i] = T[i,j]", A=(5, 3), V=(3, 4))
+    one, *_ = replacements(TRANSPOSED, program)
+    assert_equal(program, one)
+    assert "T" not in one.program.names and sums(one.program) == ["O"]
+
+
+def test_a_factor_goes_into_the_weights_of_a_convolution():
+    rule = scaled_convolution()
+    assert ea.substitutions.verify(rule)
+    text = (
+        "T[n,f,h:5,w:6] += A.pad(0,0,1,1)[n,c,h+r-1,w+q-1]*K[f,c,r,q]\n"
+        "R[n,f,h,w] = T[n,f,h,w]*exp(s[f])"
+    )
+    program = ea.parse(text, A=(1, 2, 5, 6), K=(3, 2, 3, 3), s=(3,))
+    made = replacements(rule, program)
+    assert made and all(one.is_proved() for one in made)
+    assert sums(made[0].program) == ["R"]
+
+
+def test_other_paddings_and_strides_are_no_match():
+    text = (
+        "T[n,f,h:4,w:6] += A.pad(0,0,0,1)[n,c,h+r,w+q-1]*K[f,c,r,q]\nR[n,f,h,w] = T[n,f,h,w]*s[f]"
+    )
+    program = ea.parse(text, A=(1, 2, 6, 6), K=(3, 2, 3, 3), s=(3,))
+    assert not replacements(scaled_convolution(), program)
+
+
+def test_no_statement_needs_itself():
+    program = ea.parse("P[i,j] += A[i,k]*W[k,j]\nQ[i,j] += P[i,k]*W[k,j]", A=(3, 3), W=(3, 3))
+    for one in replacements(STACK, program):
+        assert_equal(program, one)
+    assert not any(len(sums(one.program)) == 1 for one in replacements(STACK, program))
+    text = "P[i,j] += A[i,k]*W[k,j]\nQ[i,j] += B[i,k]*W[k,j]\nO[i,j] = P[i,j]+Q[i,j]"
+    independent = ea.parse(text, A=(3, 3), B=(3, 3), W=(3, 3))
+    assert any(len(sums(one.program)) == 1 for one in replacements(STACK, independent))
+
+
+def test_what_others_read_stays():
+    program = ea.parse(
+        "T[i,j] += A[i,k]*V[k,j]\nR[j,i] = T[i,j]\nO[i,j] = T[i,j]*R[j,i]", A=(5, 3), V=(3, 4)
+    )
+    made = replacements(TRANSPOSED, program)
+    assert made
+    for one in made:
+        assert_equal(program, one)
+        assert "T" in one.program.names
+
+
+def test_a_rule_fits_where_its_sizes_do():
+    rule = ea.substitutions.Rule("first", "O[i] += A[i,k]", "O[i] = A[i,0]", A=("N", "K"))
+    single = ea.parse("O[i] += A[i,k]\nR[i] = O[i]*2", A=(4, 1))
+    several = ea.parse("O[i] += A[i,k]\nR[i] = O[i]*2", A=(4, 3))
+    assert [one.is_proved() for one in replacements(rule, single)] == [True]
+    assert [one.is_proved() for one in replacements(rule, several)] == [False]
+
+
+@given(st.permutations("bik"), st.permutations("jk"), st.permutations("jk"), st.integers(1, 4))
+def test_merged_products_are_equal_in_any_layout(data, one, other, rows):
+    sizes = {"b": 2, "i": rows, "k": 3, "j": 4}
+    text = (
+        f"P[b,i,j] += A[{','.join(data)}]*V[{','.join(one)}]\n"
+        f"Q[b,i,j] += A[{','.join(data)}]*W[{','.join(other)}]\nO[b,i,j] = P[b,i,j]*Q[b,i,j]"
+    )
+    shapes = {
+        "A": tuple(sizes[axis] for axis in data),
+        "V": tuple(sizes[axis] for axis in one),
+        "W": tuple(sizes[axis] for axis in other),
+    }
+    program = ea.parse(text, **shapes)
+    made = replacements(MERGE, program)
+    assert any(len(sums(replacement.program)) == 1 for replacement in made)
+    for replacement in made[:2]:
+        assert_equal(program, replacement)

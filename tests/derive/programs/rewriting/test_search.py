@@ -1,0 +1,93 @@
+"""Programs are rewritten by proved rules as far as that is estimated to pay, and measured."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import einalg as ea
+from derive.cost.model import Roofline
+from derive.programs.forms.rewriting.patterns import pattern_of
+from derive.programs.forms.rewriting.search import rewritings
+from einalg.errors import RecordError, UseError
+
+ASSOCIATIVE = ea.substitutions.Rule(
+    "associative",
+    "T[i,j] += x[i,k]*y[k,j]\nO[i,m] += T[i,j]*z[j,m]",
+    "T[k,m] += y[k,j]*z[j,m]\nO[i,m] += x[i,k]*T[k,m]",
+    x=("N", "K"),
+    y=("K", "J"),
+    z=("J", "M"),
+)
+DISTRIBUTED = ea.substitutions.Rule(
+    "distributed",
+    "T[i,k] = x[i,k] + y[i,k]\nO[i] += T[i,k]*z[k]",
+    "T[i] += x[i,k]*z[k]\nU[i] += y[i,k]*z[k]\nO[i] = T[i] + U[i]",
+    x=("N", "K"),
+    y=("N", "K"),
+    z=("K",),
+)
+ONCE = ea.substitutions.Rule(
+    "once",
+    "P[i] += x[i,k]*z[k]\nQ[i] += x[i,k]*z[k]\nP, Q",
+    "P[i] += x[i,k]*z[k]\nQ[i] = P[i]\nP, Q",
+    x=("N", "K"),
+    z=("K",),
+)
+WRONG = ea.substitutions.Rule("wrong", "O[i] = A[i]*A[i]", "O[i] = 2*A[i]", A=("N",))
+CHAIN = "P[i,j] += A[i,k]*B[k,j]\nQ[i,j] += P[i,k]*C[k,j]\nO[i,j] += Q[i,k]*D[k,j]"
+
+
+def chain(rows=32, inner=32, columns=1):
+    sizes = {"A": (rows, inner), "B": (inner, inner), "C": (inner, inner), "D": (inner, columns)}
+    return ea.parse(CHAIN, **sizes)
+
+
+def steps(rewritten):
+    return [step.rule for step in rewritten.steps]
+
+
+def test_a_chain_of_products_is_computed_from_its_thin_end():
+    program = chain()
+    best = rewritings(program, [pattern_of(ASSOCIATIVE)], Roofline(library=1e6))[0]
+    assert steps(best) == ["associative"] * 2
+    assert all(1 in scope.shape for _, scope in best.program)
+    rng = np.random.default_rng(0)
+    arrays = {name: rng.random(t.shape) for name, t in program.inputs.items()}
+    np.testing.assert_allclose(
+        ea.evaluate(best.program, **arrays), ea.evaluate(program, **arrays), rtol=1e-5
+    )
+
+
+def test_a_worse_program_is_gone_through_as_far_as_alpha_allows():
+    text = "T[i,k] = A[i,k] + B[i,k]\nP[i] += T[i,k]*C[k]\nQ[i] += A[i,k]*C[k]\nP, Q"
+    program = ea.parse(text, A=(64, 64), B=(64, 64), C=(64,))
+    rules = [pattern_of(DISTRIBUTED), pattern_of(ONCE)]
+    rates = Roofline(library=1e6, generated=1e6, bandwidth=1e15)
+    assert not rewritings(program, rules, rates, alpha=1.0)
+    best = rewritings(program, rules, rates, alpha=2.0)[0]
+    assert steps(best) == ["distributed", "once"] and best.steps[0].saved < 0
+    assert len([name for name, scope in best.program if "Sum[" in str(scope)]) == 2
+
+
+@pytest.mark.usefixtures("own_cache")
+def test_the_report_names_what_was_applied_and_what_was_left_out():
+    program = chain(512, 512)
+    rng = np.random.default_rng(0)
+    arrays = {name: rng.random(t.shape) / 64 for name, t in program.inputs.items()}
+    rules = [ASSOCIATIVE, WRONG]
+    optimized = ea.optimize(program, arrays, seconds=60, substitutions=rules, progress=False)
+    report = str(optimized.report)
+    assert "substitution wrong is left out: it is different at N = 1" in report
+    assert "substituted by associative twice" in report.replace("\n      ", " ")
+    expected = arrays["A"] @ (arrays["B"] @ (arrays["C"] @ arrays["D"]))
+    np.testing.assert_allclose(optimized(*arrays.values()), expected, rtol=1e-3)
+
+
+def test_rules_that_are_none_are_refused(tmp_path):
+    arrays = {"A": np.ones(4)}
+    program = ea.parse("O[i] = A[i] + 1", A=(4,))
+    with pytest.raises(UseError, match="substitutions must be rules, or the path of a rule file"):
+        ea.optimize(program, arrays, seconds=0, substitutions=[1])
+    with pytest.raises(RecordError):
+        ea.optimize(program, arrays, seconds=0, substitutions=tmp_path / "missing.json")
