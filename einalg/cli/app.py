@@ -390,7 +390,7 @@ def prove(ctx: click.Context, words: Any, shapes: Any, weights: Any) -> None:
 @click.argument("names", nargs=-1, metavar="[NAME]...")
 @click.pass_context
 def verify(ctx: click.Context, file: str, names: Any) -> None:
-    """Are the rewrite rules of a file right at all sizes, and under which conditions?
+    """Are the rewrite rules of a file right, and at which sizes?
 
     RULES is JSON, or TASO's graph_subst.pb; NAME... are rules of it, by default all. The exit code
     is 0 where each is proved or tested equal at all sizes, 1 where one is not.

@@ -59,7 +59,10 @@ def text_of(source: str) -> str:
     if "[" in source or "=" in source:
         return source
     if not Path(source).is_file():
-        raise click.UsageError(f"{source!r} is neither an expression nor a file")
+        raise click.UsageError(
+            f"{source!r} is neither an expression nor a file\n"
+            '  write an expression in quotes, e.g. "O[i] += A[i,j]", or the path of a file'
+        )
     return _expression(_content(Path(source)), source)
 
 
