@@ -8,6 +8,7 @@ before its start: `O[i:N - 2]` at N of at least 2.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import lru_cache
 from typing import Any
 
 import islpy as isl
@@ -112,10 +113,9 @@ def check_inside_for_all_sizes(
     low, high = padded_box(access.base)[axis]
     try:
         with bounded():
-            points = _points_outside(subscript, (low, high), iterators, where)
-            if points.is_empty():
+            example = _example_outside(subscript, (low, high), tuple(iterators), tuple(where))
+            if example is None:
                 return
-            example = smallest(points.params())
     except isl.Error:
         example = {}
     first, last = subscript.interval({it.index: (it.low, it.high) for it in iterators})
@@ -124,6 +124,18 @@ def check_inside_for_all_sizes(
         f"which holds [{low},{high}){_text(example)}\n"
         "  pad it, narrow an index, or give a size other bounds, e.g. ea.size('N', at_least=2)"
     ).regarding((access, axis))
+
+
+@lru_cache(maxsize=8192)  # operators of the same shapes read alike
+def _example_outside(
+    subscript: Affine,
+    box: tuple[Extent, Extent],
+    iterators: tuple[LoopIndex, ...],
+    where: tuple[Constraint, ...],
+) -> Mapping[str, int] | None:
+    """Return the smallest sizes at which a read leads outside; None where there are none."""
+    points = _points_outside(subscript, box, iterators, where)
+    return None if points.is_empty() else smallest(points.params())
 
 
 def _points_outside(

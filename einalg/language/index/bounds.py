@@ -103,7 +103,7 @@ def number_interval(value: Any) -> tuple[float, float]:
     if not hasattr(value, "terms"):
         return value, value
     total = _Linear()
-    total.add(value, Fraction(1))
+    total.add(value, 1)
     return total.bounds()
 
 
@@ -121,24 +121,25 @@ def interval_of_numbers(form: LinearForm, ranges: Ranges) -> tuple[float, float]
 class _Linear:
     """A linear function of sizes, and how far its value may lie from it."""
 
-    row: dict[Any, Fraction] = field(default_factory=dict)
-    low: Fraction = Fraction(0)
-    high: Fraction = Fraction(0)
+    row: dict[Any, int | Fraction] = field(default_factory=dict)
+    low: int | Fraction = 0
+    high: int | Fraction = 0
 
-    def add(self, form: LinearForm, factor: Fraction) -> None:
+    def add(self, form: LinearForm, factor: int | Fraction) -> None:
         """Add a form of sizes, a quotient `e//k` as `e/k` less at most `(k - 1)/k`."""
         self._widen(factor * form.const, factor * form.const)
         for atom, coefficient in form.terms:
             scale = factor * coefficient
             if atom.is_Symbol:
-                self.row[atom] = self.row.get(atom, Fraction(0)) + scale
+                self.row[atom] = self.row.get(atom, 0) + scale
             elif atom.sign == "//":
-                self.add(atom.argument, scale / atom.divisor)
-                self._widen(-scale * (atom.divisor - 1) / atom.divisor, Fraction(0))
+                part = Fraction(scale, atom.divisor)
+                self.add(atom.argument, part)
+                self._widen(part - scale, 0)
             else:
-                self._widen(Fraction(0), scale * (atom.divisor - 1))
+                self._widen(0, scale * (atom.divisor - 1))
 
-    def _widen(self, one: Fraction, two: Fraction) -> None:
+    def _widen(self, one: int | Fraction, two: int | Fraction) -> None:
         self.low += min(one, two)
         self.high += max(one, two)
 
