@@ -6,8 +6,8 @@ that is joined of others), windows, and the channels of grouped convolutions.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import NamedTuple
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
 
 Axis = int
 
@@ -111,8 +111,20 @@ class Axes:
         return positions
 
     def close(self) -> None:
-        """Equate the positions of equal windows along equal axes."""
-        known: dict[tuple[Axis, Axis, int, str], Axis] = {}
-        for window in [*self.windows, *self.windows]:  # twice: windows of windows
-            key = (self.root(window.axis), self.root(window.taps), window.stride, window.padding)
-            self.equate(known.setdefault(key, window.positions), window.positions)
+        """Equate the sums of equal axes, and the positions of equal windows along equal axes."""
+        classes: list[Axis] = []
+        while classes != self._classes():
+            classes = self._classes()
+            known: dict[Any, Axis] = {}
+            for key, axis in self._definitions():
+                self.equate(known.setdefault(key, axis), axis)
+
+    def _classes(self) -> list[Axis]:
+        return [self.root(axis) for axis in range(len(self._parents))]
+
+    def _definitions(self) -> Iterator[tuple[Any, Axis]]:
+        """Yield axes whose sizes follow from those of others, and what they follow from."""
+        for whole, parts in self.sums:
+            yield tuple(sorted(map(self.root, parts))), whole
+        for window in self.windows:
+            yield (self.root(window.axis), self.root(window.taps), *window[3:]), window.positions

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 from sympy import And, Eq, Rational
 
-from derive.substitutions.graphs.axes import Axis
 from derive.substitutions.graphs.graph import Leaf, Source
 from derive.substitutions.graphs.kinds import MAX_NUMBER, MAX_RANK
 from derive.substitutions.graphs.typed_rule import TypedRule
@@ -24,6 +24,7 @@ Value = Any  # a tensor or a scope
 ACTIVATION = {"relu": ops.relu, "sigmoid": ops.sigmoid, "tanh": ops.tanh}
 BINARY = {"ewadd": ops.add, "ewmul": ops.mul}
 RESULT_INDICES = indices(" ".join(f"i{axis}" for axis in range(2 * MAX_RANK)))
+MAX_BUILT = 4096
 n, g, p, c, h, w, r, s = indices("n g p c h w r s")
 
 
@@ -31,52 +32,90 @@ class NoExpression(Exception):
     """An operator has no expression at these sizes."""
 
 
+AxisDigits = tuple[tuple[Extent, ...], ...]  # the extents of each axis, one a digit
+
+
+@dataclass(frozen=True, eq=False)
+class BuiltValue:
+    """A tensor or a scope with its axes. What is built alike is one object."""
+
+    value: Value
+    axes: AxisDigits
+
+    def position(self, place: int) -> int:
+        """Return where the digits of an axis begin."""
+        return len(flat(self.axes[:place]))
+
+
 @dataclass(frozen=True)
 class AppliedOperator:
-    """An operation with what it reads, its axes and the extents of these."""
+    """An operation with what it reads, and the axes of its results."""
 
-    parameters: Mapping[str, Any]
-    values: Sequence[Value]
-    input_axes: Sequence[Sequence[Axis]]
-    output_axes: Sequence[Sequence[Axis]]
-    sizing: Sizing
+    operator: str
+    parameters: tuple[tuple[str, Any], ...]
+    operands: tuple[BuiltValue, ...]
+    results: tuple[AxisDigits, ...]
+
+    @property
+    def values(self) -> list[Value]:
+        return [operand.value for operand in self.operands]
 
     @property
     def result_shape(self) -> tuple[Extent, ...]:
-        return self.sizing.shape(self.output_axes[0])
+        return flat(self.results[0])
 
-    def has_digits(self, axis: Axis) -> bool:
-        return len(self.sizing.digits(axis)) > 1
+    def parameter(self, name: str) -> Any:
+        return dict(self.parameters)[name]
 
     def activated(self, value: Value) -> Value:
-        activation = self.parameters.get("act", "none")
+        activation = dict(self.parameters).get("act", "none")
         return value if activation == "none" else ACTIVATION[activation](value)
+
+
+def flat(axes: AxisDigits) -> tuple[Extent, ...]:
+    """Return the shape of a tensor with these axes."""
+    return tuple([extent for digits in axes for extent in digits])
 
 
 def programs(rule: TypedRule, sizing: Sizing) -> tuple[Program, Program]:
     """Return both sides of a rule at some sizes."""
     leaves = {}
     for leaf in rule.graph.leaves:
-        leaves[leaf] = tensor(leaf.name, sizing.shape(rule.tensors[leaf]))
+        leaves[leaf] = _leaf(leaf.name, sizing.all_digits(rule.tensors[leaf]))
     return _program(rule, sizing, 0, leaves), _program(rule, sizing, 1, leaves)
 
 
-def _program(rule: TypedRule, sizing: Sizing, side: int, leaves: Mapping[Leaf, Value]) -> Program:
-    values: dict[Source, Value] = {**leaves}
+def _program(
+    rule: TypedRule, sizing: Sizing, side: int, leaves: Mapping[Leaf, BuiltValue]
+) -> Program:
+    operands: dict[Source, BuiltValue] = {**leaves}
     for place, operation in enumerate(rule.graph.sides[side]):
         results = operation.results(place)
         node = AppliedOperator(
-            dict(operation.parameters),
-            [values[source] for source in operation.inputs],
-            [rule.of(side, source) for source in operation.inputs],
-            [rule.of(side, result) for result in results],
-            sizing,
+            operation.operator,
+            operation.parameters,
+            tuple([operands[source] for source in operation.inputs]),
+            tuple([sizing.all_digits(rule.of(side, result)) for result in results]),
         )
-        values.update(zip(results, BUILDERS[operation.operator](node), strict=True))
+        operands.update(zip(results, _built(node), strict=True))
     statements = []
     for number, pair in enumerate(rule.graph.outputs):
-        statements.append((f"O{number + 1}", _scope(values[pair[side]])))
+        statements.append((f"O{number + 1}", _scope(operands[pair[side]].value)))
     return Program(statements, [name for name, _ in statements])
+
+
+@lru_cache(maxsize=MAX_BUILT)
+def _leaf(name: str, axes: AxisDigits) -> BuiltValue:
+    return BuiltValue(tensor(name, flat(axes)), axes)
+
+
+@lru_cache(maxsize=MAX_BUILT)  # choices of groups, and rules of a file, have operators in common
+def _built(node: AppliedOperator) -> tuple[BuiltValue, ...]:
+    """Return the results of an operator."""
+    values = BUILDERS[node.operator](node)
+    return tuple(
+        [BuiltValue(value, axes) for value, axes in zip(values, node.results, strict=True)]
+    )
 
 
 def _scope(value: Value) -> Scope:
@@ -105,22 +144,22 @@ def _scaled(node: AppliedOperator) -> list[Value]:
 
 
 def _concat(node: AppliedOperator) -> list[Value]:
-    position = node.sizing.position(node.input_axes[0], node.parameters["axis"])
-    return [ops.concat(list(node.values), axis=position)]
+    position = node.operands[0].position(node.parameter("axis"))
+    return [ops.concat(node.values, axis=position)]
 
 
 def _split(node: AppliedOperator) -> list[Value]:
-    place = node.parameters["axis"]
-    parts = [node.sizing.digits(axes[place])[0] for axes in node.output_axes]
-    position = node.sizing.position(node.input_axes[0], place)
+    place = node.parameter("axis")
+    parts = [axes[place][0] for axes in node.results]
+    position = node.operands[0].position(place)
     return list(ops.split(node.values[0], parts, axis=position))
 
 
 def _transpose(node: AppliedOperator) -> list[Value]:
     order: list[int] = []
-    for place in node.parameters["perm"]:
-        start = node.sizing.position(node.input_axes[0], place)
-        order += range(start, start + len(node.sizing.digits(node.input_axes[0][place])))
+    for place in node.parameter("perm"):
+        start = node.operands[0].position(place)
+        order += range(start, start + len(node.operands[0].axes[place]))
     return [ops.transpose(node.values[0], order)]
 
 
@@ -130,8 +169,8 @@ def _matmul(node: AppliedOperator) -> list[Value]:
 
 def _padding(node: AppliedOperator, taps: Sequence[Extent]) -> Any:
     """Return the padding of windows: in numbers where the stride is 1."""
-    if node.parameters["pad"] == "valid" or any(stride > 1 for stride in node.parameters["stride"]):
-        return node.parameters["pad"]
+    if node.parameter("pad") == "valid" or any(stride > 1 for stride in node.parameter("stride")):
+        return node.parameter("pad")
     return [((number - 1) // 2, number // 2) for number in taps]
 
 
@@ -144,15 +183,15 @@ def _in_numbers(padding: Any) -> Any:
 
 def _conv2d(node: AppliedOperator) -> list[Value]:
     data, kernel = node.values
-    features, depth, *taps = node.input_axes[1]
-    padding = _padding(node, node.sizing.shape(taps))
-    if node.has_digits(features):
+    features, (inputs, *_), *taps = node.operands[1].axes
+    padding = _padding(node, flat(tuple(taps)))
+    if len(features) > 1:
         return [node.activated(_conv_of_digits(node, padding))]
-    channels, inputs = node.sizing.digits(node.input_axes[0][1])[0], node.sizing.digits(depth)[0]
+    channels = node.operands[0].axes[1][0]
     groups = 1
     if channels != inputs:
         groups = _groups(channels, inputs)
-    stride = node.parameters["stride"]
+    stride = node.parameter("stride")
     result = ops.conv2d(data, kernel, stride=stride, padding=padding, groups=groups)
     return [node.activated(result)]
 
@@ -169,9 +208,9 @@ def _conv_of_digits(node: AppliedOperator, padding: Any) -> Scope:
     """Return a convolution whose channels are pairs of digits: groups, and places in them."""
     padding = _in_numbers(padding)
     data, kernel = node.values
-    steps = node.parameters["stride"]
+    steps = node.parameter("stride")
     sizes = node.result_shape
-    depth, *taps = node.sizing.shape(node.input_axes[1][1:])
+    depth, *taps = flat(node.operands[1].axes[1:])
     (above, _), (left, _) = padding
     padded = data.pad(0, 0, 0, *padding)
     point = padded[n, g, c, h * steps[0] + r - above, w * steps[1] + s - left]
@@ -184,9 +223,10 @@ def _pool(operator: str) -> Callable[[AppliedOperator], list[Value]]:
     deep = {"poolavg": ops.avg_pool3d, "poolmax": ops.max_pool3d}[operator]
 
     def build(node: AppliedOperator) -> list[Value]:
-        kernel, stride = node.parameters["kernel"], node.parameters["stride"]
+        kernel, stride = node.parameter("kernel"), node.parameter("stride")
         padding = _padding(node, kernel)
-        extra = len(node.sizing.shape(node.input_axes[0])) - len(node.input_axes[0])
+        axes = node.operands[0].axes
+        extra = len(flat(axes)) - len(axes)
         if not extra:
             result = plain(node.values[0], kernel, stride=stride, padding=padding)
             return [node.activated(result)]
@@ -199,13 +239,13 @@ def _pool(operator: str) -> Callable[[AppliedOperator], list[Value]]:
 
 
 def _enlarge(node: AppliedOperator) -> list[Value]:
-    old = node.sizing.shape(node.input_axes[0][2:])
+    axes = node.operands[0].axes
     amounts: list[tuple[int, int]] = []
-    for size, wanted in zip(old, node.parameters["kernel"]):
+    for size, wanted in zip(flat(axes[2:]), node.parameter("kernel")):
         if not is_number(size):
             raise NoExpression
         amounts.append(((wanted - 1) // 2 - (size - 1) // 2, wanted // 2 - size // 2))
-    others = len(node.sizing.shape(node.input_axes[0][:2]))
+    others = node.operands[0].position(2)
     return [ops.pad(node.values[0], [(0, 0)] * others + amounts)]
 
 
@@ -224,7 +264,7 @@ def _on_diagonal(node: AppliedOperator) -> tuple[tuple[Any, ...], Any]:
 
 def _identity_kernel(node: AppliedOperator) -> list[Value]:
     at, is_same = _on_diagonal(node)
-    height, width = node.parameters["kernel"]
+    height, width = node.parameter("kernel")
     is_row: Any = Eq(at[-2], (height - 1) // 2)
     is_column: Any = Eq(at[-1], (width - 1) // 2)
     is_centre = And(is_same, is_row, is_column)
@@ -233,7 +273,7 @@ def _identity_kernel(node: AppliedOperator) -> list[Value]:
 
 def _pooling_kernel(node: AppliedOperator) -> list[Value]:
     at, is_same = _on_diagonal(node)
-    height, width = node.parameters["kernel"]
+    height, width = node.parameter("kernel")
     share = Rational(1, height * width)
     return [L[_ranges(at, node.result_shape)](Piecewise((share, is_same), (0, True)))]
 

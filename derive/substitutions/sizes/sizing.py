@@ -36,15 +36,8 @@ class Sizing:
     def digits(self, axis: Axis) -> tuple[Extent, ...]:
         return self.extents[self.axes.root(axis)]
 
-    def shape(self, axes: Sequence[Axis]) -> tuple[Extent, ...]:
-        shape: list[Extent] = []
-        for axis in axes:
-            shape += self.digits(axis)
-        return tuple(shape)
-
-    def position(self, axes: Sequence[Axis], place: int) -> int:
-        """Return where the digits of an axis begin."""
-        return len(self.shape(axes[:place]))
+    def all_digits(self, axes: Sequence[Axis]) -> tuple[tuple[Extent, ...], ...]:
+        return tuple(map(self.digits, axes))
 
 
 class OpenSizes:
@@ -150,31 +143,6 @@ class OpenSizes:
         """Return sizes with channels as pairs of digits; None where some axis of channels is used
         as one of another kind.
         """
-        pairs = self._pairs()
-        if pairs is None:
-            return None
-        equations, second = pairs
-        solved = {axis: equations.value(size) for axis, size in second.items()}
-        return self._sizing(equations, (), solved)
-
-    def are_pairs(self, groups: Sequence[Group]) -> bool:
-        """Return whether `of_any_groups` has the sizes of a choice of numbers of groups."""
-        try:
-            pairs = self._pairs()
-            if pairs is None:
-                return False
-            equations, second = pairs
-            for (data, _, features), (count, outputs) in zip(self.channels, groups):
-                equations.require(self.size(data), affine(count))
-                equations.require(second[self.axes.root(features)], affine(outputs))
-        except (Unsolvable, Unsolved):
-            return False
-        return True
-
-    def _pairs(self) -> tuple[Equations, Mapping[Axis, Affine]] | None:
-        """Return what holds where channels are pairs of digits, and the second digits: the places
-        in a group.
-        """
         digits = _digit_classes(self.axes, self.channels)
         root = self.axes.root
         if digits is None or any(root(axis) in digits for axis, _ in self.axes.numbers):
@@ -195,7 +163,32 @@ class OpenSizes:
         for rows, columns in self.axes.diagonals:
             square = second[root(rows)] if root(rows) in digits else self.size(rows)
             equations.require(square, self.size(columns))
-        return equations, second
+        solved = {axis: equations.value(size) for axis, size in second.items()}
+        return self._sizing(equations, (), solved)
+
+    def are_pairs(self, sizing: Sizing) -> bool:
+        """Return whether `of_any_groups`, where there is one, has the sizes of a choice of groups:
+        channels that are parts of others are whole groups, as deep as those.
+        """
+        root = self.axes.root
+        pairs: dict[Axis, tuple[int, Extent]] = {}  # groups, and the channels of one
+        for (data, depth, features), (groups, outputs) in zip(self.channels, sizing.groups):
+            for axis, inside in ((data, sizing.digits(depth)[0]), (features, outputs)):
+                if pairs.setdefault(root(axis), (groups, inside)) != (groups, inside):
+                    return False
+        for whole, parts in self.axes.sums:
+            if root(whole) in pairs:
+                groups, inside = pairs[root(whole)]
+                members = [pairs[root(part)] for part in parts]
+                if any(other != inside for _, other in members):
+                    return False
+                if sum(count for count, _ in members) != groups:
+                    return False
+        for rows, columns in self.axes.diagonals:
+            _, square = pairs.get(root(rows), (1, sizing.digits(rows)[0]))
+            if square != sizing.digits(columns)[0]:
+                return False
+        return True
 
     def _value(self, axis: Axis) -> Affine:
         return self.equations.value(self.size(axis))

@@ -9,7 +9,7 @@ a leaf for each occurrence of one.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from derive.proof.outcome.verdict import DIFFERENT, PROVED, TESTED
@@ -121,7 +121,10 @@ def _verdict_of_graph(name: str, graph: RuleGraph) -> RuleVerdict:
 
 
 def _is_unconditional(verdict: RuleVerdict) -> bool:
-    return verdict.verdict == PROVED and verdict.condition is None and TRIED not in verdict.coverage
+    """Return whether a rule is proved, of all groups or of all that were tried, which are those
+    that would be tried of its cases.
+    """
+    return verdict.verdict == PROVED and verdict.condition is None
 
 
 def _confirmed(verdict: RuleVerdict, graph: RuleGraph) -> RuleVerdict:
@@ -212,11 +215,10 @@ def _weakness(verdict: RuleVerdict) -> tuple[int, bool]:
 def _at_taps(name: str, rule: TypedRule, sizes: OpenSizes, exactly: bool) -> RuleVerdict:
     if not sizes.channels or sizes.is_of_one_group():
         return _of_sizing(name, rule, sizes.of_one_group(), exactly)
-    if sizes.is_any_groups_complete():
-        comparison = _of_any_groups(rule, sizes, exactly)
-        if comparison is not None and comparison.verdict == PROVED:
-            return RuleVerdict(name, PROVED)
-    return _of_groups(name, rule, sizes, exactly)
+    is_general = _is_proved_of_any_groups(rule, sizes)
+    if is_general and sizes.is_any_groups_complete():
+        return RuleVerdict(name, PROVED)
+    return _of_groups(name, rule, sizes, exactly, is_general)
 
 
 def _of_sizing(name: str, rule: TypedRule, sizing: Sizing, exactly: bool) -> RuleVerdict:
@@ -225,21 +227,26 @@ def _of_sizing(name: str, rule: TypedRule, sizing: Sizing, exactly: bool) -> Rul
     return _with_sizes_of_leaves(verdict, rule, sizing)
 
 
-def _of_any_groups(rule: TypedRule, sizes: OpenSizes, exactly: bool) -> SizesComparison | None:
-    """Compare both sides for all numbers of groups at once; None where channels are no pairs."""
+def _is_proved_of_any_groups(rule: TypedRule, sizes: OpenSizes) -> bool:
+    """Return whether both sides are proved to be equal for all numbers of groups at once."""
     try:
         sizing = sizes.of_any_groups()
         if sizing is None:
-            return None
-        return compared(*programs(rule, sizing), exactly=exactly)
-    except FAILURES:
-        return None
+            return False
+        return compared(*programs(rule, sizing), exactly=True).verdict == PROVED
+    except (Undecided, *FAILURES):
+        return False
 
 
-def _of_groups(name: str, rule: TypedRule, sizes: OpenSizes, exactly: bool) -> RuleVerdict:
-    """Compare both sides at few numbers of groups, and infer the condition on them."""
+def _of_groups(
+    name: str, rule: TypedRule, sizes: OpenSizes, exactly: bool, is_general: bool
+) -> RuleVerdict:
+    """Compare both sides at few numbers of groups, and infer the condition on them; `is_general`
+    where they are equal wherever channels are pairs of digits.
+    """
     of_one = _of_one_group(rule, sizes, exactly)
-    points = list(_points(rule, sizes, exactly, of_one))
+    known = _Known(of_one is not None and of_one.verdict == PROVED, is_general)
+    points = list(_points(rule, sizes, exactly, known))
     if of_one is None and not points:
         return RuleVerdict(name, DIFFERENT, coverage=NO_SIZES)
     failing = [point for point in points if point[1].verdict == DIFFERENT]
@@ -249,7 +256,7 @@ def _of_groups(name: str, rule: TypedRule, sizes: OpenSizes, exactly: bool) -> R
         condition = None if tested else _condition(points)
         if condition is None:
             return verdict
-        is_proved = _is_proved_under(condition, rule, sizes, of_one, exactly)
+        is_proved = _is_proved_under(condition, sizes, known)
         return replace(
             verdict,
             verdict=PROVED,
@@ -264,16 +271,29 @@ def _of_groups(name: str, rule: TypedRule, sizes: OpenSizes, exactly: bool) -> R
     return RuleVerdict(name, PROVED, coverage=TRIED)
 
 
-def _points(
-    rule: TypedRule, sizes: OpenSizes, exactly: bool, of_one: SizesComparison | None
-) -> Iterator[Point]:
-    """Yield comparisons at few groups; what is proved of one group is so at each point of it."""
-    is_proved = of_one is not None and of_one.verdict == PROVED
+@dataclass(frozen=True)
+class _Known:
+    """The sizes of which a rule is proved at once: those of one group in each convolution, and
+    those whose channels are pairs of digits.
+    """
+
+    of_one_group: bool
+    of_pairs: bool
+
+    def has(self, sizing: Sizing, sizes: OpenSizes) -> bool:
+        """Return whether a choice of groups is among these sizes."""
+        if self.of_one_group and _is_of_one_group(sizing):
+            return True
+        return self.of_pairs and sizes.are_pairs(sizing)
+
+
+def _points(rule: TypedRule, sizes: OpenSizes, exactly: bool, known: _Known) -> Iterator[Point]:
+    """Yield comparisons at few groups."""
     refuted: set[tuple[Group, ...]] = set()
     for sizing in sizes.of_some_groups():
         if sizing.groups in refuted:
             continue
-        if is_proved and all(groups == 1 for groups, _ in sizing.groups):
+        if known.has(sizing, sizes):
             yield sizing, SizesComparison(PROVED)
             continue
         try:
@@ -300,23 +320,18 @@ def _of_one_group(rule: TypedRule, sizes: OpenSizes, exactly: bool) -> SizesComp
         return None
 
 
-def _is_proved_under(
-    condition: GroupCondition,
-    rule: TypedRule,
-    sizes: OpenSizes,
-    of_one: SizesComparison | None,
-    exactly: bool,
-) -> bool:
-    """Return whether a rule is proved for all sizes that meet a condition, and not for those of one
-    group or for those with pairs of digits alone.
+def _is_proved_under(condition: GroupCondition, sizes: OpenSizes, known: _Known) -> bool:
+    """Return whether a rule is proved for all sizes that meet a condition: by one of the proofs for
+    sizes at once, which has each choice of few groups that meets it.
     """
-    held = {sizing.groups for sizing in sizes.of_some_groups() if condition.holds(sizing.groups)}
-    if all(count == 1 for groups in held for count, _ in groups):
-        return of_one is not None and of_one.verdict == PROVED
-    if not all(map(sizes.are_pairs, held)):
-        return False
-    comparison = _of_any_groups(rule, sizes, exactly)
-    return comparison is not None and comparison.verdict == PROVED
+    held = [sizing for sizing in sizes.of_some_groups() if condition.holds(sizing.groups)]
+    if known.of_one_group and all(map(_is_of_one_group, held)):
+        return True
+    return known.of_pairs and all(map(sizes.are_pairs, held))
+
+
+def _is_of_one_group(sizing: Sizing) -> bool:
+    return all(count == 1 for count, _ in sizing.groups)
 
 
 def _refuted(name: str, rule: TypedRule, failing: Sequence[Point]) -> RuleVerdict:
