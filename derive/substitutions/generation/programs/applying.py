@@ -8,7 +8,12 @@ from typing import Any, NamedTuple
 from derive.substitutions.generation.programs.operators import OperatorChoice
 from derive.substitutions.graphs.axes import Axes, Axis
 from derive.substitutions.graphs.kinds import KINDS, SCALAR_INPUTS, WrongOperation
-from derive.substitutions.sizes.building import BUILDERS, AppliedOperator, NoExpression
+from derive.substitutions.sizes.building import (
+    BUILDERS,
+    AppliedOperator,
+    BuiltValue,
+    NoExpression,
+)
 from derive.substitutions.sizes.sizing import Sizing
 from einalg.errors import EinalgError
 from einalg.language.index.size import Extent
@@ -86,7 +91,12 @@ def _kind_applied(
         extents.update(zip(results[0], operator.shape))
     sizes = _sizes(axes, extents)
     sizing = Sizing(axes, {axis: (size,) for axis, size in sizes.items()})
-    applied = AppliedOperator(parameters, values, inputs, results, sizing)
+    applied = AppliedOperator(
+        operator.name,
+        tuple(parameters.items()),
+        tuple([BuiltValue(value, sizing.all_digits(row)) for value, row in zip(values, inputs)]),
+        tuple(map(sizing.all_digits, results)),
+    )
     scopes = tuple(BUILDERS[operator.name](applied))
     given = []
     for result in results:
