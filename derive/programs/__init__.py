@@ -10,13 +10,12 @@ nothing that shows things.
 from __future__ import annotations
 
 from derive.programs.forms.layers import Layer
-from derive.programs.forms.rewriting.rule_set import NO_RULES, RuleSet, rule_set
+from derive.programs.forms.rewriting.rule_set import RuleSet, rule_set
 from derive.programs.optimize import is_large, optimized, postponed
 from derive.programs.optimized import OptimizedNetwork
 from derive.programs.optimized_program import OptimizedProgram
 
 __all__ = [
-    "NO_RULES",
     "Layer",
     "OptimizedNetwork",
     "OptimizedProgram",

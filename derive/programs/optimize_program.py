@@ -264,6 +264,7 @@ class Forms:
             program = self.trial.example.program
             for rewritten in rewritings(program, patterns, rates, is_late=lambda: late.is_over):
                 promising.setdefault(rewritten.seconds, rewritten)
+        self._is_cut |= late.is_over
         return list(promising.values())[:MAX_REWRITTEN]
 
     def until_right(self) -> Clock:

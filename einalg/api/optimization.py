@@ -12,15 +12,7 @@ from typing import Any
 
 from codegen.targets.onnx import onnx_model
 from derive.cost.model import Roofline, known_rates
-from derive.programs import (
-    NO_RULES,
-    OptimizedNetwork,
-    RuleSet,
-    is_large,
-    optimized,
-    postponed,
-    rule_set,
-)
+from derive.programs import OptimizedNetwork, RuleSet, is_large, optimized, postponed, rule_set
 from derive.programs.optimized_program import statement_seconds
 from derive.results.progress import shown_progress
 from derive.substitutions import Rule, load
@@ -357,11 +349,7 @@ def optimize(
     with shown_progress(progress, clock, "optimize") as on_layer:
         with clock.phase(READING, "the model"):
             source = network(model, example_inputs)
-        rules = NO_RULES
-        if substitutions:
-            with clock.phase(PROVING, "substitutions"):
-                rules = _verified_rules(substitutions, clock)
-
+        rules = _verified_rules(substitutions, clock)
         may_give_up = _may_give_up(source, seconds, prefer)
 
         until_checked = clock
@@ -402,10 +390,12 @@ def optimize(
     return chosen
 
 
-def _verified_rules(rules: Sequence[Rule], clock: Clock) -> RuleSet:
+def _verified_rules(rules: Sequence[Rule] | None, clock: Clock) -> RuleSet:
     """Return the rules that are proved, as far as a share of the time allows."""
-    late = clock.within(MAX_VERIFYING_SHARE * clock.left)
-    return clock.insist(lambda: rule_set(rules, lambda: late.is_over))
+    if not rules:
+        return RuleSet()
+    with clock.phase(PROVING, "substitutions"):
+        return rule_set(rules, clock.within(MAX_VERIFYING_SHARE * clock.left))
 
 
 def _may_give_up(source: Network, seconds: float, prefer: str) -> bool:
@@ -415,7 +405,14 @@ def _may_give_up(source: Network, seconds: float, prefer: str) -> bool:
     return is_large(source.graph)
 
 
-@checked(target=TARGET, seconds=SECONDS, accuracy=ACCURACY, progress=PROGRESS, nonfinite=NONFINITE)
+@checked(
+    target=TARGET,
+    seconds=SECONDS,
+    accuracy=ACCURACY,
+    progress=PROGRESS,
+    nonfinite=NONFINITE,
+    substitutions=SUBSTITUTIONS,
+)
 def compile_graph(
     graph: Graph,
     arrays: Sequence[Any],
@@ -424,6 +421,7 @@ def compile_graph(
     accuracy: float | None = None,
     progress: Callable[..., None] | bool | None = None,
     nonfinite: str = "spread",
+    substitutions: Any = None,
 ) -> Callable[..., Sequence[Any]]:
     """Return a graph of a front end as a function of arrays, optimized for those of a call.
 
@@ -445,4 +443,5 @@ def compile_graph(
             clock=clock,
             nonfinite=nonfinite,
             is_compared=True,
+            substitutions=_verified_rules(substitutions, clock),
         )

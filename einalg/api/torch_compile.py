@@ -62,9 +62,9 @@ def einalg(
     """Return `graph_module` as a function that compiles itself for the shapes of its calls.
 
     `options` are those of `torch.compile(…, options=…)`: `target`, `seconds`, `accuracy`,
-    `progress`, `nonfinite` and `prefer`, as of `einalg.optimize`. Raises, when it is called,
-    `TrainingMode` where gradients are wanted or a module is in training mode, and `NotationError`
-    for an option that there is not.
+    `progress`, `nonfinite`, `substitutions` and `prefer`, as of `einalg.optimize`. Raises, when it
+    is called, `TrainingMode` where gradients are wanted or a module is in training mode, and
+    `NotationError` for an option that there is not.
 
     >>> import pytest; torch = pytest.importorskip("torch")
     >>> model = torch.compile(torch.nn.Linear(3, 4), backend=einalg)

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
+from math import inf
 
 from derive.programs.forms.rewriting.patterns import RulePattern, pattern_of
 from derive.substitutions import Rule, verify
 from einalg.errors import EinalgError, without_remedy
+from einalg.runtime.clock import Clock, check_time
 from einalg.storage.disk_cache import DiskCache
 from einalg.storage.fingerprint import SEARCH_CODE, Fingerprint, text_digest
 
@@ -20,7 +22,7 @@ NO_TIME = "there was no time to verify it"
 @dataclass(frozen=True)
 class RuleSet:
     """Proved rules as patterns; `notes` name the others, each with the reason. `identity` is a
-    digest of all.
+    digest of the rules that are proved.
     """
 
     patterns: tuple[RulePattern, ...] = ()
@@ -31,8 +33,8 @@ class RuleSet:
 NO_RULES = RuleSet()
 
 
-def rule_set(rules: Sequence[Rule], is_late: Callable[[], bool] = lambda: False) -> RuleSet:
-    """Verify rules, and return those that are proved; once it `is_late`, no more are.
+def rule_set(rules: Sequence[Rule], clock: Clock | None = None) -> RuleSet:
+    """Verify rules, and return those that are proved, as far as the time of a clock allows.
 
     >>> import einalg as ea
     >>> right = Rule("right", "O[i] = A[i]*B[i] + A[i]", "O[i] = A[i]*(B[i]+1)", A=("N",), B=("N",))
@@ -43,14 +45,17 @@ def rule_set(rules: Sequence[Rule], is_late: Callable[[], bool] = lambda: False)
     """
     patterns, left_out, identities = list[RulePattern](), list[tuple[str, str]](), list[str]()
     for rule in rules:
-        identities.append(identity(rule))
-        verdict = NO_TIME if is_late() else _verdict(rule, identities[-1])
-        if verdict:
-            left_out.append((rule.name, verdict))
-            continue
-        pattern = pattern_of(rule)
-        if pattern is not None:
+        reason, pattern = NO_TIME, None
+        with (clock or Clock.of(inf)).bounding():
+            check_time()
+            verdict = _reason_against(rule)
+            pattern = None if verdict else pattern_of(rule)
+            reason = verdict
+        if reason:
+            left_out.append((rule.name, reason))
+        elif pattern is not None:
             patterns.append(pattern)
+            identities.append(identity(rule))
     return RuleSet(tuple(patterns), _notes(left_out), text_digest(*identities))
 
 
@@ -66,9 +71,9 @@ def identity(rule: Rule) -> str:
     return repr((rule.name, sides))
 
 
-def _verdict(rule: Rule, name: str) -> str:
+def _reason_against(rule: Rule) -> str:
     """Return why a rule is no substitution; nothing where it is proved."""
-    key = Fingerprint(SEARCH_CODE).key("verdict", name)
+    key = Fingerprint(SEARCH_CODE).key("verdict", identity(rule))
     content = VERDICTS.read(key)
     if content is not None:
         try:

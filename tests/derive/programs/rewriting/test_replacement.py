@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import einalg as ea
@@ -12,6 +12,7 @@ from derive.programs.forms.rewriting.matching import matches
 from derive.programs.forms.rewriting.patterns import apart, pattern_of
 from derive.programs.forms.rewriting.replacement import replaced
 from einalg.language.ir.program import as_program
+from tests.helpers.rule_files import CONV, K3, conv, op, rule, write
 
 ops = ea.ops
 X, A, B = ea.tensor("x", ("N", "K")), ea.tensor("a", ("K", "M")), ea.tensor("b", ("K", "L"))
@@ -163,6 +164,53 @@ def test_a_rule_fits_where_its_sizes_do():
     assert [one.is_proved() for one in replacements(rule, several)] == [False]
 
 
+RULES = {
+    "convolutions of one image": rule(
+        "merge",
+        [conv(1, 2, "relu"), conv(1, 3, "relu"), op("concat", "0", "1", axis=1)],
+        [op("concat", 2, 3, axis=0), conv(1, "0", "relu")],
+    ),
+    "a sum of convolutions": rule(
+        "sum", [conv(1, 2), conv(1, 3), op("ewadd", "0", "1")], [op("ewadd", 2, 3), conv(1, "0")]
+    ),
+    "a split product": rule(
+        "split",
+        [op("concat", 1, 2, axis=1), op("matmul", 3, "0"), op("split", "1", axis=1, n=2)],
+        [op("matmul", 3, 1), op("matmul", 3, 2)],
+        {"src": [2, 0], "dst": [0, 0]},
+        {"src": [2, 1], "dst": [1, 0]},
+    ),
+    "transposes": rule(
+        "transposes",
+        [op("transpose", 1, perm=[1, 0]), op("transpose", 2, perm=[1, 0]), op("ewmul", "0", "1")],
+        [op("ewmul", 1, 2), op("transpose", "0", perm=[1, 0])],
+    ),
+    "an average": rule(
+        "average",
+        [op("concat", 1, 2, axis=1), op("poolavg", "0", **K3, **CONV, act="none")],
+        [
+            op("poolavg", 1, **K3, **CONV),
+            op("poolavg", 2, **K3, **CONV),
+            op("concat", "0", "1", axis=1),
+        ],
+    ),
+}
+
+
+@pytest.mark.parametrize("name", RULES)
+def test_a_rule_is_found_in_its_own_left_side(name, tmp_path):
+    (one,) = ea.substitutions.load(write(tmp_path, RULES[name]))
+    assert ea.substitutions.verify(one)
+    pattern = pattern_of(one)
+    numbers = {size: 2 + number for number, size in enumerate(pattern.before.sizes)}
+    program = pattern.before.at(**numbers)
+    made = replacements(one, program)
+    assert made
+    for replacement in made[:2]:
+        assert replacement.is_proved()
+
+
+@settings(max_examples=12)
 @given(st.permutations("bik"), st.permutations("jk"), st.permutations("jk"), st.integers(1, 4))
 def test_merged_products_are_equal_in_any_layout(data, one, other, rows):
     sizes = {"b": 2, "i": rows, "k": 3, "j": 4}
