@@ -60,6 +60,7 @@ class ProgramEnumeration:
 
     def __init__(self, space: ProgramSpace, commutative: set[int]) -> None:
         self.space, self.commutative = space, commutative
+        self._pairs: dict[int, dict[tuple[int, int], Array]] = {}  # those of one size
 
     def blocks(self, size: int) -> Iterator[ProgramBlock]:
         """Yield the programs of exactly so many operations."""
@@ -110,9 +111,15 @@ class ProgramEnumeration:
         self, place: int, types: tuple[int, int], first: Array, second: Array
     ) -> Array | None:
         """Return which pairs share no operation, and are in the order that is read."""
+        is_commutative = place in self.commutative and types[0] == types[1]
+        classes = self.space.classes
+        if not is_commutative and not (classes[first[0]].size and classes[second[0]].size):
+            return None
         mask = np.ones((len(first), len(second)), bool)
-        if place in self.commutative and types[0] == types[1]:
+        if is_commutative:
             mask &= first[:, None] <= second[None, :]
+        if not (classes[first[0]].size and classes[second[0]].size):
+            return mask
         columns = {int(number): column for column, number in enumerate(second)}
         for row, number in enumerate(first):
             for operation in self.space.classes[number].operations:
@@ -123,19 +130,28 @@ class ProgramEnumeration:
 
     def _overlapping(self, place: int, size: int) -> Iterator[ProgramBlock]:
         """Yield the pairs of programs that share operations."""
+        if size not in self._pairs:
+            self._pairs = {size: self._overlapping_by_types(size - 1)}
+        for types, ids in self._pairs[size].items():
+            application = self.space.application(place, types)
+            if application is None:
+                continue
+            first, second = ids
+            if place in self.commutative and types[0] == types[1]:
+                is_ordered = first <= second
+                first, second = first[is_ordered], second[is_ordered]
+            for start in range(0, len(first), MAX_PAIRS):
+                part = slice(start, start + MAX_PAIRS)
+                yield ProgramBlock(place, application, (first[part], second[part]))
+
+    def _overlapping_by_types(self, total: int) -> dict[tuple[int, int], Array]:
+        """Return the pairs of classes that share operations, and have so many in all, by types."""
         by_types: dict[tuple[int, int], list[tuple[ClassId, ClassId]]] = {}
         classes = self.space.classes
-        for pair in self._overlapping_pairs(size - 1):
+        for pair in self._overlapping_pairs(total):
             types = classes[pair[0]].type, classes[pair[1]].type
-            if self.space.application(place, types) is None:
-                continue
-            if place in self.commutative and types[0] == types[1] and pair[0] > pair[1]:
-                continue
             by_types.setdefault(types, []).append(pair)
-        for types, pairs in by_types.items():
-            application = self.space.application(place, types)
-            assert application is not None
-            yield ProgramBlock(place, application, tuple(np.array(pairs).T))
+        return {types: np.array(pairs).T for types, pairs in by_types.items()}
 
     def _overlapping_pairs(self, total: int) -> Iterator[tuple[ClassId, ClassId]]:
         """Yield the pairs of classes whose programs share operations, and have so many in all."""
