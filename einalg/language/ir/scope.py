@@ -182,17 +182,16 @@ class Scope(Node, Indexable, Basic):
     def dtype(self) -> str:
         """Short name of the element type of the result."""
         if self._dtype is None:
-            for inner in all_scopes(self):
-                if inner._dtype is None:
-                    inner._dtype = result_dtype(inner.body)
-            self._dtype = result_dtype(self.body)
-        return self._dtype
+            for node in _lacking(self, "_dtype"):
+                node._dtype = result_dtype(node.body)
+        return self._dtype  # pyright: ignore
 
     @property
     def tensors(self) -> dict[str, Any]:
         """Every tensor that is read, also by inner scopes, by name."""
         if self._tensors is None:
-            self._tensors = tensors(self)
+            for node in _lacking(self, "_tensors"):
+                node._tensors = tensors(node)
         return dict(self._tensors)
 
     @property
@@ -204,12 +203,8 @@ class Scope(Node, Indexable, Basic):
         {'N': N}
         """
         if self._sizes is None:
-            sizes = sizes_of(self.iterators) | sizes_in_body(self.body)
-            for condition in self.where:
-                sizes |= condition.form.sizes
-            for inner in inner_scopes(self):
-                sizes.update(inner.sizes.values())
-            self._sizes = by_name(sizes)
+            for node in _lacking(self, "_sizes"):
+                node._sizes = sizes_in_scope(node)
         return dict(self._sizes)
 
     def at(self, **sizes: int) -> Scope:
@@ -286,8 +281,23 @@ def inner_scopes(scope: Scope) -> list[Scope]:
 
 def all_scopes(scope: Scope) -> Iterator[Scope]:
     """Yield the scope and every distinct scope below it, inner ones first."""
+    return _scopes_below(scope, inner_scopes)
+
+
+def _lacking(scope: Scope, attribute: str) -> Iterator[Scope]:
+    """Yield the scope and the scopes below it of which something is not known yet, inner ones
+    first: so no chain of scopes is too deep, and what is known is not looked at again.
+    """
+
+    def inside(node: Scope) -> list[Scope]:
+        return [inner for inner in inner_scopes(node) if getattr(inner, attribute) is None]
+
+    return _scopes_below(scope, inside)
+
+
+def _scopes_below(scope: Scope, inside: Callable[[Scope], Iterable[Scope]]) -> Iterator[Scope]:
     seen = {id(scope)}
-    open_scopes = [(scope, iter(inner_scopes(scope)))]
+    open_scopes = [(scope, iter(inside(scope)))]
     while open_scopes:
         node, children = open_scopes[-1]
         child = next((child for child in children if id(child) not in seen), None)
@@ -296,7 +306,7 @@ def all_scopes(scope: Scope) -> Iterator[Scope]:
             yield node
         else:
             seen.add(id(child))
-            open_scopes.append((child, iter(inner_scopes(child))))
+            open_scopes.append((child, iter(inside(child))))
 
 
 def numbers_of_sizes(known: Mapping[str, Any], values: Mapping[str, Any]) -> dict[Any, Affine]:
@@ -331,6 +341,16 @@ def scope_at_sizes(scope: Scope, values: Mapping[Any, Affine]) -> Scope:
         body = body_at_sizes(node.body, values, base_at)
         memo[node] = Scope(iterators_at_sizes(node.iterators, values), where, body)
     return memo[scope]
+
+
+def sizes_in_scope(scope: Scope) -> dict[str, Any]:
+    """Return the symbolic sizes of a scope and of the scopes below it, by name, sorted."""
+    sizes = sizes_of(scope.iterators) | sizes_in_body(scope.body)
+    for condition in scope.where:
+        sizes |= condition.form.sizes
+    for inner in inner_scopes(scope):
+        sizes.update(inner.sizes.values())
+    return by_name(sizes)
 
 
 def tensors(scope: Scope) -> dict[str, Tensor]:

@@ -186,3 +186,12 @@ def test_a_cell_of_several_results_reads_back() -> None:
     sizes = {"x": (2, 3), "h": (2, 4), "c": (2, 4), "w_ih": (16, 3), "w_hh": (16, 4)}
     cell = ea.ops.lstm_cell(*(ea.tensor(name, shape) for name, shape in sizes.items()))
     assert len(cell.outputs) == 2 and ea.parse(str(cell), **cell.tensors) == cell
+
+
+def test_no_chain_of_scopes_is_too_deep() -> None:
+    """A network unrolled over many steps is nested so deeply once it is one scope."""
+    lines = ["T0[i] = x[i] + 1", *(f"T{k}[i] = T{k - 1}[i] + x[i]" for k in range(1, 500))]
+    chain = inlined(ea.parse("\n".join(lines), x=("N",)))
+    assert (chain.dtype, list(chain.tensors), list(chain.sizes)) == ("f32", ["x"], ["N"])
+    again = chain.at(N=3)
+    assert (again.dtype, list(again.tensors), list(again.sizes)) == ("f32", ["x"], [])
