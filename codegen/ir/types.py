@@ -104,13 +104,16 @@ def common_of_parts(values: Sequence[Value], parts: Sequence[Any], op: str = "")
     integers of 64 bits without sign, or constants that widen them.
     """
     dtype = common(values, op)
-    if not are_integers(values):
+    are_constants = [value.dtype == WEAK for value in values]
+    if all(are_constants) or not are_integers(values):
         return dtype
-    if dtype == "f64":
-        return computed(operation_dtype(parts, op))
-    if dtype == "i32" and any(value.dtype == WEAK for value in values):
-        return promote(dtype, computed(operation_dtype(parts, op)))
-    return dtype
+    may_be_wider = dtype in ("i32", LONG) and any(are_constants)
+    if dtype != "f64" and not may_be_wider:
+        return dtype
+    declared = computed(operation_dtype(parts, op))
+    if dtype == "f64" or declared == "u64":
+        return declared
+    return promote(dtype, declared)
 
 
 def _integers(constants: Iterable[Value]) -> list[int]:

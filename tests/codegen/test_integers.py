@@ -160,6 +160,7 @@ CONSTANTS = [
     ("Mod(n[i] + 2147483647, 2147483648)", "i8", "i64"),
     ("8589934592*n[i]", "i32", "i64"),
     ("9223372036854775807 + n[i]", "u8", "u64"),
+    ("Quotient(9223372036854775807 + n[i], 7)", "u16", "u64"),
     ("8589934592*n[i]", "u16", "i64"),
     ("7*n[0] - 2*n[i]", "u32", "u32"),
     ("n[0]*(5 - 2*n[i]) + 9", "u32", "u32"),
@@ -250,13 +251,21 @@ def test_the_least_integer_is_divided_by_a_negative_number() -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ("Abs(n[i])", "Max(n[i], 3)", "Piecewise((1, n[i] > 5), (0, True))")
+    "text",
+    (
+        "Abs(n[i] - n[0])",
+        "Max(n[i], 3)",
+        "n[i] - Min(n[i], 7)",
+        "Mod(n[i], 7)*floor(n[i]/3)",
+        "Max[k:9](Piecewise((n[k], n[k] < n[i]), (0, True)))",
+        "Sum[k:9](n[k]) - n[0] - n[1]",
+        "Piecewise((n[i], n[i] > 2**64 - 2), (5, True))",
+    ),
 )
-def test_the_longest_unsigned_integers_are_not_negative(text: str) -> None:
+def test_the_longest_unsigned_integers_are_exact_in_numpy(text: str) -> None:
     program = expression(text, "u64")
     values = {"n": np.array([2**64 - 1, 2**63, 2**63 - 1, 5, 6, 0, 1, 2, 3], np.uint64)}
-    expected = np.asarray(ea.evaluate(program, **values), float)
-    np.testing.assert_allclose(execute(program, values)["O"].astype(float), expected, 1e-15)
+    assert execute(program, values)["O"].tolist() == ea.evaluate(program, **values).tolist()
 
 
 @pytest.mark.parametrize("dividend", (1, 2**61 + 1))
@@ -362,6 +371,11 @@ MIXED = (  # a formula of a long integer without sign, and the value that it has
     ("sign(v[i] - u[i]) + n[i]/2", lambda u, v, n: (v > u) - (v < u) + n / 2),
     ("(v[i] - u[i])/n[i]", lambda u, v, n: (v - u) / n),
     ("Max(v[i] - u[i], 3)", lambda u, v, n: max(v - u, 3)),
+    ("Min(v[i] - u[i], 3, v[i] - u[0])", lambda u, v, n: min(v - u, 3, v - LARGE[0])),
+    (
+        "Max(v[i] - u[i], v[i] - u[0], v[i] - 300)",
+        lambda u, v, n: max(v - u, v - LARGE[0], v - 300),
+    ),
     ("Max(Min(v[i] - u[i], 3) + 7, v[i])", lambda u, v, n: max(min(v - u, 3) + 7, v)),
     ("Mod(v[i] - u[i], 7)", lambda u, v, n: (v - u) % 7),
     ("Mod(v[i] - u[i], n[i])", lambda u, v, n: (v - u) % n),

@@ -20,7 +20,6 @@ UNSIGNED, SIGNED = "u64", "i64"
 SIGNED_TYPES = ("i8", "i16", "i32", "i64")
 NEVER, ZERO = Number(False, "bool"), Number(0, UNSIGNED)
 MIRRORED = {"gt": "lt", "ge": "le"}
-RELATIONS = {"max": "lt", "min": "gt"}  # of an integer to one that is further
 OPPOSITE = {"lt": "gt", "le": "ge"}
 
 
@@ -129,7 +128,7 @@ def _case(value: Apply) -> SignedSize:
 
 
 def _extreme(value: Apply) -> SignedSize:
-    return signed_size(extreme(value.op, value.arguments))
+    return _extreme_size(value.op, list(map(signed_size, value.arguments)))
 
 
 def _quotient(value: Apply) -> SignedSize:
@@ -219,7 +218,7 @@ FUNCTIONS: dict[str, Callable[[Value, Value, str], Value]] = {
 
 def of_same_type(op: str, values: Sequence[Value]) -> Value:
     """Return a maximum, a minimum, an absolute value or a sign."""
-    if op in RELATIONS:
+    if op in ("max", "min"):
         return extreme(op, values)
     part = signed_size(values[0])
     if op == "abs":
@@ -229,11 +228,23 @@ def of_same_type(op: str, values: Sequence[Value]) -> Value:
 
 def extreme(op: str, values: Sequence[Value]) -> Value:
     """Return the maximum or minimum of integers, in the longest type without sign."""
+    part = _extreme_size(op, list(map(signed_size, values)))
+    return _select(part.is_negative, Apply("neg", (part.size,), UNSIGNED), part.size)
 
-    def further(one: Value, other: Value) -> Value:
-        return _select(compared(RELATIONS[op], one, other), other, one)
 
-    return reduce(further, values)
+def _extreme_size(op: str, parts: Sequence[SignedSize]) -> SignedSize:
+    """Return a maximum, which is negative where all are, or a minimum, which is where any is."""
+    signs = [part.is_negative for part in parts]
+    sizes = [part.size for part in parts]
+    if op == "max":
+        above = [_select(part.is_negative, ZERO, part.size) for part in parts]
+        closest, furthest = apply("min", sizes, UNSIGNED), apply("max", above, UNSIGNED)
+        is_negative = apply("and", signs, "bool")
+        return SignedSize(is_negative, _select(is_negative, closest, furthest))
+    below = [_select(part.is_negative, part.size, ZERO) for part in parts]
+    furthest, least = apply("max", below, UNSIGNED), apply("min", sizes, UNSIGNED)
+    is_negative = apply("or", signs, "bool")
+    return SignedSize(is_negative, _select(is_negative, furthest, least))
 
 
 # Parts.

@@ -6,9 +6,10 @@ subscripts is a strided view without a copy; `//`, `%` and reads that a conditio
 looked up. Bodies are evaluated by broadcasting, sums of products by matrix products, and what would
 not fit in `memory` is cut into blocks.
 
-Differences from the reference: integers are int64 and wrap round on overflow, but an array with
-numbers beyond these is float64; so is a quotient of integers, and an integer expression that meets
-an infinity; division by zero gives an infinity or NaN where Python raises; sums are reassociated.
+Differences from the reference: integers are int64 and wrap round on overflow, but where a number is
+beyond these, an array holds Python's; a quotient of integers is float64, and so is an integer
+expression that meets an infinity; division by zero gives an infinity or NaN where Python raises;
+sums are reassociated.
 """
 
 from __future__ import annotations

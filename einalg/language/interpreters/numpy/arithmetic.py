@@ -12,11 +12,18 @@ import sympy
 
 from einalg.errors import NotationError, ShapeError
 from einalg.language.conversion import rounded
-from einalg.language.interpreters.numpy.functions import COMPARISONS, FUNCTIONS, as_float, as_number
+from einalg.language.interpreters.numpy.functions import (
+    COMPARISONS,
+    FUNCTIONS,
+    LIMIT_OF_INT64,
+    OF_INTEGERS,
+    as_float,
+    as_number,
+)
 from einalg.language.ir.dtypes import is_float, numpy_dtype
 
 EXACT_IN_FLOAT64 = 2**53
-LIMIT_OF_INT64 = 2**63
+LIMIT_OF_UINT64 = 2**64
 PAIRWISE = {"Sum": np.add, "Prod": np.multiply, "Max": np.maximum, "Min": np.minimum}
 Array = np.ndarray[Any, Any]
 
@@ -91,7 +98,7 @@ class Arithmetic(Protocol):
 
 class FloatArithmetic:
     """NumPy's own: float32 or float64 for floats, int64 for integers (overflow wraps round), IEEE
-    infinities and NaN.
+    infinities and NaN. Arrays with larger integers hold Python's.
     """
 
     def load(self, arrays: Mapping[str, Array], dtypes: Mapping[str, str]) -> dict[str, Array]:
@@ -102,6 +109,7 @@ class FloatArithmetic:
         return values
 
     def finish(self, values: Array, dtype: str, exact: bool) -> Array:
+        values = _in_numpy(values)
         if exact or not is_float(dtype):
             return values
         values = values.astype(numpy_dtype(dtype), copy=False)
@@ -112,8 +120,8 @@ class FloatArithmetic:
     def number(self, value: Any) -> Any:
         if value is sympy.true or value is sympy.false:
             return bool(value)
-        if value.is_Integer and -LIMIT_OF_INT64 <= value < LIMIT_OF_INT64:
-            return int(value)
+        if value.is_Integer:
+            return as_number(int(value))
         return float(value)
 
     def index(self, values: Any) -> Any:
@@ -122,7 +130,7 @@ class FloatArithmetic:
     def add(self, values: Sequence[Any]) -> Any:
         if len(values) == 1:
             return values[0]
-        return reduce(np.add, map(as_number, _in_one_precision(values)))
+        return as_number(reduce(np.add, map(as_number, _in_one_precision(values))))
 
     def multiply(self, values: Sequence[Any]) -> Any:
         if len(values) == 1:
@@ -131,9 +139,11 @@ class FloatArithmetic:
         kinds = {np.asarray(number).dtype.kind for number in numbers}
         if "f" in kinds:
             numbers = with_product(numbers)
-        return reduce(np.multiply, sorted(numbers, key=np.size))
+        return as_number(reduce(np.multiply, sorted(numbers, key=np.size)))
 
     def divide(self, numerator: Any, denominator: Any) -> Any:
+        if _has_long(numerator, denominator):
+            numerator, denominator = as_floats([numerator, denominator])
         return np.true_divide(as_number(numerator), as_number(denominator))
 
     def power(self, base: Any, exponent: Any) -> Any:
@@ -157,13 +167,16 @@ class FloatArithmetic:
                 f"the executor has no value for {function.__name__}\n"
                 "  write it with functions of the notation: exp, log, erf, …"
             )
-        return FUNCTIONS[function](*map(as_number, values))
+        operands = _in_one_precision(list(map(as_number, values)))
+        if function not in OF_INTEGERS and _has_long(*operands):
+            operands = as_floats(operands)
+        return as_number(FUNCTIONS[function](*operands))
 
     def compare(self, relation: type, left: Any, right: Any) -> Any:
         return COMPARISONS[relation](left, right)
 
     def select(self, condition: Any, value: Any, otherwise: Any) -> Any:
-        return np.where(condition, value, otherwise)
+        return np.where(condition, *_in_one_precision([as_number(value), as_number(otherwise)]))
 
     def reduce(self, op: str, values: Array, axes: tuple[int, ...], mask: Array | None) -> Array:
         values = as_number(values)
@@ -171,8 +184,8 @@ class FloatArithmetic:
             return _extremum(op, values, axes, mask)
         total = np.sum if op == "Sum" else np.prod
         if mask is None:
-            return total(values, axis=axes)
-        return total(values, axis=axes, where=mask)
+            return as_number(total(values, axis=axes))
+        return as_number(total(values, axis=axes, where=mask))
 
     def combine(self, op: str, left: Any, right: Any) -> Any:
         return PAIRWISE[op](left, right)
@@ -214,7 +227,7 @@ def _loaded(name: str, array: Array, dtype: str, exact: bool) -> Array:
         return array
     if array.dtype.kind in "biu" and (exact or not is_float(dtype)):
         if array.dtype.kind == "u" and _largest(array) >= LIMIT_OF_INT64:
-            return array.astype(np.float64)
+            return array.astype(object)
         return array.astype(np.int64, copy=False)
     wide = dtype == "f64" or not is_float(dtype)
     return array.astype(np.float64 if wide else np.float32, copy=False)
@@ -222,10 +235,13 @@ def _loaded(name: str, array: Array, dtype: str, exact: bool) -> Array:
 
 def _in_one_precision(values: Sequence[Any]) -> Sequence[Any]:
     """Return values with all floats in the widest type of these: constants take the type of what
-    they meet first.
+    they meet first. Beside floats, Python's integers are floats as well.
     """
-    dtypes = {value.dtype for value in values if isinstance(value, (np.ndarray, np.generic))}
-    floats = [dtype for dtype in dtypes if dtype.kind == "f"]
+    arrays = [value for value in values if isinstance(value, (np.ndarray, np.generic))]
+    floats = {array.dtype for array in arrays if array.dtype.kind == "f"}
+    if _has_long(*values) and (floats or any(isinstance(value, float) for value in values)):
+        values = list(map(_without_long, values))
+        return _in_one_precision(values)
     if len(floats) < 2:
         return values
     widest = np.result_type(*floats)
@@ -236,6 +252,31 @@ def _in_one_precision(values: Sequence[Any]) -> Sequence[Any]:
         else:
             results.append(value)
     return results
+
+
+def _has_long(*values: Any) -> bool:
+    """Return whether some values are Python's integers in an array."""
+    return any(isinstance(value, np.ndarray) and value.dtype.kind == "O" for value in values)
+
+
+def _without_long(values: Any) -> Any:
+    if not _has_long(values):
+        return values
+    if not values.ndim:
+        return float(as_float(values))
+    return as_float(values)
+
+
+def _in_numpy(values: Array) -> Array:
+    """Return Python's integers in a type of NumPy: of 64 bits, or float64 where that has none."""
+    if not _has_long(values):
+        return values
+    low, high = int(values.min(initial=0)), int(values.max(initial=0))
+    if low >= -LIMIT_OF_INT64 and high < LIMIT_OF_INT64:
+        return values.astype(np.int64)
+    if low >= 0 and high < LIMIT_OF_UINT64:
+        return values.astype(np.uint64)
+    return as_float(values)
 
 
 def _root_power(base: Array, exponent: Any) -> Any:
@@ -256,7 +297,7 @@ def _identity(op: str, dtype: Any) -> Any:
     """Return the extremum of no values: an infinity, or the integer that stands for it until the
     whole reduction is known.
     """
-    if dtype.kind == "f":
+    if dtype.kind in "fO":
         return _infinity(op)
     limits = np.iinfo(dtype)
     return limits.min if op == "Max" else limits.max

@@ -35,7 +35,13 @@ from einalg.language.interpreters.numpy.blocking import (
     largest_of_reduction,
 )
 from einalg.language.interpreters.numpy.contraction_path import common_shape, contract
-from einalg.language.interpreters.numpy.functions import COMPARISONS, LOGIC, as_number
+from einalg.language.interpreters.numpy.functions import (
+    COMPARISONS,
+    FUNCTIONS,
+    LOGIC,
+    as_number,
+    floor_quotient,
+)
 from einalg.language.interpreters.numpy.loops import Loops, Range, blocks, volume
 from einalg.language.interpreters.numpy.terms import (
     addends,
@@ -174,14 +180,14 @@ class Evaluator:
         if quotient is None:
             return None
         numerator, divisor = (np.asarray(as_number(self.value(q, loops))) for q in quotient)
-        if {numerator.dtype.kind, divisor.dtype.kind} - {"i", "u"}:
+        if {numerator.dtype.kind, divisor.dtype.kind} - {"i", "u", "O"}:
             return None
-        whole = np.floor_divide(numerator, divisor)
+        whole = np.asarray(floor_quotient(numerator, divisor))
         if isinstance(body, sympy.ceiling):
-            whole = whole + (np.mod(numerator, divisor) != 0)
+            whole = whole + (FUNCTIONS[Mod](numerator, divisor) != 0)
         if divisor.all() or not are_exact_as_floats(whole):
             return whole
-        return np.where(divisor == 0, np.true_divide(numerator, divisor), whole)
+        return np.where(divisor == 0, self.arithmetic.divide(numerator, divisor), whole)
 
     def _operand(self, body: Any, operand: Any, loops: Loops) -> Any:
         """Return the value of an operand; a sum of fractions is one of them where `body` jumps."""
@@ -245,15 +251,17 @@ class Evaluator:
     def _in_type(
         self, body: Any, operands: Sequence[Any], overflows: Callable[[Sequence[Any]], bool]
     ) -> Sequence[Any]:
-        """Return the operands of an operation: as floats, where its result may be beyond int64 and
-        its type holds that.
+        """Return the operands of an operation: as floats or as Python's integers, where its result
+        may be beyond int64 and its type holds that.
         """
         if not self.is_in_floats or not overflows(operands):
             return operands
         dtype = result_dtype(body)
-        if not is_float(dtype) and dtype != "u64":
-            return operands
-        return as_floats(operands)
+        if is_float(dtype):
+            return as_floats(operands)
+        if dtype == "u64":
+            return [np.asarray(as_number(operand)).astype(object) for operand in operands]
+        return operands
 
     def _power(self, body: Any, loops: Loops) -> Any:
         constant = exponent_of(body)

@@ -21,6 +21,7 @@ ERF_STEPS = 64  # grid points of the table of erf in an interval of length 1
 # Degrees of the Taylor polynomials: (1/128)**(degree + 1) is below the rounding.
 ERF_DEGREES = {"float64": 7, "float32": 3}
 ERF_LIMIT = 6.0  # erf is 1 in float64 from here on
+LIMIT_OF_INT64 = 2**63
 CACHED_ELEMENTS = 8192  # that stay in the cache through all steps
 
 
@@ -72,13 +73,29 @@ def as_float(values: Any) -> Array:
     array = np.asarray(values)
     if array.dtype.kind == "f":
         return array
+    if array.dtype.kind == "O":
+        return np.asarray(_nearest_floats(array), np.float64)
     return array.astype(np.float64)
 
 
+def _nearest_float(value: Any) -> float:
+    try:
+        return float(value)
+    except OverflowError:
+        return math.copysign(math.inf, value)
+
+
+_nearest_floats = np.frompyfunc(_nearest_float, 1, 1)
+
+
 def as_number(values: Any) -> Any:
-    """Return truth values as the integers 0 and 1; anything else as it is."""
+    """Return truth values as the integers 0 and 1, and an integer that int64 does not hold as an
+    array of Python's; anything else as it is.
+    """
     if isinstance(values, bool):
         return int(values)
+    if isinstance(values, int) and not -LIMIT_OF_INT64 <= values < LIMIT_OF_INT64:
+        return np.asarray(values, object)
     if isinstance(values, (np.ndarray, np.generic)) and values.dtype == np.bool_:
         return values.astype(np.int64)
     return values
@@ -106,7 +123,7 @@ def _whole(function: Callable[[Any], Any]) -> Callable[[Any], Any]:
     """Round floats, and leave integers as they are."""
 
     def apply(values: Any) -> Any:
-        if isinstance(values, int) or np.asarray(values).dtype.kind in "iu":
+        if isinstance(values, int) or np.asarray(values).dtype.kind in "iuO":
             return values
         return function(values)
 
@@ -119,16 +136,34 @@ def _folded(function: Callable[[Any, Any], Any]) -> Callable[..., Any]:
 
 def _sign(values: Any) -> Any:
     """Return -1, 0 or 1 after the sign; NaN is neither above nor below 0."""
+    if np.asarray(values).dtype.kind == "O":
+        return np.sign(values).astype(np.int64)
     return np.sign(np.where(np.isnan(values), 0, values))
 
 
 def _remainder(dividend: Any, modulus: Any) -> Any:
     """Return the remainder with the sign of the modulus: of floats, exact as C's `fmod`."""
     dividend, modulus = np.asarray(dividend), np.asarray(modulus)
+    if "O" in (dividend.dtype.kind, modulus.dtype.kind):
+        return _divided(np.mod, dividend, modulus)
     if dividend.dtype.kind != "f" and modulus.dtype.kind != "f":
         return np.mod(dividend, modulus)
     rest = np.fmod(dividend, modulus)
     return np.where((rest != 0) & ((rest < 0) != (modulus < 0)), rest + modulus, rest)
+
+
+def floor_quotient(dividend: Any, divisor: Any) -> Any:
+    """Return the quotient, rounded down; of integers by 0, it is 0."""
+    dividend, divisor = np.asarray(dividend), np.asarray(divisor)
+    if "O" in (dividend.dtype.kind, divisor.dtype.kind):
+        return _divided(np.floor_divide, dividend, divisor)
+    return np.floor_divide(dividend, divisor)
+
+
+def _divided(function: Callable[[Array, Array], Array], dividend: Array, divisor: Array) -> Array:
+    """Return a function of Python's integers; by 0, it is 0 as that of NumPy's is."""
+    is_zero = divisor == 0
+    return np.where(is_zero, 0, function(dividend, np.where(is_zero, 1, divisor)))
 
 
 def _converted(dtype: str) -> Callable[[Any], Any]:
@@ -163,12 +198,22 @@ FUNCTIONS: dict[type, Callable[..., Any]] = {
     sympy.floor: _whole(np.floor),
     sympy.ceiling: _whole(np.ceil),
     Mod: _remainder,
-    Quotient: np.floor_divide,
+    Quotient: floor_quotient,
     isnan: np.isnan,
     isinf: np.isinf,
     isfinite: np.isfinite,
     **{conversion: _converted(dtype) for dtype, conversion in CONVERSIONS.items()},
 }
+OF_INTEGERS = (
+    sympy.Abs,
+    sympy.sign,
+    sympy.Max,
+    sympy.Min,
+    sympy.floor,
+    sympy.ceiling,
+    Mod,
+    Quotient,
+)  # which are integers
 COMPARISONS: dict[type, Callable[[Any, Any], Any]] = {
     sympy.StrictLessThan: np.less,
     sympy.LessThan: np.less_equal,
