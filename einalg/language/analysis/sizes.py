@@ -19,7 +19,7 @@ from einalg.language.index.constraint import Constraint
 from einalg.language.index.convert import affine
 from einalg.language.index.isl import Space, all_values, bounded
 from einalg.language.index.iterator import LoopIndex
-from einalg.language.index.size import Extent, Size, check_names, is_number
+from einalg.language.index.size import Extent, Size, check_names, is_number, least
 from einalg.language.ir.program import Program
 from einalg.language.ir.scope import Scope, all_scopes
 from einalg.language.ir.tensor import Access, Tensor, describe, padded_box, paddings
@@ -111,6 +111,9 @@ def check_inside_for_all_sizes(
     """Raise `RangeError` where a read leads outside its padded box at sizes that are allowed."""
     subscript: Affine = access.subscripts[axis]
     low, high = padded_box(access.base)[axis]
+    first, last = subscript.interval({it.index: (it.low, it.high) for it in iterators})
+    if least(first - low) >= 0 and least(high - 1 - last) >= 0:
+        return
     try:
         with bounded():
             example = _example_outside(subscript, (low, high), tuple(iterators), tuple(where))
@@ -118,7 +121,6 @@ def check_inside_for_all_sizes(
                 return
     except isl.Error:
         example = {}
-    first, last = subscript.interval({it.index: (it.low, it.high) for it in iterators})
     raise RangeError(
         f"{subscript} reads [{first},{affine(last) + 1}) of {describe(access.base)} axis {axis}, "
         f"which holds [{low},{high}){_text(example)}\n"

@@ -106,7 +106,7 @@ class Space:
         if sizes.issubset(self.sizes):
             return self
         together = sizes.union(self.sizes)
-        return Space(self.indices, sorted(together, key=lambda size: size.sort_tuple))
+        return _space(self.indices, tuple(sorted(together, key=lambda size: size.sort_tuple)))
 
     def aff(self, form: Affine) -> isl.Aff:
         """Return a quasi-affine form as an isl affine expression over this space, or over it with
@@ -175,6 +175,11 @@ class Space:
         for form in forms:
             result = result.flat_range_product(isl.Map.from_aff(space._aff(form)))
         return result
+
+
+@lru_cache(maxsize=8192)  # a space for each condition of a box
+def _space(indices: tuple[Index, ...], sizes: tuple[Any, ...]) -> Space:
+    return Space(indices, sizes)
 
 
 @lru_cache(maxsize=8192)
