@@ -31,8 +31,9 @@ coverage: $(VENV)/.installed-$(EXTRAS)  ## all tests, with the branches of the t
 gpu-test: $(VENV)/.installed-$(EXTRAS),cuda  ## the cases of the CUDA tests on the CUDA device of this machine, through PyCUDA
 	$(BIN)/python -m pytest -m gpu tests/codegen
 
+# A file of results that is asked for by PYTEST_ADDOPTS=--junitxml=tests.xml is tests-browser.xml here, beside that of the other tests.
 browser: $(VENV)/.installed-$(EXTRAS),browser  ## what notebooks show: a real JupyterLab on this machine in headless Chromium
-	$(BIN)/python -m pytest -m "browser and not nightly" -rs tests/einalg/api/interactive tests/einalg/display
+	PYTEST_ADDOPTS="$(PYTEST_ADDOPTS:.xml=-browser.xml)" $(BIN)/python -m pytest -m "browser and not nightly" -rs tests/einalg/api/interactive tests/einalg/display
 
 lint: $(VENV)/.installed-dev  ## style and formatting; changes nothing
 	$(BIN)/ruff check .

@@ -7,7 +7,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Mapping
 from functools import cache
-from inspect import Parameter, isclass, isfunction, signature
+from inspect import Parameter, getattr_static, isclass, isfunction, signature
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -15,7 +15,10 @@ import numpy as np
 import pytest
 
 import einalg as ea
+from codegen.program.executable import Executable
+from derive.results.candidates import Candidate, Candidates
 from einalg.errors import EinalgError
+from einalg.language.ir.program import Program
 
 WRONG: Mapping[str, Any] = {
     "None": None,
@@ -144,9 +147,23 @@ def expression() -> ea.Scope:
     return ea.parse("O[h] += A.pad(0,1)[c,h+r-1]*K[r,c]", A=(8, 16), K=(3, 8))
 
 
+CLASSES = {  # whose methods are public
+    "Derivation": ea.Derivation,
+    "Candidate": Candidate,
+    "Candidates": Candidates,
+    "Executable": Executable,
+    "Session": ea.Session,
+    "History": ea.History,
+    "Optimized": ea.Optimized,
+    "Program": Program,
+    "Move": ea.Move,
+    "Rule": ea.Rule,
+}
+
+
 @cache
 def values() -> Mapping[str, Any]:
-    """Return a value of every class whose methods are public."""
+    """Return a value of each of these classes."""
     derivation = ea.derive(expression(), measure=False, states=20)
     session = ea.Session(expression())
     session.apply(0)
@@ -207,37 +224,39 @@ def _is_ours(member: Any) -> bool:
 
 
 @cache
-def subjects() -> Mapping[str, Subject]:
-    calls: dict[str, Callable[..., Any]] = {}
+def options() -> Mapping[str, list[Parameter]]:
+    """Return the options of each public callable, by its name: `derive`, `Session.apply`."""
+    public: dict[str, list[Parameter]] = {}
     for name in set(ea.__all__) - READERS - MADE_BY_EINALG:
         value = getattr(ea, name)
-        if (
-            not isclass(value)
-            and callable(value)
-            or isclass(value)
-            and not issubclass(value, (EinalgError, Warning))
-        ):
-            calls[name] = value
-    for owner, value in values().items():
-        for name in dir(type(value)):
-            if name.startswith("_") or not callable(getattr(type(value), name)):
+        is_error = isclass(value) and issubclass(value, (EinalgError, Warning))
+        if callable(value) and not is_error:
+            public[name] = _options(value)
+    for owner, kind in CLASSES.items():
+        for name in dir(kind):
+            method = getattr(kind, name)
+            if name.startswith("_") or not callable(method) or not _is_ours(method):
                 continue  # a property among them
-            method = getattr(value, name)
-            if _is_ours(method):
-                calls[f"{owner}.{name}"] = method
-    found = {}
-    for name, call in calls.items():
-        required = dict(CHEAP.get(name, {}))
-        for option in _options(call):
-            if option.default is Parameter.empty and option.name not in required:
-                required[option.name] = REQUIRED.get(option.name)
-        found[name] = Subject(call, required)
-    return found
+            is_of_a_value = isfunction(getattr_static(kind, name))
+            public[f"{owner}.{name}"] = _options(method)[is_of_a_value:]  # without `self`
+    return public
 
 
 def _options(call: Callable[..., Any]) -> list[Parameter]:
     kinds = (Parameter.POSITIONAL_OR_KEYWORD, Parameter.KEYWORD_ONLY)
     return [p for p in signature(call).parameters.values() if p.kind in kinds]
+
+
+def subject(name: str) -> Subject:
+    owner, _, method = name.rpartition(".")
+    source = ea
+    if owner:
+        source = values()[owner]
+    required = dict(CHEAP.get(name, {}))
+    for option in options()[name]:
+        if option.default is Parameter.empty and option.name not in required:
+            required[option.name] = REQUIRED.get(option.name)
+    return Subject(getattr(source, method), required)
 
 
 # Functions for the other parts of einalg, whose arguments are values of einalg.
@@ -249,10 +268,10 @@ INTERNAL = {
 
 
 def cases() -> Iterator[tuple[str, str]]:
-    for name, subject in sorted(subjects().items()):
+    for name, public in sorted(options().items()):
         if name in INTERNAL:
             continue
-        for option in _options(subject.call):
+        for option in public:
             yield name, option.name
 
 
@@ -261,13 +280,13 @@ def test_a_wrong_option_is_an_error_with_a_remedy(
     name: str, option: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    subject = subjects()[name]
+    call, required = subject(name)
     right = RIGHT_HERE.get((name, option), RIGHT.get(option, set()))
     for what, value in WRONG.items():
         if what in right:
             continue
         with pytest.raises(EinalgError) as refused:
-            subject.call(**{**subject.required, option: value})
+            call(**{**required, option: value})
             pytest.fail(f"{name}({option}={what}) is accepted")
         lines = str(refused.value).split("\n")
         assert len(lines) > 1, lines
@@ -277,7 +296,7 @@ def test_a_wrong_option_is_an_error_with_a_remedy(
 
 def test_all_public_functions_are_looked_at() -> None:
     looked_at = {name for name, _ in cases()}
-    without_options = {name for name, row in subjects().items() if not _options(row.call)}
+    without_options = {name for name, public in options().items() if not public}
     for name in ea.__all__:
         value = getattr(ea, name)
         if isfunction(value) and name not in READERS:

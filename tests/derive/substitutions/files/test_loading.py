@@ -7,7 +7,6 @@ import random
 from pathlib import Path
 from typing import Any
 
-import jsonschema
 import pytest
 
 import einalg as ea
@@ -80,6 +79,8 @@ def test_names_and_programs(tmp_path: Path) -> None:
 
 
 def test_the_schema_describes_the_files(tmp_path: Path) -> None:
+    import jsonschema  # takes two seconds: not in every worker
+
     schema = json.loads(SCHEMA.read_text())
     jsonschema.validate(json.loads(write(tmp_path, GOOD, GROUPED, TEXTS).read_text()), schema)
     jsonschema.validate({"rules": [GOOD]}, schema)
