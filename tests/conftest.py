@@ -9,11 +9,14 @@ from __future__ import annotations
 
 import gc
 import os
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Iterator
 from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
+
+from tests.helpers.measurements import shorten_measurements
+from tests.helpers.searches import shorten_layer_searches
 
 # The threads of torch wait asleep: each worker has as many as there are cores, and where they look
 # around for work they take the time of the other workers. OpenMP reads this when torch is imported.
@@ -54,6 +57,17 @@ def pytest_collection_finish() -> None:
     gc.collect()
     gc.freeze()
     gc.set_threshold(10_000, 20, 20)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def short_work() -> Iterator[None]:
+    """Searches of layers end by themselves, soon and on any machine at the same state, and what is
+    measured runs a few times only.
+    """
+    with pytest.MonkeyPatch.context() as patches:
+        shorten_layer_searches(patches)
+        shorten_measurements(patches)
+        yield
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import errno
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +17,7 @@ import codegen.targets.c.compiler
 import codegen.targets.c.thread_pool
 import einalg as ea
 from codegen.program.compile import compile_program
-from codegen.targets.c.compiler import REQUIRED_FLAGS, Compiler, _find, find_compiler
+from codegen.targets.c.compiler import REQUIRED_FLAGS, Compiler, find_compiler
 from einalg.errors import CodegenError
 from einalg.language.ir.program import as_program
 from einalg.storage import disk_cache
@@ -31,12 +31,9 @@ SHORT = 0.5  # seconds that a compiler has here
 
 
 @pytest.fixture(autouse=True)
-def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("EINALG_CACHE", str(tmp_path / "cache"))
     monkeypatch.setattr(codegen.targets.c.thread_pool, "_pool", [])
-    _find.cache_clear()
-    yield
-    _find.cache_clear()
 
 
 def disturbed(folder: Path, runs: str, what: str) -> Path:
@@ -106,7 +103,7 @@ def test_a_network(tmp_path: Path, runs: str, what: str, monkeypatch: pytest.Mon
     assert find_compiler() is not None
     (tmp_path / "armed").touch()
     if what == SLOW:
-        be_impatient(monkeypatch, tmp_path, 3 * SHORT)
+        be_impatient(monkeypatch, tmp_path, 2 * SHORT)
     program = ea.parse(TEXT, **TENSORS)
     try:
         assert is_right(ea.optimize(program, given(), seconds=2)(given()["A"]))

@@ -3,9 +3,41 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
+import pytest
+
+from codegen.tuning import kernel_choice
+from einalg.runtime import timing
 from einalg.runtime.measurement import CLOCK, Measurement
+
+UNSHORTENED = timing.take_turns
+SECONDS = 0.01  # that an alternative runs at most, beyond its least number of turns
+
+
+def shorten_measurements(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Measure with the least number of turns and with short pauses.
+
+    No test may depend on how sharp a time is: the machine that it runs on does other work.
+    """
+
+    def take_few_turns(
+        calls: timing.Calls,
+        policy: timing.MeasuringPolicy = timing.DEFAULT_POLICY,
+        *arguments: Any,
+        **options: Any,
+    ) -> timing.Turns:
+        short = replace(
+            policy,
+            seconds_per_alternative=min(SECONDS, policy.seconds_per_alternative),
+            max_wait_seconds=SECONDS,
+            idle_check_seconds=SECONDS / 10,
+        )
+        return UNSHORTENED(calls, short, *arguments, **options)
+
+    monkeypatch.setattr(timing, "take_turns", take_few_turns)
+    monkeypatch.setattr(kernel_choice, "take_turns", take_few_turns)
 
 
 def exactly(seconds: float, busy: bool = False) -> Measurement:

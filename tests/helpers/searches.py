@@ -22,7 +22,7 @@ LAYER_STATES = 20  # in which convolutions and products have other forms
 def shorten_layer_searches(monkeypatch: pytest.MonkeyPatch) -> None:
     """End the search of each layer of a network after a few states, on any machine at the same.
 
-    A test gives it more seconds than it needs on the slowest machine.
+    A test that asks for what a search finds gives it more seconds than the slowest machine needs.
     """
     monkeypatch.setattr("derive.programs.optimize.Budget", partial(Budget, states=LAYER_STATES))
 

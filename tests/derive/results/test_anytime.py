@@ -20,7 +20,7 @@ import pytest
 
 import einalg as ea
 from codegen.measure.background import BackgroundTimers
-from codegen.targets.c.compiler import Compiler, _find
+from codegen.targets.c.compiler import Compiler
 from derive.cost.backend import Backend
 from derive.cost.model import known_rates
 from derive.results import pipeline
@@ -66,13 +66,10 @@ def warm_cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(autouse=True)
-def own_cache(warm_cache: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+def own_cache(warm_cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """What one test measured is known in the next, but every test searches."""
     monkeypatch.setenv("EINALG_CACHE", str(warm_cache))
     monkeypatch.setattr(pipeline, "MIN_SECONDS", math.inf)
-    _find.cache_clear()
-    yield
-    _find.cache_clear()
 
 
 def nothing_known(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -168,7 +165,6 @@ def hanging(folder: Path) -> Path:
 def hangs(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The file that is there once a compiler hangs: for what is measured, or before, already."""
     monkeypatch.setenv("CC", str(hanging(tmp_path)))
-    _find.cache_clear()
     nothing_known(tmp_path, monkeypatch)
     monkeypatch.setattr(LocalBackend, "rates", lambda _: RATES)
     monkeypatch.setattr("codegen.measure.background.core_count", lambda: 2)

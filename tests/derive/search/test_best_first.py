@@ -9,7 +9,7 @@ import pytest
 
 import einalg as ea
 from codegen.program.compile import compile_program
-from derive.results import verification
+from derive.results import stored_search, verification
 from derive.results.pipeline import find_derivation
 from derive.results.selection import SELECTION
 from derive.search.best_first import Budget
@@ -127,7 +127,8 @@ def test_why_not_names_the_reasons():
         d.why_not("conv9d")
 
 
-def test_a_derivation_saves_loads_and_replays(tmp_path):
+def test_a_derivation_saves_loads_and_replays(tmp_path, monkeypatch):
+    monkeypatch.setattr(stored_search, "_key", lambda *_: None)  # nothing is known before
     text, shapes = CONVS["1d"]
     d = ea.derive(ea.parse(text, **shapes), states=STATES, seconds=300)
     d.save(tmp_path / "d.json")

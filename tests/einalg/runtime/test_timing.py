@@ -10,8 +10,15 @@ import pytest
 from einalg.runtime import clock, timing
 from einalg.runtime.measurement import Turn
 from tests.helpers.fake_clock import FakeClock
+from tests.helpers.measurements import UNSHORTENED
 
 BARE = timing.MeasuringPolicy(0.0, min_turns=2, max_turns=3, turn_seconds=0.0)
+
+
+@pytest.fixture(autouse=True)
+def all_turns(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Take as many turns here as users' measurements have."""
+    monkeypatch.setattr(timing, "take_turns", UNSHORTENED)
 
 
 @pytest.mark.parametrize(("busy", "passed"), [(0.0, 0.01), (0.035, 0.05), (0.1, 0.11), (5.0, 0.12)])

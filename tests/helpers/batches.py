@@ -1,0 +1,14 @@
+"""How many batches of random kernels are compiled: few in each run of the tests, many at night."""
+
+from __future__ import annotations
+
+from hypothesis import settings
+
+MORE = 10  # times as many at night
+
+
+def batches(count: int) -> int:
+    """Return how many batches a test draws, of which each costs a run of a compiler."""
+    if settings.default.max_examples > settings.get_profile("ci").max_examples:
+        return MORE * count
+    return count
