@@ -27,6 +27,7 @@ from einalg.language.interpreters.numpy import execute
 from einalg.language.ir.dtypes import numpy_dtype
 from einalg.language.ir.program import as_program
 from einalg.language.ir.scope import Scope
+from tests.helpers.batches import batches
 from tests.helpers.contractions import UNSHRUNK, mutants
 from tests.helpers.kernels import quick_compiler, run_functions
 
@@ -136,7 +137,7 @@ def is_band(case: Case) -> bool:
     return kernel is not None and kernel.op in ("g2bmm", "gbmm")
 
 
-@settings(max_examples=5, phases=UNSHRUNK)
+@settings(max_examples=batches(3), phases=UNSHRUNK)
 @given(st.lists(bands().filter(is_band), min_size=5, max_size=8))
 def test_bands(cases: list[Case]) -> None:
     check(cases)

@@ -41,6 +41,7 @@ from einalg.language.index.convert import affine
 from einalg.language.interpreters.numpy import execute
 from einalg.language.ir.program import as_program
 from einalg.language.ir.scope import Scope
+from tests.helpers.batches import batches
 from tests.helpers.contractions import (
     SMALL,
     UNSHRUNK,
@@ -82,13 +83,13 @@ def is_plain(case: Case) -> bool:
     )
 
 
-@settings(max_examples=4, phases=UNSHRUNK)
+@settings(max_examples=batches(3), phases=UNSHRUNK)
 @given(st.lists(products().filter(is_plain), min_size=6, max_size=12))
 def test_products(cases: list[Case]) -> None:
     check(cases)
 
 
-@settings(max_examples=6, phases=UNSHRUNK)
+@settings(max_examples=batches(4), phases=UNSHRUNK)
 @given(st.lists(convolutions().filter(is_plain), min_size=4, max_size=8))
 def test_convolutions(cases: list[Case]) -> None:
     check(cases)

@@ -27,6 +27,7 @@ from derive.matching import kernels_of, match
 from einalg.language.interpreters.numpy import execute
 from einalg.language.ir.program import Program, as_program, in_double
 from einalg.language.ir.scope import Scope
+from tests.helpers.batches import batches
 from tests.helpers.contractions import SMALL, UNSHRUNK, Case, convolutions, products
 from tests.helpers.epilogues import Finished, check_finished, statements
 
@@ -48,7 +49,7 @@ def is_contraction(case: Case) -> bool:
 
 @pytest.mark.parametrize("cases", [products, convolutions])
 def test_every_result_once(cases: Any) -> None:
-    @settings(max_examples=5, phases=UNSHRUNK)
+    @settings(max_examples=batches(3), phases=UNSHRUNK)
     @given(
         st.lists(
             readers(cases()).filter(lambda case: case.whole is not None), min_size=4, max_size=8

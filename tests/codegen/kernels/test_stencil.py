@@ -31,6 +31,7 @@ from einalg.language.interpreters.numpy import execute
 from einalg.language.ir.dtypes import numpy_dtype
 from einalg.language.ir.program import Program, as_program
 from einalg.language.ir.scope import Scope
+from tests.helpers.batches import batches
 from tests.helpers.contractions import UNSHRUNK, mutants
 from tests.helpers.epilogues import Finished, check_finished, statements
 from tests.helpers.kernels import quick_compiler, run_functions
@@ -134,7 +135,7 @@ def convolutions(draw: Any) -> Case:
     )
 
 
-@settings(max_examples=6, phases=UNSHRUNK)
+@settings(max_examples=batches(4), phases=UNSHRUNK)
 @given(
     st.lists(
         convolutions().filter(lambda case: case.function() is not None), min_size=4, max_size=6
@@ -166,7 +167,7 @@ def finished(draw: Any) -> OfFewFilters:
     return OfFewFilters(case, draw(statements(case.scope, case.dtype)))
 
 
-@settings(max_examples=5, phases=UNSHRUNK)
+@settings(max_examples=batches(3), phases=UNSHRUNK)
 @given(
     st.lists(finished().filter(lambda case: case.function() is not None), min_size=4, max_size=6)
 )

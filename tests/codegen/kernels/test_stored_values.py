@@ -18,6 +18,7 @@ from codegen.program.compile import compile_program
 from einalg.language.interpreters.numpy import execute
 from einalg.language.ir.dtypes import numpy_dtype
 from einalg.language.ir.program import Program, as_program
+from tests.helpers.batches import batches
 from tests.helpers.contractions import UNSHRUNK
 from tests.helpers.kernels import check, evaluated, run_functions
 
@@ -169,7 +170,7 @@ def statements(draw: Any) -> tuple[str, dict[str, tuple[int, ...]]]:
     return text, {name: size for name, size in shapes.items() if f"{name}[" in text}
 
 
-@settings(max_examples=6, phases=UNSHRUNK)
+@settings(max_examples=batches(4), phases=UNSHRUNK)
 @given(st.lists(statements(), min_size=8, max_size=12), st.sampled_from(("f32", "f64")))
 def test_any_function_in_any_reduction(
     cases: list[tuple[str, dict[str, tuple[int, ...]]]], dtype: str

@@ -19,6 +19,7 @@ from einalg.language.interpreters.numpy import execute
 from einalg.language.ir.dtypes import numpy_dtype
 from einalg.language.ir.program import as_program
 from einalg.language.ir.scope import Scope
+from tests.helpers.batches import batches
 from tests.helpers.contractions import UNSHRUNK
 from tests.helpers.kernels import run_functions
 
@@ -59,7 +60,7 @@ def copies(draw: Any) -> tuple[Scope, CpuModel, bool]:
     )
 
 
-@settings(max_examples=8, phases=UNSHRUNK)
+@settings(max_examples=batches(5), phases=UNSHRUNK)
 @given(st.lists(copies(), min_size=5, max_size=8))
 def test_copies(cases: list[tuple[Scope, CpuModel, bool]]) -> None:
     scopes = [scope for scope, _, _ in cases]

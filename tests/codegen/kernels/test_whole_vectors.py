@@ -17,6 +17,7 @@ from codegen.kernels.expensive_values.stored_values import with_stored_values
 from codegen.kernels.expensive_values.whole_vectors import with_whole_vectors
 from codegen.lowering.lower import lower
 from einalg.language.ir.program import as_program
+from tests.helpers.batches import batches
 from tests.helpers.contractions import UNSHRUNK
 from tests.helpers.kernels import check, evaluated, run_functions
 
@@ -43,7 +44,7 @@ def all_loops(function: Function) -> list[For]:
     return [node for node in walk(function) if isinstance(node, For)]
 
 
-@settings(max_examples=4, phases=UNSHRUNK)
+@settings(max_examples=batches(3), phases=UNSHRUNK)
 @given(
     st.lists(
         st.tuples(
