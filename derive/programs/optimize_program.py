@@ -502,13 +502,14 @@ class Forms:
             return changes
         if not is_substituted(self._best.variant):
             return (*changes, "no substitution made it faster")
-        others = []
+        seconds, others = self._measured.get(id(self._best)), []
         for form in self.candidates:
             if not is_substituted(form.variant) and id(form) in self._measured:
                 others.append(self._measured[id(form)].seconds)
-        if not others:
+        if not others or seconds is None:
             return changes
-        return (*changes, f"{milliseconds(min(others))} without substitutions")
+        times = milliseconds(min(others)), milliseconds(seconds.seconds)
+        return (*changes, "{} without substitutions, {} with them".format(*times))
 
     def _times(self) -> tuple[Measurement, Measurement] | None:
         """Return the times of a call, of the program as it is and of the best form."""

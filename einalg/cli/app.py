@@ -510,10 +510,16 @@ def show(
     metavar="PATH",
     help="Save the model: as FILE.onnx, or in a folder for ea.Optimized.load.",
 )
+@click.option(
+    "--substitutions",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    metavar="RULES",
+    help="Apply the proved rules of a file to the whole model.",
+)
 @_export_c
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @click.pass_context
-def optimize(
+def optimize(  # noqa: PLR0913, PLR0917 - one parameter an option
     ctx: click.Context,
     model: str,
     inputs: Any,
@@ -522,6 +528,7 @@ def optimize(
     target: str,
     seed: int,
     output: Any,
+    substitutions: Path | None,
     export_c: Path | None,
     as_json: bool,
 ) -> None:
@@ -534,7 +541,7 @@ def optimize(
         raise click.BadParameter(wrong, ctx, param_hint="--output")
     files, known = named_values(inputs, "--input"), parsed_shapes(named_values(shapes, "--shape"))
     whole = _work("optimize").run(
-        model, files, known, seconds, target, seed, output, export_c, as_json
+        model, files, known, seconds, target, seed, output, export_c, as_json, substitutions
     )
     ctx.exit(0 if whole else INTERRUPTED)
 

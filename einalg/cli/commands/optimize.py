@@ -33,12 +33,13 @@ def run(
     output: Path | None,
     export_c: Path | None,
     as_json: bool,
+    substitutions: Path | None = None,
 ) -> bool:
     """Optimize, print the report, and save it if asked to; False where that was interrupted."""
     model = read_model(path)
     arrays = examples(model, files, shapes, np.random.default_rng(seed))
     with _noticed() as interrupts:
-        made = ea.optimize(model, arrays, target, seconds)
+        made = ea.optimize(model, arrays, target, seconds, substitutions=substitutions)
     if as_json:
         print_json(record(made))
     else:

@@ -109,6 +109,16 @@ def test_optimize_an_onnx_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
         str(tmp_path / "written.onnx"),
     )
     assert "MatMul" in [node.op_type for node in onnx.load(tmp_path / "written.onnx").graph.node]
+    wrong = {
+        "name": "wrong",
+        "before": "O[i] = A[i]",
+        "after": "O[i] = 2*A[i]",
+        "shapes": {"A": ["N"]},
+    }
+    rules = tmp_path / "rules.json"
+    rules.write_text(json.dumps({"rules": [wrong]}))
+    report = printed("optimize", path, *shape, "--seconds", "1", "--substitutions", str(rules))
+    assert "substitution wrong is left out" in report
     monkeypatch.setattr(ea, "optimize", None)  # which takes minutes, and is not begun
     assert "give a file in a folder that is there" in refused(
         "optimize", path, "-o", str(tmp_path / "missing" / "m.onnx")

@@ -26,6 +26,7 @@ from einalg.language.ir.tensor import Access
 ALPHA = 1.05  # times the cheapest cost: rules are applied to programs that cost less
 MAX_PROGRAMS = 100  # to which rules are applied
 MAX_MATCHES = 32  # of a rule in a program
+MIN_SAVED_SHARE = 0.01  # of a program's time, for which another one is worth compiling
 MAX_GROWTH = 2  # times the statements that there are at first
 
 
@@ -139,7 +140,7 @@ class _Search:
 
     def results(self, programs: int, is_late: Callable[[], bool]) -> list[Rewritten]:
         """Return the faster programs."""
-        before = self.first.rewritten.seconds
+        fast = (1 - MIN_SAVED_SHARE) * self.first.rewritten.seconds
         for _ in range(programs):
             if not self.queue or is_late():
                 break
@@ -150,7 +151,7 @@ class _Search:
                 new = _Node(rewritten, node)
                 heappush(self.queue, (rewritten.seconds, len(self.seen), new))
                 self.best_seconds = min(self.best_seconds, rewritten.seconds)
-                if rewritten.seconds < before:
+                if rewritten.seconds < fast:
                     self.better.append(rewritten)
         return sorted(self.better, key=lambda rewritten: rewritten.seconds)
 
