@@ -268,6 +268,17 @@ def test_the_longest_unsigned_integers_are_exact_in_numpy(text: str) -> None:
     assert execute(program, values)["O"].tolist() == ea.evaluate(program, **values).tolist()
 
 
+@pytest.mark.parametrize(
+    "text", ("Max[k:9](Min(n[k], m[i]))", "Min[k:9](Max(n[k], m[i]))", "Max[k:9](n[i])")
+)
+def test_extremes_may_be_the_ends_of_a_type(text: str) -> None:
+    low, high = bounds("i64")
+    arrays = arrays_of("i64", [low, high, 0, 1, 2, 3, 4, 5, low], [high, 7, low, 1, 2, 3, 4, 5, 6])
+    program = expression(text, "i64")
+    values = {name: arrays[name] for name in program.inputs}
+    assert execute(program, values)["O"].tolist() == ea.evaluate(program, **values).tolist()
+
+
 @pytest.mark.parametrize("dividend", (1, 2**61 + 1))
 def test_a_divisor_that_is_0_elsewhere_rounds_nothing(dividend: int) -> None:
     text = f"Piecewise(({dividend}//m[i], Ne(m[i], 0)), (0, True)) + n[i]"

@@ -84,7 +84,7 @@ class Arithmetic(Protocol):
         ...
 
     def reduced(self, op: str, value: Any) -> Any:
-        """Return the result of a reduction once all its parts are combined."""
+        """Return the result of a reduction under a condition once all its parts are combined."""
         ...
 
     def matmul(self, left: Array, right: Array) -> Array:

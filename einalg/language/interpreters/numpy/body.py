@@ -306,6 +306,8 @@ class Evaluator:
                 self.between_blocks()
             part = evaluate(node, loops.deeper(block))
             total = part if total is None else self.arithmetic.combine(node.op, total, part)
+        if not node.where:
+            return total
         return self.arithmetic.reduced(node.op, total)
 
     def fold(self, node: Reduce, loops: Loops) -> Any:
