@@ -15,7 +15,6 @@ from derive.cost.model import Roofline, known_rates
 from derive.programs.forms.expected_gain import saved_share
 from derive.programs.forms.layers import SearchedLayer
 from derive.programs.forms.layout_mixture import mixture
-from derive.programs.forms.rewriting.patterns import RulePattern
 from derive.programs.forms.rewriting.search import Rewritten, rewritings
 from derive.programs.forms.variants import (
     CHANNELS_LAST,
@@ -238,11 +237,13 @@ class Forms:
 
         One that is compiled already, since a pass does the same, is left out.
         """
-        patterns = self.task.substitutions.patterns
-        if not patterns or self._is_too_late():
+        if not self.task.substitutions.rules:
+            return
+        if self._is_too_late():
+            self._is_cut = True
             return
         known = {key(form.variant.program) for form in self._compiled}
-        for number, rewritten in enumerate(self._rewritten(patterns), 1):
+        for number, rewritten in enumerate(self._rewritten(), 1):
             words = f"substituted form {number}"
             with self.clock.phase(SEARCHING, words):
                 program = folded(shaped(rewritten.program)[0])
@@ -250,18 +251,20 @@ class Forms:
             for variant in variants:
                 identity = key(variant.program)
                 if self._is_too_late():
+                    self._is_cut = True
                     return
                 if identity not in known:
                     known.add(identity)
                     self._compile(with_known_layers(variant, self.task), words)
 
-    def _rewritten(self, patterns: Sequence[RulePattern]) -> list[Rewritten]:
+    def _rewritten(self) -> list[Rewritten]:
         """Return the most promising programs to which substitutions lead, of different costs."""
         late = self.clock.within(MAX_REWRITING_SHARE * self.clock.left)
         rates = known_rates(self.task.backend) or Roofline()
         promising: dict[float, Rewritten] = {}
         with self.clock.phase(SEARCHING, "substitutions"):
             program = self.trial.example.program
+            patterns = self.task.substitutions.patterns(lambda: late.is_over)
             for rewritten in rewritings(program, patterns, rates, is_late=lambda: late.is_over):
                 promising.setdefault(rewritten.seconds, rewritten)
         self._is_cut |= late.is_over
@@ -498,7 +501,7 @@ class Forms:
     def _changes(self) -> tuple[str, ...]:
         """Return in words what differs from the program, and what substitutions gained."""
         changes = self._best.variant.changes
-        if not self.task.substitutions.patterns:
+        if not self.task.substitutions.rules:
             return changes
         if not is_substituted(self._best.variant):
             return (*changes, "no substitution made it faster")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from math import inf
 
@@ -21,13 +21,24 @@ NO_TIME = "there was no time to verify it"
 
 @dataclass(frozen=True)
 class RuleSet:
-    """Proved rules as patterns; `notes` name the others, each with the reason. `identity` is a
-    digest of the rules that are proved.
+    """Proved rules; `notes` name the others, each with the reason. `identity` is a digest of those
+    that are proved.
     """
 
-    patterns: tuple[RulePattern, ...] = ()
+    rules: tuple[Rule, ...] = ()
     notes: tuple[str, ...] = ()
     identity: str = ""
+
+    def patterns(self, is_late: Callable[[], bool] = lambda: False) -> list[RulePattern]:
+        """Return the rules as patterns, those that were not made once it `is_late` left out."""
+        patterns = []
+        for rule in self.rules:
+            if is_late():
+                break
+            pattern = pattern_of(rule)
+            if pattern is not None:
+                patterns.append(pattern)
+        return patterns
 
 
 NO_RULES = RuleSet()
@@ -40,23 +51,20 @@ def rule_set(rules: Sequence[Rule], clock: Clock | None = None) -> RuleSet:
     >>> right = Rule("right", "O[i] = A[i]*B[i] + A[i]", "O[i] = A[i]*(B[i]+1)", A=("N",), B=("N",))
     >>> wrong = Rule("wrong", "O[i] = A[i]*A[i]", "O[i] = 2*A[i]", A=("N",))
     >>> rules = rule_set([right, wrong])
-    >>> [pattern.name for pattern in rules.patterns], rules.notes
+    >>> [rule.name for rule in rules.rules], rules.notes
     (['right'], ('substitution wrong is left out: it is different at N = 1',))
     """
-    patterns, left_out, identities = list[RulePattern](), list[tuple[str, str]](), list[str]()
+    proved, left_out = list[Rule](), list[tuple[str, str]]()
     for rule in rules:
-        reason, pattern = NO_TIME, None
+        reason = NO_TIME
         with (clock or Clock.of(inf)).bounding():
             check_time()
-            verdict = _reason_against(rule)
-            pattern = None if verdict else pattern_of(rule)
-            reason = verdict
+            reason = _reason_against(rule)
         if reason:
             left_out.append((rule.name, reason))
-        elif pattern is not None:
-            patterns.append(pattern)
-            identities.append(identity(rule))
-    return RuleSet(tuple(patterns), _notes(left_out), text_digest(*identities))
+        else:
+            proved.append(rule)
+    return RuleSet(tuple(proved), _notes(left_out), text_digest(*map(identity, proved)))
 
 
 def identity(rule: Rule) -> str:
