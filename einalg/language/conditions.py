@@ -102,6 +102,24 @@ def disjunction(*conditions: Any) -> Any:
     return sympy.Not(sympy.And(*map(negation, conditions)), evaluate=False)
 
 
+def exclusive(*conditions: Any) -> Any:
+    """Return whether an odd number of conditions hold; what stands there twice, also with its sides
+    exchanged, is left out first. SymPy fails where some of these have their contrary beside them.
+
+    >>> import einalg as ea
+    >>> i, j = ea.indices("i j")
+    >>> exclusive(sympy.Ne(i, j), sympy.Eq(j, i), sympy.Ne(j, i), i < 2)
+    Xor(Eq(j, i), i < 2)
+    """
+    odd: dict[Any, Any] = {}
+    for operand in conditions:
+        condition: Any = sympy.sympify(operand)
+        form = condition.canonical if condition.is_Relational else condition
+        if odd.pop(form, None) is None:
+            odd[form] = condition
+    return sympy.Xor(*odd.values())
+
+
 def _reads(body: Any) -> bool:
     """Return whether a body reads a tensor: what depends on indices alone is a real number."""
     for part in sympy.preorder_traversal(body):

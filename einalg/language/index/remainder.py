@@ -20,7 +20,7 @@ from sympy.functions.elementary.piecewise import ExprCondPair
 
 from einalg.boundary import public
 from einalg.errors import NotationError
-from einalg.language.conditions import disjunction, negation
+from einalg.language.conditions import disjunction, exclusive, negation
 from einalg.language.index.affine import Affine, as_form, modulo
 from einalg.language.index.cases import Case, Piecewise
 from einalg.language.index.operators import IndexArithmetic, has_index, is_value
@@ -287,6 +287,7 @@ EVALUATED: dict[Any, Callable[..., Any]] = {
     sympy.ceiling: partial(rounded, sympy.ceiling),
     sympy.Not: negation,
     sympy.Or: disjunction,
+    sympy.Xor: exclusive,
 }
 
 

@@ -67,6 +67,21 @@ def test_no_condition_is_true_of_real_numbers_alone() -> None:
     assert negation(i < 2) == (i >= 2)  # of whole numbers
 
 
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("Xor(Eq(i,j), Ne(j,i), Eq(j,i))", lambda i, j: i != j),
+        ("Xor(Ne(i,j), Eq(j,i), Ne(j,i), i<2)", lambda i, j: (i == j) != (i < 2)),
+        ("Xor(i<j, j>i, i>=j)", lambda i, j: i >= j),
+        ("Xor(i<2, Xor(2>i, j<1))", lambda i, j: j < 1),
+    ],
+)
+def test_alternatives_that_stand_twice_cancel(text: str, value: Any) -> None:
+    scope = ea.parse(f"O[i:4, j:5] = Piecewise((1, {text}), (0, True))")
+    expected = [[int(value(i, j)) for j in range(5)] for i in range(4)]
+    assert ea.evaluate(scope).tolist() == expected
+
+
 def test_numbers_are_tested_where_they_are_written() -> None:
     assert [isnan(v) for v in (sympy.nan, sympy.oo, sympy.pi)] == [True, False, False]
     assert [isinf(v) for v in (sympy.nan, -sympy.oo, sympy.pi)] == [False, True, False]
