@@ -11,6 +11,7 @@ from xml.etree import ElementTree
 import pytest
 
 import einalg as ea
+import einalg.api  # attaches the views of notebooks
 from einalg.display.mathml import CHANGED, MAX_FORMULAS, changed, formula
 
 mathml = pytest.mark.skipif(
