@@ -12,12 +12,13 @@ from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
 import einalg as ea
+from codegen.targets.c.source_file import c_source
 from derive.matching import kernels_of
 from einalg.language.interpreters.numpy import execute
 from einalg.language.ir.dtypes import bounds, is_float, numpy_dtype
 from einalg.language.ir.program import Program
 from tests.helpers.cuda_kernels import run_programs as run_on_shim
-from tests.helpers.kernels import run_programs
+from tests.helpers.kernels import functions, run_programs
 
 TEXTS = (
     "Mod(n[i], 7)",
@@ -459,6 +460,14 @@ def test_differences_without_sign_are_compared_with_one(text: str, function: Any
     program = expression(text, "u32")
     (results,) = run_programs([program], [{name: arrays[name] for name in program.inputs}])
     assert results["O"].tolist() == list(map(function, numbers, others))
+
+
+def test_nested_extremes_of_differences_have_short_code() -> None:
+    text = "n[i] - m[i]"
+    for number in range(6):
+        text = f"{('Max', 'Min')[number % 2]}({text}, m[i] - {number}) - n[{number}]"
+    (function,) = functions(expression(text, "u64"))
+    assert len(c_source([function])) < 100_000
 
 
 def test_the_least_integer_is_added() -> None:

@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import reduce
+from itertools import islice
 
-from codegen.ir.nodes import Apply, Number, Value
+from codegen.ir.nodes import Apply, Number, Value, value_parts
 from codegen.ir.scalars.folding import apply, cast
 from codegen.ir.scalars.intervals import interval
 from codegen.ir.types import are_integers
@@ -19,6 +20,7 @@ from einalg.language.ir.dtypes import bounds
 UNSIGNED, SIGNED = "u64", "i64"
 SIGNED_TYPES = ("i8", "i16", "i32", "i64")
 NEVER, ZERO = Number(False, "bool"), Number(0, UNSIGNED)
+MOST_PARTS = 1000  # of an integer without sign that is computed as a sign and a size
 MIRRORED = {"gt": "lt", "ge": "le"}
 OPPOSITE = {"lt": "gt", "le": "ge"}
 
@@ -73,7 +75,7 @@ def signed_size(value: Value) -> SignedSize:
             is_negative = Number(True, "bool")
         size = Apply("abs", (cast(value, SIGNED),), SIGNED)
         return SignedSize(is_negative, cast(size, UNSIGNED))
-    if isinstance(value, Apply) and value.op in SIGNED_SIZES:
+    if isinstance(value, Apply) and value.op in SIGNED_SIZES and is_short(value):
         return SIGNED_SIZES[value.op](value)
     return SignedSize(NEVER, cast(value, UNSIGNED))
 
@@ -153,6 +155,11 @@ def in_float(value: Value, dtype: str) -> Value:
     part = signed_size(value)
     below = Apply("neg", (Apply("cast", (part.size,), dtype),), dtype)
     return apply("select", [part.is_negative, below, part.size], dtype)
+
+
+def is_short(value: Value) -> bool:
+    """Return whether a value has few parts; each is in its sign and in its size several times."""
+    return not any(True for _ in islice(value_parts(value), MOST_PARTS, None))
 
 
 # Functions.

@@ -12,7 +12,7 @@ from dataclasses import replace
 
 from codegen.ir.nodes import Apply, Number, Ref, Value
 from codegen.ir.scalars.intervals import RANGES, interval, operands
-from codegen.ir.scalars.mixed_signs import in_float
+from codegen.ir.scalars.mixed_signs import in_float, is_short
 from einalg.language.ir.dtypes import bounds, is_float, promote
 
 COMPARISONS = ("lt", "le", "gt", "ge", "eq", "ne")
@@ -131,7 +131,7 @@ def _is_signed_sum(value: Apply, whole: str) -> bool:
     sign.
     """
     is_sum = value.op == "add" and value.dtype == "u64"
-    return is_sum and is_float(whole) and _may_be_negative(value)
+    return is_sum and is_float(whole) and _may_be_negative(value) and is_short(value)
 
 
 def _is_of_integers(value: Value) -> bool:
