@@ -1,24 +1,30 @@
 """Are the rules of a library of rewrites right, and under which conditions?
 
-python -m bench.substitutions FILE... [--control] [--json PATH]
+python -m bench.substitutions FILE... [--control] [--models] [--json PATH]
 
 Verifies each rule of some files, such as TASO's `graph_subst.pb`, and counts the verdicts of each
 set by condition, with the time that it took on one core. `--control` also replaces, in each rule,
 one leaf of its right side by another one, and counts how many of these wrong rules are caught.
+`--models` optimizes blocks of networks with and without the rules, and gives the times of a call.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from time import process_time
 
 import bench
+import einalg as ea
+from bench.blocks import BLOCKS
 from derive.substitutions import Rule, RuleVerdict, load, verify
 from derive.substitutions.graphs.graph import Leaf, RuleGraph
 from derive.substitutions.graphs.kinds import WrongOperation
 from derive.substitutions.verification.rule import general_sides
+from einalg.api.backend import LocalBackend
+from einalg.frontends.random_inputs import random_arrays
 
 MAX_NAMES = 12  # in a row of a table
 
@@ -95,6 +101,27 @@ def control(name: str, rules: Sequence[Rule]) -> Iterator[bench.Row]:
     yield {"set": name, "wrong rules": wrong, "caught": wrong - len(missed), "missed": missed}
 
 
+def gains(rules: Sequence[Rule], seconds: float) -> Iterator[bench.Row]:
+    """Yield the milliseconds of a call of each block without rules and with them, and which were
+    applied.
+    """
+    for name, block in BLOCKS.items():
+        program = block()
+        arrays = random_arrays(program.inputs.values())
+        calls, changes = [], ""
+        for some in ((), rules):
+            made = ea.optimize(program, arrays, seconds=seconds, substitutions=some)
+            (part,) = made.parts.values()
+            calls.append(partial(made, *arrays.values()))
+            changes = ", ".join(part.changes)
+        without, applied = calls
+        measured = LocalBackend().measure_both(without, applied, f"block {name}", False)
+        times = {}
+        for title, one in zip(("ms without", "ms with"), measured or ()):
+            times[title] = 1e3 * one.seconds
+        yield {"block": name, **times, "changes": changes}
+
+
 def by_set(files: Sequence[Path]) -> dict[str, list[Rule]]:
     """Return the rules of some files by the names of their sets."""
     sets: dict[str, list[Rule]] = {}
@@ -108,12 +135,16 @@ def main() -> None:
     parser = bench.options(__doc__ or "")
     parser.add_argument("files", nargs="+", type=Path, metavar="FILE")
     parser.add_argument("--control", action="store_true", help="verify wrong rules too")
+    parser.add_argument("--models", action="store_true", help="optimize blocks of networks")
+    parser.add_argument("--seconds", type=float, default=120.0, help="for each optimization")
     arguments = parser.parse_args()
     tables = {}
     for name, rules in by_set(arguments.files).items():
         tables[f"verdicts on {name}"] = by_condition(name, rules)
         if arguments.control:
             tables[f"wrong rules of {name}"] = control(name, rules)
+        if arguments.models:
+            tables[f"models with {name}"] = gains(rules, arguments.seconds)
     bench.report(tables, arguments.json)
 
 

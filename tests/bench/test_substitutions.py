@@ -4,7 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from bench.substitutions import by_condition, by_set, control
+import pytest
+
+import einalg as ea
+from bench.substitutions import BLOCKS, by_condition, by_set, control, gains
+from einalg.language.ir.program import as_program
 from tests.helpers.rule_files import op, rule, write
 
 COMMUTATIVE = rule("commutative", [op("matmul", 1, 2), op("ewadd", "0", 3)],
@@ -21,3 +25,16 @@ def test_counts(tmp_path: Path) -> None:
     ]
     (row,) = control("set", sets["set"][:1])
     assert (row["wrong rules"], row["caught"], row["missed"]) == (1, 1, [])
+
+
+def test_gains(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    sum_of_rows = as_program(ea.parse("O[i] += A[i,k]", A=(4, 5)))
+    monkeypatch.setattr("bench.substitutions.BLOCKS", {"rows": lambda: sum_of_rows})
+    (row,) = gains(by_set([write(tmp_path, COMMUTATIVE)])["set"], 0.0)
+    assert row["block"] == "rows" and min(row["ms without"], row["ms with"]) > 0
+
+
+@pytest.mark.parametrize("name", BLOCKS)
+def test_blocks_are_programs_of_several_products(name: str) -> None:
+    statements = str(BLOCKS[name]())
+    assert statements.count("Sum[") >= 3
