@@ -1,25 +1,30 @@
 """Are the rules of a library of rewrites right, and under which conditions?
 
-python -m bench.substitutions FILE... [--control] [--models] [--json PATH]
+python -m bench.substitutions FILE... [--control] [--models] [--generate SIZE] [--json PATH]
 
 Verifies each rule of some files, such as TASO's `graph_subst.pb`, and counts the verdicts of each
 set by condition, with the time that it took on one core. `--control` also replaces, in each rule,
 one leaf of its right side by another one, and counts how many of these wrong rules are caught.
 `--models` optimizes blocks of networks with and without the rules, and gives the times of a call.
+`--generate SIZE` generates the rules of the operators of each set over its inputs, `--operators`
+those of some of them, and counts how many rules of the set follow from the generated ones.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path
 from time import process_time
+from typing import Any
 
 import bench
 import einalg as ea
 from bench.blocks import BLOCKS
 from derive.substitutions import Rule, RuleVerdict, load, verify
+from derive.substitutions.generation.generator import searched
+from derive.substitutions.generation.instances import RuleInstances
 from derive.substitutions.graphs.graph import Leaf, RuleGraph
 from derive.substitutions.graphs.kinds import WrongOperation
 from derive.substitutions.verification.rule import general_sides
@@ -122,6 +127,54 @@ def gains(rules: Sequence[Rule], seconds: float) -> Iterator[bench.Row]:
         yield {"block": name, **times, "changes": changes}
 
 
+def generated(
+    rules: Sequence[Rule], size: int, seconds: float, operators: Sequence[str]
+) -> tuple[list[bench.Row], list[bench.Row]]:
+    """Return the numbers of each size of a generation over the operators and the inputs of some
+    rules, and how many of those whose programs it has follow from what it proved.
+    """
+    graphs = [rule.graph for rule in rules if rule.graph is not None]
+    chosen, shapes = _request(graphs, operators)
+    start = process_time()
+    search = searched(chosen, shapes, size, seconds)
+    spent = process_time() - start
+    report = search.report()
+    instances = RuleInstances(search.space, search.rewriting)
+    verdicts = [instances.follows(graph) for graph in graphs]
+    total: bench.Row = {
+        "operators": len(search.space.operators),
+        "inputs": len(shapes),
+        "proved": report.total("proved"),
+        "complete": report.is_complete,
+        "s": spent,
+        "rules of the set": len(verdicts),
+        "of these programs": sum(verdict is not None for verdict in verdicts),
+        "derivable": sum(verdict is True for verdict in verdicts),
+    }
+    return [asdict(counts) for counts in report.sizes], [total]
+
+
+def _request(
+    graphs: Sequence[RuleGraph], names: Sequence[str]
+) -> tuple[list[Any], list[tuple[int, ...]]]:
+    """Return the operators of some rules, all or those of some names, with their parameters, and
+    the shapes of their leaves that these read.
+    """
+    parameters: dict[tuple[str, Any], dict[str, list[Any]]] = {}
+    shapes: dict[int, tuple[int, ...]] = {}
+    for graph in graphs:
+        operations = [*graph.before, *graph.after]
+        if names and any(operation.operator not in names for operation in operations):
+            continue
+        for operation in operations:
+            values = {key: [value] for key, value in operation.parameters}
+            parameters[operation.operator, operation.parameters] = values
+        leaves = {leaf.number for leaf in graph.leaves}
+        shapes |= {number: shape for number, shape in graph.shapes if number in leaves}
+    operators = [(operator, values) for (operator, _), values in parameters.items()]
+    return operators, [shapes[number] for number in sorted(shapes)]
+
+
 def by_set(files: Sequence[Path]) -> dict[str, list[Rule]]:
     """Return the rules of some files by the names of their sets."""
     sets: dict[str, list[Rule]] = {}
@@ -136,10 +189,21 @@ def main() -> None:
     parser.add_argument("files", nargs="+", type=Path, metavar="FILE")
     parser.add_argument("--control", action="store_true", help="verify wrong rules too")
     parser.add_argument("--models", action="store_true", help="optimize blocks of networks")
-    parser.add_argument("--seconds", type=float, default=120.0, help="for each optimization")
+    parser.add_argument("--generate", type=int, metavar="SIZE", help="generate rules of that size")
+    parser.add_argument("--operators", nargs="*", default=[], help="of what is generated")
+    parser.add_argument("--seconds", type=float, default=120.0, help="of each search")
+    parser.add_argument("--sets", nargs="*", help="the sets that are looked at")
     arguments = parser.parse_args()
     tables = {}
     for name, rules in by_set(arguments.files).items():
+        if arguments.sets and name not in arguments.sets:
+            continue
+        if arguments.generate:
+            size, seconds = arguments.generate, arguments.seconds
+            counts, total = generated(rules, size, seconds, arguments.operators)
+            tables[f"programs and rules by size, for {name}"] = counts
+            tables[f"rules of {name} that follow"] = total
+            continue
         tables[f"verdicts on {name}"] = by_condition(name, rules)
         if arguments.control:
             tables[f"wrong rules of {name}"] = control(name, rules)

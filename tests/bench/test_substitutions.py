@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
 
 import einalg as ea
-from bench.substitutions import BLOCKS, by_condition, by_set, control, gains
+from bench.substitutions import BLOCKS, by_condition, by_set, control, gains, generated
 from einalg.language.ir.program import as_program
 from tests.helpers.rule_files import op, rule, write
 
@@ -38,3 +39,18 @@ def test_gains(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_blocks_are_programs_of_several_products(name: str) -> None:
     statements = str(BLOCKS[name]())
     assert statements.count("Sum[") >= 3
+
+
+def test_rules_that_follow_from_generated_ones(tmp_path: Path) -> None:
+    """Sums in another order follow, sums of another input are no rule, and products are not made."""
+    one = rule("order", [op("ewadd", 1, 2), op("ewadd", "0", 3)],
+               [op("ewadd", 3, 1), op("ewadd", "0", 2)])  # fmt: skip
+    other = rule("wrong", [op("ewadd", 1, 2)], [op("ewadd", 1, 1)])
+    product = rule("product", [op("ewmul", 1, 2)], [op("ewmul", 2, 1)])
+    path = write(tmp_path, one, other, product)
+    content = json.loads(path.read_text())
+    content["sets"]["set"]["leaf_shapes"] = {str(number): [2, 3] for number in (1, 2, 3)}
+    path.write_text(json.dumps(content))
+    counts, (total,) = generated(by_set([path])["set"], 2, 60.0, ["ewadd"])
+    assert [row["proved"] for row in counts] == [1, 1]
+    assert (total["rules of the set"], total["of these programs"], total["derivable"]) == (3, 2, 1)

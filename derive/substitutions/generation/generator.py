@@ -97,6 +97,21 @@ def generate(
     >>> found.report.total("enumerated"), len(found)
     (36, 3)
     """
+    search = searched(operators, inputs, size, seconds, seed, progress, executor, checkpoint)
+    return search.result()
+
+
+def searched(
+    operators: Any,
+    inputs: Any,
+    size: int,
+    seconds: float,
+    seed: int = 0,
+    progress: Any = None,
+    executor: Any = None,
+    checkpoint: Any = None,
+) -> RuleSearch:
+    """Return a search that is done, with the space of its programs; as `generate` does it."""
     items = list(operators) if not isinstance(operators, str) else operators
     shapes = default_inputs(items) if inputs is None else shapes_of(inputs)
     numbers = with_numbers(shapes)
@@ -104,12 +119,12 @@ def generate(
     clock = Clock.of(seconds)
     names = sizes_of_numbers(shapes)
     with shown_progress(progress, clock, "substitutions") as listener:
-        generation = RuleSearch(space, names, clock, listener, executor, VerdictFile(checkpoint))
+        search = RuleSearch(space, names, clock, listener, executor, VerdictFile(checkpoint))
         try:
-            generation.run(size)
+            search.run(size)
         finally:
-            generation.checkpoint.write()
-    return generation.result()
+            search.checkpoint.write()
+    return search
 
 
 class _Candidate(NamedTuple):

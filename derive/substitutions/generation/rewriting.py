@@ -137,6 +137,12 @@ class Rewriting:
         inputs = tuple([self._pattern(operations, inner) for inner in operation.inputs])
         return PatternNode(tuple(places), inputs, source.output)
 
+    def places(self, operator: str, parameters: object) -> Sequence[int]:
+        """Return the places of the operators of a name with some parameters: none, one, or those of
+        the shapes of a constant.
+        """
+        return self._places.get((operator, parameters), ())
+
     def normal(self, node: AppliedNode) -> AppliedNode:
         """Return a program with its inputs in order where the operator is commutative."""
         if node.operator in self.commutative and node.inputs[0] > node.inputs[1]:
