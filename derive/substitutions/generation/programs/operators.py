@@ -65,9 +65,24 @@ def operators_of(items: Any, shapes: Iterable[tuple[int, ...]]) -> tuple[Operato
                 continue
             for shape in known_shapes:
                 operators[OperatorChoice(operator.name, operator.parameters, 0, shape=shape)] = None
+    _check_names(operators)
     if not operators:
         raise UseError('there are no operators\n  give some: operators=["relu", "add"]')
     return tuple(operators)
+
+
+def _check_names(operators: Iterable[OperatorChoice]) -> None:
+    """Raise `UseError` where a name does not tell a function from other operators."""
+    functions: dict[str, Any] = {}
+    for operator in operators:
+        if operator.function is None:
+            continue
+        first = functions.setdefault(operator.name, operator.function)
+        if operator.name in KINDS or first is not operator.function:
+            raise UseError(
+                f"a function is called {operator.name}, as another operator is\n"
+                f'  give it a name of its own, or give the other one by its name: "{operator.name}"'
+            )
 
 
 def _operators(item: Any) -> list[OperatorChoice]:

@@ -133,6 +133,8 @@ def test_the_seed_does_not_matter() -> None:
         (([3],), "is no operator"),
         (([("concat", {"axis": 0})],), "must have a list of values"),
         (([("concat", {"axis": [-1]})],), "has axis = -1"),
+        (([lambda x: x, lambda y: y],), "as another operator is"),
+        (([ea.ops.relu],), "a function is called relu"),
         ((["relu"], {"x": (0, 2)}), "is no size of an axis"),
         ((["relu"], 5), "inputs must be shapes by name"),
     ],
