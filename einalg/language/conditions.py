@@ -93,13 +93,18 @@ def disjunction(*conditions: Any) -> Any:
     (A[i] > 1) | (A[i] < 0)
     >>> disjunction(A[i] < 0, A[i] >= 0)
     ~(~(A[i] >= 0) & ~(A[i] < 0))
+    >>> disjunction(sympy.Eq(A[i], 0), sympy.Ne(A[i], 0))  # for NaN as well
+    True
     """
     joined = sympy.Or(*conditions)
     if joined is not sympy.true or sympy.true in conditions:
         return joined
     if not any(map(_reads, conditions)):
         return joined
-    return sympy.Not(sympy.And(*map(negation, conditions)), evaluate=False)
+    refusal = sympy.And(*map(negation, conditions))
+    if refusal is sympy.false:
+        return sympy.true
+    return sympy.Not(refusal, evaluate=False)
 
 
 def exclusive(*conditions: Any) -> Any:
@@ -109,7 +114,7 @@ def exclusive(*conditions: Any) -> Any:
     >>> import einalg as ea
     >>> i, j = ea.indices("i j")
     >>> exclusive(sympy.Ne(i, j), sympy.Eq(j, i), sympy.Ne(j, i), i < 2)
-    Xor(Eq(j, i), i < 2)
+    Eq(j, i) ^ (i < 2)
     """
     odd: dict[Any, Any] = {}
     for operand in conditions:

@@ -240,7 +240,9 @@ def test_a_large_model_stays_its_frameworks_when_time_is_over_before_it_is_compi
     """Its programs are compiled once they are looked at."""
     compiled = []
     real = optimized_program.compiled
-    monkeypatch.setattr(optimize, "compiled", lambda *given: compiled.append(1) or real(*given))
+    monkeypatch.setattr(
+        optimize, "compiled", lambda *rest, **named: compiled.append(1) or real(*rest, **named)
+    )
     module, x = Siblings(70), torch.randn(4, 20)
     with caplog.at_level(logging.WARNING, "einalg"):
         o = ea.optimize(module, (x,), seconds=1e-3)

@@ -382,8 +382,8 @@ def wrong_code(monkeypatch, is_wrong):
                 else 2 * result
             )
 
-    def compiled(program, *rest):
-        run = right(program, *rest)
+    def compiled(program, *rest, **options):
+        run = right(program, *rest, **options)
         return Wrong(run) if is_wrong(program) else run
 
     monkeypatch.setattr("derive.programs.trial.compiled", compiled)

@@ -86,10 +86,15 @@ def heard_interrupts() -> Iterator[None]:
 
 @pytest.fixture(autouse=True)
 def no_leftovers() -> Iterator[None]:
-    """No thread and no child is left of those that a test started."""
+    """No thread and no child is left of those that a test started.
+
+    A thread whose start was interrupted ends by itself, as soon as its work is over.
+    """
     compiler()
     threads, others = set(threading.enumerate()), set(children())
     yield
+    for thread in set(threading.enumerate()) - threads:
+        thread.join(10)
     assert set(threading.enumerate()) <= threads
     assert set(children()) <= others
 

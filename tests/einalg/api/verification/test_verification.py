@@ -199,7 +199,7 @@ def test_a_form_that_deviates_is_not_taken(
 ) -> None:
     """The program as it was is right, and takes its place."""
     real = trial.compiled
-    monkeypatch.setattr(trial, "compiled", lambda *given: code(real(*given)))
+    monkeypatch.setattr(trial, "compiled", lambda *rest, **named: code(real(*rest, **named)))
     x = torch.randn(3, 5)
     o = optimized(lambda x: torch.sigmoid(x) * x, x)
     assert not o.opaque and "its faster form is not taken" in " ".join(str(o.report).split())
@@ -213,8 +213,8 @@ def test_code_of_an_operator_that_deviates(
     """Its reading is right, but whatever is compiled with it is not."""
     real = trial.compiled
 
-    def wrong(program: Any, *given: Any) -> Any:
-        run = real(program, *given)
+    def wrong(program: Any, *rest: Any, **named: Any) -> Any:
+        run = real(program, *rest, **named)
         return code(run) if "tanh(" in str(program) else run
 
     monkeypatch.setattr(trial, "compiled", wrong)
