@@ -358,22 +358,39 @@ def _has_same_axes(scope: Scope) -> bool:
 
 
 def _condition_moves(path: Path, scope: Scope) -> Iterator[Move]:
-    for position, inner in enumerate(inner_scopes(scope)):
-        yield from _relaxations(path, {"inner": position}, inner)
+    for args in _relaxations(scope):
+        yield Move(boundary_relaxing.RULE.name, path, args)
+
+
+@memoized_per_scope
+def _relaxations(scope: Scope) -> Iterator[dict[str, Any]]:
+    """Yield the relaxings that leave out conditions which only cut corners off a box.
+
+    Those that the rule refuses are left out here, once for each scope.
+    """
+    for args in _corner_conditions(scope):
+        try:
+            boundary_relaxing.relax(scope, **args)
+        except EinalgError:
+            continue
+        yield args
+
+
+def _corner_conditions(scope: Scope) -> Iterator[dict[str, Any]]:
+    """Yield the same boxes without the conditions that cut corners off.
+
+    A condition that leaves a lattice, as `h % 2 == 0`, says that another box fits, and stays.
+    """
+    domains: list[tuple[dict[str, int], Any]] = [
+        ({"inner": position}, inner) for position, inner in enumerate(inner_scopes(scope))
+    ]
     for position, node in enumerate(reductions(scope.body)):
         if node.iterators:
-            yield from _relaxations(path, {"reduction": position}, node)
-
-
-def _relaxations(path: Path, place: dict[str, int], domain: Any) -> Iterator[Move]:
-    """Leave out conditions that only cut corners off a box.
-
-    One that leaves a lattice, as `h % 2 == 0`, says that another box fits, and stays.
-    """
-    lattice = [condition for condition in domain.where if condition.relation != ">="]
-    if len(lattice) < len(domain.where):
-        args = {**place, "box": box_of(domain.iterators), "where": list(map(str, lattice))}
-        yield Move(boundary_relaxing.RULE.name, path, args)
+            domains.append(({"reduction": position}, node))
+    for place, domain in domains:
+        lattice = [condition for condition in domain.where if condition.relation != ">="]
+        if len(lattice) < len(domain.where):
+            yield {**place, "box": box_of(domain.iterators), "where": list(map(str, lattice))}
 
 
 def _lattice_moves(path: Path, scope: Scope) -> Iterator[Move]:
