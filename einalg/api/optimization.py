@@ -56,10 +56,10 @@ SUBSTITUTIONS = optional(
     either(
         several(
             instance_of(Rule, "a rule", ""),
-            "rules, or the path of a rule file",
+            "rules",
             "e.g. {name}=ea.substitutions.load('rules.json')",
         ),
-        Kind("", lambda value: load(PATH.read(value)), ""),
+        Kind("the path of a rule file", lambda value: load(PATH.read(value)), ""),
     )
 )
 # How far a NaN or an infinity may reach: to what shares a transform tile with it, or no further

@@ -16,6 +16,10 @@ from derive.programs.forms.rewriting.matching import matches
 from derive.programs.forms.rewriting.patterns import RulePattern, apart
 from derive.programs.forms.rewriting.replacement import RuleReplacement, replaced
 from derive.programs.passes.normalise import is_elementwise
+from derive.programs.passes.subprogram import excerpt
+from derive.rules import OF_MODELS
+from derive.rules.inter.lifting_nesting import lifted
+from derive.search.cleanup import fissioned
 from einalg.language.analysis.canonical import key
 from einalg.language.analysis.compile_time import compile_time_statements
 from einalg.language.ir.kernel import EOP
@@ -210,12 +214,18 @@ class _Costs:
                 if len(readers[name]) == 1 and is_elementwise(program[readers[name][0]]):
                     seconds += operations(scope) / self.rates.generated
                     continue
-            seconds += self._alone(name, scope)
+            seconds += self._alone(name, program)
         return seconds
 
-    def _alone(self, name: str, scope: Scope) -> float:
-        """Return the seconds of the kernel of a statement."""
+    def _alone(self, name: str, program: Program) -> float:
+        """Return the seconds of the kernels of a statement: a summed factor has its own."""
+        scope = program[name]
         if scope not in self.known:
-            is_library = not is_elementwise(scope) and kernel_of(name, scope).op != EOP
-            self.known[scope] = self.rates.time(operations(scope), traffic(scope), is_library)
+            known = dict(program.statements)
+            parts = lifted(fissioned(excerpt(known, [name]), OF_MODELS)[0]).statements
+            self.known[scope] = sum(self._kernel(*part) for part in parts)
         return self.known[scope]
+
+    def _kernel(self, name: str, scope: Scope) -> float:
+        is_library = not is_elementwise(scope) and kernel_of(name, scope).op != EOP
+        return self.rates.time(operations(scope), traffic(scope), is_library)

@@ -59,6 +59,27 @@ def test_a_chain_of_products_is_computed_from_its_thin_end():
     )
 
 
+@pytest.mark.parametrize("batch", ["", "b,"])
+def test_a_sum_within_a_reduction_costs_a_kernel_of_its_own(batch):
+    """The reduction beside it stays an operator of a library, as where the program is compiled."""
+    factored = ea.substitutions.Rule(
+        "factored",
+        "O[i,j] = Sum[k](x[i,k]*y[k,j]) + Sum[k](x[i,k]*z[k,j])",
+        "O[i,j] = Sum[k](x[i,k]*(y[k,j] + z[k,j]))",
+        x=("N", "K"),
+        y=("K", "M"),
+        z=("K", "M"),
+    )
+    first = f"P[{batch}i,j] += A[{batch}i,k]*B[{batch}k,j]"
+    second = f"Q[{batch}i,j] += A[{batch}i,k]*C[{batch}k,j]"
+    text = f"{first}\n{second}\nO[{batch}i,j] = P[{batch}i,j] + Q[{batch}i,j]"
+    more = (3,) if batch else ()
+    program = ea.parse(text, A=(*more, 127, 65), B=(*more, 65, 31), C=(*more, 65, 31))
+    best = rewritings(program, [pattern_of(factored)], Roofline(library=2e11, generated=5e10))[0]
+    assert steps(best) == ["factored"]
+    assert len(best.program.statements) == 1
+
+
 def test_a_worse_program_is_gone_through_as_far_as_alpha_allows():
     text = "T[i,k] = A[i,k] + B[i,k]\nP[i] += T[i,k]*C[k]\nQ[i] += A[i,k]*C[k]\nP, Q"
     program = ea.parse(text, A=(64, 64), B=(64, 64), C=(64,))
@@ -87,7 +108,9 @@ def test_the_report_names_what_was_applied_and_what_was_left_out():
 def test_rules_that_are_none_are_refused(tmp_path):
     arrays = {"A": np.ones(4)}
     program = ea.parse("O[i] = A[i] + 1", A=(4,))
-    with pytest.raises(UseError, match="substitutions must be rules, or the path of a rule file"):
+    with pytest.raises(
+        UseError, match="substitutions must be rules or the path of a rule file, or None, not "
+    ):
         ea.optimize(program, arrays, seconds=0, substitutions=[1])
     with pytest.raises(RecordError):
         ea.optimize(program, arrays, seconds=0, substitutions=tmp_path / "missing.json")
