@@ -1,5 +1,5 @@
-"""Runs the examples of the hand-written pages as tests: every block of Python, in the order of its
-page.
+"""Runs the examples of the hand-written pages as tests: every block of Python, after those before
+it on its page.
 """
 
 from __future__ import annotations
@@ -9,6 +9,8 @@ from doctest import ELLIPSIS, NORMALIZE_WHITESPACE
 from sybil import Sybil
 from sybil.parsers.markdown import PythonCodeBlockParser, SkipParser
 
+from docs.blocks import Page
+
 collect_ignore = ["docstrings.py"]  # an extension of mkdocstrings, which the tests do not need
 
 pytest_collect_file = Sybil(
@@ -17,4 +19,5 @@ pytest_collect_file = Sybil(
         SkipParser(),
     ],
     patterns=["*.md"],
+    document_types={".md": Page},
 ).pytest()

@@ -106,11 +106,7 @@ def optimized(  # noqa: PLR0913, PLR0917 - every option of an optimization
 
 def is_large(graph: Graph) -> bool:
     """Tell whether compiling a network as it is may take a second or more."""
-    count = 0
-    for node in graph.nodes:
-        if isinstance(node, ProgramNode):
-            count += len(node.program.statements)
-    return count >= MANY_STATEMENTS
+    return graph.statement_count >= MANY_STATEMENTS
 
 
 def postponed(graph: Graph, backend: Backend, seconds: float) -> OptimizedNetwork:

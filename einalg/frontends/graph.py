@@ -92,6 +92,12 @@ class Graph:
         """The nodes that stay calls of the framework."""
         return [node for node in self.nodes if isinstance(node, OpaqueNode)]
 
+    @property
+    def statement_count(self) -> int:
+        """The number of statements of all programs."""
+        programs = [node.program for node in self.nodes if isinstance(node, ProgramNode)]
+        return sum(len(program.statements) for program in programs)
+
     def __call__(self, *arrays: Any) -> tuple[Array, ...]:
         """Return the outputs for arrays of the inputs, in order, by the reference executor.
 

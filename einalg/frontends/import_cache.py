@@ -1,7 +1,8 @@
 """The cache of imported graphs, for networks whose import takes long (design §11).
 
-Those are networks of thousands of statements. An entry holds the expressions, and the names of the
-model's weights, whose values stay in the model.
+Those are networks of hundreds of statements and more. An entry holds the expressions, and the names
+of the model's weights, whose values stay in the model. The size of a network decides, not the time
+that its import took, so that a model has one graph on every machine.
 """
 
 from __future__ import annotations
@@ -10,8 +11,7 @@ import json
 import logging
 from base64 import b64decode, b64encode
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from time import perf_counter
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -28,7 +28,7 @@ from einalg.storage.fingerprint import IMPORT_CODE, Fingerprint
 
 LOG = logging.getLogger("einalg")
 IMPORTS = DiskCache("readings", ".json", "graphs as they were read")
-MIN_CACHED_SECONDS = 0.5  # an import that takes less is not worth an entry
+MIN_CACHED_STATEMENTS = 300  # whose import takes half a second; less is not worth an entry
 MAX_FOREIGN_WEIGHT_BYTES = 1 << 20  # of a weight that is none of the model's
 Array = np.ndarray[Any, Any]
 
@@ -62,18 +62,23 @@ class Origin:
 
 
 def import_cached(origin: Origin, read: Callable[[], ImportRecord]) -> ImportRecord:
-    """Return what `read()` returns, or returned for the same origin; then the graph is merged."""
+    """Return what `read()` returns, or returned for the same origin.
+
+    A graph that is stored is merged, at the first import too.
+    """
     key = Fingerprint(IMPORT_CODE).key("reading", origin.structure)
     cached = _cached_record(key, origin)
     if cached is not None:
         return cached
-    start = perf_counter()
     imported = read()
-    if perf_counter() - start >= MIN_CACHED_SECONDS:
-        row = _to_json(imported)
-        if row is not None:
-            IMPORTS.replace(key, json.dumps({**row, "values": origin.digest()}).encode())
-    return imported
+    if imported.graph.statement_count < MIN_CACHED_STATEMENTS:
+        return imported
+    merged = replace(imported, graph=imported.graph.merged())
+    row = _to_json(merged)
+    if row is None:
+        return imported
+    IMPORTS.replace(key, json.dumps({**row, "values": origin.digest()}).encode())
+    return merged
 
 
 def _cached_record(key: str, origin: Origin) -> ImportRecord | None:
@@ -93,11 +98,11 @@ def _cached_record(key: str, origin: Origin) -> ImportRecord | None:
 
 
 def _to_json(imported: ImportRecord) -> dict[str, Any] | None:
-    """Return a graph as JSON values.
+    """Return a merged graph as JSON values.
 
     None for a graph with opaque calls, and for one with large weights that are none of the model's.
     """
-    graph = imported.graph.merged()
+    graph = imported.graph
     read, programs = set(graph.outputs), list[Any]()
     for node in graph.nodes:
         if not isinstance(node, ProgramNode):

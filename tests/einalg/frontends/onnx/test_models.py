@@ -117,7 +117,7 @@ def test_a_model_that_takes_long_is_read_once(
 ) -> None:
     """While its operators, its stored tensors and what is known of its inputs are the same."""
     monkeypatch.setenv("EINALG_CACHE", str(tmp_path))
-    monkeypatch.setattr(import_cache, "MIN_CACHED_SECONDS", 0.0)
+    monkeypatch.setattr(import_cache, "MIN_CACHED_STATEMENTS", 0)
     read = []
     run = importer.OnnxImporter.run
     monkeypatch.setattr(

@@ -24,7 +24,7 @@ nn = torch.nn
 @pytest.fixture(autouse=True)
 def all_are_kept(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("EINALG_CACHE", str(tmp_path))
-    monkeypatch.setattr(import_cache, "MIN_CACHED_SECONDS", 0.0)
+    monkeypatch.setattr(import_cache, "MIN_CACHED_STATEMENTS", 0)
 
 
 @pytest.fixture
@@ -84,6 +84,24 @@ def test_a_graph_is_read_once(reads: list[str]) -> None:
     reads.clear()
     assert_alike(*both(module, x + 1))
     assert not reads
+
+
+def test_the_graph_of_the_first_import_is_that_of_the_second() -> None:
+    module, arguments = nn.Sequential(nn.Linear(3, 4), nn.ReLU()), (torch.ones(2, 3),)
+    first, second = [load_model(module, arguments).graph for _ in range(2)]
+    assert str(first) == str(second)
+
+
+def test_the_time_of_an_import_does_not_decide_what_is_stored(
+    reads: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(import_cache, "MIN_CACHED_STATEMENTS", 2)
+    for layers, is_stored in ((1, False), (2, True)):
+        module = nn.Sequential(*[nn.Linear(3, 3) for _ in range(layers)])
+        load_model(module, (torch.ones(2, 3),))
+        reads.clear()
+        load_model(module, (torch.ones(2, 3),))
+        assert (not reads) == is_stored
 
 
 def change_weight(module: Any) -> None:
