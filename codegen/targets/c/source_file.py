@@ -89,7 +89,7 @@ def file_head(
     if has_vector_library:
         head += vector_declarations(called - Printer.generated_functions)
     generated = {name for name, _ in called & Printer.generated_functions}
-    head += elementary(generated, has_vector_library)
+    head += elementary(generated)
     head += conversions(texts, has_vector_library)
     head += helpers
     return list(dict.fromkeys(head))

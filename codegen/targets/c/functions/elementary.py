@@ -1,13 +1,13 @@
-"""Functions of single precision that generated C computes itself (design §10).
+"""Functions of single precision that generated C computes itself: exp, tanh and erf (design §10).
 
-They are tanh; exp and erf where no library has them for vectors. Each is a few products and sums in
-the loop itself, which any compiler makes vectors of, where a library's function is a call for each
-element. For whole vectors glibc has functions, too, which gcc calls: its exp takes as long as this
-one, its erf half as long, but its tanh twice as long on processors with 256 bits.
+Each is a few products and sums in the loop itself, which any compiler makes vectors of, also where
+the loop has conditions. A library's function is a call for each element there. For whole vectors
+glibc has functions, too, which gcc can call; but they take longer (erf twice as long), and many
+times as long where a result is too small to be a normal number, as those of exp behind a mask are.
 
 Polynomials are fitted here, so that no table of numbers has to be believed. Errors stay below three
-units of the last place; infinities, NaN and what is too small are as the library's functions have
-them.
+units of the last place, those of erf below seven; infinities, NaN and what is too small are as the
+library's functions have them.
 """
 
 from __future__ import annotations
@@ -19,14 +19,13 @@ from typing import Any
 import mpmath
 import numpy as np
 
-from codegen.targets.c.functions.library import available, vector_declarations
+from codegen.targets.c.functions.rational_fit import rational_fit
 
 Real = Any  # a number of mpmath
 NAMES = ("exp", "tanh", "erf")
-OF_LIBRARY = frozenset({"exp", "erf"})  # those that are the library's where it has them for vectors
 FIT_DIGITS = 40  # decimal ones, of the numbers with which polynomials are fitted
 EXP_TERMS = 5  # of the polynomial of exp
-SMALL_ERF_TERMS, LARGE_ERF_TERMS = 7, 9  # of those of erf, below 1 and above
+ERF_DEGREE = 5  # of both polynomials of erf
 LOG2_BITS = 9  # of the first part of log(2): few, so that products with whole numbers are exact
 EXP_LOW, EXP_HIGH = -104, 89  # exp is 0 at the one and below, infinite at the other and above
 TANH_END = 10  # tanh is 1 there
@@ -64,42 +63,22 @@ both x and that are normal */
 }"""
 
 
-def elementary(names: Collection[str], has_library: bool = True) -> list[str]:
+def elementary(names: Collection[str]) -> list[str]:
     """Return what the head of a C file needs for the functions `name_f32` of some names.
-
-    Without the library of vector functions, each is computed here.
 
     >>> elementary({"tanh", "log"})[1].splitlines()[0], elementary({"log"})
     ('static inline float tanh_f32(float x) {', [])
     """
-    needed = set(names)
-    if "erf" in needed:
-        needed.add("exp")
-    texts = {name: text for name, text in _functions().items() if name in needed}
+    texts = [text for name, text in _functions().items() if name in names]
     if not texts:
         return []
-    if not has_library:
-        return [HELPERS, *texts.values()]
-    for name in OF_LIBRARY & texts.keys():
-        texts[name] = _of_library(name, texts[name])
-    of_library = vector_declarations((name, "f32") for name in needed & OF_LIBRARY)
-    return [*of_library, HELPERS, *texts.values()]
+    return [HELPERS, *texts]
 
 
 @cache
 def _functions() -> dict[str, str]:
     """Return the C text of each function."""
     return dict(zip(NAMES, (_exp(), _tanh(), _erf()), strict=True))
-
-
-def _of_library(name: str, text: str) -> str:
-    """Return the function of a library of vectors, which gcc calls, and this text elsewhere."""
-    return f"""\
-#if {available(name)}
-#define {name}_f32 {name}f
-#else
-{text}
-#endif"""
 
 
 def _exp() -> str:
@@ -131,19 +110,15 @@ twice = fused_f32(power, less_one, power - 1.0f);
 
 
 def _erf() -> str:
-    """Return erf: a polynomial of the square below 1, and `1 - erfc(x)` above.
-
-    There the logarithm of erfc is a polynomial.
-    """
+    """Return erf: a number times a quotient of polynomials of its square."""
     with mpmath.workdps(FIT_DIGITS):
-        small = mpmath.chebyfit(_erf_of_square, [0, 1], SMALL_ERF_TERMS)
-        large = mpmath.chebyfit(lambda a: mpmath.log(mpmath.erfc(a)), [1, ERF_END], LARGE_ERF_TERMS)
+        above, below = rational_fit(_erf_of_square, ERF_END**2, ERF_DEGREE)
     return f"""\
 static inline float erf_f32(float x) {{
-  const float size = fabsf(x), a = inside_f32(size, -1.0f, {ERF_END}.0f), square = x * x;
-  const float below = x * {_horner(small, "square")};
-  const float above = 1.0f - exp_f32({_horner(large, "a")});
-  return size >= 1.0f ? copysignf(above, x) : below;
+  const float a = inside_f32(x, -{ERF_END}.0f, {ERF_END}.0f), square = a * a;
+  const float above = a * {_horner(above, "square")}, below = {_horner(below, "square")};
+  const float value = inside_f32(above / below, -1.0f, 1.0f);
+  return x == x ? value : x;
 }}"""
 
 
