@@ -15,6 +15,7 @@ from derive.cost.model import Roofline, known_rates
 from derive.programs.forms.expected_gain import saved_share
 from derive.programs.forms.layers import SearchedLayer
 from derive.programs.forms.layout_mixture import mixture
+from derive.programs.forms.rewriting.convolutions import convolution_kinds
 from derive.programs.forms.rewriting.search import Rewritten, rewritings
 from derive.programs.forms.variants import (
     CHANNELS_LAST,
@@ -264,7 +265,8 @@ class Forms:
         promising: dict[float, Rewritten] = {}
         with self.clock.phase(SEARCHING, "substitutions"):
             program = self.trial.example.program
-            patterns = self.task.substitutions.patterns(lambda: late.is_over)
+            kinds = convolution_kinds(program)
+            patterns = self.task.substitutions.patterns(kinds, lambda: late.is_over)
             for rewritten in rewritings(program, patterns, rates, is_late=lambda: late.is_over):
                 promising.setdefault(rewritten.seconds, rewritten)
         self._is_cut |= late.is_over

@@ -9,7 +9,7 @@ from typing import Any
 
 from sympy import And, Eq, Rational
 
-from derive.substitutions.graphs.graph import Leaf, Source
+from derive.substitutions.graphs.graph import Source
 from derive.substitutions.graphs.kinds import MAX_NUMBER, MAX_RANK
 from derive.substitutions.graphs.typed_rule import TypedRule
 from derive.substitutions.sizes.sizing import Sizing
@@ -79,16 +79,14 @@ def flat(axes: AxisDigits) -> tuple[Extent, ...]:
 
 def programs(rule: TypedRule, sizing: Sizing) -> tuple[Program, Program]:
     """Return both sides of a rule at some sizes."""
-    leaves = {}
+    return program_of_side(rule, sizing, 0), program_of_side(rule, sizing, 1)
+
+
+def program_of_side(rule: TypedRule, sizing: Sizing, side: int) -> Program:
+    """Return a side of a rule at some sizes."""
+    operands: dict[Source, BuiltValue] = {}
     for leaf in rule.graph.leaves:
-        leaves[leaf] = _leaf(leaf.name, sizing.all_digits(rule.tensors[leaf]))
-    return _program(rule, sizing, 0, leaves), _program(rule, sizing, 1, leaves)
-
-
-def _program(
-    rule: TypedRule, sizing: Sizing, side: int, leaves: Mapping[Leaf, BuiltValue]
-) -> Program:
-    operands: dict[Source, BuiltValue] = {**leaves}
+        operands[leaf] = _leaf(leaf.name, sizing.all_digits(rule.tensors[leaf]))
     for place, operation in enumerate(rule.graph.sides[side]):
         results = operation.results(place)
         node = AppliedOperator(
@@ -198,6 +196,8 @@ def _conv2d(node: AppliedOperator) -> list[Value]:
 
 def _groups(channels: Extent, inputs: Extent) -> int:
     """Return how many times the inputs of a group the channels are."""
+    if is_number(channels) and is_number(inputs) and channels % inputs == 0:
+        return channels // inputs
     for groups in range(2, MAX_NUMBER):
         if inputs * groups == channels:
             return groups

@@ -16,11 +16,12 @@ from derive.substitutions.graphs.typed_rule import TypedRule
 from derive.substitutions.sizes.equations import Equations, Unsolvable, Unsolved, check_positive
 from einalg.language.index.affine import Affine
 from einalg.language.index.convert import affine
-from einalg.language.index.size import Extent, Size, settled
+from einalg.language.index.size import Extent, Size, at_sizes, settled, sizes_in
 
 MOST_GROUPS, MOST_DEPTH = 2, 2  # that are tried where they are numbers
 MOST_OUTPUTS = (3, 2)  # for one group, and for more
 Group = tuple[int, int]  # groups, and outputs of each
+OpenGroup = tuple[int, int | None, int | None]  # groups, and channels that each reads and gives
 
 
 @dataclass(frozen=True)
@@ -35,6 +36,14 @@ class Sizing:
 
     def digits(self, axis: Axis) -> tuple[Extent, ...]:
         return self.extents[self.axes.root(axis)]
+
+    def at(self, numbers: Mapping[str, int]) -> Sizing:
+        """Return the sizing with numbers for sizes by name."""
+        extents: dict[Axis, tuple[Extent, ...]] = {}
+        for axis, digits in self.extents.items():
+            values = {size: affine(numbers[size.name]) for size in sizes_in(digits)}
+            extents[axis] = tuple([at_sizes(digit, values) for digit in digits])
+        return Sizing(self.axes, extents, self.groups)
 
     def all_digits(self, axes: Sequence[Axis]) -> tuple[tuple[Extent, ...], ...]:
         return tuple(map(self.digits, axes))
@@ -105,6 +114,20 @@ class OpenSizes:
             equations.require(self.size(data), self.size(depth))
         for rows, columns in self.axes.diagonals:
             equations.require(self.size(rows), self.size(columns))
+        return self._sizing(equations, ())
+
+    def of_groups(self, groups: Mapping[ConvolutionChannels, OpenGroup]) -> Sizing:
+        """Return the sizes of some groups for some convolutions; those of others are left open."""
+        equations = self.equations.copy()
+        for (data, depth, features), (number, inside, outputs) in groups.items():
+            equations.require(self.size(data), affine(self.size(depth) * number))
+            if inside is not None:
+                equations.require(self.size(depth), affine(inside))
+            if outputs is not None:
+                equations.require(self.size(features), affine(number * outputs))
+        if all(number == 1 for number, _, _ in groups.values()):
+            for rows, columns in self.axes.diagonals:
+                equations.require(self.size(rows), self.size(columns))
         return self._sizing(equations, ())
 
     def general(self) -> Iterator[Sizing]:

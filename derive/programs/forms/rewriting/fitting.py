@@ -9,6 +9,7 @@ import sympy
 from derive.programs.forms.rewriting.patterns import RulePattern
 from derive.programs.forms.rewriting.reads import may_be_alike
 from einalg.language.index.affine import IndexArithmetic
+from einalg.language.index.size import is_number
 from einalg.language.ir.body import Reduce
 from einalg.language.ir.program import Program
 from einalg.language.ir.tensor import Access, Padded
@@ -47,9 +48,11 @@ class Fitting:
         return all(self._of_body(one, two) for one, two in zip(body.args, other.args))
 
     def _of_reduction(self, body: Reduce, other: Any) -> bool:
-        if not isinstance(other, Reduce) or body.op != other.op:
-            return False
-        if len(body.iterators) != len(other.iterators):
+        least = sum(is_number(it.extent) and it.extent > 1 for it in body.iterators)
+        if not isinstance(other, Reduce):  # nor is it one where all indices have one value
+            return not least and self._of_body(body.body, other)
+        several = sum(it.extent > 1 for it in other.iterators)
+        if body.op != other.op or several > len(body.iterators) or least > len(other.iterators):
             return False
         return self._of_body(body.body, other.body)
 

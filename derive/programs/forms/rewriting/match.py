@@ -10,6 +10,7 @@ from derive.substitutions.sizes.equations import Equations, Unsolvable, Unsolved
 from einalg.language.index.affine import Index
 from einalg.language.index.convert import affine
 from einalg.language.index.size import Size
+from einalg.language.ir.traversal import accesses
 
 
 @dataclass(frozen=True)
@@ -33,6 +34,15 @@ class Match:
     leaves: Mapping[str, Any] = field(default_factory=dict)
     extents: Mapping[Index, int] = field(default_factory=dict)
     equations: Equations = field(default_factory=Equations)
+
+    @property
+    def tensors(self) -> tuple[Any, ...]:
+        """The statements that are matched and the tensors that leaves read, without their axes."""
+        statements = [(name, place.name) for name, place in self.places.items()]
+        leaves = []
+        for name, term in self.leaves.items():
+            leaves.append((name, *sorted({access.tensor.name for access in accesses(term)})))
+        return (*sorted(statements), *sorted(leaves))
 
     def number(self, extent: Any) -> int | None:
         """Return an extent of the pattern as a number; None where it is open."""

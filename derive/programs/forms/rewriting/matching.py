@@ -20,6 +20,7 @@ from derive.programs.forms.rewriting.reads import Indices, alike
 from derive.programs.passes.normalise import is_elementwise
 from einalg.language.index.affine import Affine, Index, IndexArithmetic
 from einalg.language.index.convert import affine
+from einalg.language.index.iterator import LoopIndex
 from einalg.language.ir.body import Reduce, substitute
 from einalg.language.ir.program import Program
 from einalg.language.ir.scope import Scope
@@ -36,13 +37,14 @@ def matches(pattern: RulePattern, program: Program, changed: Changed = None) -> 
     With the names of statements that were `changed`, those places alone where one of these is.
 
     >>> import einalg as ea
-    >>> from derive.programs.forms.rewriting.patterns import pattern_of
+    >>> from derive.programs.forms.rewriting.patterns import patterns_of
     >>> text = "P[i,j] += x[i,k]*y[k,j]"
     >>> rule = ea.substitutions.Rule(
     ...     "transposed", f"{text}\\nO[j,i] = P[i,j]", "O[j,i] += y[k,j]*x[i,k]",
     ...     x=("N", "K"), y=("K", "M"))
     >>> text = "T[b,i,j] += A[b,i,k]*W[j,k]\\nR[b,j,i] = T[b,i,j]"
-    >>> for match in matches(pattern_of(rule), ea.parse(text, A=(9, 2, 3), W=(4, 3))):
+    >>> (pattern,) = patterns_of(rule)
+    >>> for match in matches(pattern, ea.parse(text, A=(9, 2, 3), W=(4, 3))):
     ...     print(match.leaves["x"], match.leaves["y"], match.numbers(rule.before.sizes))
     W[axis0, axis1] A[axis1, batch0, axis0] {'K': 3, 'M': 9, 'N': 4}
     A[batch0, axis0, axis1] W[axis1, axis0] {'K': 3, 'M': 4, 'N': 2}
@@ -145,19 +147,34 @@ class _Matching:
     def of_reduction(
         self, body: Reduce, other: Any, indices: Indices, match: Match
     ) -> Iterator[Match]:
-        """Yield matches of reductions over as many indices, in any order."""
-        if not isinstance(other, Reduce) or body.op != other.op or body.where or other.where:
+        """Yield matches of reductions over indices in any order.
+
+        What is reduced over a single point is no reduction: either may have indices of one value
+        that the other one has not.
+        """
+        iterators, inside = (), other
+        if isinstance(other, Reduce):
+            iterators, inside = other.iterators, other.body
+            if body.op != other.op or other.where:
+                return
+        if len(iterators) != len(body.iterators):
+            iterators, inside = _of_several_points(iterators, inside)
+        if body.where or len(iterators) > len(body.iterators):
             return
-        if len(body.iterators) != len(other.iterators):
-            return
-        for order in permutations(other.iterators):
+        for chosen in permutations(range(len(body.iterators)), len(iterators)):
+            partners = dict(zip(chosen, iterators))
             pairs, inner = [], dict(indices)
-            for one, two in zip(body.iterators, order):
-                pairs += [(one.low, two.low), (one.high, two.high)]
-                inner[one.index] = affine(two.index)
+            for place, one in enumerate(body.iterators):
+                two = partners.get(place)
+                if two is None:
+                    pairs += [(one.low, 0), (one.high, 1)]
+                    inner[one.index] = affine(0)
+                else:
+                    pairs += [(one.low, two.low), (one.high, two.high)]
+                    inner[one.index] = affine(two.index)
             required = match.requiring(*pairs)
             if required is not None:
-                yield from self.of_body(body.body, other.body, inner, required)
+                yield from self.of_body(body.body, inside, inner, required)
 
     def of_commutative(
         self, body: Any, other: Any, indices: Indices, match: Match
@@ -187,7 +204,7 @@ class _Matching:
             for axis, subscript in enumerate(body.subscripts):
                 axes[subscript.substitute(indices).as_index()] = affine(axis_index(axis))
             term = substitute(other, axes)
-            if self._is_closed(term, rank, match):
+            if None not in axes and self._is_closed(term, rank, match):
                 yield from _with_leaf(name, term, match)
                 return
         for term, matched in self._read_terms(body, other, indices, match):
@@ -230,6 +247,16 @@ class _Matching:
             if all(boxes):
                 place = StatementPlace(other.tensor.name, axes, tuple(batch))
                 yield from self.of_statement(body.tensor.name, place, matched)
+
+
+def _of_several_points(
+    iterators: Sequence[LoopIndex], body: Any
+) -> tuple[Sequence[LoopIndex], Any]:
+    """Return the iterators that have several values, and a body at the one value of the others."""
+    single = {it.index: affine(it.low) for it in iterators if it.extent == 1}
+    if not single:
+        return iterators, body
+    return [it for it in iterators if it.index not in single], substitute(body, single)
 
 
 def _readers(changed: Collection[str], program: Program, depth: int) -> set[str]:

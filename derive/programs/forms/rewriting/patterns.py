@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -13,21 +13,26 @@ from derive.rules import OF_MODELS
 from derive.rules.inter.lifting_nesting import lifted
 from derive.rules.intra import summation_splitting
 from derive.substitutions import Rule
-from einalg.errors import EinalgError
+from derive.substitutions.sizes.sides import ConvolutionKind, OpenSides, open_sides
 from einalg.language.analysis.canonical import key
+from einalg.language.index.size import Size
 from einalg.language.ir.program import Program
 from einalg.language.ir.scope import Scope
 from einalg.language.ir.tensor import Access
 from einalg.language.ir.traversal import accesses, reductions
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class RulePattern:
-    """A rule with a statement for each operator of its sides; what both read are its leaves."""
+    """A rule with a statement for each operator of its sides; what both read are its leaves.
+
+    The right side is written at numbers for the sizes, as it is needed.
+    """
 
     name: str
     before: Program
-    after: Program
+    sizes: Mapping[str, Size]
+    write: Callable[[Mapping[str, int]], Program | None]
 
     @property
     def leaves(self) -> Collection[str]:
@@ -43,26 +48,55 @@ class RulePattern:
         return frozenset(reads)
 
 
-def pattern_of(rule: Rule) -> RulePattern | None:
-    """Return a rule as a pattern; None for one that is no substitution: of sizes that never fit,
-    of equal sides, or whose right side reads what its left side does not.
+def patterns_of(rule: Rule, convolutions: Sequence[ConvolutionKind] = ()) -> Iterator[RulePattern]:
+    """Yield a rule as patterns; a rule of a file that leaves kernels and groups open as one for
+    each choice of `convolutions`, which are the kinds that a program has.
+
+    None for a rule that is no substitution: of sizes that never fit, of equal sides, or whose right
+    side reads what its left side does not.
 
     >>> import einalg as ea
-    >>> rule = Rule("first", "O[i] = b[i] + Sum[k](A[i,k])", "O[i] = b[i] + A[i,0]",
-    ...             A=("N", 1), b=("N",))
-    >>> print(pattern_of(rule).before)
+    >>> sides = "O[i] = b[i] + Sum[k](A[i,k])", "O[i] = b[i] + A[i,0]"
+    >>> rule = ea.substitutions.Rule("first", *sides, A=("N", 1), b=("N",))
+    >>> for pattern in patterns_of(rule):
+    ...     print(pattern.before)
     T1[i:N] = Sum[k:1](A[i, k])
     O[i:N] = T1[i] + b[i]
     """
-    try:
-        before, after = apart(rule.before), apart(rule.after)
-    except EinalgError:
-        return None
+    if rule.graph is None:
+        yield from _of_sides(rule.name, rule.before, rule.after)
+        return
+    for sides in open_sides(rule.graph, convolutions):
+        after = sides.after()
+        if after is not None:
+            yield from _of_sides(rule.name, sides.before, after)
+        elif not sides.before.constants and sides.reads_enough:
+            before = apart(sides.before)
+            yield RulePattern(rule.name, before, before.sizes, _written_late(sides))
+
+
+def _of_sides(name: str, before: Program, after: Program) -> Iterator[RulePattern]:
+    """Yield the pattern of both sides of a rule, if it is a substitution."""
+    before, after = apart(before), apart(after)
     if after.constants or before.constants or key(before) == key(after):
-        return None
+        return
     if not after.inputs.keys() <= before.inputs.keys():
-        return None
-    return RulePattern(rule.name, before, after)
+        return
+
+    def written(numbers: Mapping[str, int]) -> Program:
+        return after.at(**{size: numbers[size] for size in after.sizes})
+
+    yield RulePattern(name, before, {**before.sizes, **after.sizes}, written)
+
+
+def _written_late(sides: OpenSides) -> Callable[[Mapping[str, int]], Program | None]:
+    """Return a function that writes a right side whose groups depend on sizes."""
+
+    def written(numbers: Mapping[str, int]) -> Program | None:
+        after = sides.after(numbers)
+        return None if after is None else apart(after)
+
+    return written
 
 
 def apart(program: Program) -> Program:

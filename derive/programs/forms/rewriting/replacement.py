@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from graphlib import CycleError, TopologicalSorter
 from typing import Any
@@ -77,11 +77,11 @@ def replaced(pattern: RulePattern, match: Match, program: Program) -> RuleReplac
 
     >>> import einalg as ea
     >>> from derive.programs.forms.rewriting.matching import matches
-    >>> from derive.programs.forms.rewriting.patterns import pattern_of
+    >>> from derive.programs.forms.rewriting.patterns import patterns_of
     >>> sides = "O[i] = x[i]*z[i] + y[i]*z[i]", "O[i] = (x[i] + y[i])*z[i]"
     >>> rule = ea.substitutions.Rule("distributive", *sides, x=("N",), y=("N",), z=("N",))
     >>> program = ea.parse("O[i] = A[i]*C[0] + B[i]*C[0]\\nR[i] = O[i]", A=(4,), B=(4,), C=(4,))
-    >>> pattern = pattern_of(rule)
+    >>> (pattern,) = patterns_of(rule)
     >>> made = replaced(pattern, next(matches(pattern, program)), program)
     >>> print(made.program)
     O_z[axis0:4] = C[0]
@@ -90,12 +90,14 @@ def replaced(pattern: RulePattern, match: Match, program: Program) -> RuleReplac
     >>> made.is_proved()
     True
     """
-    numbers = match.numbers({**pattern.before.sizes, **pattern.after.sizes})
+    numbers = match.numbers(pattern.sizes)
     if numbers is None:
         return None
     try:
-        own = {name: number for name, number in numbers.items() if name in pattern.after.sizes}
-        return _Writing(pattern, match, program, pattern.after.at(**own)).replacement()
+        after = pattern.write(numbers)
+        if after is None:
+            return None
+        return _Writing(pattern, match, program, after).replacement()
     except (EinalgError, CycleError):
         return None
 
@@ -133,8 +135,9 @@ class _Writing:
                 return None
         rows = {**before, **new}
         _check_acyclic(rows)
-        live = live_statements(in_order(rows.items()), self.program.outputs)
-        program = Program(live, self.program.outputs)
+        outputs = self.program.outputs
+        statements = _without_copies(in_order(rows.items()), outputs)
+        program = Program(live_statements(statements, outputs), outputs)
         return RuleReplacement(program, _alone(old, self.outputs), _alone(self.rows, self.outputs))
 
     def _leaf(self, tensor: Tensor) -> _Value:
@@ -229,6 +232,29 @@ def _check_acyclic(rows: Mapping[str, Scope]) -> None:
     for name, scope in rows.items():
         reads[name] = [read for read in scope.tensors if read in rows]
     TopologicalSorter(reads).prepare()
+
+
+def _without_copies(rows: Sequence[Row], outputs: Collection[str]) -> list[Row]:
+    """Return statements, in order, in which a copy that lies as its original is read there."""
+    originals: dict[str, Tensor] = {}
+    statements = []
+    for name, scope in rows:
+        scope = substitute_tensors(scope, originals)
+        original = _original(scope)
+        if original is not None and name not in outputs:
+            originals[name] = original
+        statements.append((name, scope))
+    return statements
+
+
+def _original(scope: Scope) -> Tensor | None:
+    """Return the tensor of which a statement is a copy that lies as it does."""
+    body = scope.body
+    if scope.where or not isinstance(body, Access) or not isinstance(body.base, Tensor):
+        return None
+    if body.subscripts != tuple(map(affine, scope.indices)) or body.base.box != scope.box:
+        return None
+    return body.base
 
 
 def _alone(rows: Sequence[Row], outputs: Sequence[str]) -> Program:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import lru_cache
 from math import inf
 
-from derive.programs.forms.rewriting.patterns import RulePattern, pattern_of
+from derive.programs.forms.rewriting.patterns import RulePattern, patterns_of
 from derive.substitutions import Rule, verify
+from derive.substitutions.sizes.sides import ConvolutionKind
 from einalg.errors import EinalgError, without_remedy
 from einalg.runtime.clock import Clock, check_time
 from einalg.storage.disk_cache import DiskCache
@@ -16,6 +18,7 @@ from einalg.storage.fingerprint import SEARCH_CODE, Fingerprint, text_digest
 
 VERDICTS = DiskCache("substitutions", ".json", "verdicts on substitutions")
 MAX_TOLD_RULES = 8  # that are left out, by name
+MAX_MADE = 4096  # rules that are kept as patterns
 NO_TIME = "there was no time to verify it"
 
 
@@ -29,16 +32,39 @@ class RuleSet:
     notes: tuple[str, ...] = ()
     identity: str = ""
 
-    def patterns(self, is_late: Callable[[], bool] = lambda: False) -> list[RulePattern]:
-        """Return the rules as patterns, those that were not made once it `is_late` left out."""
-        patterns = []
+    def patterns(
+        self,
+        convolutions: Sequence[ConvolutionKind] = (),
+        is_late: Callable[[], bool] = lambda: False,
+    ) -> list[RulePattern]:
+        """Return the rules as patterns of a program with convolutions of some kinds, those that
+        were not made once it `is_late` left out.
+        """
+        patterns = list[RulePattern]()
         for rule in self.rules:
             if is_late():
                 break
-            pattern = pattern_of(rule)
-            if pattern is not None:
-                patterns.append(pattern)
+            patterns += _patterns(_Identified(identity(rule), rule), tuple(convolutions))
         return patterns
+
+
+@dataclass(frozen=True)
+class _Identified:
+    """A rule that equals others of one identity, though each load of a file makes objects."""
+
+    identity: str
+    rule: Rule = field(compare=False)
+
+
+@lru_cache(maxsize=MAX_MADE)
+def _patterns(
+    identified: _Identified, convolutions: tuple[ConvolutionKind, ...]
+) -> tuple[RulePattern, ...]:
+    """Return a rule as patterns, made once; none for one of sizes that never fit."""
+    try:
+        return tuple(patterns_of(identified.rule, convolutions))
+    except EinalgError:
+        return ()
 
 
 NO_RULES = RuleSet()

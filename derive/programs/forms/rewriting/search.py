@@ -4,13 +4,16 @@ better ones (TASO's search with backtracking).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
+from functools import cached_property
 from heapq import heappop, heappush
 from itertools import islice
+from typing import Any
 
 from derive.cost.model import Roofline, operations, traffic
 from derive.matching import kernel_of
+from derive.programs.forms.rewriting.concatenations import with_neighbours_apart
 from derive.programs.forms.rewriting.match import Match
 from derive.programs.forms.rewriting.matching import matches
 from derive.programs.forms.rewriting.patterns import RulePattern, apart
@@ -30,6 +33,7 @@ from einalg.language.ir.tensor import Access
 ALPHA = 1.05  # times the cheapest cost: rules are applied to programs that cost less
 MAX_PROGRAMS = 100  # to which rules are applied
 MAX_MATCHES = 32  # of a rule in a program
+MAX_APART = 32  # pairs of neighbours in concatenations of more
 MIN_SAVED_SHARE = 0.01  # of a program's time, for which another one is worth compiling
 MAX_GROWTH = 2  # times the statements that there are at first
 
@@ -75,7 +79,7 @@ def _times(count: int) -> str:
 
 def rewritings(
     program: Program,
-    patterns: Sequence[RulePattern],
+    patterns: Iterable[RulePattern],
     rates: Roofline,
     alpha: float = ALPHA,
     programs: int = MAX_PROGRAMS,
@@ -87,12 +91,12 @@ def rewritings(
     times the cheapest of all. No more once it `is_late`, or after so many `programs`.
 
     >>> import einalg as ea
-    >>> from derive.programs.forms.rewriting.patterns import pattern_of
+    >>> from derive.programs.forms.rewriting.patterns import patterns_of
     >>> sides = "O[i] = x[i]*z[i] + y[i]*z[i]", "O[i] = (x[i] + y[i])*z[i]"
     >>> rule = ea.substitutions.Rule("distributive", *sides, x=("N",), y=("N",), z=("N",))
     >>> text = "O[i] = A[i]*C[i] + B[i]*C[i]\\nR[i] += O[j]*D[i,j]"
     >>> program = ea.parse(text, A=(4,), B=(4,), C=(4,), D=(9, 4))
-    >>> best = rewritings(program, [pattern_of(rule)], Roofline(generated=1e6))[0]
+    >>> best = rewritings(program, patterns_of(rule), Roofline(generated=1e6))[0]
     >>> print(best.program, best.steps[0].rule)
     O[i:4] = C[i]*(A[i] + B[i])
     R[i:9] = Sum[j:4](D[i, j]*O[j]) distributive
@@ -124,14 +128,27 @@ class _Node:
         found = islice(matches(pattern, program, changed), max(0, MAX_MATCHES - len(others)))
         return self.matches.setdefault(pattern, [*others, *found])
 
+    @cached_property
+    def apart(self) -> list[tuple[Program, str]]:
+        """The program with two neighbours of a concatenation as one of their own, and its name."""
+        return list(islice(with_neighbours_apart(self.rewritten.program), MAX_APART))
+
+    def places(self, pattern: RulePattern) -> Iterator[tuple[Program, Match]]:
+        """Yield where a rule fits in the program, and in a part of a concatenation."""
+        for match in self.find_matches(pattern):
+            yield self.rewritten.program, match
+        for program, name in self.apart:
+            for match in islice(matches(pattern, program, [name]), MAX_MATCHES):
+                yield program, match
+
 
 class _Search:
     """Programs by what they are estimated to cost, from one program on."""
 
     def __init__(
-        self, program: Program, patterns: Sequence[RulePattern], rates: Roofline, alpha: float
+        self, program: Program, patterns: Iterable[RulePattern], rates: Roofline, alpha: float
     ):
-        self.patterns, self.alpha = patterns, alpha
+        self.patterns, self.alpha = tuple(patterns), alpha
         self.costs = _Costs(rates)
         first = apart(program)
         self.first = _Node(Rewritten(first, self.costs.of(first)))
@@ -160,20 +177,29 @@ class _Search:
         return sorted(self.better, key=lambda rewritten: rewritten.seconds)
 
     def _next(self, node: _Node, is_late: Callable[[], bool]) -> Iterator[Rewritten]:
-        """Yield the programs to which one rule leads that cost little enough and are new."""
+        """Yield the programs to which one rule leads that cost little enough and are new.
+
+        Of matches that differ in the order of axes alone the first is taken that leads anywhere.
+        """
         last = node.rewritten
         for pattern in self.patterns:
-            for match in node.find_matches(pattern):
+            done: set[Any] = set()
+            for program, match in node.places(pattern):
                 if is_late():
                     return
-                made = replaced(pattern, match, last.program)
+                if match.tensors in done:
+                    continue
+                made = replaced(pattern, match, program)
                 if made is None or len(made.program.statements) > self.most_statements:
                     continue
                 seconds = self.costs.of(made.program)
                 if seconds >= self.alpha * self.best_seconds:
                     continue
                 identity = key(made.program)
-                if identity not in self.seen and self._is_proved(pattern, made):
+                if identity in self.seen:
+                    done.add(match.tensors)
+                elif self._is_proved(pattern, made):
+                    done.add(match.tensors)
                     self.seen.add(identity)
                     step = Step(pattern.name, last.seconds - seconds)
                     yield Rewritten(made.program, seconds, (*last.steps, step))

@@ -8,8 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import einalg as ea
+from derive.programs.forms.rewriting.convolutions import convolution_kinds
 from derive.programs.forms.rewriting.matching import matches
-from derive.programs.forms.rewriting.patterns import apart, pattern_of
+from derive.programs.forms.rewriting.patterns import apart, patterns_of
 from derive.programs.forms.rewriting.replacement import replaced
 from einalg.language.ir.program import as_program
 from tests.helpers.rule_files import CONV, K3, conv, op, rule, write
@@ -53,8 +54,10 @@ def scaled_convolution():
 
 
 def replacements(rule, program):
-    pattern, program = pattern_of(rule), apart(as_program(program))
-    made = [replaced(pattern, match, program) for match in matches(pattern, program)]
+    program = apart(as_program(program))
+    made = []
+    for pattern in patterns_of(rule, convolution_kinds(program)):
+        made += [replaced(pattern, match, program) for match in matches(pattern, program)]
     return [one for one in made if one is not None]
 
 
@@ -201,9 +204,9 @@ RULES = {
 def test_a_rule_is_found_in_its_own_left_side(name, tmp_path):
     (one,) = ea.substitutions.load(write(tmp_path, RULES[name]))
     assert ea.substitutions.verify(one)
-    pattern = pattern_of(one)
-    numbers = {size: 2 + number for number, size in enumerate(pattern.before.sizes)}
-    program = pattern.before.at(**numbers)
+    before = apart(one.before)
+    numbers = {size: 2 + number for number, size in enumerate(before.sizes)}
+    program = before.at(**numbers)
     made = replacements(one, program)
     assert made
     for replacement in made[:2]:
@@ -228,3 +231,99 @@ def test_merged_products_are_equal_in_any_layout(data, one, other, rows):
     assert any(len(sums(replacement.program)) == 1 for replacement in made)
     for replacement in made[:2]:
         assert_equal(program, replacement)
+
+
+SAME = {"stride": [1, 1], "pad": "same"}
+OPEN_RULES = {
+    "features": rule(
+        "features",
+        [op("conv2d", 1, 2, **SAME), op("conv2d", 1, 3, **SAME), op("concat", "0", "1", axis=1)],
+        [op("concat", 2, 3, axis=0), op("conv2d", 1, "0", **SAME)],
+    ),
+    "sum": rule(
+        "sum",
+        [op("conv2d", 1, 2, **SAME), op("conv2d", 1, 3, **SAME), op("ewadd", "0", "1")],
+        [op("ewadd", 2, 3), op("conv2d", 1, "0", **SAME)],
+    ),
+    "groups": rule(
+        "groups",
+        [op("conv2d", 1, 2, **SAME), op("conv2d", 3, 4, **SAME), op("concat", "0", "1", axis=1)],
+        [
+            op("concat", 1, 3, axis=1),
+            op("concat", 2, 4, axis=0),
+            op("conv2d", "0", "1", **SAME),
+        ],
+    ),
+    "enlarge": rule(
+        "enlarge",
+        [op("conv2d", 1, 2, **SAME), op("conv2d", 1, 3, **SAME), op("concat", "0", "1", axis=1)],
+        [
+            op("enlarge", 3, kernel=[3, 5]),
+            op("concat", 2, "0", axis=0),
+            op("conv2d", 1, "1", **SAME),
+        ],
+    ),
+}
+
+
+def convolved(taps, groups=1, others=None, join="concat", data="x"):
+    """Two convolutions of channels that are groups of two, joined."""
+    channels = 2 * groups
+    image, other = ea.tensor("x", (1, channels, 5, 6)), ea.tensor(data, (1, channels, 5, 6))
+    parts = []
+    for source, name, sizes in ((image, "v", taps), (other, "w", others or taps)):
+        kernel = ea.tensor(name, (3 * groups, 2, *sizes))
+        around = [((size - 1) // 2, size // 2) for size in sizes]
+        parts.append(ops.conv2d(source, kernel, padding=around, groups=groups))
+    if join == "concat":
+        return ops.concat(parts, axis=1)
+    return ops.add(*parts)
+
+
+@pytest.mark.parametrize("taps", [(1, 1), (3, 3), (5, 5), (1, 7), (2, 3)])
+def test_a_rule_of_open_kernels_fits_any_kernel(taps, tmp_path):
+    (one,) = ea.substitutions.load(write(tmp_path, OPEN_RULES["features"]))
+    program = convolved(taps)
+    made = replacements(one, program)
+    assert made and len(sums(made[0].program)) == 1
+    assert_equal(program, made[0])
+    assert not replacements(one, convolved(taps, others=(taps[0], taps[1] + 1)))
+
+
+@pytest.mark.parametrize("groups", [2, 7])
+def test_a_rule_of_open_groups_fits_any_groups(groups, tmp_path):
+    (one,) = ea.substitutions.load(write(tmp_path, OPEN_RULES["sum"]))
+    program = convolved((3, 3), groups, join="add")
+    made = replacements(one, program)
+    assert made and len(sums(made[0].program)) == 1
+    assert_equal(program, made[0])
+
+
+@pytest.mark.parametrize("groups", [1, 3])
+def test_convolutions_of_two_images_become_one_of_more_groups(groups, tmp_path):
+    (one,) = ea.substitutions.load(write(tmp_path, OPEN_RULES["groups"]))
+    program = convolved((1, 3), groups, data="y")
+    made = [other for other in replacements(one, program) if len(sums(other.program)) == 1]
+    assert made
+    assert_equal(program, made[0])
+
+
+def test_a_kernel_is_enlarged_and_merged_with_another_one(tmp_path):
+    (one,) = ea.substitutions.load(write(tmp_path, OPEN_RULES["enlarge"]))
+    program = convolved((3, 5), others=(1, 1))
+    made = replacements(one, program)
+    assert made and len(sums(made[0].program)) == 1
+    assert_equal(program, made[0])
+    assert not replacements(one, convolved((3, 3), others=(1, 1)))
+
+
+def test_convolutions_of_each_channel_by_itself_are_of_as_many_groups(tmp_path):
+    (one,) = ea.substitutions.load(write(tmp_path, OPEN_RULES["sum"]))
+    image, parts = ea.tensor("x", (1, 3, 5, 5)), []
+    for name in "vw":
+        kernel = ea.tensor(name, (6, 1, 3, 3))
+        parts.append(ops.depthwise_conv2d(image, kernel, padding=1))
+    program = ops.add(*parts)
+    made = replacements(one, program)
+    assert made and len(sums(made[0].program)) == 1
+    assert_equal(program, made[0])

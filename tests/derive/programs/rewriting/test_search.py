@@ -6,10 +6,15 @@ import numpy as np
 import pytest
 
 import einalg as ea
+from bench.blocks import fire
 from derive.cost.model import Roofline
-from derive.programs.forms.rewriting.patterns import pattern_of
+from derive.programs.forms.rewriting.concatenations import with_neighbours_apart
+from derive.programs.forms.rewriting.convolutions import convolution_kinds
+from derive.programs.forms.rewriting.patterns import patterns_of
 from derive.programs.forms.rewriting.search import rewritings
 from einalg.errors import RecordError, UseError
+from einalg.language.ir.program import as_program
+from tests.helpers.rule_files import op, rule, write
 
 ASSOCIATIVE = ea.substitutions.Rule(
     "associative",
@@ -49,7 +54,7 @@ def steps(rewritten):
 
 def test_a_chain_of_products_is_computed_from_its_thin_end():
     program = chain()
-    best = rewritings(program, [pattern_of(ASSOCIATIVE)], Roofline(library=1e6))[0]
+    best = rewritings(program, patterns_of(ASSOCIATIVE), Roofline(library=1e6))[0]
     assert steps(best) == ["associative"] * 2
     assert all(1 in scope.shape for _, scope in best.program)
     rng = np.random.default_rng(0)
@@ -75,7 +80,7 @@ def test_a_sum_within_a_reduction_costs_a_kernel_of_its_own(batch):
     text = f"{first}\n{second}\nO[{batch}i,j] = P[{batch}i,j] + Q[{batch}i,j]"
     more = (3,) if batch else ()
     program = ea.parse(text, A=(*more, 127, 65), B=(*more, 65, 31), C=(*more, 65, 31))
-    best = rewritings(program, [pattern_of(factored)], Roofline(library=2e11, generated=5e10))[0]
+    best = rewritings(program, patterns_of(factored), Roofline(library=2e11, generated=5e10))[0]
     assert steps(best) == ["factored"]
     assert len(best.program.statements) == 1
 
@@ -83,7 +88,7 @@ def test_a_sum_within_a_reduction_costs_a_kernel_of_its_own(batch):
 def test_a_worse_program_is_gone_through_as_far_as_alpha_allows():
     text = "T[i,k] = A[i,k] + B[i,k]\nP[i] += T[i,k]*C[k]\nQ[i] += A[i,k]*C[k]\nP, Q"
     program = ea.parse(text, A=(64, 64), B=(64, 64), C=(64,))
-    rules = [pattern_of(DISTRIBUTED), pattern_of(ONCE)]
+    rules = [*patterns_of(DISTRIBUTED), *patterns_of(ONCE)]
     rates = Roofline(library=1e6, generated=1e6, bandwidth=1e15)
     assert not rewritings(program, rules, rates, alpha=1.0)
     best = rewritings(program, rules, rates, alpha=2.0)[0]
@@ -114,3 +119,72 @@ def test_rules_that_are_none_are_refused(tmp_path):
         ea.optimize(program, arrays, seconds=0, substitutions=[1])
     with pytest.raises(RecordError):
         ea.optimize(program, arrays, seconds=0, substitutions=tmp_path / "missing.json")
+
+
+@pytest.mark.parametrize("merged", [(0, 1), (1, 2), (2, 3), (1, 2, 3), (0, 1, 2, 3)])
+def test_a_rule_of_two_parts_fits_neighbours_in_a_concatenation_of_more(merged, tmp_path):
+    """The parts that read one tensor become one product."""
+    features = rule(
+        "features",
+        [op("matmul", 1, 2), op("matmul", 1, 3), op("concat", "0", "1", axis=1)],
+        [op("concat", 2, 3, axis=1), op("matmul", 1, "0")],
+    )
+    (one,) = ea.substitutions.load(write(tmp_path, features))
+    parts = []
+    for number in range(4):
+        name = "x" if number in merged else f"y{number}"
+        weight = ea.tensor(f"w{number}", (4, number + 1), role="weight")
+        parts.append(ea.ops.matmul(ea.tensor(name, (3, 4)), weight))
+    program = as_program(ea.ops.concat(parts, axis=1))
+    best = rewritings(program, patterns_of(one), Roofline(call=1))[0]
+    assert steps(best) == ["set/features"] * (len(merged) - 1)
+    rng = np.random.default_rng(0)
+    arrays = {name: rng.integers(-3, 4, t.shape) for name, t in program.inputs.items()}
+    read = {name: arrays[name] for name in best.program.inputs}
+    expected = ea.evaluate(program, **arrays)
+    np.testing.assert_array_equal(ea.evaluate(best.program, **read), expected)
+
+
+def test_no_other_sum_is_a_concatenation():
+    text = "O[i:9] = A.pad((0, 5))[i] + B.pad((3, 3))[i-3] + C.pad((6, 0))[i-6]"
+    program = as_program(ea.parse(text, A=(4,), B=(3,), C=(3,)))
+    assert not list(with_neighbours_apart(program))
+    diagonal = "O[i:9] = A.pad((0, 6),0)[i,i] + B.pad((3, 3),0)[i-3,i] + C.pad((6, 0),0)[i-6,i]"
+    program = as_program(ea.parse(diagonal, A=(3, 9), B=(3, 9), C=(3, 9)))
+    assert not list(with_neighbours_apart(program))
+
+
+def test_enlarge_and_merge_follows_from_rules(tmp_path):
+    """Convolutions of 1x1 and 3x3, with what is applied to them, are one of 3x3."""
+    window = {"stride": [1, 1], "pad": "same"}
+    enlarge = rule(
+        "enlarge",
+        [op("conv2d", 1, 2, **window)],
+        [op("enlarge", 2, kernel=[3, 3]), op("conv2d", 1, "0", **window)],
+    )
+    features = rule(
+        "features",
+        [
+            op("conv2d", 1, 2, **window),
+            op("conv2d", 1, 3, **window),
+            op("concat", "0", "1", axis=1),
+        ],
+        [op("concat", 2, 3, axis=0), op("conv2d", 1, "0", **window)],
+    )
+    after = rule(
+        "relu",
+        [op("relu", 1), op("relu", 2), op("concat", "0", "1", axis=1)],
+        [op("concat", 1, 2, axis=1), op("relu", "0")],
+    )
+    program = as_program(fire(3, 2, 4))
+    patterns = []
+    for one in ea.substitutions.load(write(tmp_path, enlarge, features, after)):
+        patterns += patterns_of(one, convolution_kinds(program))
+    best = rewritings(program, patterns, Roofline(call=1), alpha=2)[0]
+    assert sorted(steps(best)) == ["set/enlarge", "set/features", "set/relu"]
+    assert best.program[best.program.outputs[0]].shape == (1, 8, 3, 3)
+    rng = np.random.default_rng(0)
+    arrays = {name: rng.integers(-3, 4, t.shape) for name, t in program.inputs.items()}
+    read = {name: arrays[name] for name in best.program.inputs}
+    expected = ea.evaluate(program, **arrays)
+    np.testing.assert_array_equal(ea.evaluate(best.program, **read), expected)
