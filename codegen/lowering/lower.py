@@ -16,7 +16,7 @@ from math import prod
 
 from codegen.ir.nodes import Bound, For, Function, Number, Statement, Store, walk
 from codegen.lowering.block import Block, StatementSource, constant_bound
-from codegen.lowering.guards import PHASES, Place, cuts
+from codegen.lowering.guards import PHASES, Place, cuts, enclosure, extreme, narrowed
 from codegen.lowering.loop_plan import LoopLevel, points
 from codegen.lowering.reductions import (
     OutputRow,
@@ -199,9 +199,34 @@ class _StatementNest:
             if large and prefers_row(large, level.index, last - first, place.fixed):
                 self.rows(level.index, first, last, large, block, self.last)
                 return
-        inside = block.inner(place)
+        self.inner_loops(level.index, low, high, place, block)
+
+    def inner_loops(
+        self, index: Index, low: Bound, high: Bound, place: Place, block: Block
+    ) -> None:
+        """Write the innermost loop: where the conditions of the scope hold, between loops of zeros.
+
+        None of these has a branch in its steps, with which they could not be vectors. `place` is
+        that inside of the loop.
+        """
+        pending = place.undecided(self.source.scope.where) or ()
+        first, last, left = narrowed(block.place, index, low, high, pending)
+        held = set(pending) - set(left)
+        inside = block.inner(place.assuming(held))
         self.nest(self.last + 1, inside)
-        block.loop(level.index, low, high, inside)
+        if not held:
+            block.loop(index, low, high, inside)
+            return
+        outside = block.inner(place)
+        self.zeros(self.last + 1, outside)
+        before, behind = extreme("min", (first, high), place), extreme("max", (first, last), place)
+        for start, stop, body in (
+            (low, before, outside),
+            (first, last, inside),
+            (behind, high, outside),
+        ):
+            if enclosure(start, place.ranges)[0] < enclosure(stop, place.ranges)[1]:
+                block.loop(index, start, stop, body)
 
     def large_reductions(self, place: Place, block: Block) -> list[Reduce]:
         """Return the reductions that are summed in loops, and depend on no written-out steps."""

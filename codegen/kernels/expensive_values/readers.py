@@ -55,7 +55,7 @@ class ValueWriter:
 
     @property
     def loops(self) -> list[For]:
-        indices = _indices(self.value)
+        indices = indices_of(self.value)
         return [loop for loop in self.place.loops if loop.index in indices]
 
 
@@ -96,7 +96,7 @@ def loop_nest(statement: Statement) -> LoopNest:
         code = codes.setdefault(key, _StraightCode(place.loops, place.conditional, {}))
         for part in dict.fromkeys(value_parts(place.store.value)):
             code.stores.setdefault(part, []).append(place.store)
-    return LoopNest(tuple(codes.values()), frozenset(_changed_names(statement)))
+    return LoopNest(tuple(codes.values()), frozenset(changed_names(statement)))
 
 
 def store_places(
@@ -129,11 +129,11 @@ def expensive_values(value: Value) -> Iterator[Value]:
         yield from expensive_values(argument)
 
 
-def _buffer_names(value: Value) -> set[str]:
+def buffer_names(value: Value) -> set[str]:
     return {node.name for node in walk(value) if isinstance(node, Buf)}
 
 
-def _indices(node: object) -> set[Index]:
+def indices_of(node: object) -> set[Index]:
     """Return the indices of loops on which a value or a bound depends."""
     indices = set[Index]()
     for part in walk(node):
@@ -148,7 +148,7 @@ def _indices(node: object) -> set[Index]:
 def value_readers(writer: ValueWriter, nests: Sequence[LoopNest]) -> list[ValueReader]:
     """Return the stores that compute a value again, as long as nothing that it reads changes."""
     loops, around = writer.loops, writer.place.loops
-    read = _buffer_names(writer.value)
+    read = buffer_names(writer.value)
     if not loops or loops[-1] is not around[-1] or read & nests[writer.position].changed:
         return []
     inner = {loop.index for loop in around}
@@ -201,10 +201,10 @@ def constant_steps(loop: For) -> range | None:
 
 
 def _bound_indices(loop: For) -> set[Index]:
-    return _indices(loop.low) | _indices(loop.high)
+    return indices_of(loop.low) | indices_of(loop.high)
 
 
-def _changed_names(statement: Statement) -> set[str]:
+def changed_names(statement: Statement) -> set[str]:
     """Return the names of what a statement stores to or declares."""
     names = set[str]()
     for node in walk(statement):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from codegen.hardware.cpu import CpuModel
 from codegen.ir.nodes import Function
+from codegen.kernels.expensive_values.loop_invariants import with_values_before_loops
 from codegen.kernels.expensive_values.stored_values import with_stored_values
 from codegen.kernels.expensive_values.whole_vectors import with_whole_vectors
 
@@ -17,4 +18,5 @@ def with_cheaper_values(function: Function, target: CpuModel | None = None) -> F
     >>> with_cheaper_values(f) is f
     True
     """
-    return with_whole_vectors(with_stored_values(function, target), target)
+    function = with_whole_vectors(with_stored_values(function, target), target)
+    return with_values_before_loops(function)

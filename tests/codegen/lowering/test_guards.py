@@ -7,20 +7,26 @@ from __future__ import annotations
 from itertools import pairwise
 from typing import Any
 
+import numpy as np
 import pytest
 import sympy
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import einalg as ea
-from codegen.ir.nodes import Bound, If, walk
+from codegen.ir.nodes import Bound, For, If, walk
 from codegen.lowering.guards import Place, cuts, enclosure, layers, narrowed, skipping
 from codegen.lowering.lower import lower
 from einalg.language.index.affine import Affine, Index
 from einalg.language.index.constraint import Constraint
 from einalg.language.index.convert import affine
+from einalg.language.interpreters.numpy import execute
 from einalg.language.ir.body import Reduce
+from einalg.language.ir.program import as_program
+from einalg.language.ir.scope import Scope
 from einalg.language.ir.traversal import accesses
+from tests.helpers.batches import batches
+from tests.helpers.kernels import check, quick_compiler, run_programs
 
 h, r, s = ea.indices("h r s")
 
@@ -174,3 +180,41 @@ def test_what_is_joined_of_many_parts_has_no_guards() -> None:
     parts = [ea.tensor(f"S{n}", (1, 8)).pad((n, count - 1 - n), 0)[h - n, j] for n in range(count)]
     function = lower("O", ea.L[h:count, j:8](sympy.Add(*parts)))
     assert not any(isinstance(node, If) for node in walk(function))
+
+
+@pytest.mark.parametrize(
+    "where",
+    ["j <= i", "j >= i - 3, j <= i", "2*j <= i, 3*j >= i - 3", "j >= i, j <= i - 3", "j >= i//2"],
+)
+def test_rows_that_conditions_cut_have_no_branches(where: str) -> None:
+    function = lower("O", ea.parse(f"L[i:40, j:40](exp(A[i,j]), where=({where}))", A=(40, 40)))
+    for node in walk(function):
+        if isinstance(node, For) and node.kind == "vec":
+            assert not any(isinstance(inner, If) for inner in walk(node))
+
+
+@st.composite
+def _cut_scopes(draw: st.DrawFn) -> Scope:
+    """A scope of two axes with up to three conditions on both."""
+    rows, columns = draw(st.integers(1, 12)), draw(st.integers(1, 12))
+    number = st.integers(-3, 3)
+    conditions = []
+    for _ in range(draw(st.integers(1, 3))):
+        left = f"{draw(number)}*i + {draw(number)}*j + {draw(st.integers(-9, 9))}"
+        conditions.append(draw(st.sampled_from([f"{left} >= 0", f"Eq({left}, 0)"])))
+    text = f"L[i:{rows}, j:{columns}](1 + A[i,j], where=({', '.join(conditions)},))"
+    return ea.parse(text, A=(rows, columns))
+
+
+@settings(max_examples=batches(1), deadline=None)
+@given(st.lists(_cut_scopes(), min_size=20, max_size=20))
+def test_values_where_conditions_cut_rows(scopes: list[Scope]) -> None:
+    programs = [as_program(scope) for scope in scopes]
+    arrays = []
+    for program in programs:
+        shape = program.tensors["A"].shape
+        arrays.append({"A": np.arange(np.prod(shape), dtype="f").reshape(shape)})
+    for program, values, results in zip(
+        programs, arrays, run_programs(programs, arrays, cc=quick_compiler())
+    ):
+        check(program, execute(program, values), results)
