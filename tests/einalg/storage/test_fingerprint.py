@@ -213,9 +213,9 @@ def has_docstring(node: ast.AST) -> bool:
     return isinstance(node, kinds) and ast.get_docstring(node) is not None
 
 
-@pytest.mark.parametrize("step", [3, pytest.param(1, marks=pytest.mark.nightly)])
+@pytest.mark.parametrize("step", [9, pytest.param(1, marks=pytest.mark.nightly)])
 def test_exactly_docstrings_and_comments_are_left_out(step: int) -> None:
-    """Of einalg's own files, by Python's own tokens: of every third one by day."""
+    """Of einalg's own files, by Python's own tokens: of every ninth one by day."""
     for package in PACKAGES:
         for path in sorted((SOURCE_ROOT / package).rglob("*.py"))[::step]:
             text = path.read_text()
