@@ -100,14 +100,17 @@ _CHECK: ContextVar[Check | None] = ContextVar("check", default=None)
 _SYMPY_ORDER = cmp_to_key(sympy.Basic.compare)
 
 
-def rebuild(body: Any, leaf: Leaf) -> Any:
+def rebuild(body: Any, leaf: Leaf, *, in_order: bool = True) -> Any:
     """Apply `leaf` to every access, index form and reduction of `body` (not inside reductions:
     `leaf` decides that). Return the same object where nothing changed.
+
+    Terms and factors are brought into SymPy's order, for which the scopes that they read are
+    compared; without `in_order` those of the same form stay where they are.
     """
-    return _rebuild(body, leaf)[0]
+    return _rebuild(body, leaf, in_order)[0]
 
 
-def _rebuild(body: Any, leaf: Leaf) -> tuple[Any, bool]:
+def _rebuild(body: Any, leaf: Leaf, in_order: bool) -> tuple[Any, bool]:
     """Return the new body, and whether it has the form of the old one: the same operations on
     leaves of the same kinds, e.g. `2*A[i] + 1` and `2*B[j] + 1`.
     """
@@ -116,14 +119,14 @@ def _rebuild(body: Any, leaf: Leaf) -> tuple[Any, bool]:
         return new, new is body or _has_kind_of(new, body)
     if not body.args:
         return body, True
-    parts = [_rebuild(operand, leaf) for operand in body.args]
+    parts = [_rebuild(operand, leaf, in_order) for operand in body.args]
     operands = tuple([new for new, _ in parts])
     if not _differs(operands, body.args):
         return body, True
     if all(same_form for _, same_form in parts):
-        ordered = _with_reordered(body, operands)
-        if ordered is not None:
-            return ordered, True
+        same = _of_same_form(body, operands, in_order)
+        if same is not None:
+            return same, True
     return _evaluated(body, operands), False
 
 
@@ -254,7 +257,7 @@ def as_truth_number(condition: Any) -> Any:
     return Piecewise((1, condition), (0, True))
 
 
-def _with_reordered(body: Any, operands: tuple[Any, ...]) -> Any:
+def _of_same_form(body: Any, operands: tuple[Any, ...], in_order: bool) -> Any:
     """Return the operation of `body` on operands of the same form, where SymPy would do no more
     than bring them into its order; else None.
 
@@ -269,13 +272,13 @@ def _with_reordered(body: Any, operands: tuple[Any, ...]) -> Any:
             return None
         return body.func(*operands, evaluate=False)
     if body.is_Add or body.is_Mul:
-        return _reordered_sum_or_product(body, operands)
+        return _sum_or_product(body, operands, in_order)
     return None
 
 
-def _reordered_sum_or_product(body: Any, operands: tuple[Any, ...]) -> Any:
-    """Return a sum or product in SymPy's order, or None where SymPy would join operands: terms that
-    differ in their coefficient alone, or factors that differ in their exponent alone.
+def _sum_or_product(body: Any, operands: tuple[Any, ...], in_order: bool) -> Any:
+    """Return a sum or product, or None where SymPy would join operands: terms that differ in their
+    coefficient alone, or factors that differ in their exponent alone.
     """
     numbers, others, joined = [], [], set()
     for operand in operands:
@@ -289,7 +292,9 @@ def _reordered_sum_or_product(body: Any, operands: tuple[Any, ...]) -> Any:
             joined.add(operand.as_base_exp()[0])
     if len(joined) < len(others):
         return None
-    return body.func(*numbers, *sorted(others, key=_SYMPY_ORDER), evaluate=False)
+    if in_order:
+        others.sort(key=_SYMPY_ORDER)
+    return body.func(*numbers, *others, evaluate=False)
 
 
 def with_plain_numbers(body: Any) -> Any:

@@ -50,20 +50,20 @@ def conversions(body: Any) -> Iterator[Conversion]:
             yield from conversions(argument)
 
 
-def map_accesses(body: Any, change: Callable[[Access], Any]) -> Any:
-    """Replace every access of a body, also inside reductions."""
+def map_accesses(body: Any, change: Callable[[Access], Any], *, in_order: bool = True) -> Any:
+    """Replace every access of a body, also inside reductions; `in_order` as in `rebuild`."""
 
     def leaf(node: Any) -> Any:
         if isinstance(node, Access):
             return change(node)
         if not isinstance(node, Reduce):
             return node
-        inner = rebuild(node.body, leaf)
+        inner = rebuild(node.body, leaf, in_order=in_order)
         if inner is node.body:
             return node
         return Reduce(node.op, node.iterators, node.where, inner)
 
-    return rebuild(body, leaf)
+    return rebuild(body, leaf, in_order=in_order)
 
 
 def sizes_in_body(body: Any) -> set[Any]:

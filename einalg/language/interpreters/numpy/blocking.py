@@ -5,6 +5,7 @@ memory.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from math import prod
 from typing import Any
 
 from einalg.language.index.affine import Index, IndexArithmetic
@@ -21,9 +22,27 @@ from einalg.language.interpreters.numpy.terms import (
     where_indices,
 )
 from einalg.language.ir.body import Reduce
-from einalg.language.ir.tensor import Access
+from einalg.language.ir.tensor import Access, padded_box
+from einalg.language.ir.traversal import accesses, reductions
 
 Ranges = Mapping[Index, Range]
+
+
+def most_elements(body: Any, ranges: Ranges) -> int:
+    """Return a number of elements that no array is larger than which evaluating `body` over
+    `ranges` allocates: the points of all loops, at each of which a whole tensor may be gathered.
+    """
+    points, whole = _points(ranges.values()), 1
+    for reduction in reductions(body):
+        points *= _points((it.low, it.high) for it in reduction.iterators)
+    for access in accesses(body):
+        whole = max(whole, _points(padded_box(access.base)))
+    return points * whole
+
+
+def _points(box: Iterable[Range]) -> int:
+    """Return the number of points of a box, whose empty ranges count as one."""
+    return prod(max(1, high - low) for low, high in box)
 
 
 def largest(body: Any, ranges: Ranges) -> int:
@@ -83,16 +102,22 @@ def extents_of(ranges: Ranges) -> dict[Index, int]:
 
 
 def fitting(
-    ranges: Ranges, indices: Iterable[Index], limit: int, elements: Callable[[Ranges], int]
+    ranges: Ranges,
+    indices: Iterable[Index],
+    limit: int,
+    body: Any,
+    elements: Callable[[Ranges], int],
 ) -> dict[Index, int]:
     """Return extents of blocks of `indices` for which `elements(ranges of the first block) <=
-    limit`, as far as cutting them helps.
+    limit`, as far as cutting them helps; `elements` is not asked where `body` is small.
 
     Indices are cut in their order, by halves, each until it is 1 or cutting it helps no more.
     """
     block = dict(ranges)
     order = list(indices)
-    needed = elements(block)
+    needed = most_elements(body, block)
+    if needed > limit:
+        needed = elements(block)
     while needed > limit:
         halved = _halved(block, order, needed, elements)
         if halved is None:

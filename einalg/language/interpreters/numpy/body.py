@@ -101,7 +101,7 @@ class Evaluator:
             condition = volume(where_indices(scope), extents_of(block))
             return max(largest(scope.body, block), condition)
 
-        extents = fitting(ranges, ranges, self.limit, elements)
+        extents = fitting(ranges, ranges, self.limit, scope.body, elements)
         values, known = _Assembly(scope), _Assembly(scope)
         for block in blocks(ranges, extents):
             if self.between_blocks is not None:
@@ -299,7 +299,8 @@ class Evaluator:
             return largest_of_reduction(node, block, dense)
 
         evaluate = self.fold if dense or node.op != "Sum" else self.sum
-        extents = fitting({**loops.ranges, **ranges}, ranges, self.limit, elements)
+        around = {**loops.ranges, **ranges}
+        extents = fitting(around, ranges, self.limit, node.body, elements)
         total = None
         for block in blocks(ranges, extents):
             if self.between_blocks is not None:

@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 import einalg as ea
 from einalg.errors import NotationError, ShapeError
 from einalg.language.interpreters.numpy import execute, run
+from einalg.language.interpreters.numpy.blocking import largest, most_elements
 from einalg.language.interpreters.numpy.functions import erf
 from einalg.language.ir.dtypes import bounds, numpy_dtype
 from einalg.language.ir.program import as_program, statement_tensor
@@ -496,3 +497,12 @@ def test_what_is_called_between_blocks_may_end_the_evaluation() -> None:
     assert len(calls) == 5
     execute(box, arrays, memory=1 << 12, between_blocks=lambda: calls.append(None))
     assert len(calls) > 5 + 50
+
+
+@pytest.mark.parametrize("name", EXPRESSIONS)
+def test_what_needs_no_blocks_is_not_underestimated(name: str) -> None:
+    text, shapes = EXPRESSIONS[name]
+    expression = ea.parse(text, **shapes)
+    for _, scope in as_program(expression):
+        ranges = {it.index: (it.low, it.high) for it in scope.iterators}
+        assert most_elements(scope.body, ranges) >= largest(scope.body, ranges)

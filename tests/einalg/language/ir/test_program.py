@@ -160,6 +160,14 @@ def test_inlining_keeps_the_values(data: st.DataObject) -> None:
         np.testing.assert_array_equal(
             ea.evaluate(scope, **known), values[name] if isinstance(values, dict) else values
         )
+        assert inlined(made, name, in_order=False) == scope
+
+
+def test_inlining_out_of_order_compares_no_scopes(monkeypatch: pytest.MonkeyPatch) -> None:
+    lines = ["T[i] = exp(A[i,0])", "U[i] = exp(A[i,1])", "O[i] = T[i]*U[i] + T[i] + U[i]"]
+    made = program("\n".join(lines))
+    monkeypatch.setattr(ea.Scope, "alpha", property(lambda scope: pytest.fail("it is compared")))
+    assert inlined(made, in_order=False).rank == 1
 
 
 def test_the_last_line_names_results_that_other_statements_read() -> None:
