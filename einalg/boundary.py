@@ -22,6 +22,7 @@ from typing import Any, TypeVar
 from einalg.errors import EinalgError, UseError
 
 Target = TypeVar("Target")
+Class = TypeVar("Class")
 SETTING = "EINALG_FULL_TRACEBACK"
 # The frames of these packages, and of Python's library between them, are the inside.
 INSIDE = {"einalg", "derive", "codegen", "sympy", *sys.stdlib_module_names} - {"__main__"}
@@ -98,6 +99,32 @@ def _as_boundary(member: Any) -> Any:
     if isinstance(member, cached_property):
         member.func = _boundary(member.func)
     return member
+
+
+def called(name: str) -> Callable[[type[Class]], type[Class]]:
+    """Decorate a class that users know by another name: errors have that one.
+
+    >>> @called("Rule")
+    ... @public
+    ... class Substitution:
+    ...     def __init__(self, name):
+    ...         self.name = name
+    >>> Substitution()
+    Traceback (most recent call last):
+    einalg.errors.UseError: Rule needs name
+      write Rule(name)
+    """
+
+    def decorate(target: type[Class]) -> type[Class]:
+        own = target.__name__
+        for member in vars(target).values():
+            while isinstance(member, FunctionType):
+                member.__qualname__ = member.__qualname__.replace(f"{own}.", f"{name}.")
+                member = getattr(member, "__wrapped__", None)
+        target.__name__ = name
+        return target
+
+    return decorate
 
 
 def is_boundary(function: Any) -> bool:

@@ -7,6 +7,7 @@ from typing import Any
 
 from derive.substitutions.files.json_file import rules_of_json
 from derive.substitutions.files.protobuf_file import rules_of_protobuf
+from derive.substitutions.files.text_file import is_text, rules_of_text
 from derive.substitutions.verification.rule import Substitution
 from einalg.errors import RecordError
 from einalg.options import PATH, checked
@@ -17,7 +18,8 @@ MAX_RULES = 100_000
 
 @checked(path=PATH)
 def load(path: Any) -> tuple[Substitution, ...]:
-    """Read the rules of a file: JSON, or TASO's `graph_subst.pb`, which needs `einalg[rules]`.
+    """Read the rules of a file: JSON, equations of terms as text (egg's and Tensat's, or those of
+    TASO's verifier), or TASO's `graph_subst.pb`, which needs `einalg[rules]`.
 
     Rules of sets are named after these: `"pb133/99"`. Nothing is decided yet: see `verify`. Raises
     `RecordError` for a file that is missing, broken or without rules, and for a rule with an
@@ -56,9 +58,11 @@ def load(path: Any) -> tuple[Substitution, ...]:
 
 
 def _rules(content: bytes) -> Any:
-    if not content.lstrip().startswith((b"{", b"[")):
+    is_json = content.lstrip().startswith((b"{", b"["))
+    if not is_json and not is_text(content):
         return rules_of_protobuf(content)
     try:
-        return rules_of_json(content.decode())
+        text = content.decode()
+        return rules_of_json(text) if is_json else rules_of_text(text)
     except UnicodeDecodeError:
         raise RecordError("the file is no text of UTF-8\n  write it as UTF-8") from None

@@ -8,6 +8,13 @@ from importlib import import_module
 from typing import Any
 
 from derive.substitutions.files.checking import checked_graph, operation, wrong_rule
+from derive.substitutions.files.taso_numbers import (
+    ACTIVATIONS,
+    PADDINGS,
+    SWAPPED,
+    permutation,
+    word,
+)
 from derive.substitutions.graphs.graph import Leaf, Operation, Port, Source
 from derive.substitutions.verification.rule import Substitution
 from einalg.errors import RecordError
@@ -29,6 +36,7 @@ OPERATORS = {
     10: "tanh",
     12: "concat",
     13: "split",
+    15: "transpose",
     16: "ewadd",
     17: "ewmul",
     18: "matmul",
@@ -42,9 +50,7 @@ OPERATORS = {
 WINDOWED = ("conv2d", "poolmax", "poolavg")
 KERNELS = (*WINDOWED, "enlarge", "const_iconv", "const_pool")
 ACTIVATED = ("conv2d", "poolmax", "poolavg", "matmul")
-PADDINGS = ("same", "valid")
-ACTIVATIONS = ("none", "sigmoid", "relu", "tanh")
-KERNEL, STRIDE, PADDING, ACTIVATION, RANK, AXIS = (4, 5), (6, 7), 8, 9, 10, 11
+KERNEL, STRIDE, PADDING, ACTIVATION, RANK, AXIS, PERMUTATION = (4, 5), (6, 7), 8, 9, 10, 11, 12
 REMEDY = "give TASO's graph_subst.pb as it was written, or rules as JSON"
 
 
@@ -94,22 +100,20 @@ def _parameters(name: str, kind: str, numbers: dict[int, int]) -> dict[str, Any]
         parameters["kernel"] = tuple([numbers.get(key, 1) for key in KERNEL])
     if kind in WINDOWED:
         parameters["stride"] = tuple([numbers.get(key, 1) for key in STRIDE])
-        parameters["pad"] = _word(name, PADDINGS, numbers.get(PADDING, 0))
+        parameters["pad"] = word(name, PADDINGS, numbers.get(PADDING, 0))
     if kind in ACTIVATED:
-        parameters["act"] = _word(name, ACTIVATIONS, numbers.get(ACTIVATION, 0))
+        parameters["act"] = word(name, ACTIVATIONS, numbers.get(ACTIVATION, 0))
     if kind in ("concat", "split") and AXIS in numbers:
         parameters["axis"] = numbers[AXIS]
     if kind == "concat" and RANK in numbers:
         parameters["ndim"] = numbers[RANK]
     if kind == "split":
         parameters["n"] = 2
+    if kind == "transpose":
+        parameters["perm"] = SWAPPED
+        if PERMUTATION in numbers:
+            parameters["perm"] = permutation(name, numbers[PERMUTATION])
     return parameters
-
-
-def _word(name: str, words: tuple[str, ...], number: int) -> str:
-    if not 0 <= number < len(words):
-        raise wrong_rule(name, f"parameter {number} is none of {', '.join(words)}")
-    return words[number]
 
 
 @cache

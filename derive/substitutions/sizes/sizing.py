@@ -51,7 +51,8 @@ class Sizing:
 
 class OpenSizes:
     """The sizes of a rule before anything is said of groups; `taps` are those that are left open,
-    as numbers. Raises `Unsolvable` where no sizes meet what its operators demand.
+    as numbers. Raises `Unsolvable` where no sizes meet what its operators demand, and `Unsolved`
+    where that is not known.
     """
 
     def __init__(self, rule: TypedRule, taps: Mapping[Axis, int]) -> None:
@@ -70,6 +71,8 @@ class OpenSizes:
             self.equations.require(self.size(axis), affine(number))
         self._require_sizes(self.equations)
         self._require_identities(self.equations)
+        for size in self._sizes.values():
+            self._without_strided(self.equations.value(affine(size)), self.equations)
 
     def _require_sizes(self, equations: Equations) -> None:
         """Require what holds whatever the groups are."""
@@ -292,13 +295,20 @@ class OpenSizes:
                 extents[axis] += (settled(second[axis]),)
         return Sizing(self.axes, extents, groups)
 
-    def _without_strided(self, form: Affine, equations: Equations) -> Affine:
-        """Return a form with the numbers of strided positions as quotients of other sizes."""
+    def _without_strided(
+        self, form: Affine, equations: Equations, within: frozenset[Size] = frozenset()
+    ) -> Affine:
+        """Return a form with the numbers of strided positions as quotients of other sizes. Raises
+        `Unsolved` where one would be a quotient of itself; `within` are those that need it.
+        """
         values = {}
         for size in form.sizes:
+            if size in within:
+                raise Unsolved
             if size in self._strided:
                 axis, taps, stride, padding = self._strided[size]
-                length = self._without_strided(equations.value(self.size(axis)), equations)
+                length = equations.value(self.size(axis))
+                length = self._without_strided(length, equations, within | {size})
                 if padding == "same":
                     values[size] = affine((length - 1) // stride + 1)
                 else:

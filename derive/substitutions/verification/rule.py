@@ -11,12 +11,14 @@ from derive.substitutions.graphs.typed_rule import typed
 from derive.substitutions.sizes.building import NoExpression, programs
 from derive.substitutions.sizes.equations import Unsolvable, Unsolved
 from derive.substitutions.sizes.sizing import OpenSizes
+from einalg.boundary import called
 from einalg.errors import EinalgError, ShapeError
 from einalg.language.ir.program import Program, as_symbolic_program
 from einalg.language.notation.text_arguments import reads_text
 from einalg.options import checked, text
 
 
+@called("Rule")
 class Substitution:
     """A substitution, `ea.substitutions.Rule`: `before` may be replaced by `after`, programs over
     the same inputs, with symbolic sizes or numbers.

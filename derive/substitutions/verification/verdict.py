@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 MAX_CHARACTERS = 300  # of a set in a text
@@ -18,7 +19,8 @@ class RuleVerdict:
     group", "K = 1". The parameters of a condition on groups are `G1`, the groups of the first
     convolution, `P1`, the outputs of each, and so on. Where there is a condition, or the verdict is
     `"different"`, `counterexample` has the smallest sizes at which the sides differ, by name, and
-    `region` the isl set of output points that do. `coverage` says what was tried where that was not
+    `region` the isl set of output points that do; the sizes of a rule of a file are those of the
+    axes of its inputs, `x1_0` of the first one of `x1`, whose ranks are in `leaves`. `coverage` says what was tried where that was not
     everything.
     """
 
@@ -29,6 +31,7 @@ class RuleVerdict:
     counterexample: dict[str, int] | None = None
     region: Any = None
     coverage: str = ""
+    leaves: Mapping[str, int] = field(default_factory=dict)
 
     def __bool__(self) -> bool:
         return self.verdict == "proved"
@@ -40,13 +43,34 @@ class RuleVerdict:
         if self.coverage:
             text += f" ({self.coverage})"
         if self.counterexample:
-            numbers = ", ".join(f"{k} = {v}" for k, v in self.counterexample.items())
-            text += f"\n  different at {numbers}"
+            text += f"\n  different {self.counterexample_text}"
             if self.region is not None:
                 text += f", where {_shortened(str(self.region))}"
         return text
 
     __repr__ = __str__
+
+    @property
+    def counterexample_text(self) -> str:
+        """The counterexample in words: the shapes of `leaves`, and other sizes by name.
+
+        >>> example = {"x1_0": 2, "x1_1": 3, "G1": 2, "P1": 1}
+        >>> verdict = RuleVerdict("rule", "different", counterexample=example, leaves={"x1": 2})
+        >>> verdict.counterexample_text
+        'where x1 is 2x3, at G1 = 2, P1 = 1'
+        """
+        others = dict(self.counterexample or {})
+        shapes = []
+        for leaf, rank in self.leaves.items():
+            numbers = [str(others.pop(f"{leaf}_{axis}", "?")) for axis in range(rank)]
+            if numbers:
+                shapes.append(f"{leaf} is {'x'.join(numbers)}")
+        parts = []
+        if shapes:
+            parts.append("where " + ", ".join(shapes))
+        if others:
+            parts.append("at " + ", ".join(f"{name} = {number}" for name, number in others.items()))
+        return ", ".join(parts)
 
 
 def _shortened(text: str) -> str:

@@ -364,7 +364,8 @@ def _with_sizes_of_leaves(verdict: RuleVerdict, rule: TypedRule, sizing: Sizing)
             example[f"{leaf.name}_{place}"] = _number(sizing.digits(axis)[0], values)
     for place, (groups, outputs) in enumerate(sizing.groups):
         example |= {f"G{place + 1}": groups, f"P{place + 1}": outputs}
-    return replace(verdict, counterexample=example)
+    ranks = {leaf.name: len(rule.tensors[leaf]) for leaf in rule.graph.leaves}
+    return replace(verdict, counterexample=example, leaves=ranks)
 
 
 def _number(extent: Any, values: Mapping[str, int]) -> int:

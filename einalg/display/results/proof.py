@@ -46,8 +46,7 @@ def rule_verdict_html(verdict: RuleVerdict) -> str:
     if verdict.condition is not None:
         rows.append(f"<p>equal at sizes: {code(str(verdict.condition))}</p>")
     if verdict.counterexample:
-        numbers = ", ".join(f"{name} = {size}" for name, size in verdict.counterexample.items())
-        rows.append(f"<p>different at {escape(numbers)}</p>")
+        rows.append(f"<p>different {escape(verdict.counterexample_text)}</p>")
     if verdict.region is not None:
         rows.append(f"<p>there, where: {code(str(verdict.region))}</p>")
     return page("".join(rows), "einalg-verdict")

@@ -48,7 +48,6 @@ def reads_text(
 
     def decorate(function: Callable[Parameters, Result]) -> Callable[Parameters, Result]:
         parameters = signature(function).parameters
-        name: str = function.__qualname__.removesuffix(".__init__")
         in_order = list(parameters)
         options = {
             key for key, kind in parameters.items() if kind.kind is not Parameter.VAR_KEYWORD
@@ -56,6 +55,7 @@ def reads_text(
 
         @wraps(function)
         def call(*arguments: Parameters.args, **named: Parameters.kwargs) -> Result:
+            name: str = function.__qualname__.removesuffix(".__init__")
             values: dict[str, Any] = {**dict(zip(in_order, arguments)), **named}
             texts = {place: values[place] for place in places if _is_text(values.get(place))}
             tensors = _tensors(name, texts, named, options)

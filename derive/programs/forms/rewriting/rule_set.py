@@ -120,8 +120,7 @@ def _reason_against(rule: Rule) -> str:
         return without_remedy(error)
     reason = "" if verdict else f"it is {verdict.verdict}"
     if verdict.counterexample and not verdict:
-        sizes = ", ".join(f"{size} = {value}" for size, value in verdict.counterexample.items())
-        reason += f" at {sizes}"
+        reason += f" {verdict.counterexample_text}"
     VERDICTS.replace(key, json.dumps({"reason": reason}).encode())
     return reason
 

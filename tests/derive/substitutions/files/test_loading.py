@@ -121,6 +121,114 @@ def test_protobuf(tmp_path: Path) -> None:
         ea.substitutions.load(path)
 
 
+def test_a_permutation_of_protobuf_is_a_number(tmp_path: Path) -> None:
+    collection = _collection_class()()
+    added = collection.rule.add()
+    for number in (15, 5):  # (1, 2, 0) and (0, 1, 2), to the base of 3
+        one = added.srcOp.add(type=15)
+        one.input.add(opId=len(added.srcOp) - 2, tsId=0)
+        one.para.add(key=12, value=number)
+    last = added.dstOp.add(type=15)
+    last.input.add(opId=-1, tsId=0)
+    last.para.add(key=12, value=15)
+    added.mappedOutput.add(srcOpId=1, dstOpId=0, srcTsId=0, dstTsId=0)
+    path = tmp_path / "rules.pb"
+    path.write_bytes(collection.SerializeToString())
+    (one,) = ea.substitutions.load(path)
+    assert [dict(operation.parameters)["perm"] for operation in one.graph.before] == [
+        (1, 2, 0),
+        (0, 1, 2),
+    ]
+    assert ea.substitutions.verify(one)
+    last.para[0].value = 3
+    path.write_bytes(collection.SerializeToString())
+    with pytest.raises(ea.RecordError, match="parameter 3 is no permutation"):
+        ea.substitutions.load(path)
+
+
+EQUATIONS = """# comments
+(conv2d 1 1 0 2 ?input_7 ?input_10)=>(relu (conv2d 1 1 0 0 ?input_7 ?input_10))
+
+(matmul 0 ?input_1 ?input_4)=>(split_0 (split 1 (matmul 0 ?input_1 (concat 1 2 ?input_4 ?b))))
+(matmul 0 ?input_1 ?b)=>(split_1 (split 1 (matmul 0 ?input_1 (concat 1 2 ?input_4 ?b))))
+(transpose (transpose ?x 1_0 0) 1_0 0) => ?x
+(poolavg 3 3 1 1 0 ?x)=>(conv2d 1 1 0 0 ?x (Cpool 3 3))
+(matmul ?x (Imatmul))=>?x
+"""
+CALLS = (
+    "conv2d(1,1,0,2,x,w)==relu(conv2d(1,1,0,0,x,w))scalar_mul(matmul(a,b),c)==matmul("
+    "scalar_mul(a,c),b)pool2d_avg(3,3,1,1,0,x)==conv2d(1,1,0,0,x,const_pool(3,3))"
+    "concat(0, transpose(a), transpose(b)) == transpose(concat(1, a, b))"
+)
+
+
+def loaded(folder: Path, text: str) -> list[Any]:
+    path = folder / "rules.txt"
+    path.write_text(text)
+    return list(ea.substitutions.load(path))
+
+
+def test_equations_of_egg(tmp_path: Path) -> None:
+    rules = loaded(tmp_path, EQUATIONS)
+    assert [len(one.graph.outputs) for one in rules] == [1, 2, 1, 1, 1]
+    window = {"stride": [1, 1], "pad": "same"}
+    relu = [op("conv2d", 1, 2, act="none", **window), op("relu", "0")]
+    wanted = rule("conv", [op("conv2d", 1, 2, act="relu", **window)], relu)
+    (same,) = ea.substitutions.load(write(tmp_path, wanted))
+    assert rules[0].graph == same.graph
+    assert all(ea.substitutions.verify(one) for one in rules)
+
+
+def test_equations_of_calls(tmp_path: Path) -> None:
+    rules = loaded(tmp_path, CALLS)
+    assert len(rules) == 4
+    assert all(ea.substitutions.verify(one) for one in rules)
+    assert rules[0].graph == loaded(tmp_path, EQUATIONS)[0].graph
+
+
+def test_sizes_that_are_parts_of_themselves(tmp_path: Path) -> None:
+    """A window of stride 2 has as many positions as there are only where there are few."""
+    (one,) = loaded(tmp_path, "(poolavg 3 3 2 2 0 ?a)=>(relu ?a)")
+    assert not ea.substitutions.verify(one)
+    assert repr(one)
+
+
+def test_equations_that_are_wrong_are_told_from_right_ones(tmp_path: Path) -> None:
+    (one,) = loaded(tmp_path, "(matmul 0 ?a ?b)=>(matmul 0 ?b ?a)")
+    verdict = ea.substitutions.verify(one)
+    assert verdict.condition_text == "x1_0 = 1"
+    assert "different where x1 is 2x2, x2 is 2x2, where" in str(verdict)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "(relu ?a)=>",
+        "(relu ?a)=>(relu ?a",
+        "(relu ?a)=>(relu ?a))",
+        "(relu ?a) (relu ?a)=>(relu ?a)",
+        "(fft ?a)=>(relu ?a)",
+        "(relu ?a)=>(relu 3 ?a)",
+        "(concat ?a ?b)=>(concat 0 ?a ?b)",
+        "(split_5 (split 0 ?a))=>?a",
+        "(split_0 (relu ?a))=>?a",
+        "(conv2d 1 1 7 0 ?a ?b)=>(conv2d 1 1 0 0 ?a ?b)",
+        "(conv2d 1_1 1 0 0 ?a ?b)=>(conv2d 1 1 0 0 ?a ?b)",
+        "(concat 99999999999999999999 ?a ?b)=>?a",
+        "(transpose ?a 2_0 0)=>?a",
+        "relu(a b)==relu(a)",
+        "(" * 5000 + "=>",
+        "(relu " * 100 + "?a" + ")" * 100 + "=>?a",
+        "=>",
+        "# nothing => here",
+    ],
+)
+def test_bad_equations(text: str, tmp_path: Path) -> None:
+    with pytest.raises(ea.RecordError) as caught:
+        loaded(tmp_path, text)
+    assert caught.value.message.splitlines()[-1].startswith("  ")
+
+
 def mutated(content: bytes, chance: random.Random) -> bytes:
     data = bytearray(content)
     for _ in range(chance.randint(1, 4)):
@@ -140,10 +248,11 @@ def mutated(content: bytes, chance: random.Random) -> bytes:
 def check_mutated(folder: Path, number: int) -> None:
     chance = random.Random(0)
     seeds = [write(folder, GOOD, GROUPED, TEXTS).read_bytes(), protobuf_rule()]
+    seeds += [EQUATIONS.encode(), CALLS.encode()]
     refused = 0
     path = folder / "mutated"
     for k in range(number):
-        content = mutated(seeds[k % 2], chance)
+        content = mutated(seeds[k % len(seeds)], chance)
         path.write_bytes(content)
         try:
             for one in ea.substitutions.load(path):

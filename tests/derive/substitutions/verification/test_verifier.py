@@ -227,3 +227,10 @@ def test_wrong_arguments() -> None:
         ea.substitutions.verify(ea.substitutions.Rule("same", scope, scope), sizes=3)
     with pytest.raises(EinalgError, match=r"no size M\n  its sizes: N"):
         ea.substitutions.verify(ea.substitutions.Rule("same", scope, scope), sizes={"M": 3})
+
+
+def test_errors_name_a_rule_as_users_do() -> None:
+    with pytest.raises(ea.NotationError, match=r"give its shape: Rule\(\.\.\., A=\(8,\)\)"):
+        ea.substitutions.Rule("rule", "O[i] = A[i]", "O[i] = A[i]")
+    with pytest.raises(ea.EinalgError, match="Rule has no option befor"):
+        ea.substitutions.Rule("rule", befor="O[i] = A[i]")  # pyright: ignore[reportCallIssue]
