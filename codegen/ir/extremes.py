@@ -12,11 +12,10 @@ from dataclasses import dataclass, replace
 
 from codegen.ir.nodes import Buf, For, Ref, Statement, Store, Value, walk
 from codegen.ir.substitute import substituted
-from codegen.ir.types import computed
+from codegen.ir.types import bytes_of, computed
 from einalg.language.index.affine import Affine, Index
 from einalg.language.index.convert import affine
 from einalg.language.ir.body import fresh_index
-from einalg.language.ir.dtypes import numpy_dtype
 
 EXTREMES = ("max", "min")
 VECTOR_BYTES = 64  # of the longest vectors: steps of a loop over pairs fill them, or shorter ones
@@ -112,7 +111,7 @@ def loop_over_pairs(loop: For, used: Collection[Index] = ()) -> PairLoop | None:
     (store,) = loop.body
     if not isinstance(store, Store) or store.op not in EXTREMES or not is_register(store.ref.buf):
         return None
-    width = VECTOR_BYTES // numpy_dtype(computed(store.ref.dtype)).itemsize
+    width = VECTOR_BYTES // bytes_of(computed(store.ref.dtype))
     if isinstance(loop.low, Affine) and not loop.low.terms and loop.extent is not None:
         return _constant_pairs(loop, store, width)
     return _pairs_of_a_span(loop, store, width, used)

@@ -1,7 +1,8 @@
 """The types in which scalars are computed, and constants.
 
 Element types narrower than a machine word are computed in a wider one (f16 in f32, i8 in i32) and
-rounded where they are stored.
+rounded where they are stored. Integers of 64 bits with and without a sign are computed together in
+one of 128, which no element has.
 """
 
 from __future__ import annotations
@@ -16,12 +17,20 @@ import sympy
 from codegen.ir.nodes import Number, Value
 from einalg.language.ir.body import Reduce
 from einalg.language.ir.dtype_inference import operation_dtype, result_dtype
-from einalg.language.ir.dtypes import bounds, is_float, promote, widened
+from einalg.language.ir.dtypes import (
+    bounds,
+    holds,
+    is_float,
+    numpy_dtype,
+    promote,
+    widened,
+)
 from einalg.language.ir.scope import Scope
 from einalg.language.ir.tensor import Access
 
 WEAK, WEAK_FLOAT = "weak", "weak float"  # the types of constants: those of what they meet
-LONG = "i64"
+LONG, WIDE = "i64", "i128"
+WIDE_BYTES = 16
 COMPUTED = {"bf16": "f32", "f16": "f32", "i8": "i32", "i16": "i32", "u8": "i32", "u16": "i32"}
 
 
@@ -38,7 +47,54 @@ def computed_float(dtype: str) -> str:
     """Return the type in which a function with real values is computed of values of a type."""
     if is_float(dtype):
         return dtype
+    if dtype == WIDE:
+        return "f64"
     return "f32"
+
+
+def bytes_of(dtype: str) -> int:
+    """Return the size of a value of a type.
+
+    >>> bytes_of("f32"), bytes_of("i128")
+    (4, 16)
+    """
+    if dtype == WIDE:
+        return WIDE_BYTES
+    return numpy_dtype(dtype).itemsize
+
+
+def joined(*dtypes: str) -> str:
+    """Return the type in which values of some types are computed together.
+
+    >>> joined("i32", "f32"), joined("u64", "i32"), joined("i128", "u64"), joined("i128", "f32")
+    ('f32', 'i128', 'i128', 'f64')
+    """
+    narrower = [dtype for dtype in dtypes if dtype != WIDE]
+    if len(narrower) == len(dtypes):
+        return _in_integers(promote(*dtypes), dtypes)
+    if any(map(is_float, narrower)):
+        return promote("f64", *narrower)
+    return WIDE
+
+
+def _in_integers(dtype: str, parts: Iterable[str]) -> str:
+    """Return the promotion of some types: of integers, one of integers."""
+    if dtype == "f64" and not any(map(is_float, parts)):
+        return WIDE
+    return dtype
+
+
+def widened_to(dtype: str, numbers: Sequence[int], op: str = "") -> str:
+    """Return a type of integers, or a wider one that holds constants too; f64 where none does.
+
+    >>> widened_to("u64", [-1]), widened_to("i32", [2**33]), widened_to("i64", [2**200])
+    ('i128', 'i64', 'f64')
+    """
+    if dtype != WIDE:
+        dtype = _in_integers(widened(dtype, numbers, op), [dtype])
+    if dtype == WIDE and not all(holds(WIDE, number) for number in numbers):
+        return "f64"
+    return dtype
 
 
 def constant(value: Any) -> Number:
@@ -50,7 +106,7 @@ def constant(value: Any) -> Number:
     """
     if value is sympy.true or value is sympy.false:
         return Number(bool(value), "bool")
-    if value.is_Integer:
+    if value.is_integer:
         return Number(int(value), WEAK)
     if value.is_Rational and value.is_finite:
         return Number(Fraction(int(value.p), int(value.q)), WEAK_FLOAT)
@@ -82,19 +138,19 @@ def common(values: Sequence[Value], op: str = "") -> str:
     constants = [value for value in values if value.dtype == WEAK]
     dtypes = [computed(v.dtype) for v in values if v.dtype not in (WEAK, WEAK_FLOAT)]
     if dtypes:
-        dtype = promote(*dtypes)
+        dtype = joined(*dtypes)
         if has_float_constant:
             return computed_float(dtype)
         if is_float(dtype):
             return dtype
         if dtype == "bool" and not all(map(_is_truth_constant, constants)):
             dtype = LONG
-        return widened(dtype, _integers(constants), op)
+        return widened_to(dtype, _integers(constants), op)
     if has_float_constant:
         return "f32"
     if all(map(_is_truth_constant, values)):
         return "bool"
-    return widened(LONG, _integers(constants), op)
+    return widened_to(LONG, _integers(constants), op)
 
 
 def common_of_parts(values: Sequence[Value], parts: Sequence[Any], op: str = "") -> str:
@@ -108,12 +164,14 @@ def common_of_parts(values: Sequence[Value], parts: Sequence[Any], op: str = "")
     if all(are_constants) or not are_integers(values):
         return dtype
     may_be_wider = dtype in ("i32", LONG) and any(are_constants)
-    if dtype != "f64" and not may_be_wider:
+    if dtype != WIDE and not may_be_wider:
         return dtype
-    declared = computed(operation_dtype(parts, op))
-    if dtype == "f64" or declared == "u64":
+    declared = operation_dtype(parts, op)
+    if declared == "u64":
         return declared
-    return promote(dtype, declared)
+    if dtype == WIDE or is_float(declared):
+        return dtype
+    return promote(dtype, computed(declared))
 
 
 def _integers(constants: Iterable[Value]) -> list[int]:
@@ -132,7 +190,7 @@ def are_integers(values: Sequence[Value]) -> bool:
 
 def longest(dtype: str) -> str:
     """Return the longest type of integers for one of them; a float as it is."""
-    if is_float(dtype) or dtype == "u64":
+    if is_float(dtype) or dtype in ("u64", WIDE):
         return dtype
     return LONG
 

@@ -29,10 +29,10 @@ from codegen.ir.nodes import (
     Transpose,
     value_parts,
 )
+from codegen.ir.types import bytes_of
 from codegen.kernels.cpu_costs import CPU_COSTS
 from einalg.language.index.affine import Affine, FloorDiv, Index, IndexQuotient
 from einalg.language.index.convert import affine
-from einalg.language.ir.dtypes import numpy_dtype
 
 LONG_OPERATIONS = {"div": 5.0, "sqrt": 6.0, "pow": 40.0}  # passes of a vector, in products
 LINES_OF_LOAD = 1.5  # of the cache, that a vector lies in wherever it begins
@@ -260,7 +260,7 @@ class _LoopCost:
 
     def square(self, square: Transpose) -> float:
         """Return the cycles of transposing a square: loads, exchanges and stores of its rows."""
-        element_bytes = numpy_dtype(square.source.dtype).itemsize
+        element_bytes = bytes_of(square.source.dtype)
         passes = self.machine.passes(square.size, element_bytes)
         exchanges = log2(max(2, square.size))
         return passes * square.size * (1 + exchanges) / 2
@@ -416,7 +416,7 @@ def _references(nest: Sequence[Statement]) -> Iterator[Ref]:
 
 
 def _stream(ref: Ref, loops: Sequence[OpenLoop]) -> _Stream:
-    size = numpy_dtype(ref.dtype).itemsize
+    size = bytes_of(ref.dtype)
     steps = []
     for loop in loops:
         step = element_step(ref, loop.index)
@@ -499,7 +499,7 @@ def _operations(store: Store) -> float:
 
 def _element_bytes(stores: Sequence[Store]) -> int:
     """Return the bytes of the widest element that some statements compute."""
-    return max((numpy_dtype(store.ref.dtype).itemsize for store in stores), default=4)
+    return max((bytes_of(store.ref.dtype) for store in stores), default=4)
 
 
 def _has_loops(body: Sequence[Statement]) -> bool:

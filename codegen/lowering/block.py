@@ -27,6 +27,7 @@ from codegen.ir.nodes import (
 )
 from codegen.ir.scalars.functions import calls_functions
 from codegen.ir.scalars.index_parts import index_condition
+from codegen.ir.scalars.translation import accumulated
 from codegen.ir.types import computed, constant
 from codegen.lowering.guards import Layer, Place, direct_accesses, enclosure, layers, skipping
 from codegen.lowering.loop_plan import LoopPlan, distinct_indices, make_plan, points, repeating
@@ -36,6 +37,7 @@ from einalg.language.index.constraint import Constraint
 from einalg.language.index.convert import affine
 from einalg.language.ir.body import Reduce
 from einalg.language.ir.dtype_inference import result_dtype
+from einalg.language.ir.dtypes import is_float
 from einalg.language.ir.program import statement_tensor
 from einalg.language.ir.scope import Scope
 from einalg.language.ir.tensor import Access
@@ -146,8 +148,13 @@ class StatementSource:
         return bounds
 
     def accumulated(self, reduce: Reduce) -> str:
-        """Return the type in which a reduction is summed."""
-        return computed(result_dtype(reduce))
+        """Return the type in which a reduction is summed; a sum that is stored at once wraps round
+        as it is stored.
+        """
+        dtype = computed(result_dtype(reduce))
+        if reduce == self.scope.body and reduce.op == "Sum" and not is_float(dtype):
+            return dtype
+        return accumulated(reduce)
 
     def identity(self, reduce: Reduce) -> Number:
         return Number(constant(reduce.identity).value, self.accumulated(reduce))

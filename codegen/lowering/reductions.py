@@ -86,6 +86,11 @@ def value(source: StatementSource, body: Any, block: Block) -> Value:
     return translate(body, Values(source, block))
 
 
+def addend(source: StatementSource, reduce: Reduce, block: Block) -> Value:
+    """Return what a reduction adds to its accumulator, in whose type it is computed."""
+    return translate(reduce.body, Values(source, block), source.accumulated(reduce))
+
+
 def reduced(source: StatementSource, reduce: Reduce, block: Block) -> Value:
     """Return the value of a reduction.
 
@@ -139,7 +144,7 @@ def _summed_in_loops(source: StatementSource, reduce: Reduce, block: Block) -> R
     block.put(total, "=", source.identity(reduce))
 
     def leaf(inner: Block, pending: tuple[Constraint, ...]) -> None:
-        inner.put(total, ASSIGN[reduce.op], value(source, reduce.body, inner))
+        inner.put(total, ASSIGN[reduce.op], addend(source, reduce, inner))
 
     add_loops(source, reduce, source.skipping(reduce), block, leaf)
     return total
@@ -151,7 +156,7 @@ def _written_out(
     dtype, identity = source.accumulated(reduce), source.identity(reduce)
     terms = []
     for place in places:
-        term = cast(value(source, reduce.body, block.at(place)), dtype)
+        term = cast(addend(source, reduce, block.at(place)), dtype)
         if term != identity:
             terms.append(term)
     if not terms:
@@ -300,7 +305,7 @@ def add_row(source: StatementSource, reduce: Reduce, row: OutputRow, block: Bloc
         low, high, left = narrowed(inner.place, row.index, row.base, stop, pending)
         place = inner.place.loop(row.index, first, last + row.width)
         step = inner.inner(place.assuming(pending))
-        step.put(sums, ASSIGN[reduce.op], value(source, reduce.body, step))
+        step.put(sums, ASSIGN[reduce.op], addend(source, reduce, step))
         body = step
         if left:
             body = inner.inner(step.place)

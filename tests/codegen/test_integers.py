@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import sympy
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
@@ -270,7 +271,14 @@ def test_the_longest_unsigned_integers_are_exact_in_numpy(text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ("Max[k:9](Min(n[k], m[i]))", "Min[k:9](Max(n[k], m[i]))", "Max[k:9](n[i])")
+    "text",
+    (
+        "Max[k:9](Min(n[k], m[i]))",
+        "Min[k:9](Max(n[k], m[i]))",
+        "Max[k:9](n[i])",
+        "Max[k:9](n[k], where=k <= i)",
+        "Min[k:9](n[k], where=k == i)",
+    ),
 )
 def test_extremes_may_be_the_ends_of_a_type(text: str) -> None:
     low, high = bounds("i64")
@@ -404,9 +412,33 @@ MIXED = (  # a formula of a long integer without sign, and the value that it has
     ("-2*u[i]/v[i]", lambda u, v, n: -2 * u / v),
     ("300000*n[i]/7", lambda u, v, n: 300000 * n / 7),
     ("n[i]/7*sign(n[i]) - 2**63", lambda u, v, n: abs(n) / 7 - 2**63),
+    ("Quotient(v[i], u[i])*(n[i] - 300)", lambda u, v, n: v // u * (n - 300)),
+    ("Quotient(n[i], u[i]) - Quotient(n[i], -v[i])", lambda u, v, n: n // u - n // -v),
+    (
+        "Quotient(2, Min(v[i], n[i])) - sign(u[i] - 7)",
+        lambda u, v, n: 2 // min(v, n) - _sign(u - 7),
+    ),
+    ("Mod(v[i]**2, n[i]) - sign(v[i] - u[i])", lambda u, v, n: v**2 % n - _sign(v - u)),
+    (
+        "Abs(v[i] + 1073741825) + Max(65536, u[i]) - Max(v[i], u[i])",
+        lambda u, v, n: v + 1073741825 + max(65536, u) - max(v, u),
+    ),
+    ("16777217*u[i] - n[i]", lambda u, v, n: 16777217 * u - n),
+    ("16777217*u[i] - n[i] - 16777216*u[i]", lambda u, v, n: u - n),
+    (
+        "Max(Piecewise((Quotient(v[i], u[i]), v[i] > 7), (v[i] - 255, True)), Mod(v[i], u[i]))",
+        lambda u, v, n: max(v // u if v > 7 else v - 255, v % u),
+    ),
+    ("Max(u[i] - 2**64, n[i])", lambda u, v, n: max(u - 2**64, n)),
+    ("Mod(u[i] - 2**70, n[i] + 2**66)", lambda u, v, n: (u - 2**70) % (n + 2**66)),
+    ("Piecewise((1, u[i]*2**50 > 2**100 + n[i]), (0, True))", lambda u, v, n: u > 2**50),
 )
 ROUNDED_TO = {"u64": 0, "i64": 0, "f64": 2.0**-52, "f32": 2.0**-22}
 LARGE = (2**64 - 1, 2**63 + 2**31, 2**63, 2**63 - 1, 2**53 + 1, 7, 6, 300, 1)
+
+
+def _sign(number: int) -> int:
+    return (number > 0) - (number < 0)
 
 
 @pytest.mark.parametrize("small, signed", [("u8", "i32"), ("u16", "i64")])
@@ -426,10 +458,14 @@ def test_long_integers_without_sign_beside_others(small: str, signed: str) -> No
         values = {name: np.array(columns[name], numpy_dtype(dtypes[name])) for name in read}
         arrays.append(values)
     on_host, on_device = run_programs(programs, arrays), run_on_shim(programs, arrays)
-    for (text, function), program, compiled, other in zip(MIXED, programs, on_host, on_device):
+    by_numpy = [execute(program, values)["O"] for program, values in zip(programs, arrays)]
+    for (text, function), program, compiled, other, third in zip(
+        MIXED, programs, on_host, on_device, by_numpy
+    ):
         expected = [function(*row) for row in zip(*columns.values())]
         assert other["O"].tolist() == compiled["O"].tolist(), text
-        for result, value in zip(compiled["O"].tolist(), expected):
+        results = [*compiled["O"].tolist(), *third.tolist()]
+        for result, value in zip(results, expected * 2, strict=True):
             if not is_float(program["O"].dtype):
                 value %= 2**64  # as it is stored
                 result %= 2**64
@@ -460,6 +496,94 @@ def test_differences_without_sign_are_compared_with_one(text: str, function: Any
     program = expression(text, "u32")
     (results,) = run_programs([program], [{name: arrays[name] for name in program.inputs}])
     assert results["O"].tolist() == list(map(function, numbers, others))
+
+
+def stored(number: int, program: Program) -> int:
+    """Return an integer as the type of an output holds it, where it wraps round."""
+    low, high = bounds(program["O"].dtype)
+    return (number - low) % (high - low + 1) + low
+
+
+SEEN_WHOLE = (  # functions of what 32 bits do not hold
+    ("Mod(n[i]*n[i], 7)", lambda n, m: n * n % 7),
+    ("Mod(n[i]*m[i]*n[i], 7)", lambda n, m: n * m * n % 7),
+    ("Quotient(n[i]*n[i] - m[i], 65536)", lambda n, m: (n * n - m) // 65536),
+    ("sign(n[i]*(n[i] - 1073741825))", lambda n, m: _sign(n * (n - 1073741825))),
+    ("Abs(n[i] + m[i]) - Abs(m[i])", lambda n, m: abs(n + m) - abs(m)),
+    ("Min(n[i] + m[i], 7)", lambda n, m: min(n + m, 7)),
+    ("Max(n[i]*m[i], n[i]*n[i]) - n[i]*m[i]", lambda n, m: max(n * m, n * n) - n * m),
+    ("Piecewise((1, n[i]*m[i] > 2**31), (0, True))", lambda n, m: int(n * m > 2**31)),
+    ("Piecewise((1, Eq(n[i]*n[i], n[i]*m[i])), (0, True))", lambda n, m: int(n in (m, 0))),
+    ("Piecewise((1, n[i]**3 < m[i]**3), (0, True))", lambda n, m: int(n < m)),
+)
+
+
+@pytest.mark.parametrize("dtype", ("u16", "i32", "u32"))
+def test_functions_see_what_wraps_round_in_their_type(dtype: str) -> None:
+    low, high = bounds(dtype)
+    numbers = [low, high, high - 1, high // 2, 7, 3, 1, low + 1, 60000]
+    others = [high, high, low, high // 3, 5, 3, 0, high, 60001]
+    arrays = arrays_of(dtype, numbers, others)
+    programs = [expression(text, dtype) for text, _ in SEEN_WHOLE]
+    inputs = [{name: arrays[name] for name in program.inputs} for program in programs]
+    for (text, function), program, results in zip(
+        SEEN_WHOLE, programs, run_programs(programs, inputs)
+    ):
+        expected = [stored(function(n, m), program) for n, m in zip(numbers, others)]
+        assert results["O"].tolist() == expected, text
+
+
+REDUCED_DIFFERENCES = (
+    ("Max[k:9](n[k] - n[i])", lambda n, i: max(n) - n[i]),
+    ("Min[k:9](n[i] - n[k]) + 2**20", lambda n, i: n[i] - max(n) + 2**20),
+    ("Mod(Max[k:9](n[k]*m[k] - n[i]), 7)", lambda n, i: (max(x * x for x in n) - n[i]) % 7),
+    ("sign(Sum[k:9](n[k] - n[i]))", lambda n, i: _sign(sum(n) - 9 * n[i])),
+    ("Max(Sum[k:3](n[k] - n[i]), 0)", lambda n, i: max(sum(n[:3]) - 3 * n[i], 0)),
+)
+
+
+@pytest.mark.parametrize("dtype", ("u8", "u32", "u64"))
+def test_reductions_of_differences_have_a_sign(dtype: str) -> None:
+    _, high = bounds(dtype)
+    numbers = [7, 1, high // 9, 0, high // 7, 3, 3, high // 8, 5]
+    arrays = arrays_of(dtype, numbers, numbers)
+    programs = [expression(text, dtype) for text, _ in REDUCED_DIFFERENCES]
+    inputs = [{name: arrays[name] for name in program.inputs} for program in programs]
+    for run in (run_programs, run_on_shim):
+        for (text, function), program, results in zip(
+            REDUCED_DIFFERENCES, programs, run(programs, inputs)
+        ):
+            expected = [stored(function(numbers, i), program) for i in range(SIZE)]
+            assert results["O"].tolist() == expected, text
+
+
+def test_numpy_computes_with_integers_of_any_size() -> None:
+    least = -(2**63)
+    texts = (
+        "Abs(n[i]) - m[i]",
+        "Quotient(n[i], -m[i]) - 1",
+        "Mod(n[i]**2, 1000)",
+        "Mod(n[i]*m[i]*n[i], 77)",
+        "Mod(Sum[k:9](n[k]*m[k]), 7)",
+        "Mod(Prod[k:9](n[k] - 1, where=k < 3), 7)",
+        "Mod(Sum[k:9](n[k]), 7)",
+    )
+    arrays = arrays_of("i64", [least, least + 1, 2**63 - 1, *range(6)], [1, 2, 3] * 3)
+    for text in texts:
+        program = expression(text, "i64")
+        values = {name: arrays[name] for name in program.inputs}
+        expected = ea.evaluate(program, **values)
+        assert execute(program, values)["O"].tolist() == expected.tolist(), text
+
+
+def test_numbers_that_are_formulas_have_the_types_of_integers() -> None:
+    number = sympy.Max(-7, 0, evaluate=False)
+    n, i = ea.tensor("n", (SIZE,), "u64"), ea.indices("i")
+    scope = ea.L[i:SIZE](n[i] - sympy.Min(n[i], number) - 16777215)
+    program = ea.Program([("O", scope)])
+    values = {"n": np.array([2**63 - 1] * SIZE, np.uint64)}
+    (compiled,) = run_programs([program], [values])
+    assert compiled["O"].tolist() == [2**63 - 16777216] * SIZE
 
 
 def test_nested_extremes_of_differences_have_short_code() -> None:

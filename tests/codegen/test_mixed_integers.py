@@ -1,4 +1,6 @@
-"""Compiled code, NumPy's evaluator and the reference agree on integers of mixed types."""
+"""Compiled code, that of a device, NumPy's evaluator and the reference agree on integers of mixed
+types.
+"""
 
 from __future__ import annotations
 
@@ -11,10 +13,12 @@ from hypothesis import strategies as st
 
 import einalg as ea
 from einalg.language.interpreters.numpy import execute
+from tests.helpers.cuda_kernels import run_programs as run_on_shim
 from tests.helpers.kernels import run_programs
 from tests.helpers.mixed_integers import Formula, differences, formula
 
 BATCH = 40  # formulas that are compiled together
+ON_DEVICE = 8  # of them
 
 
 def formulas(random: Random) -> Iterator[Formula]:
@@ -31,9 +35,12 @@ def batch(seed: int) -> list[Formula]:
 
 def check(seed: int) -> None:
     examples = batch(seed)
-    compiled = run_programs([e.program for e in examples], [e.arrays for e in examples])
-    for example, results in zip(examples, compiled):
-        context = f"{example.program} of {example.arrays}"
+    programs, arrays = [e.program for e in examples], [e.arrays for e in examples]
+    on_device = run_on_shim(programs[:ON_DEVICE], arrays[:ON_DEVICE], orders=(0,))
+    for example, results in zip(examples, on_device):
+        assert not differences(example, results["O"]), f"on a device, {_context(example)}"
+    for example, results in zip(examples, run_programs(programs, arrays)):
+        context = _context(example)
         assert not differences(example, results["O"]), f"compiled, {context}"
         values = execute(example.program, example.arrays)["O"]
         assert not differences(example, values), f"by NumPy, {context}"
@@ -42,6 +49,10 @@ def check(seed: int) -> None:
         except ea.UndefinedError:  # where some element has no value
             continue
         assert not differences(example, values), f"by the reference, {context}"
+
+
+def _context(example: Formula) -> str:
+    return f"{example.program} of {example.arrays}"
 
 
 @given(st.integers(0, 2**32))

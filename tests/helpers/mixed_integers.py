@@ -1,15 +1,18 @@
 """Random formulas of integers of mixed types, with their exact values.
 
-A part of a formula has a value at each point, and an element type: the promotion of those of its
+A part of a formula has a value at each place, and an element type: the promotion of those of its
 operands, or a wider one that holds the constants. It has no value where its type does not hold it,
-and none that is certain where a float may have rounded what jumps.
+and none that is certain where a float may have rounded what jumps. Places are those of the index of
+the output, and inside of a reduction those of both indices.
 """
 
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from functools import reduce
 from random import Random
 from typing import Any
 
@@ -20,12 +23,27 @@ from einalg.language.ir.dtypes import bounds, is_float, numpy_dtype, promote, wi
 from einalg.language.ir.program import Program
 
 SIZE = 5
+TERMS = 3  # of a reduction
 DTYPES = ("bool", "i8", "i16", "i32", "i64", "u8", "u16", "u32", "u64")
 INEXACT = 2.0**-51  # the relative error of a sum or a product in f64
 EXACT = 2**53  # up to which f64 holds every integer
+EXACT_IN_F32 = 2**24
 CONSTANTS = (0, 1, 2, 3, -1, -2, 7, -7, 255, -129, 300, 2**16, 2**24 + 1, 2**30 + 1, 2**33)
 RELATIONS = {"<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge}
+TESTS = {"Eq": operator.eq, "Ne": operator.ne}
+LOGIC: dict[str, Callable[[int, int], int]] = {"And": min, "Or": max, "Xor": operator.xor}
+CONDITIONS: dict[str, Callable[[int, int], bool]] = {  # of a reduction; they hold at first
+    "": lambda i, k: True,
+    "k <= i": lambda i, k: k <= i,
+    "k*i < 3": lambda i, k: k * i < 3,
+}
 EXTREMES: dict[str, Callable[..., int]] = {"Max": max, "Min": min}
+REDUCTIONS: dict[str, tuple[Callable[[int, int], int], str]] = {
+    "Sum": (operator.add, "add"),
+    "Prod": (operator.mul, "mul"),
+    "Max": (max, "max"),
+    "Min": (min, "min"),
+}
 
 
 @dataclass(frozen=True)
@@ -70,16 +88,21 @@ class Formula:
 
 @dataclass
 class Generator:
-    """Draws formulas of elements of at most three tensors, of constants and of the index."""
+    """Draws formulas of elements of at most three tensors, of constants and of indices."""
 
     random: Random
     tensors: dict[str, str] = field(default_factory=dict)
     arrays: dict[str, Any] = field(default_factory=dict)
+    places: Sequence[dict[str, int]] = tuple({"i": i} for i in range(SIZE))
 
     def part(self, depth: int) -> Part:
         if depth == 0 or self.random.random() < 0.1:
             return self.random.choices((self.element, self.constant, self.index), (14, 5, 1))[0]()
         kinds = (self.arithmetic, self.division, self.extreme, self.sign, self.cases)
+        if "k" not in self.places[0] and self.random.random() < 0.1:
+            return self.reduction(depth - 1)
+        if self.random.random() < 0.04:
+            return self.conversion(depth - 1)
         return self.random.choices(kinds, (5, 3, 3, 2, 2))[0](depth - 1)
 
     # Leaves.
@@ -89,7 +112,9 @@ class Generator:
         if name not in self.tensors:
             self.tensors[name] = self.random.choice(DTYPES)
             self.arrays[name] = self.values(self.tensors[name])
-        return Part(f"{name}[i]", [Point(int(x)) for x in self.arrays[name]], self.tensors[name])
+        index = self.random.choice(tuple(self.places[0]))
+        points: Points = [Point(int(self.arrays[name][place[index]])) for place in self.places]
+        return Part(f"{name}[{index}]", points, self.tensors[name])
 
     def values(self, dtype: str) -> Any:
         low, high = bounds(dtype)
@@ -100,10 +125,11 @@ class Generator:
 
     def constant(self) -> Part:
         number = self.random.choice(CONSTANTS)
-        return Part(f"({number})", [Point(number)] * SIZE)
+        return Part(f"({number})", [Point(number)] * len(self.places))
 
     def index(self) -> Part:
-        return Part("i", list(map(Point, range(SIZE))), "i64")
+        index = self.random.choice(tuple(self.places[0]))
+        return Part(index, [Point(place[index]) for place in self.places], "i64")
 
     # Operations.
 
@@ -139,10 +165,13 @@ class Generator:
     def cases(self, depth: int) -> Part:
         parts = [self.part(depth), self.part(depth)]
         sides = [self.part(max(depth - 1, 0)), self.part(max(depth - 1, 0))]
-        relation = self.random.choice(tuple(RELATIONS))
-        test = f"{sides[0].text} {relation} {sides[1].text}"
+        test, tests = self.test(sides)
+        if self.random.random() < 0.2:
+            other, others = self.test(sides[::-1])
+            name = self.random.choice(tuple(LOGIC))
+            test = f"{name}({test}, {other})"
+            tests = _at_points(LOGIC[name], [tests, others], _no_error)
         text = f"Piecewise(({parts[0].text}, {test}), ({parts[1].text}, True))"
-        tests = _at_points(RELATIONS[relation], [s.points for s in sides], _jumping(sides))
 
         def selected(first: int, second: int, holds: int) -> int:
             return (second, first)[holds]
@@ -152,6 +181,51 @@ class Generator:
         if not dtype:
             dtype = "i64"
         return Part(text, _held(_at_points(selected, columns, _rounding(dtype)), dtype), dtype)
+
+    def test(self, sides: Sequence[Part]) -> tuple[str, Points]:
+        """Return a comparison, and where it holds."""
+        columns, errors = [side.points for side in sides], _jumping(sides)
+        if self.random.random() < 0.25:
+            name = self.random.choice(tuple(TESTS))
+            text = f"{name}({sides[0].text}, {sides[1].text})"
+            return text, _at_points(TESTS[name], columns, errors)
+        relation = self.random.choice(tuple(RELATIONS))
+        text = f"({sides[0].text} {relation} {sides[1].text})"
+        return text, _at_points(RELATIONS[relation], columns, errors)
+
+    def conversion(self, depth: int) -> Part:
+        part = self.part(depth)
+        return Part(f"f32({part.text})", _in_float(part.points), "f32")
+
+    def reduction(self, depth: int) -> Part:
+        name = self.random.choice(tuple(REDUCTIONS))
+        condition = self.random.choice(tuple(CONDITIONS))
+        with self.inside():
+            part = self.part(depth)
+            if not part.dtype:
+                part = self.element()
+            places, points = self.places, part.points
+        rows: dict[int, list[Point | None]] = {}
+        for place, point in zip(places, points):
+            if CONDITIONS[condition](place["i"], place["k"]):
+                rows.setdefault(place["i"], []).append(point)
+        text = f"{name}[k:{TERMS}]({part.text})"
+        if condition:
+            text = f"{name}[k:{TERMS}]({part.text}, where={condition})"
+        dtype = part.dtype
+        if name in ("Sum", "Prod"):
+            dtype = _counted(dtype)
+        function, op = REDUCTIONS[name]
+        totals = [_reduced(rows[place["i"]], function, op, dtype) for place in self.places]
+        return Part(text, _held(totals, dtype), dtype)
+
+    @contextmanager
+    def inside(self) -> Iterator[None]:
+        """Draw parts at the places of a reduction."""
+        outer = self.places
+        self.places = [{**place, "k": k} for place in outer for k in range(TERMS)]
+        yield
+        self.places = outer
 
 
 def formula(random: Random, depth: int = 3) -> Formula | None:
@@ -262,6 +336,27 @@ def _part(
     return Part(text, _held(points, dtype), dtype)
 
 
+def _reduced(
+    row: Sequence[Point | None], function: Callable[..., int], op: str, dtype: str
+) -> Point | None:
+    """Return a reduction of a row."""
+    columns = [[point] for point in row]
+    (total,) = _at_points(lambda *values: reduce(function, values), columns, _rounding(dtype))
+    if op != "add":
+        return total
+    return _with_terms(total, row)
+
+
+def _in_float(points: Points) -> Points:
+    """Return the values that single precision holds for certain."""
+    results: Points = []
+    for point in points:
+        if point is not None and (point.error or point.size > EXACT_IN_F32):
+            point = None
+        results.append(point)
+    return results
+
+
 def _with_terms(point: Point | None, terms: Sequence[Point | None]) -> Point | None:
     if point is None:
         return None
@@ -321,6 +416,8 @@ def _rounding(dtype: str) -> Errors:
 
     def error(value: int, operands: Sequence[Point]) -> float | None:
         sizes = [abs(value), *(abs(operand.value) for operand in operands)]
+        if dtype == "f32" and sum(operand.size for operand in operands) > EXACT_IN_F32:
+            return None
         if not is_float(dtype) or max(sizes) <= EXACT:
             return _no_error(value, operands)
         if any(operand.error for operand in operands):

@@ -100,5 +100,5 @@ def _calls() -> str:
         "The function starts its kernels on the stream and returns before they end, with what "
         "cudaGetLastError says then. It has no state and allocates nothing: calls on several "
         "streams may run at the same time, each with a workspace and outputs of its own. It needs "
-        "nvcc of CUDA 11 or later, and a device of compute capability 8.0 or later."
+        "nvcc of CUDA 11.5 or later, and a device of compute capability 8.0 or later."
     )

@@ -6,12 +6,14 @@ Each function takes the values and the type in which it is computed; `FOLDS` has
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from fractions import Fraction
 from math import inf
 
 from codegen.ir.nodes import Apply, Number, Predicate, Value
+from codegen.ir.scalars.intervals import interval
 from codegen.ir.types import LONG, common
 from einalg.language.index.constraint import Constraint
-from einalg.language.ir.dtypes import bounds, is_float
+from einalg.language.ir.dtypes import is_float
 
 
 def cast(value: Value, dtype: str) -> Value:
@@ -100,25 +102,23 @@ def _extreme(op: str, identity: float, arguments: list[Value], dtype: str) -> Va
 
     The comparison keeps a NaN in the second place.
     """
-    constants: list[Value] = []
+    constants: list[Number] = []
     others: list[Value] = []
     for value in dict.fromkeys(_without(_flat(op, arguments, dtype), identity)):
         if isinstance(value, Number):
-            if not _is_no_bound(op, value, dtype):
-                constants.append(value)
+            constants.append(value)
         else:
             others.append(value)
+    if others and not is_float(dtype):
+        constants = [c for c in constants if not _is_no_bound(op, c.value, others)]
     return _associative(op, [*constants, *others], dtype, identity)
 
 
-def _is_no_bound(op: str, constant: Number, dtype: str) -> bool:
-    """Tell whether no integer of a type is beyond a constant that bounds it."""
-    if is_float(dtype):
-        return False
-    low, high = bounds(dtype)
+def _is_no_bound(op: str, number: float | Fraction, values: Sequence[Value]) -> bool:
+    """Tell whether no maximum or minimum of integers is beyond a number that bounds it."""
     if op == "max":
-        return constant.value < low
-    return constant.value > high
+        return number < max(interval(value)[0] for value in values)
+    return number > min(interval(value)[1] for value in values)
 
 
 def _select(arguments: list[Value], dtype: str) -> Value:

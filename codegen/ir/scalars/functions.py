@@ -8,7 +8,6 @@ from typing import Any
 import sympy
 
 from codegen.ir.nodes import Apply, Number, Value
-from codegen.ir.scalars import mixed_signs
 from codegen.ir.scalars.folding import apply
 from codegen.ir.scalars.intervals import interval
 from codegen.ir.types import (
@@ -24,7 +23,6 @@ from einalg.errors import CodegenError
 from einalg.language.conditions import TESTS, isfinite, isnan
 from einalg.language.conversion import HALVES, Conversion
 from einalg.language.index.remainder import Mod, Quotient
-from einalg.language.ir.dtype_inference import result_dtype
 from einalg.language.ir.dtypes import holds, is_float
 
 CALLED_FUNCTIONS: dict[Any, str] = {  # of a library, for numbers or for vectors of them
@@ -102,17 +100,13 @@ def function_of(body: Any, arguments: list[Value]) -> Value:
     if kind in SAME_TYPE_FUNCTIONS:
         op = SAME_TYPE_FUNCTIONS[kind]
         dtype = common_of_parts(arguments, body.args, op)
-        if dtype == mixed_signs.UNSIGNED and mixed_signs.need_signs(arguments):
-            return mixed_signs.of_same_type(op, arguments)
         return apply(op, arguments, dtype)
     if kind in TESTS:
         return _test(kind, arguments[0])
     if kind in LOGIC:
         return apply(LOGIC[kind], arguments, "bool")
     if kind in INTEGER_FUNCTIONS and are_integers(arguments):
-        dtype = common(arguments)
-        if dtype == "f64":
-            dtype = computed(result_dtype(body))
+        dtype = common_of_parts(arguments, body.args)
         return of_integers(INTEGER_FUNCTIONS[kind], arguments, dtype)
     if kind in FLOAT_FUNCTIONS:
         return of_float(FLOAT_FUNCTIONS[kind], arguments)
@@ -129,9 +123,6 @@ def of_float(op: str, arguments: list[Value]) -> Value:
 
 def of_integers(op: str, arguments: list[Value], dtype: str) -> Value:
     """Return a function of integers, which is one; truth values are computed as integers."""
-    if mixed_signs.need_signs(arguments):
-        left, right = arguments
-        return mixed_signs.FUNCTIONS[op](left, right, dtype)
     if dtype == "bool":
         dtype = LONG
     return Apply(op, tuple(arguments), dtype)
@@ -156,16 +147,13 @@ def compared(relation: str, left: Value, right: Value) -> Value:
         if not isinstance(number, Number) or number.dtype != WEAK:
             continue
         dtype = common([other])
-        if dtype == "bool":
-            dtype = LONG
         if is_float(dtype) or holds(dtype, number.value):
             continue
-        if dtype in ("u32", "u64") and interval(other)[0] < 0:  # a difference
+        low, high = interval(other)
+        if low <= number.value <= high:
             continue
         is_above = sign * number.value > 0
         return Number(relation == "ne" or relation in BESIDE[is_above], "bool")
-    if mixed_signs.need_signs([left, right]):
-        return mixed_signs.compared(relation, left, right)
     return Apply(relation, (left, right), "bool")
 
 

@@ -7,17 +7,17 @@ from itertools import product
 from math import prod
 
 from codegen.ir.nodes import Apply, IndexNumber, Number, Predicate, Ref, Value
-from einalg.language.ir.dtypes import bounds, is_float
+from codegen.ir.types import WIDE
+from einalg.language.ir.dtypes import bounds
 
 Interval = tuple[int, int]
-LONG = "i64"
 INDICES = (-(2**31), 2**31)  # what index arithmetic stays within
 
 
 def interval(value: Value) -> Interval:
     """Return bounds of what a value is without overflow."""
     if isinstance(value, Number):
-        least, largest = bounds(LONG)
+        least, largest = bounds(WIDE)
         number = int(min(max(value.value, least), largest))
         return number, number
     if isinstance(value, IndexNumber):
@@ -26,10 +26,7 @@ def interval(value: Value) -> Interval:
         return 0, 1
     if isinstance(value, Ref) or value.op not in RANGES:
         return bounds(value.dtype)
-    result = RANGES[value.op](list(map(interval, operands(value))))
-    if value.op == "cast" and not is_float(value.dtype):
-        return _in_type(result, value.dtype)
-    return result
+    return RANGES[value.op](list(map(interval, operands(value))))
 
 
 def operands(value: Apply) -> tuple[Value, ...]:
@@ -39,14 +36,6 @@ def operands(value: Apply) -> tuple[Value, ...]:
     if value.op == "select":
         return value.arguments[1:]
     return value.arguments
-
-
-def _in_type(numbers: Interval, dtype: str) -> Interval:
-    """Return bounds of what integers are in a type, where they may wrap round."""
-    low, high = bounds(dtype)
-    if low <= numbers[0] and numbers[1] <= high:
-        return numbers
-    return low, high
 
 
 def _sum(operands: Sequence[Interval]) -> Interval:

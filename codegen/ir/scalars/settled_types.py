@@ -2,7 +2,8 @@
 
 A body is a formula: SymPy orders its terms and factors, so that a part may be computed of elements
 alone whose type is narrower than that of the whole (`2*n` in `n + x + n`). Such a part is computed
-in a type that holds it.
+in a type that holds it, and so is what a function sees that wrapping round would change (`n*n` in
+`Mod(n*n, 7)`).
 """
 
 from __future__ import annotations
@@ -12,21 +13,22 @@ from dataclasses import replace
 
 from codegen.ir.nodes import Apply, Number, Ref, Value
 from codegen.ir.scalars.intervals import RANGES, interval, operands
-from codegen.ir.scalars.mixed_signs import in_float, is_short
-from einalg.language.ir.dtypes import bounds, is_float, promote
+from codegen.ir.types import LONG, WIDE, common
+from einalg.language.ir.dtypes import bounds, is_float
 
 COMPARISONS = ("lt", "le", "gt", "ge", "eq", "ne")
 LOGIC = ("and", "or", "not")
-SIGN_FUNCTIONS = ("abs", "sign", "max", "min", "mod", "quotient")  # which see what is negative
-WITH_SIGNS = ("neg", "select", "max", "min")  # which a float computes as its operands
+ORDERED = ("abs", "sign", "max", "min", "mod", "quotient")  # which differ where integers wrap
 PRODUCTS = ("mul", "ipow")
 SHORT = ("i32", "u32")  # what integers are computed in, unless they are longer
-LONG = "i64"
+INTEGERS = (*SHORT, LONG, "u64", WIDE)
 
 
-def settled(value: Value) -> Value:
+def settled(value: Value, whole: str = "") -> Value:
     """Return a value whose parts are computed in types that hold them, as far as its own type and
-    64 bits go.
+    64 bits go; those of 64 bits with and without a sign together, as far as 128 bits do.
+
+    It is a part of one that is computed in type `whole`; empty where it is none.
 
     >>> from codegen.ir.nodes import Buf
     >>> n, x = Ref(Buf("n", (), "i32"), ()), Ref(Buf("x", (), "f32"), ())
@@ -34,85 +36,100 @@ def settled(value: Value) -> Value:
     >>> settled(Apply("add", (twice, x), "f32")).arguments[0].dtype, settled(twice).dtype
     ('i64', 'i32')
     """
-    return _settled(value, "")
-
-
-def _settled(value: Value, whole: str) -> Value:
-    """Return a value as a part of one that is computed in type `whole`; empty where it is none."""
     if not isinstance(value, Apply):
         return value
-    if _is_signed_sum(value, whole):
-        return _settled(in_float(value, whole), whole)
     dtype = _settled_type(value, whole)
     contexts = [dtype] * len(value.arguments)
     if value.op in COMPARISONS:
-        contexts = [_compared_in(value)] * len(value.arguments)
+        contexts = [exact_type(common(value.arguments), value.arguments)] * len(value.arguments)
     elif value.op in LOGIC:
         contexts = [""] * len(value.arguments)
     elif value.op == "select":
         contexts[0] = ""
-    arguments = tuple(map(_settled, value.arguments, contexts))
+    arguments = tuple(map(settled, value.arguments, contexts))
     if dtype == value.dtype and all(new is old for new, old in zip(arguments, value.arguments)):
         return _with_signs(value)
     return _with_signs(Apply(value.op, arguments, dtype))
 
 
-def _compared_in(comparison: Apply) -> str:
-    """Return the type in which two values are compared."""
-    dtypes = [side.dtype for side in comparison.arguments]
-    numbers = [dtype for dtype in dtypes if not dtype.startswith("weak")]
-    if not numbers:
-        return ""
-    dtype = promote(*numbers)
-    if _needs_sign(dtype, comparison.arguments):
+def exact_type(dtype: str, values: Sequence[Value]) -> str:
+    """Return a type for a function of some integers that differs where these wrap round.
+
+    It holds integers that are made of elements of at most 32 bits, and differences of longer ones
+    without a sign, as far as 128 bits go.
+
+    >>> from codegen.ir.nodes import Buf
+    >>> n, u = Ref(Buf("n", (), "i32"), ()), Ref(Buf("u", (), "u64"), ())
+    >>> exact_type("i32", [Apply("mul", (n, n), "i32")]), exact_type("i32", [n])
+    ('i64', 'i32')
+    >>> exact_type("u64", [Apply("neg", (u,), "u64")]), exact_type("u64", [u])
+    ('i128', 'u64')
+    """
+    dtype = type_with_sign(dtype, values)
+    if dtype not in (*SHORT, LONG) or _hold(dtype, values):
+        return dtype
+    if not all(map(_is_short, values)):
+        return dtype
+    for wider in (LONG, "u64"):
+        if _hold(wider, values):
+            return wider
+    return WIDE
+
+
+def type_with_sign(dtype: str, values: Sequence[Value]) -> str:
+    """Return a type of integers, or a longer one with a sign where some values are negative."""
+    if not dtype.startswith("u") or not any(map(_may_be_negative, values)):
+        return dtype
+    if dtype in SHORT:
         return LONG
-    return dtype
+    return WIDE
 
 
 def _settled_type(value: Apply, whole: str) -> str:
-    if value.op in SIGN_FUNCTIONS and _needs_sign(value.dtype, value.arguments):
-        return LONG
-    if not whole or value.dtype == whole:
-        return value.dtype
-    if whole == "f64" and value.dtype == "f32" and _is_of_integers(value):
-        return whole
-    if value.op not in RANGES:
-        return value.dtype
-    return _settled_integers(value, whole)
+    dtype = value.dtype
+    if dtype not in INTEGERS:
+        if whole == "f64" and dtype == "f32" and _is_of_integers(value):
+            return whole
+        return dtype
+    if value.op in ORDERED:
+        dtype = exact_type(dtype, value.arguments)
+    if not whole or dtype == whole or value.op not in RANGES:
+        return dtype
+    if is_float(whole):
+        return _settled_in_float(replace(value, dtype=dtype), whole)
+    return _settled_in_integers(replace(value, dtype=dtype), whole)
 
 
-def _needs_sign(dtype: str, arguments: Sequence[Value]) -> bool:
-    """Return whether integers without sign, of at most 32 bits, may be negative."""
-    return dtype == "u32" and any(map(_may_be_negative, arguments))
-
-
-def _settled_integers(value: Apply, whole: str) -> str:
-    """Return the type for a part that is computed in integers."""
-    if value.op in PRODUCTS and is_float(whole) and _is_too_long(value):
+def _settled_in_float(value: Apply, whole: str) -> str:
+    """Return the type for integers that are a part of a float."""
+    if value.dtype == WIDE:
+        if _is_within(value, WIDE):
+            return WIDE
         return "f64"
-    if value.dtype == "u64":
-        return _settled_unsigned(value, whole)
-    if value.dtype not in (*SHORT, LONG):
-        return value.dtype
-    if _fits(value, value.dtype) or not _is_short(value):
-        return value.dtype
-    if whole == "u64" and _is_without_sign(value) and _fits(value, whole):
+    if value.dtype == "u64" and _may_be_negative(value):
+        if _is_within(value, WIDE):
+            return WIDE
         return whole
-    if is_float(whole) and not _fits(value, LONG):
+    if value.op in PRODUCTS and value.dtype in (LONG, "u64") and not fits(value, value.dtype):
+        return "f64"
+    if value.dtype == "u64" or fits(value, value.dtype) or not _is_short(value):
+        return value.dtype
+    if not fits(value, LONG):
         return whole
     return LONG
 
 
-def _is_too_long(value: Apply) -> bool:
-    """Return whether a product of 64 bits may overflow."""
-    return value.dtype in (LONG, "u64") and not _fits(value, value.dtype)
-
-
-def _settled_unsigned(value: Apply, whole: str) -> str:
-    """Return the type for a part of the longest unsigned integers, which may be negative."""
-    if value.op in WITH_SIGNS and is_float(whole) and _may_be_negative(value):
+def _settled_in_integers(value: Apply, whole: str) -> str:
+    """Return the type for integers that are a part of longer ones."""
+    if value.dtype == WIDE or fits(value, value.dtype):
+        return value.dtype
+    if whole == WIDE:
         return whole
-    return value.dtype
+    if value.dtype == "u64" or not _is_short(value):
+        return value.dtype
+    if whole == "u64" and _is_without_sign(value) and fits(value, whole):
+        return whole
+    return LONG
 
 
 def _is_without_sign(value: Value) -> bool:
@@ -124,14 +141,6 @@ def _is_without_sign(value: Value) -> bool:
 
 def _may_be_negative(value: Value) -> bool:
     return interval(value)[0] < 0
-
-
-def _is_signed_sum(value: Apply, whole: str) -> bool:
-    """Return whether a sum of the longest unsigned integers is a part of a float, which needs its
-    sign.
-    """
-    is_sum = value.op == "add" and value.dtype == "u64"
-    return is_sum and is_float(whole) and _may_be_negative(value) and is_short(value)
 
 
 def _is_of_integers(value: Value) -> bool:
@@ -152,13 +161,23 @@ def _is_short(value: Value) -> bool:
     return all(map(_is_short, operands(value)))
 
 
-def _fits(value: Value, dtype: str) -> bool:
+def _hold(dtype: str, values: Sequence[Value]) -> bool:
+    """Return whether a type of integers holds some values."""
+    return all(_is_within(value, dtype) for value in values)
+
+
+def _is_within(value: Value, dtype: str) -> bool:
+    """Return whether a value fits into a type of integers."""
+    low, high = bounds(dtype)
+    least, largest = interval(value)
+    return low <= least and largest <= high
+
+
+def fits(value: Value, dtype: str) -> bool:
     """Return whether a value and all that it is computed of fit into a type of integers."""
     if not isinstance(value, Apply):
         return True
-    low, high = bounds(dtype)
-    least, largest = interval(value)
-    return low <= least and largest <= high and all(_fits(a, dtype) for a in operands(value))
+    return _is_within(value, dtype) and all(fits(a, dtype) for a in operands(value))
 
 
 def _with_signs(value: Apply) -> Apply:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
+from math import prod
 from typing import Any, Protocol
 
 import sympy
 from sympy.core.relational import Relational
 
-from codegen.ir.nodes import IndexNumber, Number, Value
-from codegen.ir.scalars.folding import apply
+from codegen.ir.nodes import Apply, Buf, IndexNumber, Number, Predicate, Ref, Value
+from codegen.ir.scalars.folding import apply, cast
 from codegen.ir.scalars.functions import (
     COMPARISONS,
     compared,
@@ -18,8 +20,8 @@ from codegen.ir.scalars.functions import (
 )
 from codegen.ir.scalars.index_parts import index_condition, index_form
 from codegen.ir.scalars.products import ProductFactor, quotient_of_products
-from codegen.ir.scalars.settled_types import settled
-from codegen.ir.types import common_of_parts, computed, constant, longest
+from codegen.ir.scalars.settled_types import exact_type, fits, settled, type_with_sign
+from codegen.ir.types import WEAK, WIDE, common_of_parts, computed, constant, longest
 from einalg.language.analysis.log1p_expm1 import exp_less_one, log_of_one_more
 from einalg.language.analysis.one_fraction import as_one_fraction, steps
 from einalg.language.index.affine import Affine
@@ -28,6 +30,8 @@ from einalg.language.ir.body import Reduce
 from einalg.language.ir.dtype_inference import ROUNDED, integer_quotient, result_dtype
 from einalg.language.ir.dtypes import is_float
 from einalg.language.ir.tensor import Access
+
+MOST_TYPES = 1000  # of reductions, which are remembered
 
 
 class Leaves(Protocol):
@@ -39,9 +43,74 @@ class Leaves(Protocol):
     def index(self, form: Affine) -> Affine: ...
 
 
-def translate(body: Any, leaves: Leaves) -> Value:
-    """Return the value of a scalar body; `CodegenError` for a function that no printer has."""
-    return settled(_value(body, leaves))
+def translate(body: Any, leaves: Leaves, whole: str = "") -> Value:
+    """Return the value of a scalar body as it is stored, or as a part of one that is computed in
+    type `whole`; `CodegenError` for a function that no printer has.
+    """
+    value = _value(body, leaves)
+    if not whole and value.dtype == WIDE:
+        whole = computed(result_dtype(body))
+    value = settled(value, whole)
+    if value.dtype == WIDE != whole:
+        return cast(value, whole or computed(result_dtype(body)))
+    return value
+
+
+@lru_cache(MOST_TYPES)
+def accumulated(reduce: Reduce) -> str:
+    """Return the type in which a reduction is computed.
+
+    Maxima and minima are as exact as those of a few values. Sums of integers wrap round in their
+    type, which has a sign where some terms may be negative.
+
+    >>> import einalg as ea
+    >>> u, n, k = ea.tensor("u", (8,), "u64"), ea.tensor("n", (8,), "i32"), ea.indices("k")
+    >>> accumulated(ea.Max[k:8](u[k])), accumulated(ea.Max[k:8](u[k] - u[0]))
+    ('u64', 'i128')
+    >>> accumulated(ea.Sum[k:8](n[k] - 1)), accumulated(ea.Sum[k:8](u[k] - n[k]))
+    ('i32', 'i128')
+    """
+    dtype = computed(result_dtype(reduce))
+    if reduce.op == "Prod" or dtype in ("f32", "bool"):
+        return dtype
+    value = _value(reduce.body, _Anywhere())
+    if value.dtype == WIDE:
+        return _accumulated_wide(reduce, value)
+    if is_float(dtype):
+        return dtype
+    if reduce.op != "Sum":
+        return exact_type(dtype, [value])
+    return type_with_sign(dtype, [value])
+
+
+def _accumulated_wide(reduce: Reduce, value: Value) -> str:
+    """Return the type for a reduction of the longest integers; a float where none may hold it."""
+    total = value
+    if reduce.op == "Sum":
+        count = Number(prod(it.extent for it in reduce.iterators), WEAK)
+        total = Apply("mul", (count, value), WIDE)
+    if fits(total, WIDE):
+        return WIDE
+    return computed(result_dtype(reduce))
+
+
+class _Anywhere:
+    """The values of the parts of a body anywhere."""
+
+    def access(self, access: Access) -> Value:
+        return self._any("element", result_dtype(access))
+
+    def reduction(self, reduce: Reduce) -> Value:
+        return self._any("reduction", accumulated(reduce))
+
+    def holds(self, condition: Constraint) -> Value:
+        return Predicate((condition,))
+
+    def index(self, form: Affine) -> Affine:
+        return form
+
+    def _any(self, name: str, dtype: str) -> Value:
+        return Ref(Buf(name, (), dtype), ())
 
 
 def _value(body: Any, leaves: Leaves) -> Value:
@@ -75,8 +144,6 @@ def _sum_or_function(body: Any, leaves: Leaves) -> Value:
     if isinstance(body, ROUNDED) and (quotient := integer_quotient(body.args[0])) is not None:
         operands = [_wide(part, leaves) for part in quotient]
         dtype = common_of_parts(operands, quotient)
-        if dtype == "u64":  # that of a difference is another one
-            dtype = computed(result_dtype(body))
         return rounded_quotient(operands, dtype, isinstance(body, sympy.ceiling))
     if steps(body):
         return function_of(body, [_operand(argument, leaves) for argument in body.args])

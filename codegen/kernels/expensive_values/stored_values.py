@@ -28,6 +28,7 @@ from codegen.ir.nodes import (
     walk,
 )
 from codegen.ir.substitute import substituted
+from codegen.ir.types import bytes_of
 from codegen.kernels.expensive_values.readers import (
     LoopNest,
     ValueReader,
@@ -43,7 +44,6 @@ from codegen.kernels.expensive_values.readers import (
 )
 from codegen.kernels.loop_cost import function_cycles
 from einalg.language.index.convert import affine
-from einalg.language.ir.dtypes import numpy_dtype
 
 MAX_ROW_BYTES = 1 << 16  # of a row on the stack of a thread
 
@@ -150,7 +150,7 @@ class _ValueStorer:
         """Return an element of a row for all values; None where they are too many."""
         lows = [loop.range[0] for loop in writer.loops]
         shape = tuple(loop.range[1] - loop.range[0] for loop in writer.loops)
-        if prod(shape) * numpy_dtype(writer.value.dtype).itemsize > MAX_ROW_BYTES:
+        if prod(shape) * bytes_of(writer.value.dtype) > MAX_ROW_BYTES:
             return None
         name = unused_name("values", self.names)
         subscripts = (affine(loop.index) - low for loop, low in zip(writer.loops, lows))

@@ -27,11 +27,12 @@ from codegen.ir.nodes import (
     value_parts,
     walk,
 )
+from codegen.ir.types import bytes_of
 from codegen.kernels.expensive_values.readers import constant_steps
 from codegen.kernels.loop_cost import OF_FUNCTION, element_step, operation_products
 from einalg.language.index.affine import Index
 from einalg.language.index.convert import affine
-from einalg.language.ir.dtypes import is_float, numpy_dtype
+from einalg.language.ir.dtypes import is_float
 
 MIN_VECTOR_BYTES = 32  # of vectors that a compiler makes of a loop of so many steps
 
@@ -120,7 +121,7 @@ class _VectorWriter:
             return None
         if not any(_is_function(node) for store in stores for node in walk(store.value)):
             return None
-        size = max(numpy_dtype(store.value.dtype).itemsize for store in stores)
+        size = max(bytes_of(store.value.dtype) for store in stores)
         lanes = self.target.widths(size)[0]
         while lanes > len(steps):
             lanes //= 2

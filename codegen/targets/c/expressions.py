@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from codegen.ir.nodes import Apply, Function, IndexNumber, Number, Predicate, Ref, Value
 from codegen.ir.scalars.functions import ROUND
-from codegen.ir.types import WEAK, WEAK_FLOAT, common, computed
+from codegen.ir.types import WEAK, WEAK_FLOAT, WIDE, common, computed
 from codegen.targets.c.functions.elementary import NAMES
 from codegen.targets.c.functions.names import C_TYPES, MATH
 from codegen.targets.c.helpers import helper, index_function, index_helper
@@ -19,7 +19,7 @@ from einalg.language.index.affine import Affine, FloorDiv, Index
 from einalg.language.index.constraint import Constraint
 from einalg.language.ir.dtypes import bounds, is_float
 
-LONG_TYPES = ("i64", "u64")  # longer than the literals of small numbers
+LONG_TYPES = ("i64", "u64", WIDE)  # longer than the literals of small numbers
 INDEX_DTYPES = {"int": "i32", "int64_t": "i64"}
 
 

@@ -86,10 +86,17 @@ def _rounded_division(dtype: str) -> tuple[str, str]:
         f"const {c} r = a % b; return {has_other_sign} ? r + b : r;"
     )
     quotient = (
-        f"if (b == 0) return 0; if (b == -1) return ({c})(0 - (u{c})a); "
+        f"if (b == 0) return 0; if (b == -1) return ({c})(0 - ({_unsigned(c)})a); "
         f"const {c} r = a % b; return a / b - ({has_other_sign});"
     )
     return modulo, quotient
+
+
+def _unsigned(c: str) -> str:
+    """Return the type without sign that is as long as one with a sign."""
+    if c.startswith("__"):
+        return f"unsigned {c}"
+    return f"u{c}"
 
 
 def _extreme(op: str, count: int, dtype: str) -> str:

@@ -6,11 +6,11 @@ from fractions import Fraction
 from math import inf, isfinite, isnan
 from typing import Any
 
-from codegen.ir.types import WEAK
+from codegen.ir.types import WEAK, WIDE
 from einalg.errors import CodegenError
 from einalg.language.ir.dtypes import bounds
 
-LIMITS = {dtype: bounds(dtype) for dtype in ("i32", "i64", "u32", "u64")}
+LIMITS = {dtype: bounds(dtype) for dtype in ("i32", "i64", "u32", "u64", WIDE)}
 NAMED_LIMITS = {-(2**31): "INT32_MIN", -(2**63): "INT64_MIN"}  # which C has no literals for
 
 
@@ -21,6 +21,8 @@ def literal(value: Any, dtype: str) -> str:
     ('0.1f', '-INFINITY')
     >>> literal(float("-inf"), "i32"), literal(float("-inf"), "bool")
     ('INT32_MIN', 'false')
+    >>> literal(-(2**70), "i128")
+    '(-64*((__int128)1 << 64) + 0ULL)'
     """
     if dtype == "bool":
         return _truth(value)
@@ -75,6 +77,9 @@ def _integer(value: Any, dtype: str) -> str:
         )
     if number in NAMED_LIMITS:
         return NAMED_LIMITS[number]
+    if not -(2**63) <= number < 2**64:
+        high, low = divmod(number, 2**64)
+        return f"({_integer(high, 'i64')}*((__int128)1 << 64) + {low}ULL)"
     if number >= 2**63:
         return f"{number}ULL"
     if abs(number) >= 2**31:

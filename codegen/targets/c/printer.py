@@ -25,7 +25,7 @@ from codegen.ir.nodes import (
     Transpose,
     walk,
 )
-from codegen.ir.types import computed
+from codegen.ir.types import bytes_of, computed
 from codegen.targets.c.expressions import ExpressionPrinter
 from codegen.targets.c.extreme_loops import ExtremeLoops, float_extremes
 from codegen.targets.c.functions.names import C_TYPES
@@ -33,7 +33,6 @@ from codegen.targets.c.names import Names
 from codegen.targets.c.vectors import Vectors, is_tile, unrolled_bodies, unrolled_nest
 from einalg.language.index.affine import Affine, Index
 from einalg.language.index.constraint import Constraint
-from einalg.language.ir.dtypes import numpy_dtype
 
 REDUCTION_CLAUSES = {"+=": "+", "*=": "*", "max": "max", "min": "min"}  # of OpenMP
 ARENA_ALIGNMENT_BYTES = 64
@@ -211,7 +210,7 @@ class Printer(ExpressionPrinter):
             return self.line(f"{c} {name}{shape};")
         if buf not in self.arena_offsets:
             self.arena_offsets[buf] = self.arena_bytes
-            size = buf.shape[0] * numpy_dtype(computed(buf.dtype)).itemsize
+            size = buf.shape[0] * bytes_of(computed(buf.dtype))
             self.arena_bytes += -(-size // ARENA_ALIGNMENT_BYTES) * ARENA_ALIGNMENT_BYTES
         address = f"({c} *)({self.arena()} + {self.arena_offsets[buf]})"
         self.line(f"{c} *const restrict {name} = {address};")

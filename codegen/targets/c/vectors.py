@@ -16,11 +16,10 @@ from typing import Any, Protocol
 
 from codegen.ir.nodes import Apply, Buf, For, Number, Ref, Statement, Store, Transpose, Value
 from codegen.ir.substitute import substituted
-from codegen.ir.types import computed
+from codegen.ir.types import bytes_of, computed
 from codegen.targets.c.functions.names import C_TYPES
 from einalg.language.index.affine import Affine, Index
 from einalg.language.index.convert import affine
-from einalg.language.ir.dtypes import numpy_dtype
 
 VECTOR_NAME = re.compile(r"[fiu]\d+x\d+u?")
 # Keeps what is addressed in memory from being one with the sums, which would be in memory then too.
@@ -132,7 +131,7 @@ def references(nodes: Sequence[Any]) -> Iterator[Ref]:
 
 def element_size(dtype: str) -> int:
     """Return the bytes of an element in the type in which it is computed."""
-    return numpy_dtype(computed(dtype)).itemsize
+    return bytes_of(computed(dtype))
 
 
 def vector_type(dtype: str, width: int) -> str:

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from codegen.ir.types import WIDE, bytes_of
 from einalg.language.ir.dtypes import numpy_dtype
 
 Array = np.ndarray[Any, Any]
@@ -48,9 +49,11 @@ def from_device(array: Array, dtype: str) -> Array:
 
 
 def element_size(dtype: str) -> int:
-    """Return the bytes of an element in the memory of a device.
+    """Return the bytes of a value in the memory of a device.
 
     >>> element_size("bf16"), element_size("f64")
     (2, 8)
     """
+    if dtype == WIDE:
+        return bytes_of(dtype)
     return device_dtype(dtype).itemsize

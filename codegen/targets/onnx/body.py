@@ -15,7 +15,7 @@ import numpy as np
 from codegen.ir.nodes import Apply, Buf, IndexNumber, Number, Predicate, Ref, Value
 from codegen.ir.scalars.functions import ROUND
 from codegen.ir.scalars.translation import translate
-from codegen.ir.types import common, computed
+from codegen.ir.types import LONG, WIDE, common, computed
 from codegen.targets.onnx.double_functions import LACKING
 from codegen.targets.onnx.gathers import Range, element
 from codegen.targets.onnx.graph_builder import OnnxGraphBuilder
@@ -235,7 +235,7 @@ class LoopAxes:
 
     def _application(self, value: Apply) -> Buf:
         """Return an operator or a function of some values."""
-        op, dtype = value.op, value.dtype
+        op, dtype = value.op, _known(value.dtype)
         if op == "cast":
             return self.emit(value.arguments[0], dtype)
         if op == "select":
@@ -306,11 +306,12 @@ class LoopAxes:
     def _select(self, value: Apply) -> Buf:
         test, yes, no = value.arguments
         mask = self.emit(test, "bool")
-        branches = [self.emit(yes, value.dtype), self.emit(no, value.dtype)]
-        return self._joined("Where", [mask, *branches], value.dtype)
+        dtype = _known(value.dtype)
+        branches = [self.emit(yes, dtype), self.emit(no, dtype)]
+        return self._joined("Where", [mask, *branches], dtype)
 
     def _comparison(self, value: Apply) -> Buf:
-        dtype = common(value.arguments)
+        dtype = _known(common(value.arguments))
         if dtype == "bool":
             dtype = "i32"
         operands = [self.emit(a, dtype) for a in value.arguments]
@@ -439,3 +440,10 @@ def _number_of(value: Any, dtype: str) -> Any:
     if value > 0:
         return largest
     return smallest
+
+
+def _known(dtype: str) -> str:
+    """Return the longest type of integers for one that ONNX has not."""
+    if dtype == WIDE:
+        return LONG
+    return dtype

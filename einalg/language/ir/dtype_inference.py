@@ -59,8 +59,8 @@ def _promoted(body: Any) -> str:
         return _holding(promote(*map(_promoted, values)), values)
     if isinstance(body, (sympy.Rel, sympy.logic.boolalg.Boolean)):
         return "bool"
-    if not body.args:
-        return "bool" if body.is_Integer else "f32"
+    if body.is_number:
+        return "bool" if body.is_integer else "f32"
     return _promoted_operands(body)
 
 
@@ -113,7 +113,8 @@ def _holding(dtype: str, values: Iterable[Any], op: str = "") -> str:
     """Return a type, or a wider one that holds those of some values that are constants."""
     if is_float(dtype):
         return dtype
-    return widened(dtype, (int(value) for value in values if value.is_Integer), op)
+    constants = [int(value) for value in values if value.is_number and value.is_integer]
+    return widened(dtype, constants, op)
 
 
 def _keeps_integers(body: Expr) -> bool:

@@ -140,13 +140,15 @@ def nearest_element(value: float, dtype: str) -> float:
 def bounds(dtype: str) -> tuple[int, int]:
     """Return the least and the largest value of a type that is no float: what infinities are there.
 
-    >>> bounds("bool"), bounds("i8")
-    ((0, 1), (-128, 127))
+    >>> bounds("bool"), bounds("i8"), bounds("u8")
+    ((0, 1), (-128, 127), (0, 255))
     """
     if dtype == "bool":
         return 0, 1
-    limits = np.iinfo(NUMPY[dtype])
-    return int(limits.min), int(limits.max)
+    bits = int(dtype[1:])
+    if dtype.startswith("u"):
+        return 0, 2**bits - 1
+    return -(2 ** (bits - 1)), 2 ** (bits - 1) - 1
 
 
 def promote(*dtypes: str) -> str:

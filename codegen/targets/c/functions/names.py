@@ -8,6 +8,7 @@ C_TYPES = {
     "i16": "int16_t",
     "i32": "int32_t",
     "i64": "int64_t",
+    "i128": "__int128",
     "u8": "uint8_t",
     "u16": "uint16_t",
     "u32": "uint32_t",

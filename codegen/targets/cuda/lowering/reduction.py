@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from codegen.ir.nodes import Alloc, Buf, Function, If, Predicate, Ref, Statement, Store, WarpReduce
 from codegen.lowering.block import LOCAL_NAMES, Block
 from codegen.lowering.loop_plan import LoopLevel, points
-from codegen.lowering.reductions import ASSIGN, value
+from codegen.lowering.reductions import ASSIGN, addend
 from codegen.lowering.schedule import outer_first
 from codegen.targets.cuda.device_types import element_size
 from codegen.targets.cuda.lowering.row_reductions import Division, RowReductions, divide
@@ -248,10 +248,10 @@ class _RowKernel:
         op, pending = ASSIGN[reduce.op], term.place.undecided(self.source.skipping(reduce))
         if pending:
             inner = term.inner(term.place.assuming(pending))
-            inner.put(total, op, value(self.source, reduce.body, inner))
+            inner.put(total, op, addend(self.source, reduce, inner))
             term.branch(pending, inner)
         elif pending is not None:
-            term.put(total, op, value(self.source, reduce.body, term))
+            term.put(total, op, addend(self.source, reduce, term))
         return term.statements
 
     def over_terms(self, terms: Points, statements: Sequence[Statement]) -> Statement:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from codegen.ir.types import WIDE
 from codegen.lowering.guards import Place
 from codegen.lowering.loop_plan import LoopLevel, points
 from codegen.lowering.reductions import outermost_reductions, reads_inside
@@ -96,9 +97,11 @@ def _indices_read(reduce: Reduce, place: Place) -> frozenset[Index]:
 def choose_part_count(source: CudaSource, rows: RowReductions) -> int:
     """Return how many groups of blocks share one long reduction.
 
-    More than 1 where the outputs alone keep few blocks busy.
+    More than 1 where the outputs alone keep few blocks busy, and arrays hold what each has.
     """
     numbers = source.numbers
+    if any(source.accumulated(reduce) == WIDE for reduce in rows.reduces):
+        return 1
     lanes = max(numbers.lanes)
     rows_of_block = max(1, numbers.threads // lanes)
     blocks = -(-count_points(rows.over) // rows_of_block)

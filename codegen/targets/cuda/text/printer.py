@@ -22,6 +22,7 @@ from codegen.ir.nodes import (
     walk,
 )
 from codegen.ir.scalars.functions import ROUND
+from codegen.ir.types import WIDE
 from codegen.targets.c.functions.names import C_TYPES
 from codegen.targets.c.helpers import RESERVED
 from codegen.targets.c.names import Names
@@ -55,9 +56,15 @@ private protected public reinterpret_cast requires static_assert static_cast tem
 thread_local throw true try typeid typename using virtual wchar_t xor xor_eq threadIdx blockIdx
 blockDim gridDim warpSize min max abs dim3 uint uint2 uint4 int2 int4 float2 float4 double2 ushort
 uchar ulong assert printf clock isnan isinf signbit norm rsqrt div malloc free memcpy memset std
-round trunc ceil floor remainder shim cuda unix linux
+round trunc ceil floor remainder exchanged shim cuda unix linux
 """.split()  # noqa: SIM905
 )
+WIDE_SHUFFLE = """
+static inline __int128 exchanged(__int128 a, int distance) {
+  const uint64_t low = __shfl_xor_sync(0xffffffffu, (uint64_t)a, distance);
+  const uint64_t high = __shfl_xor_sync(0xffffffffu, (uint64_t)(a >> 64), distance);
+  return (__int128)((unsigned __int128)high << 64 | low);
+}""".strip()
 MAX_UNROLLED_STEPS = 64
 MAX_INT = 2**31  # values below it are of type int
 
@@ -255,12 +262,19 @@ class CudaPrinter(Printer):
         """Combine the values of threads: of those half as far away in each step."""
         ref, op, distance = self.ref(statement.ref), statement.op, statement.lanes // 2
         while distance:
-            other = f"__shfl_xor_sync(0xffffffffu, {ref}, {distance})"
+            other = self.exchanged(ref, statement.ref.dtype, distance)
             if op in ("max", "min"):
                 self.line(f"{ref} = {self.call(op, statement.ref.dtype)}({ref}, {other});")
             else:
                 self.line(f"{ref} {op} {other};")
             distance //= 2
+
+    def exchanged(self, text: str, dtype: str, distance: int) -> str:
+        """Return the value that the thread so far away has."""
+        if dtype != WIDE:
+            return f"__shfl_xor_sync(0xffffffffu, {text}, {distance})"
+        self.helpers.add(WIDE_SHUFFLE)
+        return f"exchanged({text}, {distance})"
 
     def statements(self, body: Sequence[Statement]) -> None:
         """Print statements; the last one needs no braces where it only names a value."""

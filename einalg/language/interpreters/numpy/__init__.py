@@ -6,10 +6,10 @@ subscripts is a strided view without a copy; `//`, `%` and reads that a conditio
 looked up. Bodies are evaluated by broadcasting, sums of products by matrix products, and what would
 not fit in `memory` is cut into blocks.
 
-Differences from the reference: integers are int64 and wrap round on overflow, but where a number is
-beyond these, an array holds Python's; a quotient of integers is float64, and so is an integer
-expression that meets an infinity; division by zero gives an infinity or NaN where Python raises;
-sums are reassociated.
+Differences from the reference: an output of integers has 64 bits and wraps round, while all before
+it are exact, an array of int64 or of Python's integers; a quotient of integers is float64, and so
+is an integer expression that meets an infinity; division by zero gives an infinity or NaN where
+Python raises; sums are reassociated.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def execute(
     Shapes are those of the tensors, in elements; entries of `arrays` that the expression does not
     read are ignored. With `FLOAT`, where some input is a float, inputs are taken in the declared
     types of the tensors (f16 and bf16 are computed in float32), and an output has the dtype of its
-    scope; if all inputs are integers, integers are computed in int64 and fractions in float64.
+    scope; if all inputs are integers, integers are computed as such and fractions in float64.
     `PrimeField` computes modulo a prime. `memory`, in bytes, bounds every temporary array as far as
     cutting the loops can; it does not count the values of scopes and of padded tensors themselves.
     `between_blocks` is called before each part that fits, and may end the evaluation by raising.

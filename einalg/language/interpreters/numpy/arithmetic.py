@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import reduce
 from math import prod
 from typing import Any, Protocol
@@ -23,8 +23,8 @@ from einalg.language.interpreters.numpy.functions import (
 from einalg.language.ir.dtypes import is_float, numpy_dtype
 
 EXACT_IN_FLOAT64 = 2**53
+MOST_BITS = 4096  # of Python's integers
 LIMIT_OF_UINT64 = 2**64
-PAIRWISE = {"Sum": np.add, "Prod": np.multiply, "Max": np.maximum, "Min": np.minimum}
 Array = np.ndarray[Any, Any]
 
 
@@ -97,8 +97,8 @@ class Arithmetic(Protocol):
 
 
 class FloatArithmetic:
-    """NumPy's own: float32 or float64 for floats, int64 for integers (overflow wraps round), IEEE
-    infinities and NaN. Arrays with larger integers hold Python's.
+    """NumPy's own: float32 or float64 for floats, int64 for integers, IEEE infinities and NaN.
+    Arrays with larger integers hold Python's; outputs of integers have 64 bits, and wrap round.
     """
 
     def load(self, arrays: Mapping[str, Array], dtypes: Mapping[str, str]) -> dict[str, Array]:
@@ -109,7 +109,7 @@ class FloatArithmetic:
         return values
 
     def finish(self, values: Array, dtype: str, exact: bool) -> Array:
-        values = _in_numpy(values)
+        values = _in_numpy(values, dtype)
         if exact or not is_float(dtype):
             return values
         values = values.astype(numpy_dtype(dtype), copy=False)
@@ -130,16 +130,12 @@ class FloatArithmetic:
     def add(self, values: Sequence[Any]) -> Any:
         if len(values) == 1:
             return values[0]
-        return as_number(reduce(np.add, map(as_number, _in_one_precision(values))))
+        return _sum(list(map(as_number, _in_one_precision(values))))
 
     def multiply(self, values: Sequence[Any]) -> Any:
         if len(values) == 1:
             return values[0]
-        numbers = [as_number(value) for value in _in_one_precision(values)]
-        kinds = {np.asarray(number).dtype.kind for number in numbers}
-        if "f" in kinds:
-            numbers = with_product(numbers)
-        return as_number(reduce(np.multiply, sorted(numbers, key=np.size)))
+        return _product(list(map(as_number, _in_one_precision(values))))
 
     def divide(self, numerator: Any, denominator: Any) -> Any:
         if _has_long(numerator, denominator):
@@ -152,6 +148,8 @@ class FloatArithmetic:
             return _root_power(as_float(base), exponent)
         if np.min(exponent) < 0:
             base = as_float(base)
+        times = int(np.max(exponent))
+        (base,) = _with_result([base], lambda sizes: _power_of(max(sizes), times))
         if isinstance(exponent, int) and exponent == 2:
             return np.square(base)
         return np.power(base, exponent)
@@ -168,7 +166,9 @@ class FloatArithmetic:
                 "  write it with functions of the notation: exp, log, erf, …"
             )
         operands = _in_one_precision(list(map(as_number, values)))
-        if function not in OF_INTEGERS and _has_long(*operands):
+        if function in OF_INTEGERS:
+            operands = _with_result(operands, max)
+        elif _has_long(*operands):
             operands = as_floats(operands)
         return as_number(FUNCTIONS[function](*operands))
 
@@ -182,13 +182,19 @@ class FloatArithmetic:
         values = as_number(values)
         if op in ("Max", "Min"):
             return _extremum(op, values, axes, mask)
-        total = np.sum if op == "Sum" else np.prod
+        count = prod(values.shape[axis] for axis in axes)
+        if op == "Sum":
+            total, identity = np.sum, 0
+            (values,) = _with_result([values], lambda sizes: max(sizes) * count)
+        else:
+            total, identity = np.prod, 1
+            (values,) = _with_result([values], lambda sizes: _power_of(max(sizes), count))
         if mask is None:
             return as_number(total(values, axis=axes))
-        return as_number(total(values, axis=axes, where=mask))
+        return as_number(total(values, axis=axes, where=mask, initial=identity))
 
     def combine(self, op: str, left: Any, right: Any) -> Any:
-        return PAIRWISE[op](left, right)
+        return PAIRWISE[op]([left, right])
 
     def reduced(self, op: str, value: Any) -> Any:
         if op in ("Sum", "Prod") or np.asarray(value).dtype.kind != "i":
@@ -199,7 +205,7 @@ class FloatArithmetic:
         return np.where(empty, _infinity(op), value)
 
     def matmul(self, left: Array, right: Array) -> Array:
-        if left.dtype.kind == right.dtype.kind == "i":
+        if {left.dtype.kind, right.dtype.kind} <= {"i", "O"}:
             return _integer_matmul(left, right)
         return np.matmul(left, right)
 
@@ -267,16 +273,24 @@ def _without_long(values: Any) -> Any:
     return as_float(values)
 
 
-def _in_numpy(values: Array) -> Array:
-    """Return Python's integers in a type of NumPy: of 64 bits, or float64 where that has none."""
+def _in_numpy(values: Array, dtype: str) -> Array:
+    """Return Python's integers in a type of NumPy: of 64 bits where one holds all of them, else as
+    those of `dtype`, of 64 bits, which wrap round, or as floats.
+    """
     if not _has_long(values):
         return values
     low, high = int(values.min(initial=0)), int(values.max(initial=0))
     if low >= -LIMIT_OF_INT64 and high < LIMIT_OF_INT64:
         return values.astype(np.int64)
-    if low >= 0 and high < LIMIT_OF_UINT64:
-        return values.astype(np.uint64)
-    return as_float(values)
+    is_signed = not dtype.startswith("u")
+    if low < 0 or high >= LIMIT_OF_UINT64 or is_signed:
+        if is_float(dtype):
+            return as_float(values)
+        values = values % LIMIT_OF_UINT64
+    wrapped = values.astype(np.uint64)
+    if is_signed:
+        return wrapped.astype(np.int64)
+    return wrapped
 
 
 def _root_power(base: Array, exponent: Any) -> Any:
@@ -290,7 +304,29 @@ def _extremum(op: str, values: Array, axes: tuple[int, ...], mask: Array | None)
     take = np.max if op == "Max" else np.min
     if mask is None:
         return take(values, axis=axes)
-    return take(values, axis=axes, where=mask, initial=_identity(op, values.dtype))
+    identity = _identity(op, values.dtype)
+    if values.dtype.kind == "i" and (values == identity).any():
+        values, identity = values.astype(object), _infinity(op)
+    result = take(values, axis=axes, where=mask, initial=identity)
+    if values.dtype.kind == "O" and not mask.any(axis=axes).all():
+        return as_float(result)
+    return result
+
+
+def _sum(terms: Sequence[Any]) -> Any:
+    return as_number(reduce(np.add, _with_result(terms, sum)))
+
+
+def _product(factors: Sequence[Any]) -> Any:
+    return as_number(reduce(np.multiply, sorted(_with_result(factors, prod), key=np.size)))
+
+
+PAIRWISE: dict[str, Callable[[Sequence[Any]], Any]] = {
+    "Sum": _sum,
+    "Prod": _product,
+    "Max": lambda values: np.maximum(*values),
+    "Min": lambda values: np.minimum(*values),
+}
 
 
 def _identity(op: str, dtype: Any) -> Any:
@@ -312,6 +348,8 @@ def _integer_matmul(left: Array, right: Array) -> Array:
     NumPy's integer product.
     """
     bound = _largest(left) * _largest(right) * max(1, left.shape[-1])
+    if bound >= LIMIT_OF_INT64:
+        return np.matmul(left.astype(object), right.astype(object))
     if bound >= EXACT_IN_FLOAT64:
         return np.matmul(left, right)
     return np.matmul(left.astype(np.float64), right.astype(np.float64)).astype(np.int64)
@@ -337,26 +375,27 @@ def as_floats(values: Sequence[Any]) -> list[Any]:
     return [as_float(as_number(value)) for value in values]
 
 
-def with_product(factors: Sequence[Any]) -> list[Any]:
-    """Return factors that have a product: floats where that of integers may be none of 64 bits."""
-    if may_overflow(factors):
-        return as_floats(factors)
-    return list(factors)
+def _with_result(numbers: Sequence[Any], largest: Callable[[list[int]], int]) -> list[Any]:
+    """Return the operands of an operation: as Python's integers, or as floats beside floats, where
+    that of the integers among them may be none of 64 bits.
+
+    `largest` bounds the size of a result for the sizes of the integers. Results that are too long
+    to compute with wrap round.
+    """
+    arrays = list(map(np.asarray, numbers))
+    sizes = [_largest(array) for array in arrays if array.dtype.kind in "biuO"]
+    if not sizes or not LIMIT_OF_INT64 <= largest(sizes) < 2**MOST_BITS:
+        return list(numbers)
+    if any(array.dtype.kind == "f" for array in arrays):
+        return as_floats(numbers)
+    return [array.astype(object) for array in arrays]
 
 
-def may_overflow(factors: Sequence[Any]) -> bool:
-    """Return whether the integers among some factors may have a product that is none of 64 bits."""
-    arrays = [np.asarray(as_number(factor)) for factor in factors]
-    integers = [array for array in arrays if array.dtype.kind == "i"]
-    return len(integers) > 1 and prod(map(_largest, integers)) >= LIMIT_OF_INT64
-
-
-def sum_may_overflow(terms: Sequence[Any]) -> bool:
-    """Return whether some terms are integers that may have a sum that is none of 64 bits."""
-    arrays = [np.asarray(term) for term in terms]
-    if any(array.dtype.kind not in "biu" for array in arrays):
-        return False
-    return sum(map(_largest, arrays)) >= LIMIT_OF_INT64
+def _power_of(size: int, times: int) -> int:
+    """Return the product of equal factors; where it is too long to compute with, one so long."""
+    if size > 1 and size.bit_length() * times > MOST_BITS:
+        return 2**MOST_BITS
+    return size**times
 
 
 def _largest(values: Array) -> int:

@@ -21,11 +21,7 @@ from einalg.language.interpreters.numpy.arithmetic import (
     Arithmetic,
     Array,
     are_exact_as_floats,
-    as_floats,
     as_integers,
-    may_overflow,
-    sum_may_overflow,
-    with_product,
 )
 from einalg.language.interpreters.numpy.arrays import ArrayStore, BoxedArray, view
 from einalg.language.interpreters.numpy.blocking import (
@@ -150,8 +146,7 @@ class Evaluator:
             if precise is not None:
                 return precise
         if isinstance(body, sympy.Add):
-            terms = [self.value(a, loops) for a in body.args]
-            return self.arithmetic.add(self._in_type(body, terms, sum_may_overflow))
+            return self.arithmetic.add([self.value(a, loops) for a in body.args])
         if isinstance(body, sympy.Mul):
             return self._product(body, loops)
         if isinstance(body, sympy.Pow):
@@ -242,26 +237,9 @@ class Evaluator:
         if coefficient.q != 1:
             denominators.append(self.arithmetic.number(sympy.Integer(coefficient.q)))
         if not denominators:
-            return self.arithmetic.multiply(self._in_type(body, numerators, may_overflow))
-        if self.is_in_floats:
-            numerators, denominators = with_product(numerators), with_product(denominators)
+            return self.arithmetic.multiply(numerators)
         numerator = self.arithmetic.multiply(numerators)
         return self.arithmetic.divide(numerator, self.arithmetic.multiply(denominators))
-
-    def _in_type(
-        self, body: Any, operands: Sequence[Any], overflows: Callable[[Sequence[Any]], bool]
-    ) -> Sequence[Any]:
-        """Return the operands of an operation: as floats or as Python's integers, where its result
-        may be beyond int64 and its type holds that.
-        """
-        if not self.is_in_floats or not overflows(operands):
-            return operands
-        dtype = result_dtype(body)
-        if is_float(dtype):
-            return as_floats(operands)
-        if dtype == "u64":
-            return [np.asarray(as_number(operand)).astype(object) for operand in operands]
-        return operands
 
     def _power(self, body: Any, loops: Loops) -> Any:
         constant = exponent_of(body)
@@ -352,8 +330,6 @@ class Evaluator:
         checked = node.where or not self.is_in_floats
         if checked and not all(map(self.arithmetic.finite, values)):
             return self.reduction(_restricted(node, term, loops), loops.parent, dense=True)
-        if coefficient.q != 1 and self.is_in_floats:
-            values = with_product(values)
         mask = self.mask(node.where, loops)
         if mask is not None:
             values.append(np.asarray(mask).astype(np.result_type(*values)))
