@@ -95,7 +95,7 @@ def generate(
     relu(relu(x1)) => relu(x1)
     transpose(relu(x1), perm=(1, 0)) => relu(transpose(x1, perm=(1, 0)))
     >>> found.report.total("enumerated"), len(found)
-    (36, 3)
+    (20, 3)
     """
     search = searched(operators, inputs, size, seconds, seed, progress, executor, checkpoint)
     return search.result()

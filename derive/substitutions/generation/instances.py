@@ -22,11 +22,11 @@ class RuleInstances:
         """Return whether each output of a rule follows from the rules of the space; None where the
         space has no program of the rule: it is too large, or of other operators or inputs.
         """
-        leaves = self._leaves(graph)
-        if leaves is None:
-            return None
         results = []
         for pair in graph.outputs:
+            leaves = self._leaves(graph, pair)
+            if leaves is None:
+                return None
             sides = []
             for side, operations in enumerate(graph.sides):
                 sides.append(dict(self._classes(operations, pair[side], leaves)))
@@ -36,12 +36,15 @@ class RuleInstances:
             results.append(any(sides[0][place] and sides[1][place] for place in common))
         return all(results)
 
-    def _leaves(self, graph: RuleGraph) -> dict[Leaf, ClassId] | None:
-        """Return an input for each leaf, whose shapes the rule has to give."""
+    def _leaves(self, graph: RuleGraph, pair: tuple[Source, Source]) -> dict[Leaf, ClassId] | None:
+        """Return an input for each leaf that an output reads, whose shapes the rule has to give:
+        the first ones for those that both sides read.
+        """
         shapes = dict(graph.shapes)
         free = dict(enumerate(self.space.inputs))
+        one, two = [_leaves_of(graph.sides[side], pair[side]) for side in (0, 1)]
         leaves: dict[Leaf, ClassId] = {}
-        for leaf in sorted(graph.leaves, key=lambda leaf: leaf.number):
+        for leaf in sorted(one | two, key=lambda leaf: (leaf not in one & two, leaf.number)):
             fitting = [number for number, shape in free.items() if shape == shapes.get(leaf.number)]
             if not fitting:
                 return None
@@ -67,3 +70,10 @@ class RuleInstances:
                 if place is not None:
                     is_connected = all(connected for _, connected in parts)
                     yield place, is_connected and self.rewriting.follows(node, place)
+
+
+def _leaves_of(operations: Sequence[Operation], source: Source) -> set[Leaf]:
+    if isinstance(source, Leaf):
+        return {source}
+    inputs = operations[source.operation].inputs
+    return {leaf for inner in inputs for leaf in _leaves_of(operations, inner)}

@@ -31,10 +31,11 @@ COLUMNS = {
 @dataclass(frozen=True)
 class SizeReport:
     """The numbers of one size: of programs of so many operators, applied to programs that stand for
-    classes; of distinct values among them that no smaller program has; of candidates, pairs of
-    equal programs; of those that are left where no pair is a renaming of another one, where none
-    has a part in common whose place may be taken by an input, and where none follows from the rules
-    before it. Of these, so many are proved, of which some under conditions, and refused.
+    classes, at the largest size those that read the first inputs of each shape; of distinct values
+    among them that no smaller program has; of candidates, pairs of equal programs; of those that
+    are left where no pair is a renaming of another one, where none has a part in common whose place
+    may be taken by an input, and where none follows from the rules before it. Of these, so many are
+    proved, of which some under conditions, and refused.
     """
 
     size: int

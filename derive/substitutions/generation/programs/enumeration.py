@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from derive.substitutions.generation.programs.leaf_order import LeafOrder
 from derive.substitutions.generation.programs.space import (
     ClassId,
     Operation,
@@ -60,7 +61,31 @@ class ProgramEnumeration:
 
     def __init__(self, space: ProgramSpace, commutative: set[int]) -> None:
         self.space, self.commutative = space, commutative
+        self._leaf_order = LeafOrder(space)
         self._pairs: dict[int, dict[tuple[int, int], Array]] = {}  # those of one size
+
+    def first_blocks(self, size: int) -> Iterator[ProgramBlock]:
+        """Yield those programs of exactly so many operations that read, of the inputs of a shape,
+        the first ones: each other program is a renaming of some of these.
+        """
+        for block in self.blocks(size):
+            first = self._first(block)
+            if first is not None:
+                yield first
+
+    def _first(self, block: ProgramBlock) -> ProgramBlock | None:
+        order = self._leaf_order
+        if not block.ids:
+            return block
+        if not block.is_product:
+            is_first = order.first(block.ids)
+            ids = tuple([position[is_first] for position in block.ids])
+            return block._replace(ids=ids) if is_first.any() else None
+        one, two = [order.bits([position]) for position in block.ids]
+        is_first = order.are_first(one[:, None] | two[None, :])
+        if block.mask is not None:
+            is_first &= block.mask
+        return block._replace(mask=is_first) if is_first.any() else None
 
     def blocks(self, size: int) -> Iterator[ProgramBlock]:
         """Yield the programs of exactly so many operations."""
