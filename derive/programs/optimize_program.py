@@ -35,6 +35,7 @@ from derive.programs.layer_search import (
 from derive.programs.optimized import Array
 from derive.programs.optimized_program import REPEATS, OptimizedProgram, verdict
 from derive.programs.passes.normalise import shaped
+from derive.programs.passes.shared_statements import shared
 from derive.programs.passes.weight_folding import folded
 from derive.programs.task import Task
 from derive.programs.trial import CompiledVariant, ReferenceCall, Trial
@@ -180,7 +181,8 @@ class Forms:
             return self._is_cut
 
         with self.clock.phase(SEARCHING, "forms of the program"):
-            program = folded(shaped(self.trial.example.program, is_late)[0], is_late)
+            program = shared(shaped(self.trial.example.program, is_late)[0], is_late)
+            program = folded(program, is_late)
             return with_known_layers(unchanged(program), self.task)
 
     def _compile_original(self) -> None:
@@ -247,7 +249,7 @@ class Forms:
         for number, rewritten in enumerate(self._rewritten(), 1):
             words = f"substituted form {number}"
             with self.clock.phase(SEARCHING, words):
-                program = folded(shaped(rewritten.program)[0])
+                program = folded(shared(shaped(rewritten.program)[0]))
                 variants = rewritten_variants(program, rewritten)
             for variant in variants:
                 identity = key(variant.program)
