@@ -144,8 +144,11 @@ def _forms(scope: Scope) -> Iterator[Affine]:
 
 
 def _factor_count(body: Any) -> int:
-    """Return how many reads a sum multiplies; 0 where the body is no such sum."""
-    if not isinstance(body, Reduce) or body.op != "Sum":
+    """Return how many reads a sum multiplies; 0 where the body is no such sum.
+
+    A sum without indices is the padding of a copy.
+    """
+    if not isinstance(body, Reduce) or body.op != "Sum" or not body.iterators:
         return 0
     factors = sympy.Mul.make_args(body.body)
     if not all(isinstance(factor, Access) for factor in factors):

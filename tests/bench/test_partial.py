@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-import einalg as ea
 from bench import partial
-from einalg.language.ir.program import as_program
 
 
 def test_the_regions_are_those_that_are_counted_by_hand() -> None:
@@ -30,6 +28,6 @@ SHAPES = {
 
 @pytest.mark.parametrize("case", partial.cases(), ids=lambda case: case.name)
 def test_the_cases_have_the_outputs_of_pet(case: partial.Case) -> None:
-    program = as_program(ea.parse(case.text, **case.shapes))
+    program = case.program()
     outputs = [scope.shape for name, scope in program.statements if name in program.outputs]
     assert outputs == SHAPES[case.name]

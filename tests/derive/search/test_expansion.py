@@ -9,6 +9,7 @@ import pytest
 
 import einalg as ea
 from derive.rules import ALL
+from derive.search import variations
 from derive.search.best_first import Budget, search, templates_by_name
 from derive.search.expansion import StateExpander, isomorphic_scopes
 from einalg.language import ops
@@ -89,3 +90,26 @@ def test_a_search_ends_where_nothing_better_was_found_for_long(patience):
     best = min(found, key=lambda f: (f.estimate, f.states))
     assert stats.states - best.states <= patience
     assert "no better candidate in" in stats.stopped and stats.states >= patience
+
+
+COPIES = [
+    "L[d:4,e:12](Sum[()](A.pad(0,1)[d,e-1], where=e<=10))",
+    "L[d:4,e:12](A.pad(0,1)[d,e-1])",
+]
+
+
+@pytest.mark.parametrize("copy", COPIES)
+def test_the_copy_that_a_window_reads_is_not_taken_for_a_sum_to_merge_with(copy):
+    """A sum without indices is the padding of a copy: there is no order of products to gain."""
+    conv = ea.parse(f"O[f,h:10] = Sum[c,r](({copy})[c,h+r]*K[f,c,r])", A=(4, 10), K=(5, 4, 3))
+    assert not list(variations.merging_moves(("O",), conv))
+
+
+def test_a_sum_of_products_may_merge_with_the_product_that_reads_it():
+    chain = ea.parse(
+        "O[i,j] = Sum[k]((L[x:4,y:5](Sum[l](A[x,l]*B[l,y])))[i,k]*C[k,j])",
+        A=(4, 6),
+        B=(6, 5),
+        C=(5, 7),
+    )
+    assert len(list(variations.merging_moves(("O",), chain))) == 1
