@@ -11,6 +11,7 @@ from derive.programs.passes.batch_splitting import sliced
 from derive.programs.passes.horizontal_fusion import joined
 from derive.programs.passes.layout_selection import channels_last
 from derive.programs.passes.normalise import with_epilogues
+from derive.programs.passes.phase_order import in_phases
 from einalg.language.analysis.batching import Slices
 from einalg.language.ir.program import Program
 
@@ -110,6 +111,7 @@ def _changed(
     """Return what a program's products and layouts can be changed into."""
     forms = [(program, changes)]
     for change, words in (
+        (in_phases, "dilated windows in phases"),
         (lambda form: joined(form, is_late), "products joined"),
         (channels_last, CHANNELS_LAST),
     ):

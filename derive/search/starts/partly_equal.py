@@ -2,21 +2,29 @@
 
 Dilated windows become plain ones where the points that they read lie side by side; the images of a
 batch become one. Each has two corrections: room between the parts (a halo), or the points that
-differ once more; what each costs in all decides which the search starts from.
+differ once more; what each costs in all decides which the search starts from. Several sums are
+arranged together, with room, so that nothing is moved between them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
 from math import gcd
 from typing import Any
 
 from derive.rewriting.body_queries import has_reduction, is_empty
 from derive.rewriting.moves import Move, Rule, apply
 from derive.rewriting.paths import Path, paths
-from derive.rules.partial.arrangements import joint_pitches, phase_pitches, window_of
+from derive.rules.partial.arrangements import (
+    iterator_of,
+    joint_pitches,
+    phase_pitches,
+    window_of,
+)
 from derive.rules.partial.mutations import core_of, joinable_axes, windowed
 from derive.rules.partial.partial_substitution import RULE
+from derive.search.starts.arranged_together import arranged_together, with_sums_apart
 from einalg.errors import EinalgError, RuleError
 from einalg.language.index.affine import Index
 from einalg.language.ir.program import Program
@@ -25,17 +33,20 @@ from einalg.language.ir.traversal import accesses
 
 MAX_STARTS = 2  # the cheapest, of one program
 MAX_SCOPES = 2  # sums of one program that are looked at
+MAX_SUMS = 2  # of one program that are arranged together: proofs of more take long
 MAX_RELATIVE_COST = 1.5  # of the program as it is: variations may make more of it
 
 Cleanup = Callable[[Program, Mapping[str, Rule]], tuple[Program, list[Move]]]
 Cost = Callable[[Program], float]
 Mutations = list[dict[str, Any]]
+Corrected = tuple[Program, list[Move]]
 
 
 def partly_equal(
     program: Program, rules: Mapping[str, Rule], clean: Cleanup, cost: Cost
-) -> Iterator[tuple[Program, list[Move]]]:
-    """Yield the program with a sum over windows on other axes, with the moves: the cheapest few.
+) -> Iterator[Corrected]:
+    """Yield the program with sums over windows on other axes, with the moves: a few sums together,
+    and of those with a single sum on other axes the cheapest.
 
     `clean` is what is done after the move, such as `derive.search.cleanup.cleaned_up`; `cost` is
     that of a program.
@@ -52,19 +63,90 @@ def partly_equal(
     'interleave'
     """
     limit = MAX_RELATIVE_COST * cost(program)
-    starts: list[tuple[float, Program, list[Move]]] = []
+
+    def cheapest(corrected: Iterable[Corrected], number: int) -> list[Corrected]:
+        starts: list[tuple[float, Corrected]] = []
+        for after, moves in corrected:
+            after, cleaning = clean(after, rules)
+            seconds = cost(after)
+            if seconds <= limit:
+                starts.append((seconds, (after, [*moves, *cleaning])))
+        starts.sort(key=lambda start: start[0])
+        return [start for _, start in starts[:number]]
+
+    together = cheapest(_corrected_together(program, rules), 1)
+    yield from together
+    yield from cheapest(_corrected_alone(program, rules), MAX_STARTS - len(together))
+
+
+def _corrected_together(program: Program, rules: Mapping[str, Rule]) -> Iterator[Corrected]:
+    """Yield the program with a few sums on other axes together, with room between the parts."""
+    apart, lifting = with_sums_apart(program, rules)
+    for at in arrangements_together(apart):
+        if len(at) <= MAX_SUMS:
+            with suppress(EinalgError):
+                after, moves = arranged_together(apart, at, rules)
+                yield after, [*lifting, *moves]
+
+
+def _corrected_alone(program: Program, rules: Mapping[str, Rule]) -> Iterator[Corrected]:
+    """Yield the program with a single sum on other axes, with either correction."""
     for path, mutations in _proposals(program):
         move = Move(RULE.name, path, {"mutations": mutations})
-        try:
-            after, cleaning = clean(apply(program, move, rules), rules)
-        except EinalgError:
-            continue
-        seconds = cost(after)
-        if seconds <= limit:
-            starts.append((seconds, after, [move, *cleaning]))
-    starts.sort(key=lambda start: start[0])
-    for _, after, moves in starts[:MAX_STARTS]:
-        yield after, moves
+        with suppress(EinalgError):
+            yield apply(program, move, rules), [move]
+
+
+def arrangements_together(program: Program) -> Iterator[dict[Path, Mutations]]:
+    """Yield mutations of several statements that have the same gaps: all dilated windows as plain
+    ones, and all images of a batch as one; those at the same distances where they may be.
+
+    >>> import einalg as ea
+    >>> text = "T[h:9] = Sum[r](A.pad(2)[h+2*r-2]*K[r])\\nO[h:9] = Sum[r](T.pad(4)[h+2*r-4]*L[r])"
+    >>> (at,) = arrangements_together(ea.parse(text, A=(9,), K=(3,), L=(5,)))
+    >>> [(path, mutations[0]["pitch"]) for path, mutations in at.items()]
+    [(('T',), 7), (('O',), 7)]
+    """
+    for propose in (_plain_with_room, _one_image_with_room):
+        at: dict[Path, Mutations] = {}
+        for name, scope in program.statements:
+            mutations = propose(scope) if _may_be_arranged(scope) else []
+            if mutations:
+                at[name,] = mutations
+        if len(at) > 1:
+            yield _with_equal_pitches(program, at)
+
+
+def _plain_with_room(scope: Scope) -> Mutations:
+    return _as_plain_windows(scope, has_room=True)
+
+
+def _one_image_with_room(scope: Scope) -> Mutations:
+    """Return the mutation that joins all images with room between them; none if there is none."""
+    *_, joined = [[], *_as_one_image(scope)]
+    return joined
+
+
+def _with_equal_pitches(program: Program, at: Mapping[Path, Mutations]) -> dict[Path, Mutations]:
+    """Return mutations in which axes of one length have one pitch, which is room for all windows.
+
+    Then the movement back of one is inverse to that of the next one.
+    """
+    pitches: dict[Any, int] = {}
+    keys: dict[tuple[Path, int], Any] = {}
+    for path, mutations in at.items():
+        for number, mutation in enumerate(mutations):
+            along = iterator_of(program[path[0]], mutation.get("into", mutation["index"]))
+            parts = mutation.get("parts", mutation.get("phases"))
+            key = keys[path, number] = (mutation["kind"], parts, along.extent)
+            pitches[key] = max(pitches.get(key, 0), mutation["pitch"])
+    equal: dict[Path, Mutations] = {}
+    for path, mutations in at.items():
+        equal[path] = [
+            {**mutation, "pitch": pitches[keys[path, number]]}
+            for number, mutation in enumerate(mutations)
+        ]
+    return equal
 
 
 def _proposals(program: Program) -> Iterator[tuple[Path, Mutations]]:
@@ -83,13 +165,20 @@ def _mutations(scope: Scope) -> Iterator[Mutations]:
     """Yield all dilated windows as plain ones, and all images of a batch as one, with either
     correction.
     """
-    if scope.where or scope.sizes or is_empty(scope.iterators) or not has_reduction(scope.body):
+    if not _may_be_arranged(scope):
         return
     for has_room in (False, True):
         plain = _as_plain_windows(scope, has_room)
         if plain:
             yield plain
     yield from _as_one_image(scope)
+
+
+def _may_be_arranged(scope: Scope) -> bool:
+    """Tell whether a scope reduces, and has points, at numbers, without gaps."""
+    if scope.where or scope.sizes or is_empty(scope.iterators):
+        return False
+    return has_reduction(scope.body)
 
 
 def _as_plain_windows(scope: Scope, has_room: bool) -> Mutations:

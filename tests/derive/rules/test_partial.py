@@ -108,6 +108,29 @@ def test_random_mutants_differ_in_their_regions_and_nowhere_else(scope: Any, dat
         assert (differs == region).all()
 
 
+@settings(max_examples=10)
+@given(data=st.data())
+def test_random_mutants_of_a_group_differ_in_their_regions_and_nowhere_else(data: Any) -> None:
+    """Where one of two sums is computed otherwise, the other one spreads what differs."""
+    height, taps = data.draw(st.integers(6, 12)), data.draw(st.sampled_from([3, 5]))
+    pad, dilation = taps // 2, data.draw(st.integers(1, 2))
+    text = (
+        f"T[h:{height}] = Sum[r:{taps}](A.pad({pad})[h+r-{pad}]*K[r])\n"
+        f"O[h:{height}] = Sum[s:3](T.pad({dilation})[h+{dilation}*s-{dilation}]*L[s])"
+    )
+    mutants = ea.mutants(text, factors=(2, 3), A=(height,), K=(taps,), L=(3,))
+    mutant: Mutant = data.draw(st.sampled_from(mutants))
+    region = mask_of(mutant.region, (height,))
+    differs = np.zeros(height, bool)
+    for seed in range(4):
+        differs |= values(mutant.original, seed) != values(mutant.program, seed)
+    assert not (differs & ~region).any()
+    assert (differs == region).all() or not mutant.is_region_exact
+    corrected = mutant.corrected()
+    assert (values(corrected, 9) == values(mutant.original, 9)).all()
+    assert ea.prove(mutant.original, corrected).verdict == "proved"
+
+
 @settings(max_examples=25)
 @given(scope=window_expressions(), data=st.data())
 def test_random_corrections_give_every_value_back(scope: Any, data: Any) -> None:
