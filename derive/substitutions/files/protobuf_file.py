@@ -42,6 +42,7 @@ OPERATORS = {
     18: "matmul",
     19: "smul",
     20: "enlarge",
+    21: "merge",
     22: "const_imm",
     23: "const_iconv",
     24: "const_one",
@@ -50,7 +51,16 @@ OPERATORS = {
 WINDOWED = ("conv2d", "poolmax", "poolavg")
 KERNELS = (*WINDOWED, "enlarge", "const_iconv", "const_pool")
 ACTIVATED = ("conv2d", "poolmax", "poolavg", "matmul")
-KERNEL, STRIDE, PADDING, ACTIVATION, RANK, AXIS, PERMUTATION = (4, 5), (6, 7), 8, 9, 10, 11, 12
+KERNEL, STRIDE, PADDING, ACTIVATION, RANK, AXIS, PERMUTATION, COUNT = (
+    (4, 5),
+    (6, 7),
+    8,
+    9,
+    10,
+    11,
+    12,
+    14,
+)
 REMEDY = "give TASO's graph_subst.pb as it was written, or rules as JSON"
 
 
@@ -109,6 +119,8 @@ def _parameters(name: str, kind: str, numbers: dict[int, int]) -> dict[str, Any]
         parameters["ndim"] = numbers[RANK]
     if kind == "split":
         parameters["n"] = 2
+    if kind == "merge" and COUNT in numbers:
+        parameters["count"] = numbers[COUNT]
     if kind == "transpose":
         parameters["perm"] = SWAPPED
         if PERMUTATION in numbers:

@@ -45,6 +45,7 @@ PARAMETERS: Mapping[str, tuple[str, ...]] = {  # of which the last may be left o
     "concat": ("axis", "ndim"),
     "split": ("axis", "ndim"),
     "enlarge": ("kernel", "kernel"),
+    "merge": ("count",),
     "const_iconv": ("kernel", "kernel"),
     "const_pool": ("kernel", "kernel"),
     "transpose": ("perm", "shuffle"),

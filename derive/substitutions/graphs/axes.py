@@ -51,6 +51,7 @@ class Axes:
         self.windows: list[WindowPositions] = []
         self.channels: list[ConvolutionChannels] = []
         self.diagonals: list[tuple[Axis, Axis]] = []  # rows and columns of identities
+        self.merged_counts: list[int] = []  # of groups that are merged with one another
         self.others: list[Axis] = []  # axes that operators read one by one
 
     def new(self) -> Axis:

@@ -177,6 +177,12 @@ def _enlarge(axes: Axes, parameters: Parameters, inputs: AxisLists) -> AxisLists
     return [[features, depth, *map(axes.number, parameters["kernel"])]]
 
 
+def _merge(axes: Axes, parameters: Parameters, inputs: AxisLists) -> AxisLists:
+    features, depth, *taps = inputs[0]
+    axes.merged_counts.append(parameters["count"])
+    return [[features, axes.join([depth] * parameters["count"]), *taps]]
+
+
 def _kernel_constant(axes: Axes, parameters: Parameters, inputs: AxisLists) -> AxisLists:
     features, depth = axes.several(2)
     axes.diagonals.append((features, depth))
@@ -217,6 +223,7 @@ KINDS: Mapping[str, OperatorKind] = {
     "poolavg": OperatorKind(_pool, 1, 1, (4,), 4, {**KERNEL, **WINDOW}, ACTIVATION),
     "poolmax": OperatorKind(_pool, 1, 1, (4,), 4, {**KERNEL, **WINDOW}, ACTIVATION),
     "enlarge": OperatorKind(_enlarge, 1, 1, (4,), 4, KERNEL),
+    "merge": OperatorKind(_merge, 1, 1, (4,), 4, required={"count": _number(2, MAX_NUMBER)}),
     "const_iconv": OperatorKind(_kernel_constant, 0, 0, (), 4, KERNEL),
     "const_pool": OperatorKind(_kernel_constant, 0, 0, (), 4, KERNEL),
     "const_imm": OperatorKind(_identity, 0, 0, (), 2),

@@ -9,7 +9,7 @@ from typing import Any
 
 from sympy import And, Eq, Rational
 
-from derive.substitutions.graphs.graph import Source
+from derive.substitutions.graphs.graph import Operation, Source
 from derive.substitutions.graphs.kinds import MAX_NUMBER, MAX_RANK
 from derive.substitutions.graphs.typed_rule import TypedRule
 from derive.substitutions.sizes.sizing import Sizing
@@ -89,9 +89,13 @@ def program_of_side(rule: TypedRule, sizing: Sizing, side: int) -> Program:
         operands[leaf] = _leaf(leaf.name, sizing.all_digits(rule.tensors[leaf]))
     for place, operation in enumerate(rule.graph.sides[side]):
         results = operation.results(place)
+        parameters = operation.parameters
+        if operation.operator == "merge":
+            outputs = _outputs_of_groups(rule, sizing, side, operation)
+            parameters = (*parameters, ("outputs", outputs))
         node = AppliedOperator(
             operation.operator,
-            operation.parameters,
+            parameters,
             tuple([operands[source] for source in operation.inputs]),
             tuple([sizing.all_digits(rule.of(side, result)) for result in results]),
         )
@@ -100,6 +104,20 @@ def program_of_side(rule: TypedRule, sizing: Sizing, side: int) -> Program:
     for number, pair in enumerate(rule.graph.outputs):
         statements.append((f"O{number + 1}", _scope(operands[pair[side]].value)))
     return Program(statements, [name for name, _ in statements])
+
+
+def _outputs_of_groups(rule: TypedRule, sizing: Sizing, side: int, operation: Operation) -> int:
+    """Return how many outputs a group has in the convolutions that have the weights that an
+    operation reads.
+    """
+    root = rule.axes.root
+    features, depth, *_ = map(root, rule.of(side, operation.inputs[0]))
+    for channels in rule.axes.channels:
+        if (root(channels.features), root(channels.depth)) == (features, depth):
+            sizes = [sizing.digits(axis)[0] for axis in (channels.data, depth, features)]
+            if all(map(is_number, sizes)):
+                return sizes[2] // _groups(sizes[0], sizes[1])
+    raise NoExpression
 
 
 @lru_cache(maxsize=MAX_BUILT)
@@ -249,6 +267,18 @@ def _enlarge(node: AppliedOperator) -> list[Value]:
     return [ops.pad(node.values[0], [(0, 0)] * others + amounts)]
 
 
+def _merge(node: AppliedOperator) -> list[Value]:
+    """Return weights with the channels of several groups, where those of others have zeros."""
+    count, outputs = node.parameter("count"), node.parameter("outputs")
+    (depth,) = node.operands[0].axes[1]
+    at = RESULT_INDICES[:4]
+    place = at[0] // outputs % count  # of a group among those that it is merged with
+    around = (count - 1) * depth
+    weights = node.values[0].pad(0, (around, around), 0, 0)
+    subscripts = (at[0], at[1] - depth * place, *at[2:])
+    return [L[_ranges(at, node.result_shape)](weights[subscripts])]
+
+
 def _on_diagonal(node: AppliedOperator) -> tuple[tuple[Any, ...], Any]:
     """Return the indices of a kernel constant, and whether its channel is that of its feature."""
     shape = node.result_shape
@@ -303,6 +333,7 @@ BUILDERS: Mapping[str, Callable[[AppliedOperator], list[Value]]] = {
     "poolavg": _pool("poolavg"),
     "poolmax": _pool("poolmax"),
     "enlarge": _enlarge,
+    "merge": _merge,
     "const_iconv": _identity_kernel,
     "const_pool": _pooling_kernel,
     "const_imm": _identity_matrix,

@@ -74,6 +74,25 @@ class OpenSizes:
         for size in self._sizes.values():
             self._without_strided(self.equations.value(affine(size)), self.equations)
 
+    @property
+    def tried_groups(self) -> tuple[int, ...]:
+        """The numbers of groups that are tried where these are open: few, and as many times those
+        that are merged.
+        """
+        numbers = set(range(1, MOST_GROUPS + 1))
+        for count in self.axes.merged_counts:
+            numbers.update(range(count, MOST_GROUPS * count + 1, count))
+        return tuple(sorted(numbers))
+
+    @property
+    def tried_text(self) -> str:
+        """The numbers of groups and outputs that are tried, in words."""
+        groups = self.tried_groups
+        words = f"up to {groups[-1]}"
+        if len(groups) < groups[-1]:
+            words = ", ".join(map(str, groups))
+        return f"{words} groups, and {max(MOST_OUTPUTS)} outputs of each, tried"
+
     def _require_sizes(self, equations: Equations) -> None:
         """Require what holds whatever the groups are."""
         for axis, number in self.axes.numbers:
@@ -235,7 +254,7 @@ class OpenSizes:
         """Yield the groups that a convolution may have."""
         data, depth = (equations.value(self.size(a)) for a in channels[:2])
         known = _ratio(data, depth)
-        numbers = range(1, MOST_GROUPS + 1) if known is None else (known,)
+        numbers = self.tried_groups if known is None else (known,)
         for groups in numbers:
             solved = _with(equations, data, affine(depth * groups))
             if solved is None:

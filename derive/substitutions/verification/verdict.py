@@ -20,8 +20,8 @@ class RuleVerdict:
     convolution, `P1`, the outputs of each, and so on. Where there is a condition, or the verdict is
     `"different"`, `counterexample` has the smallest sizes at which the sides differ, by name, and
     `region` the isl set of output points that do; the sizes of a rule of a file are those of the
-    axes of its inputs, `x1_0` of the first one of `x1`, whose ranks are in `leaves`. `coverage` says what was tried where that was not
-    everything.
+    axes of its inputs, `x1_0` of the first one of `x1`, whose ranks are in `leaves`. `coverage`
+    says what was tried where that was not everything.
     """
 
     rule: str

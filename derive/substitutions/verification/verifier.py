@@ -22,8 +22,6 @@ from derive.substitutions.sizes.building import NoExpression, programs
 from derive.substitutions.sizes.conditions import GroupCondition, inferred
 from derive.substitutions.sizes.equations import Unsolvable, Unsolved
 from derive.substitutions.sizes.sizing import (
-    MOST_GROUPS,
-    MOST_OUTPUTS,
     Group,
     OpenSizes,
     Sizing,
@@ -42,7 +40,6 @@ from einalg.language.analysis.sizes import conditions_text
 from einalg.language.index.convert import affine
 from einalg.options import Kind, Misfit, checked, instance_of
 
-TRIED = f"up to {MOST_GROUPS} groups, and {max(MOST_OUTPUTS)} outputs of each, tried"
 NO_SIZES = "at no sizes do both sides have a meaning"
 Point = tuple[Sizing, SizesComparison]  # a choice of groups, and both sides compared at it
 FAILURES = (Unsolvable, Unsolved, NoExpression, ShapeError)
@@ -262,13 +259,13 @@ def _of_groups(
             verdict=PROVED,
             condition=condition.sizes,
             condition_text=condition.text,
-            coverage="for all sizes" if is_proved else TRIED,
+            coverage="for all sizes" if is_proved else sizes.tried_text,
         )
     if tested:
         return RuleVerdict(name, TESTED, coverage=tested[0][1].coverage)
     if of_one is not None and of_one.verdict != PROVED:
         return _verdict(name, of_one)
-    return RuleVerdict(name, PROVED, coverage=TRIED)
+    return RuleVerdict(name, PROVED, coverage=sizes.tried_text)
 
 
 @dataclass(frozen=True)

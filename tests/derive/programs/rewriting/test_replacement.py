@@ -317,6 +317,22 @@ def test_a_kernel_is_enlarged_and_merged_with_another_one(tmp_path):
     assert not replacements(one, convolved((3, 3), others=(1, 1)))
 
 
+@pytest.mark.parametrize(("groups", "count"), [(4, 2), (6, 3), (5, 5)])
+def test_groups_are_merged(groups, count, tmp_path):
+    path = tmp_path / "rules.txt"
+    path.write_text(f"(conv2d 1 1 0 0 ?x ?w)=>(conv2d 1 1 0 0 ?x (merge ?w {count}))")
+    (one,) = ea.substitutions.load(path)
+    assert ea.substitutions.verify(one)
+    image, kernel = ea.tensor("x", (1, 2 * groups, 4, 5)), ea.tensor("w", (3 * groups, 2, 3, 3))
+    program = ops.conv2d(image, kernel, padding=1, groups=groups)
+    made = replacements(one, program)
+    (merged,) = sums(made[0].program)
+    assert made[0].program[merged].body.iterators[0].extent == 2 * count
+    assert_equal(program, made[0])
+    path.write_text(f"(conv2d 1 1 0 0 ?x ?w)=>(conv2d 1 1 0 0 ?x (merge ?w {groups + 1}))")
+    assert not replacements(*ea.substitutions.load(path), program)
+
+
 def test_convolutions_of_each_channel_by_itself_are_of_as_many_groups(tmp_path):
     (one,) = ea.substitutions.load(write(tmp_path, OPEN_RULES["sum"]))
     image, parts = ea.tensor("x", (1, 3, 5, 5)), []
