@@ -5,16 +5,20 @@ python -m bench.substitutions FILE... [--control] [--models] [--generate SIZE] [
 Verifies each rule of some files, such as TASO's `graph_subst.pb`, and counts the verdicts of each
 set by condition, with the time that it took on one core. `--control` also replaces, in each rule,
 one leaf of its right side by another one, and counts how many of these wrong rules are caught.
-`--models` optimizes blocks of networks with and without the rules, and gives the times of a call.
+`--models` optimizes blocks of networks with and without the rules, and says which rules fit there,
+and how long the processor takes for a call; `--networks inception squeezenet resnext50 nasnet bert`
+does so with whole networks.
 `--generate SIZE` generates the rules of the operators of each set over its inputs, `--operators`
 those of some of them, and counts how many rules of the set follow from the generated ones.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
 from functools import partial
+from importlib import import_module
+from itertools import islice
 from pathlib import Path
 from time import process_time
 from typing import Any
@@ -22,16 +26,24 @@ from typing import Any
 import bench
 import einalg as ea
 from bench.blocks import BLOCKS
+from derive.programs import RuleSet
+from derive.programs.forms.rewriting.concatenations import with_neighbours_apart
+from derive.programs.forms.rewriting.convolutions import convolution_kinds
+from derive.programs.forms.rewriting.matching import matches
+from derive.programs.forms.rewriting.patterns import RulePattern, apart
+from derive.programs.forms.rewriting.replacement import replaced
 from derive.substitutions import Rule, RuleVerdict, load, verify
 from derive.substitutions.generation.generator import searched
 from derive.substitutions.generation.instances import RuleInstances
 from derive.substitutions.graphs.graph import Leaf, RuleGraph
 from derive.substitutions.graphs.kinds import WrongOperation
 from derive.substitutions.verification.rule import general_sides
-from einalg.api.backend import LocalBackend
 from einalg.frontends.random_inputs import random_arrays
+from einalg.language.ir.program import Program
 
 MAX_NAMES = 12  # in a row of a table
+MAX_PLACES = 16  # of a rule in a program that are counted
+TURNS, TURN_SECONDS = 5, 0.1  # of each call that is timed
 
 
 def verdicts(rules: Sequence[Rule]) -> Iterator[tuple[RuleVerdict, float]]:
@@ -106,25 +118,99 @@ def control(name: str, rules: Sequence[Rule]) -> Iterator[bench.Row]:
     yield {"set": name, "wrong rules": wrong, "caught": wrong - len(missed), "missed": missed}
 
 
-def gains(rules: Sequence[Rule], seconds: float) -> Iterator[bench.Row]:
-    """Yield the milliseconds of a call of each block without rules and with them, and which were
-    applied.
-    """
+Networks = Mapping[str, Callable[[], tuple[Any, Sequence[Any]]]]  # each with its inputs
+
+
+def of_blocks(names: Sequence[str] = ()) -> Networks:
+    """Return blocks of networks with random inputs, those of some names or all."""
+    blocks = {}
     for name, block in BLOCKS.items():
-        program = block()
-        arrays = random_arrays(program.inputs.values())
-        calls, changes = [], ""
+        if not names or name in names:
+            blocks[name] = partial(_with_inputs, block)
+    return blocks
+
+
+def _with_inputs(block: Callable[[], Program]) -> tuple[Program, Sequence[Any]]:
+    program = block()
+    return program, list(random_arrays(program.inputs.values()).values())
+
+
+def of_models(names: Sequence[str], small: bool = False) -> Networks:
+    """Return whole networks of `bench.models`, of some names."""
+    models = import_module("bench.models")  # takes torch
+    chosen = models.SMALL if small else models.MODELS
+    return {name: partial(chosen[name], 1) for name in names}
+
+
+def gains(
+    networks: Networks, rules: Sequence[Rule], seconds: float, turns: int = TURNS
+) -> Iterator[bench.Row]:
+    """Yield the milliseconds of the processor that a call of each network takes without rules and
+    with them, the least of some turns, and which rules were applied.
+    """
+    for name, network in networks.items():
+        model, inputs = network()
+        made = []
         for some in ((), rules):
-            made = ea.optimize(program, arrays, seconds=seconds, substitutions=some)
-            (part,) = made.parts.values()
-            calls.append(partial(made, *arrays.values()))
-            changes = ", ".join(part.changes)
-        without, applied = calls
-        measured = LocalBackend().measure_both(without, applied, f"block {name}", False)
-        times = {}
-        for title, one in zip(("ms without", "ms with"), measured or ()):
-            times[title] = 1e3 * one.seconds
-        yield {"block": name, **times, "changes": changes}
+            options = {"seconds": seconds, "prefer": "einalg", "progress": False}
+            made.append(ea.optimize(model, inputs, substitutions=some, **options))
+        calls = [partial(one, *inputs) for one in made]
+        without, applied = processor_seconds(calls, turns)
+        changes = [change for part in made[1].parts.values() for change in part.changes]
+        yield {
+            "network": name,
+            "ms without": 1e3 * without,
+            "ms with": 1e3 * applied,
+            "gain": without / applied,
+            "changes": ", ".join(changes),
+        }
+
+
+def processor_seconds(calls: Sequence[Callable[[], Any]], turns: int) -> list[float]:
+    """Return the least seconds of the processor that each call took in turns: what others run on
+    the machine counts little.
+    """
+    for call in calls:
+        call()
+    times: list[list[float]] = [[] for _ in calls]
+    for _ in range(turns):
+        for call, taken in zip(calls, times):
+            start, number = process_time(), 0
+            while number == 0 or process_time() - start < TURN_SECONDS:
+                call()
+                number += 1
+            taken.append((process_time() - start) / number)
+    return list(map(min, times))
+
+
+def fitting(networks: Networks, rules: Sequence[Rule]) -> Iterator[bench.Row]:
+    """Yield which rules fit in each network, and in how many places, before any is applied."""
+    for name, network in networks.items():
+        program, _ = network()
+        program = apart(program)
+        counts: dict[str, int] = {}
+        for pattern in RuleSet(tuple(rules)).patterns(convolution_kinds(program)):
+            number = sum(1 for _ in islice(_places(pattern, program), MAX_PLACES))
+            if number:
+                rule = pattern.name.rpartition("/")[2]
+                counts[rule] = counts.get(rule, 0) + number
+        which = ", ".join(f"{rule} ({number})" for rule, number in counts.items())
+        yield {"network": name, "rules": len(counts), "which (places)": which}
+
+
+def _places(pattern: RulePattern, program: Program) -> Iterator[Any]:
+    """Yield the different statements and tensors that a rule fits."""
+    known = set()
+    parts = [(program, None)]
+    parts += [(other, [name]) for other, name in with_neighbours_apart(program)]
+    for part, changed in parts:
+        for match in matches(pattern, part, changed):
+            if match.tensors in known:
+                continue
+            replacement = replaced(pattern, match, part)
+            if replacement is not None and replacement.is_proved():
+                known.add(match.tensors)
+                yield match
 
 
 def generated(
@@ -189,6 +275,9 @@ def main() -> None:
     parser.add_argument("files", nargs="+", type=Path, metavar="FILE")
     parser.add_argument("--control", action="store_true", help="verify wrong rules too")
     parser.add_argument("--models", action="store_true", help="optimize blocks of networks")
+    parser.add_argument("--names", nargs="*", default=[], help="of the blocks, all by default")
+    parser.add_argument("--networks", nargs="*", default=[], help="of bench.models, to optimize")
+    parser.add_argument("--small", action="store_true", help="networks of few channels")
     parser.add_argument("--generate", type=int, metavar="SIZE", help="generate rules of that size")
     parser.add_argument("--operators", nargs="*", default=[], help="of what is generated")
     parser.add_argument("--seconds", type=float, default=120.0, help="of each search")
@@ -208,7 +297,12 @@ def main() -> None:
         if arguments.control:
             tables[f"wrong rules of {name}"] = control(name, rules)
         if arguments.models:
-            tables[f"models with {name}"] = gains(rules, arguments.seconds)
+            networks = of_blocks(arguments.names)
+            tables[f"rules of {name} that fit"] = fitting(networks, rules)
+            tables[f"blocks with {name}"] = gains(networks, rules, arguments.seconds)
+        if arguments.networks:
+            networks = of_models(arguments.networks, arguments.small)
+            tables[f"networks with {name}"] = gains(networks, rules, arguments.seconds)
     bench.report(tables, arguments.json)
 
 

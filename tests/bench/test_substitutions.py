@@ -8,7 +8,16 @@ from pathlib import Path
 import pytest
 
 import einalg as ea
-from bench.substitutions import BLOCKS, by_condition, by_set, control, gains, generated
+from bench.substitutions import (
+    BLOCKS,
+    by_condition,
+    by_set,
+    control,
+    fitting,
+    gains,
+    generated,
+    of_blocks,
+)
 from einalg.language.ir.program import as_program
 from tests.helpers.rule_files import op, rule, write
 
@@ -31,8 +40,24 @@ def test_counts(tmp_path: Path) -> None:
 def test_gains(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     sum_of_rows = as_program(ea.parse("O[i] += A[i,k]", A=(4, 5)))
     monkeypatch.setattr("bench.substitutions.BLOCKS", {"rows": lambda: sum_of_rows})
-    (row,) = gains(by_set([write(tmp_path, COMMUTATIVE)])["set"], 0.0)
-    assert row["block"] == "rows" and min(row["ms without"], row["ms with"]) > 0
+    rules = by_set([write(tmp_path, COMMUTATIVE)])["set"]
+    (row,) = gains(of_blocks(), rules, 0.0, turns=1)
+    assert row["network"] == "rows" and min(row["ms without"], row["ms with"]) > 0
+
+
+def test_rules_that_fit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One that is not equal there fits nowhere."""
+    text = "P[i,j] += A[i,k]*B[k,j]\nO[i,j] = Sum[k](P[i,k]*C[k,j])*D[i,j]"
+    chain = as_program(ea.parse(text, A=(2, 3), B=(3, 4), C=(4, 5), D=(2, 5)))
+    monkeypatch.setattr("bench.substitutions.BLOCKS", {"chain": lambda: chain})
+    associative = rule(
+        "associative",
+        [op("matmul", 1, 2), op("matmul", "0", 3)],
+        [op("matmul", 2, 3), op("matmul", 1, "0")],
+    )
+    rules = by_set([write(tmp_path, associative, SQUARE)])["set"]
+    (row,) = fitting(of_blocks(["chain"]), rules)
+    assert row["which (places)"] == "associative (1)"
 
 
 @pytest.mark.parametrize("name", BLOCKS)
