@@ -370,6 +370,21 @@ def test_a_runtime_of_onnx_divides_by_any_integer() -> None:
                 assert np.array_equal(result, compiled["O"]), (text, dtype)
 
 
+@pytest.mark.parametrize(
+    "text", ("Mod(u[i], n[i])", "sign(u[i] - n[i])", "u[i]*n[i] - u[i]", "Max(u[i] - 7, n[i])")
+)
+def test_a_runtime_of_onnx_computes_with_both_kinds_of_long_integers(text: str) -> None:
+    dtypes = {"u": "u64", "n": "i64"}
+    tensors = {name: ea.tensor(name, (SIZE,), dtype) for name, dtype in dtypes.items()}
+    program = ea.Program([("O", ea.parse(f"O[i:{SIZE}] = {text}", **tensors))])
+    values = {
+        "u": np.array([0, 1, 2, 7, 8, 2**31, 2**40, 2**53 + 1, 2**63 - 1], np.uint64),
+        "n": np.array([-7, 1, 2**40, -(2**40), 8, 9, 10, 11, 12]),
+    }
+    expected = np.asarray(ea.evaluate(program, **values), float)
+    np.testing.assert_allclose(onnx_results(program, values), expected, 2.0**-51)
+
+
 MIXED = (  # a formula of a long integer without sign, and the value that it has
     ("v[i]*v[i]*u[i] + u[i]", lambda u, v, n: v * v * u + u),
     ("u[i] - Min(v[i], 3)", lambda u, v, n: u - min(v, 3)),

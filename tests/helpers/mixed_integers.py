@@ -289,6 +289,8 @@ def _promoted(parts: Sequence[Part], op: str = "") -> str:
     dtypes = [part.dtype for part in parts if part.dtype]
     if not dtypes:
         return ""
+    if "f32" in dtypes:  # in which SymPy may add and multiply the others
+        return "f32"
     dtype = promote(*dtypes)
     if is_float(dtype):
         return dtype

@@ -76,6 +76,12 @@ COMPARISONS = {
     "ne": "Equal",
 }
 REDUCTIONS = {"Sum": "ReduceSum", "Prod": "ReduceProd", "Max": "ReduceMax", "Min": "ReduceMin"}
+SUMS_AND_PRODUCTS = (
+    "add",
+    "mul",
+    "neg",
+    "ipow",
+)  # what floats compute as integers, but for rounding
 EINSUM_DTYPES = ("f32", "f64", "i32", "i64")
 # Of a tensor or scope: its array, its box, and where it has values (None: everywhere).
 Read = Callable[[Any], tuple[Buf, Box, "np.ndarray[Any, Any] | None"]]
@@ -231,7 +237,7 @@ class LoopAxes:
             return self.writer.constant(self._mask(value.conditions), dtype, "holds")
         if isinstance(value, Ref):
             return self.writer.cast(value.buf, dtype)
-        return self.writer.cast(self._application(value), dtype)
+        return self.writer.cast(self._application(_in_float(value, dtype)), dtype)
 
     def _application(self, value: Apply) -> Buf:
         """Return an operator or a function of some values."""
@@ -440,6 +446,13 @@ def _number_of(value: Any, dtype: str) -> Any:
     if value > 0:
         return largest
     return smallest
+
+
+def _in_float(value: Apply, dtype: str) -> Apply:
+    """Return a sum or product of the longest integers as a float, where it is converted to one."""
+    if not is_float(dtype) or value.dtype != WIDE or value.op not in SUMS_AND_PRODUCTS:
+        return value
+    return replace(value, dtype=dtype)
 
 
 def _known(dtype: str) -> str:
