@@ -1,9 +1,9 @@
 """Contractions whose intermediate results keep within a bound on memory.
 
-Orders are chosen that do. Where no order does, the sum over an index is cut in two ranges, and
-again, until orders of the parts fit. The parts run one after the other, and their intermediate
-results share memory. Each part has steps of its own: code and its compilation grow by as many
-times, and what an index does not occur in is computed in each part.
+Orders are chosen that do. Where no order does, an index is cut in two ranges, and again, until
+orders of the parts fit: the sum over it, or the results along it. The parts run one after the
+other, and their intermediate results share memory. Each part has steps of its own: code and its
+compilation grow by as many times, and what an index does not occur in is computed in each part.
 """
 
 from __future__ import annotations
@@ -21,13 +21,14 @@ from derive.contraction.orders import Order, all_orders, excess, improving
 from derive.rewriting.moves import Move, apply
 from derive.rewriting.paths import program_scopes, scope_at
 from derive.rules.algebra import distribution, staging
+from derive.rules.inter import expression_splitting
 from derive.rules.inter.lifting_nesting import LIFTING, fresh_statement
 from einalg.language.ir.dtypes import numpy_dtype
 from einalg.language.ir.program import Program
 from einalg.language.ir.scope import Scope, inner_scopes
 from einalg.language.ir.traversal import accesses
 
-MAX_CUTS = 15  # of sums in a program
+MAX_CUTS = 15  # of sums and of results in a program
 SHARES = (1, 2, 4)  # of the memory that one result may take: several are held at once
 
 Spelling = tuple[Program, list[Move]]
@@ -55,8 +56,8 @@ def contracted_within(
     """
     itemsize = max(numpy_dtype(scope.dtype).itemsize for scope in program_scopes(program))
     for share in SHARES:
-        slicer = _Slicer(memory / itemsize / share)
-        cut = _cut(program, rules, slicer)
+        slicer = _Slicer(memory / itemsize / share, rules)
+        cut = _cut(program, slicer)
         if cut is None:
             break
         parts, moves = cut
@@ -70,7 +71,7 @@ def contracted_within(
                 yield added, [*moves, *steps, *adding]
 
 
-def _cut(program: Program, rules: Rules, slicer: _Slicer) -> Spelling | None:
+def _cut(program: Program, slicer: _Slicer) -> Spelling | None:
     """Return the program whose long products have orders within the points; None without one."""
     moves: list[Move] = []
     while True:
@@ -78,9 +79,9 @@ def _cut(program: Program, rules: Rules, slicer: _Slicer) -> Spelling | None:
         if place is None:
             return program, moves
         move = slicer.cut(program, place)
-        if move is None or move.rule not in rules or len(moves) >= MAX_CUTS:
+        if move is None or len(moves) >= MAX_CUTS:
             return None
-        program = apply(program, move, rules)
+        program = apply(program, move, slicer.rules)
         moves.append(move)
 
 
@@ -89,6 +90,7 @@ class _Slicer:
     """Which long products have no order within so many points, and where to cut them."""
 
     most_points: float
+    rules: Rules
     _known: dict[Any, list[Order]] = field(default_factory=dict)
 
     def place_to_cut(self, program: Program) -> ReductionPlace | None:
@@ -115,26 +117,17 @@ class _Slicer:
 
     def cut(self, program: Program, place: ReductionPlace) -> Move | None:
         """Return the cut after which the least exceeds the points; None where none helps."""
-        network = long_products(program)[place]
-        best, name = self._excess(network), None
-        for index in sorted(union(network.factors) - network.kept):
+        network, scope = long_products(program)[place], scope_at(program, place.path)
+        best, best_cut = self._excess(network), None
+        for index, cut in _cuts(scope, place, network).items():
+            if cut.rule not in self.rules:
+                continue
             size = network.sizes[index]
-            if size > 1:
-                part = replace(network, sizes={**network.sizes, index: -(-size // 2)})
-                value = self._excess(part)
-                if value[0] < best[0] or (name and value < best):
-                    best, name = value, index
-        node = place.node(scope_at(program, place.path))
-        if name is None or node is None:
-            return None
-        iterator = next(it for it in node.iterators if it.index.name == name)
-        args = {
-            "step": "in ranges",
-            "reduction": place.position,
-            "index": name,
-            "at": iterator.low + iterator.extent // 2,
-        }
-        return Move(distribution.RULE.name, place.path, args)
+            part = replace(network, sizes={**network.sizes, index: -(-size // 2)})
+            value = self._excess(part)
+            if value[0] < best[0] or (best_cut and value < best):
+                best, best_cut = value, cut
+        return best_cut
 
     def _excess(self, network: TensorNetwork) -> tuple[float, int]:
         """Return the least points by which an order exceeds the bound, and its arithmetic."""
@@ -143,6 +136,29 @@ class _Slicer:
             arithmetic = sum(network.points(step.indices) for step in order)
             values.append((excess(network, order, self.most_points), arithmetic))
         return min(values)
+
+
+def _cuts(scope: Scope, place: ReductionPlace, network: TensorNetwork) -> dict[str, Move]:
+    """Return the moves that cut an index of a long product in the middle, by its name.
+
+    Results along it become two expressions, or a sum over it the sum of two, which comes second:
+    the parts of results need not be added. A summed index of a condition stays whole.
+    """
+    cuts: dict[str, Move] = {}
+    node = place.node(scope)
+    assert node is not None
+    indices = union(network.factors)
+    for it in scope.iterators:
+        if it.extent > 1 and it.index.name in indices:
+            args = {"index": it.index.name, "at": it.low + it.extent // 2}
+            cuts[it.index.name] = Move(expression_splitting.RULE.name, place.path, args)
+    for it in node.iterators:
+        if it.extent > 1 and it.index.name in indices - network.kept:
+            middle = it.low + it.extent // 2
+            args = {"step": "in ranges", "reduction": place.position}
+            args |= {"index": it.index.name, "at": middle}
+            cuts[it.index.name] = Move(distribution.RULE.name, place.path, args)
+    return cuts
 
 
 def _added_one_by_one(program: Program, rules: Rules) -> Spelling:

@@ -13,11 +13,12 @@ from derive.cost.memory import temporary_bytes
 from derive.rewriting.moves import apply
 from derive.rules import ALL
 from derive.rules.algebra import distribution
+from derive.rules.inter import expression_splitting
 from derive.rules.inter.lifting_nesting import lifted
 from derive.search.best_first import Budget, search
 from derive.search.cleanup import fissioned
 from einalg.language.ir.program import as_program
-from tests.helpers.einsums import agrees, einsums, ring
+from tests.helpers.einsums import agrees, einsums, ring, uniform
 
 SIZE = 24
 MATRIX = 4 * SIZE * SIZE  # bytes of an intermediate result of a ring
@@ -63,6 +64,18 @@ def test_a_sum_is_cut_until_the_parts_fit(share):
     assert ea.prove(start, best.program).verdict == "proved"
 
 
+def test_results_are_cut_along_an_index_that_every_operand_keeps():
+    batch = uniform(("bcz", "cdz", "dez", "ebz"), "z", 8)
+    start, memory = as_program(batch.expression()), 4 * (8 * 8 * 8 // 2 + 8)
+    candidates, _, _ = search(start, Budget(states=0, seconds=60.0, memory=memory))
+    best = next(candidate for candidate in candidates if candidate.moves)
+    cut = {m.args["index"] for m in best.moves if m.rule == expression_splitting.RULE.name}
+    assert cut == {"z"} and not cuts(best.moves)
+    assert temporary_bytes(best.program) <= memory
+    assert agrees(start, best.program)
+    assert ea.prove(start, best.program).verdict == "proved"
+
+
 def test_a_sum_is_cut_no_more_than_so_often():
     assert not bounded(as_program(ring(5, SIZE).expression()), 8)
 
@@ -74,14 +87,17 @@ def test_without_the_rule_nothing_is_cut():
 
 
 def test_parts_are_added_one_by_one_where_all_at_once_take_too_much():
-    """A quarter of what is between takes twice as much as the result."""
+    """A quarter of what is between takes twice as much as the result, of which no parts are made."""
+    rules = [rule for name, rule in ALL.items() if name != expression_splitting.RULE.name]
     text = "O[i:8,l:8] = Sum[j:64,k:64](A[i,j]*B[j,k]*C[k,l])"
     start = as_program(ea.parse(text, A=(8, 64), B=(64, 64), C=(64, 8)))
     result = 4 * 8 * 8
-    candidates, _, _ = search(start, Budget(states=0, seconds=60.0, memory=3 * result))
+    budget = Budget(states=0, seconds=60.0, memory=3 * result)
+    candidates, _, _ = search(start, budget, rules)
     best = candidates[0]
     assert cuts(best.moves) >= 3 and temporary_bytes(best.program) <= 3 * result
-    peaks = [temporary_bytes(lifted(program)) for program, _ in bounded(start, 3 * result)]
+    spellings = bounded(start, 3 * result, {rule.name: rule for rule in rules})
+    peaks = [temporary_bytes(lifted(program)) for program, _ in spellings]
     assert max(peaks) > 3 * result >= min(peaks)
 
 
