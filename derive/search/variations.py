@@ -9,7 +9,7 @@ index, the sums that nest.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from math import gcd
+from math import ceil, gcd
 from typing import Any, NamedTuple
 
 import sympy
@@ -35,6 +35,9 @@ from einalg.language.ir.traversal import accesses, reductions
 
 MAX_FACTORS = 4  # of a product that merging may make
 MAX_BLOCKS = 3  # sizes of blocks tried for one window: those with the least overhang
+MAX_PHASES_PER_POINT = (
+    2  # of an axis: phases of fewer points each are calls that do next to nothing
+)
 BILINEAR = "bilinear factorisation"
 
 Terms = list[tuple[Index, int]]  # indices with their coefficients
@@ -120,11 +123,19 @@ def _is_scaled(scope: Scope, inner: Scope) -> bool:
 def _is_interleaved(scope: Scope, args: Mapping[str, Any]) -> bool:
     """Tell whether the indices of a splitting by phases share quotients with other indices.
 
-    So does `h` in `(h - r + 1)//2`, the subscript of a transposed convolution.
+    So does `h` in `(h - r + 1)//2`, the subscript of a transposed convolution. The many short
+    phases of an axis whose digits are read in another order are none of these.
     """
     if "phases" not in args:
         return False
-    names = [args["index"]] if isinstance(args["index"], str) else args["index"]
+    names, counts = args["index"], args["phases"]
+    if isinstance(names, str):
+        names, counts = [names], [counts]
+    extents = index_extents(scope.iterators)
+    for name, count in zip(names, counts):
+        points = ceil(extents[Index(name)] / count)
+        if count > MAX_PHASES_PER_POINT * points:
+            return False
     interleaved: set[Index] = set()
     for form in _forms(scope):
         for atom, _ in form.terms:

@@ -62,6 +62,16 @@ def test_phases_that_differ_in_an_offset_are_gathered_together():
         )
 
 
+@pytest.mark.parametrize("phases, is_split", [(2, True), (3, True), (26, False)])
+def test_phases_are_split_where_each_has_points_enough(phases, is_split):
+    """An axis in the order of its remainders has the long remainders of one part as phases too."""
+    text = f"O[h:50] = Sum[r](A[(h+r)//{phases} + 2*((h+r)%{phases})]*K[r])"
+    swapped = ea.parse(text, A=99, K=3)
+    moves = variations.scope_variations(("O",), swapped, ALL)
+    splits = [move.args["phases"] for move in moves if move.rule == "expression splitting"]
+    assert splits == [phases] * is_split
+
+
 def test_both_axes_of_all_phases_are_factorised_early():
     """What does less work comes first, so that a second factorisation does not wait for copies of
     phases.
