@@ -28,11 +28,11 @@ test: $(VENV)/.installed-$(EXTRAS)  ## all tests and documentation examples, in 
 coverage: $(VENV)/.installed-$(EXTRAS)  ## all tests, with the branches of the three packages that they take
 	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal --cov=einalg --cov=derive --cov=codegen --cov-branch --cov-report=term:skip-covered
 
-gpu-test: $(VENV)/.installed-$(EXTRAS),cuda  ## the cases of the CUDA tests on the CUDA device of this machine, through PyCUDA
+gpu-test: $(VENV)/.installed-$(EXTRAS) $(VENV)/.installed-cuda  ## the cases of the CUDA tests on the CUDA device of this machine, through PyCUDA
 	$(BIN)/python -m pytest -m gpu tests/codegen
 
 # A file of results that is asked for by PYTEST_ADDOPTS=--junitxml=tests.xml is tests-browser.xml here, beside that of the other tests.
-browser: $(VENV)/.installed-$(EXTRAS),browser  ## what notebooks show: a real JupyterLab on this machine in headless Chromium
+browser: $(VENV)/.installed-$(EXTRAS) $(VENV)/.installed-browser  ## what notebooks show: a real JupyterLab on this machine in headless Chromium
 	PYTEST_ADDOPTS="$(PYTEST_ADDOPTS:.xml=-browser.xml)" $(BIN)/python -m pytest -m "browser and not nightly" -rs tests/einalg/api/interactive tests/einalg/display
 
 lint: $(VENV)/.installed-dev  ## style and formatting; changes nothing
@@ -74,11 +74,13 @@ clean:  ## remove the environment, caches and build products
 	rm -rf $(VENV) build dist *.egg-info .pytest_cache .ruff_cache .hypothesis
 	find $(PACKAGES) bench docs tests -name __pycache__ -prune -exec rm -rf {} +
 
-# Once more after a failure: a registry that hiccups is not a broken project.
+# Once more after a failure: a registry that hiccups is not a broken project. Each of several extras is then installed for targets
+# that need it alone.
+comma := ,
 $(VENV)/.installed-%: pyproject.toml | $(BIN)/python
 	@echo "install einalg[$*] into $(VENV)"
 	@$(PIP) --editable ".[$*]" || { sleep 5; $(PIP) --editable ".[$*]"; }
-	@touch $@
+	@touch $@ $(patsubst %,$(VENV)/.installed-%,$(subst $(comma), ,$*))
 
 $(BIN)/python:
 	@for candidate in $(PYTHON) python3 python3.14 python3.13 python3.12 python3.11 python; do \
