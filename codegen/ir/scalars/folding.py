@@ -7,13 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from fractions import Fraction
-from math import inf
+from math import inf, prod
 
 from codegen.ir.nodes import Apply, Number, Predicate, Value
 from codegen.ir.scalars.intervals import interval
-from codegen.ir.types import LONG, common
+from codegen.ir.types import LONG, WEAK, common
 from einalg.language.index.constraint import Constraint
-from einalg.language.ir.dtypes import is_float
+from einalg.language.ir.dtypes import holds, is_float
 
 
 def cast(value: Value, dtype: str) -> Value:
@@ -48,6 +48,22 @@ def _flat(op: str, arguments: list[Value], dtype: str) -> list[Value]:
     return results
 
 
+def _with_one_number(
+    values: list[Value], combine: Callable[[list[int]], int], dtype: str
+) -> list[Value]:
+    """Return the operands of a sum or product with its integers as one, where its type holds that:
+    C computes numbers in a type of their own.
+    """
+    numbers = [value for value in values if isinstance(value, Number)]
+    integers = [number.value for number in numbers if isinstance(number.value, int)]
+    if is_float(dtype) or len(integers) < len(numbers) or len(integers) < 2:
+        return values
+    number = combine(integers)
+    if not holds(dtype, number):
+        return values
+    return [Number(number, WEAK), *(value for value in values if value not in numbers)]
+
+
 def _associative(op: str, arguments: Sequence[Value], dtype: str, identity: float) -> Value:
     """Return a function of some arguments; one as it is, none as the identity."""
     if not arguments:
@@ -58,11 +74,12 @@ def _associative(op: str, arguments: Sequence[Value], dtype: str, identity: floa
 
 
 def _add(arguments: list[Value], dtype: str) -> Value:
-    return _associative("add", _without(_flat("add", arguments, dtype), 0), dtype, 0)
+    terms = _with_one_number(_flat("add", arguments, dtype), sum, dtype)
+    return _associative("add", _without(terms, 0), dtype, 0)
 
 
 def _mul(arguments: list[Value], dtype: str) -> Value:
-    flat = _flat("mul", arguments, dtype)
+    flat = _with_one_number(_flat("mul", arguments, dtype), prod, dtype)
     if _any_is(flat, 0):
         return Number(0, dtype)
     factors = _without(flat, 1)

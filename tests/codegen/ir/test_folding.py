@@ -17,8 +17,15 @@ B = Apply("lt", (X, Y), "bool")
 INSIDE = Predicate((Constraint(affine(Index("i")) - 2, ">="),))
 
 
+N = Ref(Buf("N", (), "i64"), ())
+
+
 def f32(value: float) -> Number:
     return Number(value, "f32")
+
+
+def times(number: int) -> Value:
+    return Apply("mul", (Number(number, "weak"), N), "i64")
 
 
 TRUE, FALSE = Number(True, "bool"), Number(False, "bool")
@@ -28,6 +35,9 @@ FOLDED: list[tuple[str, list[Value], str, Value]] = [
     ("mul", [f32(1), X, f32(0)], "f32", f32(0)),
     ("mul", [f32(-1), X, Y], "f32", Apply("neg", (Apply("mul", (X, Y), "f32"),), "f32")),
     ("div", [f32(0), X], "f32", f32(0)),
+    ("mul", [Number(2**30, "weak"), Number(8, "i64")], "i64", Number(2**33, "i64")),
+    ("mul", [Number(2**30, "weak"), N, Number(8, "i64")], "i64", times(2**33)),
+    ("add", [Number(7, "weak"), Number(-7, "weak"), N], "i64", N),
     ("div", [f32(0), f32(0)], "f32", Apply("div", (f32(0), f32(0)), "f32")),
     ("div", [X, f32(1)], "f64", Apply("cast", (X,), "f64")),
     ("ipow", [X, Number(0, "i32")], "f32", f32(1)),
