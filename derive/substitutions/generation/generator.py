@@ -30,7 +30,7 @@ from derive.substitutions.generation.rewriting import (
     requirements,
     taps_text,
 )
-from derive.substitutions.generation.rules import named, rules_of, verdict_of
+from derive.substitutions.generation.rules import named, numbers_text, rules_of, verdict_of
 from derive.substitutions.generation.terms import ProgramPair, common_parts, is_in_order, pair_of
 from derive.substitutions.verification.rule import Substitution
 from derive.substitutions.verification.verdict import RuleVerdict
@@ -207,8 +207,8 @@ class RuleSearch:
         return GeneratedRules(
             tuple(rules),
             tuple(verdicts),
-            tuple([_text(judged.pair) for judged in self._proved]),
-            tuple([(_text(judged.pair), judged.verdict) for judged in self._refused]),
+            tuple([_text(judged) for judged in self._proved]),
+            tuple([(_text(judged), judged.verdict) for judged in self._refused]),
             self.report(),
         )
 
@@ -369,9 +369,12 @@ class RuleSearch:
             self.commutative.add(node.operator)
 
 
-def _text(pair: ProgramPair) -> str:
-    taps = taps_text(pair.graph, requirements(pair.graph, pair.shapes))
-    return f"{pair} ({taps})" if taps else str(pair)
+def _text(judged: _Judged) -> str:
+    pair = judged.pair
+    sizes = taps_text(pair.graph, requirements(pair.graph, pair.shapes))
+    if judged.rule is not None and judged.rule.graph is None:
+        sizes = numbers_text(judged.rule)
+    return f"{pair} ({sizes})" if sizes else str(pair)
 
 
 def _generality(pair: ProgramPair) -> tuple[int, int, int]:

@@ -94,6 +94,16 @@ def _scope(value: Any) -> Scope:
     return L[ranges](value[tuple(at)])
 
 
+def numbers_text(rule: Substitution) -> str:
+    """Return the shapes of the inputs that have numbers in them: `x1: 1xM`."""
+    inputs = {name: one for side in rule.sides for name, one in side.inputs.items()}
+    texts = []
+    for name, one in sorted(inputs.items()):
+        if any(type(extent) is int for extent in one.shape):
+            texts.append(f"{name}: {'x'.join(map(str, one.shape))}")
+    return ", ".join(texts)
+
+
 def verdict_of(rules: Sequence[Substitution]) -> tuple[int, RuleVerdict]:
     """Return the verdict on the first of some rules that is proved, with its place; else that on
     the first one.

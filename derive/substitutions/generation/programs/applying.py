@@ -28,10 +28,13 @@ class NotApplicable(Exception):
 
 
 class JoinedShape(NamedTuple):
-    """The shape of a tensor, and the history of each of its axes: where a split would cut it."""
+    """The shape of a tensor, the history of each of its axes: where a split would cut it, and the
+    type of its elements.
+    """
 
     shape: tuple[int, ...]
     history: tuple[History, ...]
+    dtype: str = "f32"
 
 
 class AppliedResults(NamedTuple):

@@ -22,6 +22,7 @@ from einalg.language.ir.traversal import accesses, map_accesses, padded_like
 
 MAX_ELEMENTS = 2**21  # of the values that are computed at a time
 UNDEFINED = -1  # in the place of a fingerprint
+AFFINE_ELEMENTS = 48  # that are compared: one of a truth value agrees with a chance of 3/8
 
 
 def batches(space: ProgramSpace, block: ProgramBlock) -> Iterator[list[Array]]:
@@ -92,7 +93,7 @@ class Fingerprints:
         application = block.application
         if block.is_product:
             for position in self._cheaper_first(block):
-                if self._is_affine(application)[position]:
+                if self.is_affine(application)[position]:
                     return self._affine_keys(block, position)
         keys: list[list[Array]] = [[] for _ in application.results]
         for part in batches(self.space, block):
@@ -120,7 +121,7 @@ class Fingerprints:
             self._steps[application] = [in_steps(scope) for scope in application.scopes]
         return self._steps[application]
 
-    def _is_affine(self, application: TypedOperator) -> tuple[bool, bool]:
+    def is_affine(self, application: TypedOperator) -> tuple[bool, bool]:
         if application not in self._affine:
             first, second = [self._is_affine_in(application, position) for position in (0, 1)]
             self._affine[application] = first, second
@@ -128,20 +129,22 @@ class Fingerprints:
 
     def _is_affine_in(self, application: TypedOperator, position: int) -> bool:
         """Return whether the first step at `a + b - c` is that at a, and that at b, without that at
-        c, of random inputs.
+        c, of random inputs: of so many that enough elements are compared.
         """
         space, modulus = self.space, self.space.field.modulus
         shapes = [space.types[kind].shape for kind in application.types]
-        a, b, c = [space.random.draw(shapes[position]) for _ in range(3)]
+        fewest = min([space.elements(kind) for kind in application.results])
+        count = -(-AFFINE_ELEMENTS // fewest)
+        a, b, c = [space.random.draw((count, *shapes[position])) for _ in range(3)]
         samples: list[Array] = [np.empty(0), np.empty(0)]
-        samples[position] = np.stack([(a + b - c) % modulus, a, b, c])
-        other = space.random.draw(shapes[1 - position])
-        samples[1 - position] = np.stack([other] * 4)
+        samples[position] = np.concatenate([(a + b - c) % modulus, a, b, c])
+        other = space.random.draw((count, *shapes[1 - position]))
+        samples[1 - position] = np.concatenate([other] * 4)
         for values in self._first_values(application, samples):
             if not is_defined(values, space.field).all():
                 return False
-            combined = (values[1] + values[2] - values[3]) % modulus
-            if (combined != values[0]).any():
+            at_sum, at_a, at_b, at_c = values.reshape(4, count, *values.shape[1:])
+            if ((at_a + at_b - at_c - at_sum) % modulus).any():
                 return False
         return True
 

@@ -115,7 +115,7 @@ class ProgramSpace:
     def type_number(self, kind: JoinedShape) -> int:
         """Return the number of a type."""
         if not self._keeps_histories:
-            kind = JoinedShape(kind.shape, (NO_HISTORY,) * len(kind.shape))
+            kind = kind._replace(history=(NO_HISTORY,) * len(kind.shape))
         if kind not in self._type_numbers:
             self._type_numbers[kind] = len(self.types)
             self.types.append(kind)
@@ -140,16 +140,17 @@ class ProgramSpace:
         operator = self.operators[place]
         inputs = []
         for position, kind in enumerate(types):
-            inputs.append(tensor(name_of(position), self.types[kind].shape))
+            shape, _, dtype = self.types[kind]
+            inputs.append(tensor(name_of(position), shape, dtype))
         try:
             applied = apply(operator, inputs, [self.types[kind].history for kind in types])
         except NotApplicable:
             return None
         results = []
         for scope, history in zip(applied.scopes, applied.histories):
-            if any(type(extent) is not int for extent in scope.shape):
+            if any(type(extent) is not int or extent == 0 for extent in scope.shape):
                 return None
-            results.append(self.type_number(JoinedShape(scope.shape, history)))
+            results.append(self.type_number(JoinedShape(scope.shape, history, scope.dtype)))
         return TypedOperator(operator, types, tuple(results), applied.scopes)
 
     def values(self, ids: Sequence[ClassId] | Array) -> Array:

@@ -15,8 +15,8 @@ values:
   last: maxima are associative, commutative, idempotent, distribute over minima, and agree as
   functions, as reductions and as `Piecewise`; `Max(-a, -b) = -Min(a, b)`, `Abs(x) = Max(x, -x) =
   sign(x)*x`;
-- `Eq(a, b)` holds where a and b are equal, and at a pseudo-random half of the other pairs, so that
-  both cases are met;
+- `Eq(a, b)` holds where a and b are equal, and at a pseudo-random half of the other pairs but 0 and
+  1, so that both cases are met;
 - what depends on indices only is compared, rounded and bounded as the number that it is;
 - infinities behave as in IEEE arithmetic, where the sign of an element is its sign in the order.
 
@@ -266,12 +266,13 @@ class PrimeField:
 
     def _equal(self, left: Any, right: Any) -> Any:
         """Return where values are equal, and at a pseudo-random half of the other pairs of
-        elements.
+        elements, but for 0 and 1, which truth values are.
         """
         pair = [np.minimum(left, right), np.maximum(left, right)]
         half = pseudo_random("Eq", pair, self.order, self.seed) % 2 == 1
         elements = self.extended.is_element(left) & self.extended.is_element(right)
-        return np.equal(left, right) | (half & elements)
+        truths = np.less(left, 2) & np.less(right, 2)
+        return np.equal(left, right) | (half & elements & ~truths)
 
     def select(self, condition: Any, value: Any, otherwise: Any) -> Any:
         return np.where(condition, value, otherwise)

@@ -11,6 +11,9 @@ import pytest
 import einalg as ea
 from derive.substitutions.generation import generator
 from derive.substitutions.generation.checkpoint import VerdictFile
+from derive.substitutions.generation.programs.fingerprinting import Fingerprints
+from derive.substitutions.generation.programs.operators import operators_of
+from derive.substitutions.generation.programs.space import ProgramSpace
 from einalg.errors import RecordError, UseError
 
 generate = ea.substitutions.generate
@@ -143,3 +146,27 @@ def test_bad_requests_are_refused(arguments: Any, problem: str) -> None:
     with pytest.raises(UseError, match=problem) as raised:
         generate(*arguments)
     assert "\n  " in str(raised.value)
+
+
+def test_comparisons_are_not_linear() -> None:
+    """Of two elements, some random ones are compared as if the comparison were linear."""
+    for seed in range(8):
+        space = ProgramSpace(operators_of(["greater"], [(1,)]), [(1,)] * 2, seed)
+        application = space.application(0, (0, 0))
+        assert application is not None
+        assert Fingerprints(space).is_affine(application) == (False, False)
+
+
+def test_results_without_elements_are_no_programs() -> None:
+    """Without its first row, a matrix of two rows has one; without that, none."""
+    tail = ("slice", {"starts": [(1,)], "stops": [(None,)], "axes": [(0,)]})
+    found = generate([tail, "relu"], {"x": (2, 3)}, size=3)
+    assert found.report.is_complete and len(found) >= 2
+
+
+def test_rules_of_some_sizes_say_which() -> None:
+    """A row that is turned round is the row itself."""
+    top = ("slice", {"starts": [(0,)], "stops": [(1,)], "axes": [(0,)]})
+    found = generate([top, ("flip", {"axes": [0]})], {"x": ("N", "M")}, size=2)
+    assert "flip(x1, axes=0) => x1 (x1: 1xM)" in found.texts
+    assert not any(verdict.condition_text for verdict in found.verdicts)

@@ -111,3 +111,18 @@ def test_splits_undo_the_joining() -> None:
     values = {space.classes[place].leaf for node, place in growth.repeated if node.operator == 1}
     assert values == {0, 1}
     assert all(space.types[one.type].shape[1] == 2 for one in space.classes)
+
+
+def test_truth_values_are_no_numbers() -> None:
+    """The larger one of two vectors is the first one where that is greater."""
+    shapes = [(3,)] * 2
+    for seed in range(4):
+        space = ProgramSpace(operators_of(["where", "greater", "maximum"], shapes), shapes, seed)
+        enumeration = ProgramEnumeration(space, set())
+        grow(enumeration, 1, lambda _: True)
+        grow(enumeration, 2, lambda _: True)
+        comparison = space.by_node[AppliedNode(1, (0, 1))]
+        assert space.types[space.classes[comparison].type].dtype == "bool"
+        larger = space.by_node[AppliedNode(2, (0, 1))]
+        assert space.by_node[AppliedNode(0, (comparison, 0, 1))] == larger
+        assert space.by_node[AppliedNode(0, (comparison, 1, 0))] != larger
