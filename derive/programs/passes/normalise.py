@@ -149,12 +149,14 @@ class _Fusing:
 
     Of those in question, a statement does where each of its elements is read at one point of one
     other, element-wise statement; a copy does wherever it is read, so that views and layouts are
-    read where they lie, but where a product of tensors would be no operator then.
+    read where they lie, but where a product of tensors would be no operator then, and where a copy
+    of weights, which is made once, has rows that they do not have.
     """
 
     def __init__(self, program: Program, which: Callable[[str, Scope], bool]):
         self.which = which
         self.known, self.outputs = dict(program.statements), frozenset(program.outputs)
+        self.made_once = compile_time_statements(program)
         self.readers: dict[str, dict[str, None]] = {name: {} for name in program.names}  # in order
         for reader, scope in program.statements:
             self._reads(reader, scope)
@@ -182,7 +184,9 @@ class _Fusing:
         """
         scope, other = self.known[name], self.known[reader]
         if isinstance(scope.body, Access):
-            return True
+            return not (
+                self._is_read_later(name, reader) and _has_rows_of_its_own(scope, name, other)
+            )
         if len(self.readers[name]) != 1 or not is_elementwise(other):
             return False
         reads = _reads_of(name, other)
@@ -195,6 +199,11 @@ class _Fusing:
         if None in bare or len(set(bare)) < len(bare):
             return _is_moved_in_rows(scope, read, other)
         return not _is_repeated(scope, bare, other)
+
+    def _is_read_later(self, name: str, reader: str) -> bool:
+        """Say whether a statement is computed once, and one that is not is element-wise with it."""
+        is_once = name in self.made_once and reader not in self.made_once
+        return is_once and is_elementwise(self.known[reader])
 
     def _fuse(self, name: str, reader: str) -> None:
         move = Move(NESTING.name, (reader,), {"producer": name})
@@ -269,6 +278,19 @@ def _is_moved_in_rows(scope: Scope, read: Access, reader: Scope) -> bool:
         return False
     has_rows = read.subscripts[-1].as_index() == reader.indices[-1]
     return has_rows and prod(reader.shape) <= prod(scope.shape)
+
+
+def _has_rows_of_its_own(copy: Scope, name: str, reader: Scope) -> bool:
+    """Say whether a reader reads rows of a copy that are columns of what was copied."""
+    for read in _reads_of(name, reader):
+        if not reader.indices or not read.subscripts:
+            return False
+        last = reader.indices[-1]
+        places = dict(zip(copy.indices, read.subscripts))
+        copied = [form.substitute(places).coefficient(last) for form in copy.body.subscripts]
+        if read.subscripts[-1].coefficient(last) != 1 or not any(copied[:-1]):
+            return False
+    return True
 
 
 def _is_repeated(scope: Scope, bare: Collection[Index], reader: Scope) -> bool:

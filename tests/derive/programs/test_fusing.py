@@ -343,3 +343,19 @@ def test_products_of_many_factors_are_operators_of_two(text, ops_of_sums):
     assert_same_values(program, flat)
     sums = [kernel.op for kernel in kernels_of(flat) if kernel.op != "eop"]
     assert sums == ops_of_sums
+
+
+@pytest.mark.parametrize(
+    ("role", "text", "statements"),
+    [
+        ("weight", "T[i,j] = W[j,i]\nO[n:9,i,j] = A[n,i,j] + T[i,j]", 2),  # columns as rows
+        ("weight", "T[i,j] = W[3-j,i]\nO[n:9,i:6,j:4] = A[n,i,j] + T[i,j]", 2),
+        ("weight", "T[i,j] = W[i,j]\nO[n:9,i,j] = A[n,j,i] + T[i,j]", 1),  # rows as they are
+        ("weight", "T[i] = W[i,2]\nO[n:9,i:6,j:4] = A[n,i,j] + T[i%4]", 1),  # one for a row
+        ("input", "T[i,j] = W[j,i]\nO[n:9,i,j] = A[n,i,j] + T[i,j]", 1),  # in each run
+    ],
+)
+def test_a_copy_of_weights_stays_whose_rows_are_columns_of_these(role, text, statements):
+    program = ea.parse(text, A=(9, 6, 4), W=ea.tensor("W", (4, 6), role=role))
+    assert_same_values(program, shaped(program)[0])
+    assert len(shaped(program)[0].statements) == statements
