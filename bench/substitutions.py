@@ -21,7 +21,7 @@ from importlib import import_module
 from itertools import islice
 from pathlib import Path
 from time import process_time
-from typing import Any
+from typing import Any, NamedTuple
 
 import bench
 import einalg as ea
@@ -118,7 +118,15 @@ def control(name: str, rules: Sequence[Rule]) -> Iterator[bench.Row]:
     yield {"set": name, "wrong rules": wrong, "caught": wrong - len(missed), "missed": missed}
 
 
-Networks = Mapping[str, Callable[[], tuple[Any, Sequence[Any]]]]  # each with its inputs
+class TimedNetwork(NamedTuple):
+    """A model with what it is optimized with, weights too, and the arguments of a call."""
+
+    model: Any
+    example: Sequence[Any]
+    arguments: Sequence[Any]
+
+
+Networks = Mapping[str, Callable[[], TimedNetwork]]
 
 
 def of_blocks(names: Sequence[str] = ()) -> Networks:
@@ -130,16 +138,26 @@ def of_blocks(names: Sequence[str] = ()) -> Networks:
     return blocks
 
 
-def _with_inputs(block: Callable[[], Program]) -> tuple[Program, Sequence[Any]]:
+def _with_inputs(block: Callable[[], Program]) -> TimedNetwork:
     program = block()
-    return program, list(random_arrays(program.inputs.values()).values())
+    arrays = random_arrays(program.inputs.values())
+    arguments = []
+    for name, tensor in program.inputs.items():
+        if tensor.role != "weight":
+            arguments.append(arrays[name])
+    return TimedNetwork(program, list(arrays.values()), arguments)
 
 
 def of_models(names: Sequence[str], small: bool = False) -> Networks:
     """Return whole networks of `bench.models`, of some names."""
     models = import_module("bench.models")  # takes torch
     chosen = models.SMALL if small else models.MODELS
-    return {name: partial(chosen[name], 1) for name in names}
+    return {name: partial(_module, chosen[name]) for name in names}
+
+
+def _module(network: Callable[[int], tuple[Any, Sequence[Any]]]) -> TimedNetwork:
+    model, inputs = network(1)
+    return TimedNetwork(model, inputs, inputs)
 
 
 def gains(
@@ -149,12 +167,12 @@ def gains(
     with them, the least of some turns, and which rules were applied.
     """
     for name, network in networks.items():
-        model, inputs = network()
+        timed = network()
         made = []
         for some in ((), rules):
             options = {"seconds": seconds, "prefer": "einalg", "progress": False}
-            made.append(ea.optimize(model, inputs, substitutions=some, **options))
-        calls = [partial(one, *inputs) for one in made]
+            made.append(ea.optimize(timed.model, timed.example, substitutions=some, **options))
+        calls = [partial(one, *timed.arguments) for one in made]
         without, applied = processor_seconds(calls, turns)
         changes = [change for part in made[1].parts.values() for change in part.changes]
         yield {
@@ -186,8 +204,7 @@ def processor_seconds(calls: Sequence[Callable[[], Any]], turns: int) -> list[fl
 def fitting(networks: Networks, rules: Sequence[Rule]) -> Iterator[bench.Row]:
     """Yield which rules fit in each network, and in how many places, before any is applied."""
     for name, network in networks.items():
-        program, _ = network()
-        program = apart(program)
+        program = apart(network().model)
         counts: dict[str, int] = {}
         for pattern in RuleSet(tuple(rules)).patterns(convolution_kinds(program)):
             number = sum(1 for _ in islice(_places(pattern, program), MAX_PLACES))

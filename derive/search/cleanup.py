@@ -123,17 +123,29 @@ def fissioned(program: Program, rules: Rules) -> tuple[Program, list[Move]]:
     return _repeated(_fissions, program, rules)
 
 
+def with_reductions_apart(program: Program, rules: Rules) -> tuple[Program, list[Move]]:
+    """Return the program with a scope for every reduction that is part of a body, and the moves;
+    factors stay where they are.
+    """
+    return _repeated(_reduction_splits, program, rules)
+
+
 def _fissions(program: Program) -> Iterator[Move]:
     """Split off innermost reductions that have something around them, then factors."""
+    yield from _reduction_splits(program)
+    for path, scope in paths(program):
+        for args in staging.subterms(scope):
+            if args.get("factors") and args["reduction"] is not None:
+                yield Move(staging.RULE.name, path, args)
+
+
+def _reduction_splits(program: Program) -> Iterator[Move]:
+    """Split off innermost reductions that have something around them."""
     for path, scope in paths(program):
         for position, node in enumerate(reductions(scope.body)):
             if node is not scope.body and node.iterators and not has_reduction(node.body):
                 args = {"reduction": position, "outer": []}
                 yield Move(summation_splitting.RULE.name, path, args)
-    for path, scope in paths(program):
-        for args in staging.subterms(scope):
-            if args.get("factors") and args["reduction"] is not None:
-                yield Move(staging.RULE.name, path, args)
 
 
 def _mergings(program: Program) -> Iterator[Move]:

@@ -38,7 +38,8 @@ def test_counts(tmp_path: Path) -> None:
 
 
 def test_gains(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    sum_of_rows = as_program(ea.parse("O[i] += A[i,k]", A=(4, 5)))
+    weights = ea.tensor("W", (5,), role="weight")
+    sum_of_rows = as_program(ea.parse("O[i] += A[i,k]*W[k]", A=(4, 5), W=weights))
     monkeypatch.setattr("bench.substitutions.BLOCKS", {"rows": lambda: sum_of_rows})
     rules = by_set([write(tmp_path, COMMUTATIVE)])["set"]
     (row,) = gains(of_blocks(), rules, 0.0, turns=1)

@@ -7,11 +7,9 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from derive.programs.passes.subprogram import excerpt, returned
-from derive.rewriting.body_queries import has_reduction
-from derive.rewriting.moves import Move, apply
 from derive.rules import OF_MODELS
 from derive.rules.inter.lifting_nesting import lifted
-from derive.rules.intra import summation_splitting
+from derive.search.cleanup import with_reductions_apart
 from derive.substitutions import Rule
 from derive.substitutions.sizes.sides import ConvolutionKind, OpenSides, open_sides
 from einalg.language.analysis.canonical import key
@@ -110,28 +108,11 @@ def apart(program: Program) -> Program:
     """
     flat = lifted(program)
     known: dict[str, Scope] = dict(flat.statements)
-    for name, scope in flat.statements:
-        if _inner_reduction(scope) is not None:
-            known[name] = returned(_with_reductions_apart(excerpt(known, [name]), name), known)
+    for name in flat.names:
+        alone, moves = with_reductions_apart(excerpt(known, [name]), OF_MODELS)
+        if moves:
+            known[name] = returned(alone[name], known)
     return lifted(Program(known.items(), program.outputs))
-
-
-def _with_reductions_apart(program: Program, name: str) -> Scope:
-    """Return a statement in which each reduction has a scope of its own."""
-    while True:
-        position = _inner_reduction(program[name])
-        if position is None:
-            return program[name]
-        args = {"reduction": position, "outer": []}
-        program = apply(program, Move(summation_splitting.RULE.name, (name,), args), OF_MODELS)
-
-
-def _inner_reduction(scope: Scope) -> int | None:
-    """Return the place of an innermost reduction with something around it; None without any."""
-    for position, node in enumerate(reductions(scope.body)):
-        if node is not scope.body and node.iterators and not has_reduction(node.body):
-            return position
-    return None
 
 
 def _whole_reads(scope: Scope, leaves: Collection[str]) -> set[Access]:
