@@ -11,6 +11,7 @@ from einalg.language.analysis.compile_time import is_weight
 from einalg.language.ir.dtypes import is_float, numpy_dtype
 from einalg.language.ir.program import Program
 from einalg.language.ir.tensor import Tensor
+from einalg.runtime.clock import check_time
 
 Arrays = dict[str, Any]
 SMALL_INTEGERS = {"b": (0, 2), "u": (0, 5)}  # from, to, by the first letter of a dtype
@@ -26,6 +27,7 @@ def _samples(tensors: Mapping[str, Tensor], seed: int) -> dict[str, np.ndarray[A
     rng = np.random.default_rng(seed)
     arrays = {}
     for name, tensor in tensors.items():
+        check_time()
         arrays[name] = _sample(rng, tensor).astype(numpy_dtype(tensor.dtype))
     return arrays
 
@@ -35,13 +37,16 @@ def inputs_with_values(
 ) -> tuple[Arrays, Arrays]:
     """Return random arrays of inputs, and what a function of inputs gives for them.
 
-    Where that is not finite, no integer among the inputs is 0, by which it may be divided.
+    Where that is not finite, no integer among the inputs is 0, by which it may be divided. Raises
+    `OutOfTime` between two steps where the time for the work under way is over.
     """
     arrays: Arrays = _samples(inputs, seed)
+    check_time()
     expected = reference(arrays)
     if all(np.isfinite(values).all() for values in expected.values()):
         return arrays, expected
     arrays = {name: _without_zeros(array) for name, array in arrays.items()}
+    check_time()
     return arrays, reference(arrays)
 
 

@@ -194,8 +194,8 @@ def derive(  # noqa: PLR0913, PLR0917 - every option of a search
       1e-10 for f64, 2e-2 for f16, 5e-2 for bf16, and 0 for integers. From 1/1024 on, the tensor
       cores of a GPU multiply f32 too, with 10 bits of each factor.
     - `memory`: how many bytes a candidate may hold between its statements. Products of many tensors
-      are then contracted in orders whose intermediate results fit; where none does, sums are cut in
-      ranges that run one after the other. The expression as it is stays a candidate.
+      are then contracted in orders whose intermediate results fit; where none does, an index is cut
+      in ranges that run one after the other. The expression as it is stays a candidate.
     - `seed`: decides the inputs on which values are compared.
     - `progress`: by default a line shows in terminals and notebooks what is being done and the best
       so far. True logs such lines anywhere, False shows nothing. A function is called with the

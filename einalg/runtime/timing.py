@@ -47,7 +47,7 @@ class MeasuringPolicy:
     max_runs: int = 1000  # of one turn
     visits: int = 3  # of an alternative, each after a pause, where threads could disturb others
     max_wait_seconds: float = 0.12  # after which no thread of a library waits for work
-    idle_check_seconds: float = 0.01
+    idle_check_seconds: float = 0.002
     idle_processor_share: float = 0.2  # of one processor, used by a process without busy threads
 
 

@@ -32,6 +32,7 @@ from codegen.tuning.tile_search import tuned
 from einalg.language.ir.dtypes import numpy_dtype
 from einalg.language.ir.kernel import Kernel
 from einalg.language.ir.scope import Scope
+from einalg.runtime.clock import check_time
 
 TYPES = ("f32", "f64", "i32", "i64")  # in which products are summed
 LEAST = 1 << 12  # products from which on a nest pays
@@ -180,9 +181,13 @@ def cheapest(kernel: Kernel, scope: Scope, constants: Collection[str] = ()) -> P
     """Return the implementation of a kernel that costs least.
 
     None where there is none, or the loops of the generic lowering cost less. What was measured is
-    not compared with these.
+    not compared with these. Raises `OutOfTime` where the time for the work under way is over.
     """
-    best = min(implementations(kernel, scope, constants), key=_cycles, default=None)
+    best: PlannedKernel | None = None
+    for implementation in implementations(kernel, scope, constants):
+        check_time()  # each is the best of hundreds of tilings
+        if best is None or implementation.cycles < best.cycles:
+            best = implementation
     if best is None or (isinstance(best, PlannedContraction) and best.is_measured):
         return best
     if best.cycles <= _fewest_loop_cycles(scope, best):
@@ -239,10 +244,6 @@ def _planned(problem: Contraction) -> PlannedContraction | None:
     if tiled is None:
         return None
     return PlannedContraction(*tiled, measured is not None)
-
-
-def _cycles(implementation: PlannedKernel) -> float:
-    return implementation.cycles
 
 
 def _fewest_loop_cycles(scope: Scope, best: PlannedKernel) -> float:

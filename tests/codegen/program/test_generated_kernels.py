@@ -17,6 +17,7 @@ from codegen.program.building.generated_kernels import LOOPS, cheapest
 from derive.matching import match
 from einalg.language import ops
 from einalg.language.ir.scope import Scope
+from einalg.runtime.clock import Clock, OutOfTime
 
 MACHINES = {
     "avx2": CpuModel(32, 16, cores=2),
@@ -152,3 +153,9 @@ def test_the_stencil_of_channels_last_pays_for_its_lines(machine: CpuModel) -> N
     assert kernel is not None
     cycles = {each.name: each.cycles for each in generated_kernels.implementations(kernel, scope)}
     assert cycles["stencil"] > 3 * cycles["depthwise"]
+
+
+def test_no_further_implementation_is_planned_once_time_is_over():
+    convolution = ops.conv2d(ea.tensor("A", (1, 8, 9, 9)), ea.tensor("K", (8, 8, 3, 3)))
+    with Clock.of(0.0).limiting(), pytest.raises(OutOfTime):
+        choice(convolution)

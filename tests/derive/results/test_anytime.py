@@ -26,6 +26,7 @@ from derive.cost.model import known_rates
 from derive.results import pipeline
 from derive.results.derivation import SearchResult
 from derive.results.pipeline import find_derivation
+from derive.results.sample_inputs import inputs_with_values
 from derive.search.best_first import Budget
 from einalg.api.backend import LocalBackend
 from einalg.language.ir.program import as_program
@@ -398,3 +399,14 @@ def test_a_proof_asks_the_clock(one: str, other: str) -> None:
     clock = Clock.of(2.0, now=lambda: hands.turn(1.0)() or hands())
     with pytest.raises(OutOfTime), clock.limiting():
         ea.prove(ea.parse(one, A=(8,)), ea.parse(other, A=(8,)))
+
+
+def test_no_reference_is_computed_once_time_is_over():
+    """It takes a second for large inputs."""
+
+    def reference(_: Any) -> Any:
+        raise AssertionError
+
+    tensors = as_program(CONV).inputs
+    with Clock.of(0.0).limiting(), pytest.raises(OutOfTime):
+        inputs_with_values(tensors, reference)
