@@ -24,6 +24,8 @@ Box = tuple[tuple[int, int], ...]
 def readable(region: isl.Set, names: Sequence[str]) -> isl.Set:
     """Return the same set with these names of its axes, written with few conditions."""
     region = region.coalesce().detect_equalities().remove_redundancies()
+    if "exists" in str(region):
+        region = min(region, _of_hulls(region), key=lambda candidate: len(str(candidate)))
     is_finite = not region.dim(isl.dim_type.param)  # else there are symbolic sizes
     if is_finite and len(str(region)) > MAX_SHORT_CHARACTERS:
         listed = _listed(region)
@@ -31,6 +33,20 @@ def readable(region: isl.Set, names: Sequence[str]) -> isl.Set:
             boxes = union_of_boxes(list(_boxes(*listed)), region.dim(isl.dim_type.set))
             region = min(region, boxes, key=lambda candidate: len(str(candidate)))
     return with_axis_names(region, names)
+
+
+def _of_hulls(region: isl.Set) -> isl.Set:
+    """Return the same set, each part as its hull where that holds no other points: without
+    quotients that only say what the bounds say.
+    """
+    same = isl.Set.empty(region.space)
+    for part in region.get_basic_sets():
+        hull = part.to_set().polyhedral_hull().to_set()
+        if hull.is_subset(region):
+            same = same.union(hull)
+        else:
+            same = same.union(part.to_set())
+    return same.coalesce()
 
 
 def with_axis_names(region: isl.Set, names: Sequence[str]) -> isl.Set:

@@ -246,7 +246,7 @@ def _region(one: Scope, two: Scope, allowed: isl.Set | None) -> tuple[isl.Set, b
     """
     comparison = compare_exactly(one, two, allowed)
     differences = comparison.region_of_differences()
-    if differences is None or comparison.equal is not None:
-        return differences
+    if differences is None:
+        return None
     region, is_exact = differences
     return readable(region, [index.name for index in one.indices]), is_exact

@@ -190,6 +190,13 @@ def test_covers_hold_blocks_that_repeat() -> None:
     assert covers_of(mutants[-1].region, (12,)) == [(Blocks(2, 3, 3, 2),)]
 
 
+def test_the_text_of_a_region_says_rows_and_columns_without_quotients() -> None:
+    mutants = ea.mutants(convolution((1, 2, 14, 14), 2, 3, 2), depth=2)
+    crosses = [m for m in mutants if [x.get("pitch") for x in m.mutations] == [7, 7]]
+    assert "w = 12]" in str(crosses[0].region)
+    assert not any("exists" in str(cross.region) for cross in crosses)
+
+
 REFUSED = [
     ([{"kind": "turn", "index": "h"}], "no mutation 'turn'"),
     (tiles("z", 2), "no index z"),
