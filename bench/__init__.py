@@ -26,7 +26,7 @@ def options(question: str) -> argparse.ArgumentParser:
 
 
 def report(tables: Mapping[str, Iterable[Row]], json_path: Path | None = None) -> None:
-    """Print named tables.
+    """Print named tables, each as soon as it is complete.
 
     Their rows, with the machine and versions on which they are measured, are written each as soon
     as it is there.
@@ -39,11 +39,13 @@ def report(tables: Mapping[str, Iterable[Row]], json_path: Path | None = None) -
             json_path.write_text(json.dumps({"machine": on, **measured}, indent=2) + "\n")
 
     write()  # a path that cannot be written is an error before hours of measuring
+    first = next(iter(tables), None)
     for name, rows in tables.items():
         for row in rows:
             measured[name].append(row)
             write()  # an interrupt leaves what was measured until then
-    print("\n\n".join(f"{name}\n{table(rows)}" for name, rows in measured.items()))
+        separator = "" if name == first else "\n"
+        print(f"{separator}{name}\n{table(measured[name])}", flush=True)
 
 
 def table(rows: Iterable[Row]) -> str:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+import bench
 import einalg as ea
 from bench.substitutions import (
     BLOCKS,
@@ -35,6 +37,15 @@ def test_counts(tmp_path: Path) -> None:
     ]
     (row,) = control("set", sets["set"][:1])
     assert (row["wrong rules"], row["caught"], row["missed"]) == (1, 1, [])
+
+
+def test_a_table_is_printed_before_the_next_begins(capsys: pytest.CaptureFixture[str]) -> None:
+    def second() -> Iterator[bench.Row]:
+        assert capsys.readouterr().out == "first\nx\n1\n"
+        yield {"x": 2}
+
+    bench.report({"first": [{"x": 1}], "second": second()})
+    assert capsys.readouterr().out == "\nsecond\nx\n2\n"
 
 
 def test_gains(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

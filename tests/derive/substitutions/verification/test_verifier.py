@@ -265,3 +265,56 @@ def test_normal_forms() -> None:
     plain = form(1, 2, {1: (1, 4, 9, 9), 2: (8, 4, 3, 3)})
     assert plain == form(7, 5, {7: (2, 6, 5, 5), 5: (3, 6, 3, 3)})
     assert plain != form(1, 2, {1: (1, 4, 9, 9), 2: (8, 4, 3, 1)})  # other taps
+
+
+SIMPLIFICATIONS: list[tuple[str, str, dict[str, Any], str]] = [  # with the verdict and condition
+    ("T[i]=A[N-1-i]\nO[i]=T[N-1-i]", "O[i]=A[i]", {"A": ("N",)}, "proved"),
+    ("T[i]=A[N-1-i]\nO[i]=T[i]", "O[i]=A[i]", {"A": ("N",)}, "proved where N = 1"),
+    ("T[i:N-1]=A[i+1]\nO[i:N-3]=T[i+2]", "O[i:N-3]=A[i+3]", {"A": ("N",)}, "proved"),
+    ("T[i:N-1]=A[i+1]\nO[i:N-3]=T[i+2]", "O[i:N-3]=A[i+2]", {"A": ("N",)},
+     "proved where N = 3"),  # of no points
+    ("T[i:N,j:M]=x[i]\nO[j]+=T[i,j]", "O[j:M]+=x[i]", {"x": ("N",)}, "proved"),
+    ("O[b,i,j]+=A[b,i,k]*B[b,k,j]", "T[b,j,i]+=B[b,k,j]*A[b,i,k]\nO[b,i,j]=T[b,j,i]",
+     {"A": ("P", "N", "K"), "B": ("P", "K", "M")}, "proved"),
+    ("O[b,i,j]+=A[b,i,k]*B[b,k,j]", "T[b,j,i]+=B[b,k,j]*A[b,i,k]\nO[b,i,j]=T[b,i,j]",
+     {"A": ("P", "N", "K"), "B": ("P", "K", "N")}, "proved where N = 1"),
+    ("O[i]=Min(Max(A[i],5),2)", "O[i]=Max(Min(A[i],2),5)", {"A": ("N",)}, "different"),
+    ("O[i]=Piecewise((A[i],B[i]>0),(C[i],True))", "O[i]=Piecewise((C[i],B[i]<0),(A[i],True))",
+     {"A": ("N",), "B": ("N",), "C": ("N",)}, "different"),
+    ("T[i,j]=Sum[k](A[i,j,k])/4\nO[i]=Sum[j](T[i,j])/6", "O[i]=Sum[j,k](A[i,j,k])/24",
+     {"A": ("N", 6, 4)}, "proved"),
+    ("T[i,j]=Sum[k](A[i,j,k])/4\nO[i]=Sum[j](T[i,j])/6", "O[i]=Sum[j,k](A[i,j,k])/10",
+     {"A": ("N", 6, 4)}, "different"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("before", "after", "shapes", "expected"), SIMPLIFICATIONS)
+def test_simplifications_of_formulas(
+    before: str, after: str, shapes: dict[str, Any], expected: str
+) -> None:
+    result = ea.substitutions.verify(ea.substitutions.Rule("rule", before, after, **shapes))
+    assert str(result).splitlines()[0] == f"rule: {expected}"
+
+
+n, m, h = (ea.size(name) for name in "NMH")
+a, b = ea.tensor("A", (n, h)), ea.tensor("B", (m, h))
+PADDED = ea.ops.pad(ea.ops.pad(a, [(1, 2), (0, 1)]), [(3, 1), (2, 0)])
+JOINED = ea.ops.concat([a, b], axis=0)
+MOVEMENTS = {
+    "pads of a pad": (PADDED, ea.ops.pad(a, [(4, 3), (2, 1)]), True),
+    "pads of a pad on the other side": (PADDED, ea.ops.pad(a, [(3, 4), (2, 1)]), False),
+    "a part of a concatenation": (ea.ops.slice(JOINED, [n], [n + m], axes=[0]), b, True),
+    "another part": (ea.ops.slice(JOINED, [n - 1], [n + m - 1], axes=[0]), b, False),
+    "what is padded": (ea.ops.slice(ea.ops.pad(a, [2, 0]), [2], [n + 2], axes=[0]), a, True),
+    "what is padded, shifted": (
+        ea.ops.slice(ea.ops.pad(a, [2, 0]), [3], [n + 3], axes=[0]), a, False,
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", MOVEMENTS)
+def test_simplifications_of_movements(name: str) -> None:
+    before, after, holds = MOVEMENTS[name]
+    result = ea.substitutions.verify(ea.substitutions.Rule(name, before, ea.ops.mul(after, 1)))
+    assert bool(result) == holds and (result.condition is None or not holds)
+    assert bool(result.counterexample) != holds
