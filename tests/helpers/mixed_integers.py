@@ -403,10 +403,13 @@ def _jumping(parts: Sequence[Part]) -> Errors:
     """Return the errors of a function that jumps: it has values where nothing rounds its operands,
     which are converted where one is a float.
     """
-    is_in_floats = any(part.dtype and is_float(part.dtype) for part in parts)
+    floats = [part.dtype for part in parts if part.dtype and is_float(part.dtype)]
+    exact = EXACT
+    if "f32" in floats:
+        exact = EXACT_IN_F32
 
     def error(value: int, operands: Sequence[Point]) -> float | None:
-        if is_in_floats and any(abs(operand.value) > EXACT for operand in operands):
+        if floats and any(abs(operand.value) > exact for operand in operands):
             return None
         return _no_error(value, operands)
 
