@@ -276,7 +276,7 @@ class FlexAttention:
 
     def __init__(self, rows: int, width: int, dilation: int):
         self.rows, self.width, self.dilation = rows, width, dilation
-        self.mask: Any = None
+        self.masks: dict[str, Any] = {}  # by device
 
     def __call__(self, torch: Any, Q: Any, K: Any, V: Any) -> Any:
         from torch.nn.attention.flex_attention import create_block_mask, flex_attention
@@ -286,9 +286,11 @@ class FlexAttention:
         def is_seen(b: Any, h: Any, i: Any, j: Any) -> Any:
             return ((i - j).abs() <= reach) & ((i - j) % dilation == 0)
 
-        if self.mask is None:
-            self.mask = create_block_mask(is_seen, None, None, self.rows, self.rows, device="cpu")
-        return flex_attention(Q, K, V, block_mask=self.mask)
+        device = Q.device.type
+        if device not in self.masks:
+            sizes = (None, None, self.rows, self.rows)
+            self.masks[device] = create_block_mask(is_seen, *sizes, device=device)
+        return flex_attention(Q, K, V, block_mask=self.masks[device])
 
 
 # Networks.

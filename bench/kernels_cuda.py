@@ -4,9 +4,10 @@ python -m bench.kernels_cuda [--only WORD] [--json PATH]
 python -m bench.kernels --target cuda [--only WORD] [--json PATH]
 
 The second command needs a device, PyCUDA and nvcc, and compares with torch (cuBLAS, cuDNN) where
-that has CUDA: as it is, with channels last, and compiled. Times are those of the device, medians,
-inputs and weights there before; `ratio` is how many times faster the program is than the best of
-them, `error` the largest deviation from double precision, relative to the largest element.
+that has CUDA: as it is, with channels last, and compiled. Times are those of the device: medians of
+a call among repeats of it, as a CUDA graph where that can be, inputs and weights there before;
+`ratio` is how many times faster the program is than the best of torch's, `error` the largest
+deviation from double precision, relative to the largest element.
 """
 
 from __future__ import annotations
@@ -33,6 +34,7 @@ from codegen.program.compile import compile_program
 from codegen.targets.cuda.device.driver import Driver
 from codegen.targets.cuda.device.find import find_driver
 from codegen.targets.cuda.device.nvcc import ARCHITECTURES, Cubin, compile_all, find_nvcc
+from codegen.targets.cuda.device.timing import choose_repeats
 from codegen.targets.cuda.lowering.lower import cuda_kernels
 from codegen.targets.cuda.text.geometry import launch
 from codegen.targets.cuda.text.printer import cuda_source
@@ -288,18 +290,47 @@ def torch_calls(case: Case, program: Program, arrays: Arrays) -> dict[str, Calla
 
 
 def torch_seconds(call: Callable[[], Any]) -> float:
-    """The median time that the device takes for a call, after a first one."""
+    """Return the median time that the device takes for a call, among repeats of it.
+
+    A call is a CUDA graph where torch can make one, so that what the host does is no part of it.
+    """
     import torch
 
-    spent = []
-    for _ in range(REPEATS + 1):
+    run = call
+    try:
+        run = captured(call)
+    except RuntimeError as error:  # it waits for the device, say
+        LOG.info("bench: torch is timed without a graph: %s", error)
+
+    def elapsed(count: int) -> float:
         begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
         begin.record()
-        call()
+        for _ in range(count):
+            run()
         end.record()
         end.synchronize()
-        spent.append(begin.elapsed_time(end) / 1e3)
-    return median(spent[1:])
+        return begin.elapsed_time(end) / 1e3 / count
+
+    elapsed(1)
+    count = choose_repeats(elapsed(1))
+    elapsed(count)
+    return median(elapsed(count) for _ in range(REPEATS))
+
+
+def captured(call: Callable[[], Any]) -> Callable[[], None]:
+    """Return a call as a CUDA graph, as torch's documentation makes one."""
+    import torch
+
+    side = torch.cuda.Stream()
+    side.wait_stream(torch.cuda.current_stream())
+    with torch.cuda.stream(side):
+        for _ in range(3):
+            call()
+    torch.cuda.current_stream().wait_stream(side)
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        call()
+    return graph.replay
 
 
 def row(

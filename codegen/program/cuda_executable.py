@@ -32,6 +32,7 @@ from codegen.targets.cuda.device.find import find_driver
 from codegen.targets.cuda.device.graph_cache import GraphCache
 from codegen.targets.cuda.device.memory_pool import acquire, allocate
 from codegen.targets.cuda.device.nvcc import require_nvcc
+from codegen.targets.cuda.device.timing import repeated_seconds
 from codegen.targets.cuda.device_types import device_dtype, to_device
 from codegen.targets.cuda.lowering.lower import cuda_kernels
 from codegen.targets.cuda.lowering.schedule import CUDA_DEFAULT, CudaSchedule
@@ -174,33 +175,26 @@ class CudaCompiled(Executable):
     def repeated(self, **arrays: Any) -> Callable[[], float]:
         """Return a function that runs all kernels on these arrays, which are placed once.
 
-        It returns the seconds that the device takes, by its own clock.
+        It returns the seconds that the device takes, by its own clock, for one run among several.
         """
         device, read = self._started(), without_ignored(arrays, self.ignored)
         memory, _ = self._placed(device, read or sample(self.missing))
-        names = [step.output for step in self._running]
-
-        def run() -> float:
-            seconds = 0.0
-            for name in names:
-                seconds += device.driver.elapsed(lambda name=name: device.run(name, memory))
-            return seconds
-
-        return run
+        return device.timed([step.output for step in self._running], memory)
 
     @checked(repeats=whole(1))
     def time(self, repeats: int = 5, **arrays: Any) -> dict[str, float]:
         """Return the seconds that each kernel takes on the device, by its output.
 
-        They are the median of `repeats` runs after a first one.
+        They are the median of `repeats` turns, each of which runs the kernel several times.
         """
         device, read = self._started(), without_ignored(arrays, self.ignored)
         memory, _ = self._placed(device, read or sample(self.missing))
-        spent: dict[str, list[float]] = {step.output: [] for step in self._running}
-        for _ in range(1 + repeats):
-            for name, seconds in spent.items():
-                seconds.append(device.driver.elapsed(lambda name=name: device.run(name, memory)))
-        return {name: median(seconds[1:]) for name, seconds in spent.items()}
+        runs = {step.output: device.timed([step.output], memory) for step in self._running}
+        spent: dict[str, list[float]] = {name: [] for name in runs}
+        for _ in range(repeats):
+            for name, run in runs.items():
+                spent[name].append(run())
+        return {name: median(seconds) for name, seconds in spent.items()}
 
     def _with(self, bound: Buffers, copied: frozenset[str]) -> CudaCompiled:
         return CudaCompiled(self.program, self.kernels, self._parts, bound)
@@ -326,6 +320,16 @@ class _Device:
             else:
                 waiting += self.starts(name, memory)
         graphs.start(waiting)
+
+    def timed(self, names: Sequence[str], memory: Mapping[str, Memory]) -> Callable[[], float]:
+        """Return a function that runs statements, and returns the seconds that the device takes.
+
+        Their kernels start together, as they do in calls.
+        """
+        graphs = GraphCache(self.driver)
+        return repeated_seconds(
+            self.driver, lambda count: self.run_together([*names] * count, memory, graphs)
+        )
 
     def launch(self, name: str, memory: Mapping[str, Memory]) -> None:
         """Start the kernels of a statement one by one."""

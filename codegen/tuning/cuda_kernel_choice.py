@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping
+from functools import partial
 
 from codegen.targets.cuda.device.driver import Driver
+from codegen.targets.cuda.device.timing import repeated_seconds
 from codegen.tuning.fingerprint import CHOICE_CODE
 from codegen.tuning.kernel_choice import (
     Array,
@@ -53,13 +55,19 @@ def measured(
     def attempt(call: Callable[[], None]) -> tuple[Figures, Array]:
         call()
         values = read()
-        return figures_of([Turn(driver.elapsed(call)) for _ in range(REPEATS)]), values
+        run = repeated_seconds(driver, partial(_several_times, call))
+        return figures_of([Turn(run()) for _ in range(REPEATS)]), values
 
     return Selection(
         consistent_runs(
             {name: lambda call=call: attempt(call) for name, call in calls.items()}, scope
         )
     )
+
+
+def _several_times(call: Callable[[], None], count: int) -> None:
+    for _ in range(count):
+        call()
 
 
 def chosen(measure: Callable[[], str], what: str) -> str | None:

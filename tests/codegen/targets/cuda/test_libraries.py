@@ -16,6 +16,7 @@ from codegen.program.compile import checked_kernels
 from codegen.program.cuda_executable import CudaCompiled, compile_cuda
 from codegen.targets.cuda.lowering.schedule import CUDA_DEFAULT, schedule_for_accuracy
 from codegen.tuning import kernel_choice
+from codegen.tuning.cuda_kernel_choice import REPEATS
 from derive.matching import match
 from einalg.language import ops
 from einalg.language.ir.program import as_program
@@ -23,6 +24,7 @@ from tests.helpers.fake_device import FakeDevice, assemble
 
 torch = pytest.importorskip("torch")
 FIRST = "torch on the device"
+LOOKS = 1 + REPEATS  # at the clock for each way: how often it is repeated, and then its times
 DTYPES = {"f32": torch.float32, "f64": torch.float64, "f16": torch.float16, "bf16": torch.bfloat16}
 
 
@@ -47,7 +49,7 @@ class Timed(FakeDevice):
     def elapsed(self, run: Any) -> float:
         run()
         self.times += 1
-        return self.seconds[(self.times - 1) // 7]
+        return self.seconds[(self.times - 1) // LOOKS]
 
 
 def compiled(expression: Any, device: FakeDevice, **places: Any) -> CudaCompiled:
@@ -91,7 +93,7 @@ def given(size: int = 20) -> dict[str, Any]:
 def test_the_faster_way_is_taken(dtype: str) -> None:
     """Where torch is faster, no kernel is launched any more; where it is not, torch is not called."""
     arrays = given()
-    for seconds, launches in (((2e-3, 1e-3), 0), ((1e-3, 2e-3), 1)):
+    for seconds, launches in (((2e-2, 1e-2), 0), ((1e-2, 2e-2), 1)):
         device = Timed(*seconds)
         device.name = f"{device.name} {dtype} {seconds}"
         run = compiled(product(dtype), device)
@@ -106,11 +108,11 @@ def test_the_choice_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     precision.
     """
     for schedule, times in (
-        (CUDA_DEFAULT, 14),
+        (CUDA_DEFAULT, 2 * LOOKS),
         (CUDA_DEFAULT, 0),
-        (schedule_for_accuracy(1e-2), 14),
+        (schedule_for_accuracy(1e-2), 2 * LOOKS),
     ):
-        device = Timed(2e-3, 1e-3)
+        device = Timed(2e-2, 1e-2)
         device.name = "a device that is asked again"
         for _ in range(2):
             compiled(product(), device, schedule=schedule)(**given())
@@ -128,18 +130,18 @@ def test_convolutions_in_both_layouts() -> None:
     expected = torch.nn.functional.conv2d(
         *map(torch.from_numpy, arrays.values()), padding=1
     ).numpy()
-    for seconds in ((2e-3, 1e-3, 3e-3), (2e-3, 3e-3, 1e-3)):
+    for seconds in ((2e-2, 1e-2, 3e-2), (2e-2, 3e-2, 1e-2)):
         device = Timed(*seconds)
         device.name = str(seconds)
         assert np.array_equal(compiled(ops.conv2d(a, k, padding=1), device)(**arrays), expected)
-        assert device.times == 21, "generated code and two layouts"
+        assert device.times == 3 * LOOKS, "generated code and two layouts"
 
 
 def test_a_library_with_other_values_is_left_out(caplog: pytest.LogCaptureFixture) -> None:
     def wrong(kernel: Any, scope: Any, schedule: Any) -> Any:
         return {FIRST: lambda memory: memory("O").fill_(1.0)}
 
-    device, arrays = Timed(2e-3, 1e-3), given()
+    device, arrays = Timed(2e-2, 1e-2), given()
     device.name = "a device with a wrong library"
     assert np.array_equal(
         compiled(product(), device, libraries=wrong)(**arrays), arrays["A"] @ arrays["B"]
@@ -150,24 +152,28 @@ def test_a_library_with_other_values_is_left_out(caplog: pytest.LogCaptureFixtur
 def test_a_library_that_fails_later_gives_way(caplog: pytest.LogCaptureFixture) -> None:
     """As cuBLAS does where a device has no memory for what it needs beside."""
     calls = []
+    measuring = 1 + 3 + LOOKS  # for the values, to be ready, and for the clock
 
     def failing(kernel: Any, scope: Any, schedule: Any) -> Any:
         right = torch_cuda.ways(kernel, scope)[FIRST]
 
         def call(memory: Any) -> None:
             calls.append(1)
-            if len(calls) > 8:  # once for the values, seven times for the clock
+            if len(calls) > measuring:
                 raise RuntimeError("CUDA out of memory")
             right(memory)
 
         return {FIRST: call}
 
-    device, arrays = Timed(2e-3, 1e-3), given()
+    device, arrays = Timed(2e-2, 1e-2), given()
     device.name = "a device whose library fails"
     run = compiled(product(), device, libraries=failing)
     for _ in range(2):
         assert np.array_equal(run(**arrays), arrays["A"] @ arrays["B"])
-    assert len(calls) == 9 and "generated code is used instead: CUDA out of memory" in caplog.text
+    assert (
+        len(calls) == measuring + 1
+        and "generated code is used instead: CUDA out of memory" in caplog.text
+    )
 
 
 def test_no_room_to_measure(caplog: pytest.LogCaptureFixture) -> None:
