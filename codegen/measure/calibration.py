@@ -15,7 +15,7 @@ from codegen.targets.c.compiler import find_compiler
 from codegen.targets.c.object_store import BackgroundCompiler
 from codegen.targets.cuda.device.find import find_driver
 from codegen.targets.cuda.device.nvcc import require_nvcc
-from codegen.targets.cuda.lowering.schedule import schedule_for_accuracy
+from codegen.targets.cuda.lowering.threads.schedule import schedule_for_accuracy
 from codegen.tuning.fingerprint import device_fingerprint, host_fingerprint
 from einalg.language.analysis.compile_time import is_weight
 from einalg.language.ir.kernel import EOP, Kernel

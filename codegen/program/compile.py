@@ -18,7 +18,7 @@ from codegen.program.restore import KernelOf, RestoredProgram
 from codegen.runtime.protocol import Buffers
 from codegen.targets.c.compiler import COMPILE_TIMEOUT_SECONDS, Compiler, find_compiler
 from codegen.targets.c.object_store import BackgroundCompiler
-from codegen.targets.cuda.lowering.schedule import schedule_for_accuracy
+from codegen.targets.cuda.lowering.threads.schedule import schedule_for_accuracy
 from einalg.errors import CodegenError, EinalgError
 from einalg.language.interpreters.numpy import execute
 from einalg.language.ir.kernel import EOP, Kernel

@@ -35,7 +35,7 @@ from codegen.targets.cuda.device.nvcc import require_nvcc
 from codegen.targets.cuda.device.timing import repeated_seconds
 from codegen.targets.cuda.device_types import device_dtype, to_device
 from codegen.targets.cuda.lowering.lower import cuda_kernels
-from codegen.targets.cuda.lowering.schedule import CUDA_DEFAULT, CudaSchedule
+from codegen.targets.cuda.lowering.threads.schedule import CUDA_DEFAULT, CudaSchedule
 from codegen.targets.cuda.text.geometry import launch
 from codegen.targets.cuda.text.printer import cuda_source
 from codegen.tuning.cuda_kernel_choice import chosen, fastest

@@ -15,7 +15,12 @@ from codegen.runtime.array_arguments import loaded
 from codegen.targets.c.source_file import c_source, entry_name
 from codegen.targets.cuda.device_types import from_device, to_device
 from codegen.targets.cuda.lowering.lower import cuda_kernels
-from codegen.targets.cuda.lowering.schedule import CUDA_DEFAULT, BlockTile, CudaSchedule, TensorTile
+from codegen.targets.cuda.lowering.threads.schedule import (
+    CUDA_DEFAULT,
+    BlockTile,
+    CudaSchedule,
+    TensorTile,
+)
 from codegen.targets.cuda.shim import Shim
 from codegen.targets.cuda.text.printer import MAX_GRID
 from codegen.targets.cuda.text.serialize import serial

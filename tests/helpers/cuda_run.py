@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from codegen.targets.cuda.lowering.schedule import (
+from codegen.targets.cuda.lowering.threads.schedule import (
     CudaSchedule,
 )
 from einalg.language.ir.program import as_program

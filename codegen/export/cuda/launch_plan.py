@@ -17,7 +17,7 @@ from codegen.runtime.memory_planning import CACHE_LINE_BYTES, Lifetime, place_va
 from codegen.targets.c.names import Names
 from codegen.targets.cuda.device_types import element_size, to_device
 from codegen.targets.cuda.lowering.lower import cuda_kernels
-from codegen.targets.cuda.lowering.schedule import CudaSchedule
+from codegen.targets.cuda.lowering.threads.schedule import CudaSchedule
 from einalg.errors import CodegenError
 from einalg.frontends.graph import execute_program
 from einalg.language.analysis.batching import Slices

@@ -12,7 +12,7 @@ from codegen.export.cuda.launch_plan import launch_plan
 from codegen.export.folder import require_export_folder, write_folder
 from codegen.export.identifiers import default_name
 from codegen.export.project import ExampleCall, ExportedNetwork, blob_files, check_of, words
-from codegen.targets.cuda.lowering.schedule import schedule_for_accuracy
+from codegen.targets.cuda.lowering.threads.schedule import schedule_for_accuracy
 
 
 def export_cuda(

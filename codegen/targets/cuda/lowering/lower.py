@@ -6,13 +6,14 @@ the second one adds these up.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
 from math import prod
 
 from codegen.ir.names import unused_name
 from codegen.ir.nodes import Buf, Function
-from codegen.targets.cuda.lowering.contraction import (
+from codegen.targets.cuda.lowering.map import map_kernel
+from codegen.targets.cuda.lowering.products.contraction import (
     BlockedProduct,
     ContractionSource,
     TileChoice,
@@ -20,17 +21,17 @@ from codegen.targets.cuda.lowering.contraction import (
     choose_tile,
     tensor_core_dtype,
 )
-from codegen.targets.cuda.lowering.map import map_kernel
+from codegen.targets.cuda.lowering.products.diagonal import diagonal_sources
+from codegen.targets.cuda.lowering.products.register_tiles import register_tiles
+from codegen.targets.cuda.lowering.products.tensor_cores import tensor_tiles
 from codegen.targets.cuda.lowering.reduction import partial_kernel, reduction_kernel
-from codegen.targets.cuda.lowering.register_tiles import register_tiles
 from codegen.targets.cuda.lowering.row_reductions import (
     RowReductions,
     choose_part_count,
     shared_reductions,
 )
-from codegen.targets.cuda.lowering.schedule import CUDA_DEFAULT, CudaSchedule, TensorTile
-from codegen.targets.cuda.lowering.tensor_cores import tensor_tiles
-from codegen.targets.cuda.lowering.thread_points import CudaSource
+from codegen.targets.cuda.lowering.threads.points import CudaSource
+from codegen.targets.cuda.lowering.threads.schedule import CUDA_DEFAULT, CudaSchedule, TensorTile
 from einalg.language.index.convert import affine
 from einalg.language.ir.body import Reduce, fresh_index, rebuild
 from einalg.language.ir.scope import Scope
@@ -146,14 +147,23 @@ def _plan(
     """Decide which kind of kernel a statement becomes."""
     if not prod(scope.shape):
         return _MapPlan(ContractionSource(name, scope, holes, schedule))
-    tiled = _tiled_plan(ContractionSource(name, scope, holes, schedule))
-    if tiled is not None:
-        return tiled
+    for contraction in _contractions(name, scope, holes, schedule):
+        tiled = _tiled_plan(contraction)
+        if tiled is not None:
+            return tiled
     source = CudaSource(name, scope, holes, schedule)
     rows = shared_reductions(source)
     if rows is not None:
         return _RowPlan(source, rows)
     return _MapPlan(source)
+
+
+def _contractions(
+    name: str, scope: Scope, holes: Mapping[str, Scope], schedule: CudaSchedule
+) -> Iterator[ContractionSource]:
+    """Yield the coordinates in which a statement may be a product in tiles."""
+    yield ContractionSource(name, scope, holes, schedule)
+    yield from diagonal_sources(name, scope, holes, schedule)
 
 
 def _tiled_plan(source: CudaSource) -> _TiledPlan | None:

@@ -6,7 +6,7 @@ from codegen.ir.nodes import Function, If, Statement
 from codegen.lowering.loop_plan import LoopLevel
 from codegen.targets.cuda.device_types import element_size
 from codegen.targets.cuda.launch import WARP_THREADS
-from codegen.targets.cuda.lowering.thread_points import CudaSource, Points, counted_loop, let_index
+from codegen.targets.cuda.lowering.threads.points import CudaSource, Points, counted_loop, let_index
 from einalg.language.index.convert import affine
 from einalg.language.ir.traversal import reductions
 

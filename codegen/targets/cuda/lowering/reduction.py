@@ -21,7 +21,7 @@ from codegen.lowering.reductions import ASSIGN, addend
 from codegen.lowering.schedule import outer_first
 from codegen.targets.cuda.device_types import element_size
 from codegen.targets.cuda.lowering.row_reductions import Division, RowReductions, divide
-from codegen.targets.cuda.lowering.thread_points import (
+from codegen.targets.cuda.lowering.threads.points import (
     CudaSource,
     Points,
     counted_loop,

@@ -9,7 +9,7 @@ from codegen.ir.types import WIDE
 from codegen.lowering.guards import Place
 from codegen.lowering.loop_plan import LoopLevel, points
 from codegen.lowering.reductions import outermost_reductions, reads_inside
-from codegen.targets.cuda.lowering.thread_points import CudaSource, count_points
+from codegen.targets.cuda.lowering.threads.points import CudaSource, count_points
 from einalg.language.index.affine import Index
 from einalg.language.index.convert import affine
 from einalg.language.ir.body import Reduce

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from codegen.targets.cuda.lowering.schedule import CUDA_DEFAULT
+from codegen.targets.cuda.lowering.threads.schedule import CUDA_DEFAULT
 from codegen.targets.cuda.text.printer import MAX_GRID
 from tests.helpers.cuda_kernels import TIGHT, TIGHT_GRID, check, run_programs
 from tests.helpers.expressions.values import ARRAYS, CASES, expected

@@ -12,7 +12,7 @@ from codegen.program.compile import checked_kernels
 from codegen.program.cuda_executable import compile_cuda
 from codegen.targets.cuda.device.array import DeviceArray
 from codegen.targets.cuda.device.find import find_driver
-from codegen.targets.cuda.lowering.schedule import CUDA_DEFAULT
+from codegen.targets.cuda.lowering.threads.schedule import CUDA_DEFAULT
 from einalg.errors import DeviceError
 from einalg.language.ir.program import Program, as_program
 from tests.helpers.cuda_kernels import TIGHT, check

@@ -19,7 +19,7 @@ from codegen.program.cuda_executable import CudaCompiled, compile_cuda
 from codegen.targets.cuda.device.graph_cache import MAX_CACHED_GRAPHS, GraphCache
 from codegen.targets.cuda.device.memory_pool import MemoryPool, acquire, allocate
 from codegen.targets.cuda.launch import Launch
-from codegen.targets.cuda.lowering.schedule import CUDA_DEFAULT
+from codegen.targets.cuda.lowering.threads.schedule import CUDA_DEFAULT
 from einalg.errors import DeviceError
 from einalg.language.ir.program import as_program
 from tests.helpers.fake_device import FakeDevice, assemble

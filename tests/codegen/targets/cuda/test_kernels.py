@@ -13,7 +13,7 @@ import pytest
 import einalg as ea
 from codegen.ir.nodes import Alloc, Sync, walk
 from codegen.targets.cuda.lowering.lower import lower_cuda
-from codegen.targets.cuda.lowering.schedule import (
+from codegen.targets.cuda.lowering.threads.schedule import (
     BLOCK_TILES,
     CUDA_DEFAULT,
     BlockTile,

@@ -14,7 +14,7 @@ import einalg as ea
 from codegen.libraries import torch_cuda
 from codegen.program.compile import checked_kernels
 from codegen.program.cuda_executable import CudaCompiled, compile_cuda
-from codegen.targets.cuda.lowering.schedule import CUDA_DEFAULT, schedule_for_accuracy
+from codegen.targets.cuda.lowering.threads.schedule import CUDA_DEFAULT, schedule_for_accuracy
 from codegen.tuning import kernel_choice
 from codegen.tuning.cuda_kernel_choice import REPEATS
 from derive.matching import match

@@ -13,7 +13,7 @@ import pytest
 import einalg as ea
 from codegen.ir.nodes import For, Function, If, Store, Sync, walk
 from codegen.targets.cuda.lowering.lower import lower_cuda
-from codegen.targets.cuda.lowering.schedule import CUDA_DEFAULT, TensorTile
+from codegen.targets.cuda.lowering.threads.schedule import CUDA_DEFAULT, TensorTile
 from codegen.targets.cuda.shim import Shim, ShimLibrary, cpp_compiler
 from codegen.targets.cuda.text.barriers import with_barriers
 from codegen.targets.cuda.text.printer import cuda_source

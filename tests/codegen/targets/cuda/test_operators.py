@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import pytest
 
-from codegen.targets.cuda.lowering.schedule import CUDA_DEFAULT
+from codegen.targets.cuda.lowering.threads.schedule import CUDA_DEFAULT
 from codegen.targets.cuda.text.printer import MAX_GRID
 from tests.helpers.cuda_kernels import TIGHT, TIGHT_GRID, check, run_programs
 from tests.helpers.kernels import flat

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import Phase, given, seed, settings
 from hypothesis import strategies as st
 
-from codegen.targets.cuda.lowering.schedule import CUDA_DEFAULT
+from codegen.targets.cuda.lowering.threads.schedule import CUDA_DEFAULT
 from codegen.targets.cuda.text.printer import MAX_GRID
 from tests.helpers.batches import batches
 from tests.helpers.cuda_kernels import TIGHT, TIGHT_GRID, check, run_programs

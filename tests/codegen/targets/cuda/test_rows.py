@@ -12,7 +12,7 @@ import sympy
 import einalg as ea
 from codegen.ir.nodes import WarpReduce, walk
 from codegen.targets.cuda.lowering.lower import cuda_kernels, lower_cuda
-from codegen.targets.cuda.lowering.schedule import CUDA_DEFAULT
+from codegen.targets.cuda.lowering.threads.schedule import CUDA_DEFAULT
 from codegen.targets.cuda.text.geometry import launch
 from codegen.targets.cuda.text.printer import cuda_source
 from einalg.language.ir.program import as_program

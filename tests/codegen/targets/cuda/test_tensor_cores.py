@@ -15,7 +15,7 @@ from codegen.ir.nodes import FragmentMma, walk
 from codegen.targets.cuda.device.nvcc import ARCHITECTURES, compile_all, find_nvcc
 from codegen.targets.cuda.launch import MAX_SHARED_BYTES
 from codegen.targets.cuda.lowering.lower import cuda_kernels, lower_cuda
-from codegen.targets.cuda.lowering.schedule import (
+from codegen.targets.cuda.lowering.threads.schedule import (
     CUDA_DEFAULT,
     TENSOR_TILES,
     TensorTile,

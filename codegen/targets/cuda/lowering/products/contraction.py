@@ -15,8 +15,8 @@ import sympy
 from codegen.lowering.loop_plan import LoopLevel
 from codegen.lowering.reductions import outermost_reductions
 from codegen.lowering.schedule import outer_first
-from codegen.targets.cuda.lowering.schedule import AnyTile, CudaSchedule
-from codegen.targets.cuda.lowering.thread_points import CudaSource, count_points
+from codegen.targets.cuda.lowering.threads.points import CudaSource, count_points
+from codegen.targets.cuda.lowering.threads.schedule import AnyTile, CudaSchedule
 from codegen.targets.cuda.text.wmma import FRAGMENT_SIZES
 from einalg.language.ir.body import Reduce
 from einalg.language.ir.tensor import Access

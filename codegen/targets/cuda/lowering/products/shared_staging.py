@@ -1,24 +1,24 @@
 """The factors of a contraction on their way into shared memory.
 
 A part is fetched into registers while the part before it is multiplied. Threads read neighbours
-that lie side by side in memory, 16 bytes at once where these are aligned and nothing guards them.
+that lie side by side in memory, 16 bytes at once where these are aligned and share a guard.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
-from codegen.ir.nodes import Alloc, Buf, If, Number, Predicate, Ref, Statement, Store
+from codegen.ir.nodes import Alloc, Apply, Buf, If, Number, Predicate, Ref, Statement, Store
 from codegen.lowering.guards import Place
 from codegen.lowering.loop_plan import LoopLevel
 from codegen.lowering.reductions import value
 from codegen.lowering.schedule import strides
 from codegen.targets.cuda.device_types import element_size
 from codegen.targets.cuda.launch import VECTOR_BYTES
-from codegen.targets.cuda.lowering.contraction import BlockedProduct
-from codegen.targets.cuda.lowering.thread_points import (
+from codegen.targets.cuda.lowering.products.contraction import BlockedProduct
+from codegen.targets.cuda.lowering.threads.points import (
     CudaSource,
     Points,
     below,
@@ -161,9 +161,34 @@ def _grouped(
         block.place = axis.place(block.place.loop(lane, 0, width), lane)
         target = Ref(Buf("row", (width,), staging.dtype, "local"), (affine(lane),))
         block.put(target, "=", value(source, side.factor, block))
-        if walks_rows(counted_loop(lane, width, block.statements, "vec")):
+        statements: Sequence[Statement] = block.statements
+        guard = _guard(lane, statements)
+        if guard is not None:
+            statements = guard.then
+        if walks_rows(counted_loop(lane, width, statements, "vec")):
             return axis
     return None
+
+
+def _guard(lane: Index, statements: Sequence[Statement]) -> If | None:
+    """Return a guarded store as a branch, where the guard is the same for all of a row.
+
+    `row[lane] = h >= 1 ? A[h - 1][4*group + lane] : 0` is `if (h >= 1) row[lane] = …`.
+    """
+    if len(statements) != 1:
+        return None
+    store = statements[0]
+    if not isinstance(store, Store) or store.op != "=":
+        return None
+    choice = store.value
+    if not isinstance(choice, Apply) or choice.op != "select":
+        return None
+    test, then, orelse = choice.arguments
+    if not isinstance(test, Predicate):
+        return None
+    if any(lane in condition.indices for condition in test.conditions):
+        return None
+    return If(test, (replace(store, value=then),), (replace(store, value=orelse),))
 
 
 def _widths(source: CudaSource, along: StagedFactor | SummedDepth) -> Iterator[int]:
@@ -306,12 +331,16 @@ class StagedTile:
 
     def _each(self, statements: Sequence[Statement]) -> tuple[Statement, ...]:
         """Return statements for each element of an entry."""
-        if self.width == 1:
+        lane, width = self.loops.lane, self.width
+        if width == 1:
             return tuple(statements)
-        loop = counted_loop(self.loops.lane, self.width, statements, "vec")
+        guard = _guard(lane, statements)
+        if guard is not None:
+            return (replace(guard, then=self._each(guard.then), orelse=self._each(guard.orelse)),)
+        loop = counted_loop(lane, width, statements, "vec")
         if copied_row(loop) or walks_rows(loop):
             return (loop,)
-        return (counted_loop(self.loops.lane, self.width, statements, "unroll"),)
+        return (counted_loop(lane, width, statements, "unroll"),)
 
 
 def terms_are_adjacent(source: CudaSource, factor: Any, depth: Sequence[LoopLevel]) -> bool:

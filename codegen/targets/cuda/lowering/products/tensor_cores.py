@@ -20,11 +20,11 @@ from codegen.ir.nodes import (
     Statement,
 )
 from codegen.targets.cuda.launch import WARP_THREADS
-from codegen.targets.cuda.lowering.contraction import BlockedProduct
-from codegen.targets.cuda.lowering.schedule import SPARE_COLUMNS, TensorTile
-from codegen.targets.cuda.lowering.shared_staging import StagedTile
-from codegen.targets.cuda.lowering.thread_points import CudaSource, counted_loop
-from codegen.targets.cuda.lowering.tiled import TiledProduct
+from codegen.targets.cuda.lowering.products.contraction import BlockedProduct
+from codegen.targets.cuda.lowering.products.shared_staging import StagedTile
+from codegen.targets.cuda.lowering.products.tiled import TiledProduct
+from codegen.targets.cuda.lowering.threads.points import CudaSource, counted_loop
+from codegen.targets.cuda.lowering.threads.schedule import SPARE_COLUMNS, TensorTile
 from codegen.targets.cuda.text.wmma import FRAGMENT_SIZES
 from einalg.language.index.affine import Affine
 from einalg.language.index.convert import affine

@@ -11,10 +11,10 @@ from collections.abc import Sequence
 
 from codegen.ir.nodes import Buf, Function, Ref, Statement, Store
 from codegen.lowering.block import Block
-from codegen.targets.cuda.lowering.contraction import BlockedProduct
-from codegen.targets.cuda.lowering.schedule import AnyTile
-from codegen.targets.cuda.lowering.shared_staging import Staging, SummedDepth
-from codegen.targets.cuda.lowering.thread_points import CudaSource, Points, counted_loop, let_index
+from codegen.targets.cuda.lowering.products.contraction import BlockedProduct
+from codegen.targets.cuda.lowering.products.shared_staging import Staging, SummedDepth
+from codegen.targets.cuda.lowering.threads.points import CudaSource, Points, counted_loop, let_index
+from codegen.targets.cuda.lowering.threads.schedule import AnyTile
 from einalg.language.index.affine import Affine
 from einalg.language.index.convert import affine
 
@@ -128,13 +128,21 @@ class TiledProduct(ABC):
 
     def at_point(self, total: Ref) -> Block:
         """Return a block that sets one output from its sum."""
-        block = self.source.block(self.source.plan.output)
+        source = self.source
+        block = source.block(source.plan.output)
         block.results[self.product.reduce] = total
+        pending = block.place.undecided(source.inside)
+        assert pending is not None, "some tile has a point of the statement"
+        inner = block
+        if pending:
+            inner = block.inner(block.place.assuming(pending))
         if self.partial is None:
-            self.source.put_point(block)
+            source.put_point(inner)
         else:
-            target = self.source.partial_target(self.partial, self.part, block.place)
-            block.add(Store(target, "=", total))
+            target = source.partial_target(self.partial, self.part, inner.place)
+            inner.add(Store(target, "=", total))
+        if pending:
+            block.branch(pending, inner)
         return block
 
     def output(

@@ -16,7 +16,7 @@ from codegen.lowering.block import Block, StatementSource
 from codegen.lowering.guards import Place, Range
 from codegen.lowering.loop_plan import LoopLevel, LoopPlan, has_numbers, merge_last
 from codegen.lowering.reductions import value
-from codegen.targets.cuda.lowering.schedule import CudaSchedule
+from codegen.targets.cuda.lowering.threads.schedule import CudaSchedule
 from einalg.language.index.affine import Affine, Index, floordiv, modulo
 from einalg.language.index.constraint import Constraint
 from einalg.language.index.convert import affine
@@ -32,6 +32,7 @@ class CudaSource(StatementSource):
     """
 
     merging = True
+    inside: tuple[Constraint, ...] = ()  # where its loops meet points of the statement
 
     def __init__(self, name: str, scope: Scope, holes: Mapping[str, Scope], schedule: CudaSchedule):
         super().__init__(name, scope, holes, schedule)
@@ -78,7 +79,10 @@ class CudaSource(StatementSource):
         return index
 
     def put_point(self, block: Block) -> None:
-        """Set the output at the block's place: to 0 outside of the conditions of the scope."""
+        """Set the output at the block's place: to 0 outside of the conditions of the scope.
+
+        Nothing is set at what is no point of the statement.
+        """
         target, zero = self.target(block.place), Number(0, self.output.dtype)
         pending = block.place.undecided(self.scope.where)
         if pending is None:

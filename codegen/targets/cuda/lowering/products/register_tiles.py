@@ -10,10 +10,10 @@ from collections.abc import Sequence
 from codegen.ir.nodes import Alloc, Apply, Buf, Function, Number, Ref, Statement, Store
 from codegen.targets.cuda.device_types import element_size
 from codegen.targets.cuda.launch import VECTOR_BYTES
-from codegen.targets.cuda.lowering.contraction import BlockedProduct
-from codegen.targets.cuda.lowering.schedule import BlockTile
-from codegen.targets.cuda.lowering.thread_points import CudaSource, counted_loop
-from codegen.targets.cuda.lowering.tiled import TiledProduct
+from codegen.targets.cuda.lowering.products.contraction import BlockedProduct
+from codegen.targets.cuda.lowering.products.tiled import TiledProduct
+from codegen.targets.cuda.lowering.threads.points import CudaSource, counted_loop
+from codegen.targets.cuda.lowering.threads.schedule import BlockTile
 from einalg.language.index.affine import Affine
 from einalg.language.index.convert import affine
 
