@@ -30,6 +30,11 @@ from codegen.targets.cuda.lowering.row_reductions import (
     choose_part_count,
     shared_reductions,
 )
+from codegen.targets.cuda.lowering.thread_rows import (
+    ThreadRows,
+    thread_row_kernel,
+    thread_rows,
+)
 from codegen.targets.cuda.lowering.threads.points import CudaSource
 from codegen.targets.cuda.lowering.threads.schedule import CUDA_DEFAULT, CudaSchedule, TensorTile
 from einalg.language.index.convert import affine
@@ -131,13 +136,19 @@ class _RowPlan:
 
 @dataclass(frozen=True)
 class _MapPlan:
-    """Outputs that threads compute by themselves; none at all where the output is empty."""
+    """Outputs that threads compute by themselves, one by one or in rows.
+
+    There are none at all where the output is empty.
+    """
 
     source: CudaSource
+    rows: ThreadRows | None = None
 
     def kernel(self) -> Function:
         if not prod(self.source.output.shape):
             return self.source.function(())
+        if self.rows is not None:
+            return thread_row_kernel(self.source, self.rows)
         return map_kernel(self.source)
 
 
@@ -155,6 +166,10 @@ def _plan(
     rows = shared_reductions(source)
     if rows is not None:
         return _RowPlan(source, rows)
+    unmerged = ContractionSource(name, scope, holes, schedule)
+    of_threads = thread_rows(unmerged)
+    if of_threads is not None:
+        return _MapPlan(unmerged, of_threads)
     return _MapPlan(source)
 
 

@@ -151,9 +151,9 @@ class CudaSchedule(Schedule):
 
     Blocks and threads:
     `threads`: of a block. `device_blocks`, `device_threads`: that keep a whole device busy.
-    `max_thread_outputs`: of one thread. `vector_bytes`: that one read may take. `grid`: most blocks
-    along each axis, which go on with the next work; as many as fit a device at once make a
-    persistent grid.
+    `max_thread_outputs`: of one thread; `max_row_outputs`: where these share reads. `vector_bytes`:
+    that one read may take. `grid`: most blocks along each axis, which go on with the next work; as
+    many as fit a device at once make a persistent grid.
 
     Reductions that threads share:
     `min_shared_terms`: of a reduction that several threads share, where there are fewer outputs
@@ -171,6 +171,7 @@ class CudaSchedule(Schedule):
 
     threads: int = 256
     max_thread_outputs: int = 4
+    max_row_outputs: int = 8
     device_threads: int = 1 << 17
     vector_bytes: int = VECTOR_BYTES
     min_shared_terms: int = 64
