@@ -388,14 +388,14 @@ def on_device(
             "torch has no CUDA here, so that there is nothing to compare with: "
             "pip install torch, as built for CUDA"
         )
-    rows = list(measured(cases, only, device_row))
-    print(f"\nspeed on {device.name} (sm_{device.sm})\n{bench.table(map(columns, rows))}")
     path = json_path or (None if only else RESULTS)
-    if path:
-        path.write_text(
-            json.dumps({**told(device), "compared with torch": beside, "kernels": rows}, indent=2)
-            + "\n"
-        )
+    facts = {**told(device), "compared with torch": beside}
+    rows: list[bench.Row] = []
+    for row_of_case in measured(cases, only, device_row):
+        rows.append(row_of_case)
+        if path:  # after each case, so that what was measured is there if the next one fails
+            path.write_text(json.dumps({**facts, "kernels": rows}, indent=2) + "\n")
+    print(f"\nspeed on {device.name} (sm_{device.sm})\n{bench.table(map(columns, rows))}")
 
 
 def told(device: Driver) -> bench.Row:

@@ -48,6 +48,9 @@ EXPRESSIONS = {
     "padded rows": lambda: ea.L[i:30, j:9](
         ea.Sum[r:3, k:8](whole("A", 29, 8).pad(2, 0)[i + r - 1, k] * whole("K", 3, 8, 9)[r, k, j])
     ),
+    "padded neighbours": lambda: ea.L[i:30, j:9](
+        ea.Sum[r:3, k:8](whole("A", 8, 29).pad(0, 2)[k, i + r - 1] * whole("K", 3, 8, 9)[r, k, j])
+    ),
     "sums": lambda: ea.L[i](ea.Sum[j](whole("A", 5, 2100)[i, j])),
     "products": lambda: ea.L[i](ea.Sum[j](whole("A", 5, 70)[i, j] * whole("B", 5, 70)[i, j])),
     "rows": lambda: ea.L[i, j](

@@ -131,10 +131,9 @@ class TensorTile:
 AnyTile = BlockTile | TensorTile
 BLOCK_TILES = (
     BlockTile(128, 128, 8, 8, 8),
-    BlockTile(128, 64, 8, 8, 4),
-    BlockTile(64, 64, 16, 4, 4),
+    BlockTile(64, 64, 8, 8, 4),
     BlockTile(64, 32, 16, 4, 2),
-    BlockTile(32, 32, 16, 2, 2),
+    BlockTile(32, 32, 32, 4, 2),
     BlockTile(16, 16, 16, 1, 1),
 )
 TENSOR_TILES = (
