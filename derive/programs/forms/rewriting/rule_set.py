@@ -44,8 +44,16 @@ class RuleSet:
         for rule in self.rules:
             if is_late():
                 break
-            patterns += _patterns(_Identified(identity(rule), rule), tuple(convolutions))
+            kinds = tuple(convolutions) if _has_convolutions(rule) else ()
+            patterns += _patterns(_Identified(identity(rule), rule), kinds)
         return patterns
+
+
+def _has_convolutions(rule: Rule) -> bool:
+    """Return whether the patterns of a rule depend on the convolutions of a program."""
+    if rule.graph is None:
+        return False
+    return any(operation.operator == "conv2d" for operation in rule.graph.before)
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,9 @@ from derive.cost.model import Roofline
 from derive.programs.forms.rewriting.concatenations import with_neighbours_apart
 from derive.programs.forms.rewriting.convolutions import convolution_kinds
 from derive.programs.forms.rewriting.patterns import patterns_of
+from derive.programs.forms.rewriting.rule_set import RuleSet
 from derive.programs.forms.rewriting.search import rewritings
+from derive.substitutions.sizes.sides import ConvolutionKind
 from einalg.errors import RecordError, UseError
 from einalg.language.ir.program import as_program
 from tests.helpers.rule_files import op, rule, write
@@ -188,3 +190,12 @@ def test_enlarge_and_merge_follows_from_rules(tmp_path):
     read = {name: arrays[name] for name in best.program.inputs}
     expected = ea.evaluate(program, **arrays)
     np.testing.assert_array_equal(ea.evaluate(best.program, **read), expected)
+
+
+def test_patterns_are_made_once_for_equal_rules(tmp_path):
+    """Whatever convolutions a program has, of a rule without any they are the same."""
+    relus = rule("relus", [op("relu", 1), op("relu", "0")], [op("relu", 1)])
+    path, kinds = write(tmp_path, relus), [ConvolutionKind((3, 3))]
+    first, second = (RuleSet(ea.substitutions.load(path)) for _ in range(2))
+    assert first.rules[0] is not second.rules[0]
+    assert first.patterns()[0] is second.patterns(kinds)[0]
