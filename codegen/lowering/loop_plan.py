@@ -17,7 +17,7 @@ import sympy
 from codegen.ir.nodes import Bound, MinMax
 from codegen.ir.scalars.index_parts import index_form
 from codegen.lowering.guards import PHASES, Range
-from codegen.lowering.schedule import Schedule, strides
+from codegen.lowering.schedule import Schedule, outer_first, strides
 from einalg.language.index.affine import Affine, Index
 from einalg.language.index.constraint import Constraint
 from einalg.language.index.convert import affine
@@ -92,9 +92,12 @@ def make_plan(scope: Scope, conditions: Iterable[Constraint], schedule: Schedule
     for it in _summed(scope.body):
         if it.index not in plan.summed:
             plan.summed[it.index] = _split(plan, it, quotients.get(it.index, []), 0)
+    can_merge = not quotients and not conditions and not has_numbers(scope)
+    if can_merge:
+        merge_summed(plan, scope)
     if large:
         return plan
-    if not quotients and not conditions and not has_numbers(scope):
+    if can_merge:
         while merge_last(plan, scope, MAX_MERGED_EXTENT):
             pass
     _write_out(plan, scope, schedule.constant_terms)
@@ -302,20 +305,55 @@ def merge_last(plan: LoopPlan, scope: Scope, max_extent: float = inf) -> bool:
     if len(plan.output) < 2 or plan.output[-1].extent >= max_extent:
         return False
     one, two = plan.output[-2:]
+    if not _are_one_walk(plan, scope, one, two):
+        return False
+    plan.output[-2:] = [_merged(plan, one, two)]
+    return True
+
+
+def merge_summed(plan: LoopPlan, scope: Scope) -> None:
+    """Make loops of reductions one, where every tensor is walked in one stride."""
+    for reduce in reductions(scope.body):
+        while _merge_last_summed(plan, scope, reduce):
+            pass
+
+
+def _merge_last_summed(plan: LoopPlan, scope: Scope, reduce: Reduce) -> bool:
+    """Make the two innermost loops of a reduction one; tell whether they are now.
+
+    Other reductions may have these loops, but only together.
+    """
+    walked = [it.index for it in outer_first(reduce) if plan.summed[it.index]]
+    if len(walked) < 2:
+        return False
+    (one,), (two,) = (plan.summed[index] for index in walked[-2:])
+    for other in reductions(scope.body):
+        indices = [it.index for it in other.iterators]
+        if (walked[-2] in indices) != (walked[-1] in indices):
+            return False
+    if not _are_one_walk(plan, scope, one, two):
+        return False
+    plan.summed[walked[-2]], plan.summed[walked[-1]] = [], [_merged(plan, one, two)]
+    return True
+
+
+def _are_one_walk(plan: LoopPlan, scope: Scope, one: LoopLevel, two: LoopLevel) -> bool:
+    """Whether every tensor is walked in one stride by a loop and the one inside of it."""
     for access in accesses(scope.body):
         steps = strides(access, plan.fixed)
         if steps(one.index) is None or steps(one.index) != two.extent * (steps(two.index) or 0):
             return False
+    return True
+
+
+def _merged(plan: LoopPlan, one: LoopLevel, two: LoopLevel) -> LoopLevel:
+    """Return a loop and the one inside of it as one, which runs on over the ends of the rows."""
     merged = plan.fresh(f"{one.index.name}_{two.index.name}")
     size = one.extent * two.extent
-    place = {
-        one.index: affine(one.range[0]),
-        two.index: affine(merged) + two.range[0],  # runs on over the ends of the rows
-    }
+    place = {one.index: affine(one.range[0]), two.index: affine(merged) + two.range[0]}
     plan.fixed = {**{i: form.substitute(place) for i, form in plan.fixed.items()}, **place}
-    plan.output[-2:] = [plan.level(merged, affine(0), affine(size), (0, size))]
     plan.merged.add(merged)
-    return True
+    return plan.level(merged, affine(0), affine(size), (0, size))
 
 
 def _tile(plan: LoopPlan, scope: Scope, edge: int) -> None:

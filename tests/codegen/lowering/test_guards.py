@@ -218,3 +218,26 @@ def test_values_where_conditions_cut_rows(scopes: list[Scope]) -> None:
         programs, arrays, run_programs(programs, arrays, cc=quick_compiler())
     ):
         check(program, execute(program, values), results)
+
+
+@pytest.mark.parametrize(
+    ("text", "shape", "loops"),
+    [
+        ("O[i] = Sum[r:8,s:40](X[i,r,s])", (5, 8, 40), 2),
+        ("O[i] = Max[s:40,r:8](X[i,r,s])", (5, 8, 40), 2),  # in the order of memory
+        ("O[i] = Sum[p:3,r:8,s:40](X[i,p,r,s])", (5, 3, 8, 40), 2),
+        ("O[i] = Sum[r:8,s:40](X[i,r+1,s])", (5, 9, 40), 2),  # a part, in whole rows
+        ("O[i] = Sum[r:8,s:39](X[i,r,s])", (5, 8, 40), 3),  # parts of rows
+        ("O[i] = Sum[r:8,s:40](X[i,r,s]*X[i,r,0])", (5, 8, 40), 3),
+        ("O[i] = Sum[r:8,s:40](X[i,r,s]) + Max[r:8](X[i,r,2])", (5, 8, 40), 3),
+        ("O[i] = Sum[r:8,s:40](X[i,r,s], where=s <= r)", (5, 8, 40), 3),
+        ("O[i] = Sum[r:8,s:40](r*X[i,r,s])", (5, 8, 40), 3),
+    ],
+)
+def test_sums_of_whole_rows_are_one_loop(text: str, shape: tuple[int, ...], loops: int) -> None:
+    program = as_program(ea.parse(text, X=shape))
+    function = lower("O", program["O"])
+    assert sum(isinstance(node, For) for node in walk(function)) == loops
+    arrays = {"X": np.random.default_rng(0).random(shape, np.float32)}
+    (results,) = run_programs([program], [arrays], cc=quick_compiler())
+    check(program, execute(program, arrays), results)
