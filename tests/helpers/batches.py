@@ -7,8 +7,13 @@ from hypothesis import settings
 MORE = 10  # times as many at night
 
 
+def is_nightly() -> bool:
+    """Tell whether properties are tried on more examples than in each run of the tests."""
+    return settings.default.max_examples > settings.get_profile("ci").max_examples
+
+
 def batches(count: int) -> int:
     """Return how many batches a test draws, of which each costs a run of a compiler."""
-    if settings.default.max_examples > settings.get_profile("ci").max_examples:
+    if is_nightly():
         return MORE * count
     return count

@@ -1,5 +1,5 @@
-"""Each rule alone on random raw expressions: every move that it proposes keeps every value, exactly
-(design §6).
+"""Each rule alone on random raw expressions: the moves that it proposes keep every value, exactly
+(design §6). By day, those are a few at each place.
 """
 
 from __future__ import annotations
