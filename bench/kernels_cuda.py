@@ -47,7 +47,7 @@ from einalg.language.ir.program import Program, as_program, in_double
 from einalg.language.ir.scope import Scope
 
 LOG = logging.getLogger("einalg")
-RESULTS = Path(__file__).parent / "results" / "kernels_cuda.json"
+RESULTS = Path(__file__).parent / "results"
 REPEATS = 20
 WRONG = 5e-2  # error from which on a way has other values, and does not count
 MULTIPROCESSOR = {
@@ -368,7 +368,8 @@ def on_device(
 ) -> None:
     """Measure on the device of this machine, and write the rows with its name.
 
-    Exits with 2 and what is missing where that cannot be.
+    They go to `bench/results/gpu-NAME-kernels.json` where no path is given. Exits with 2 and what
+    is missing where that cannot be.
     """
     lacking = missing()
     if lacking:
@@ -388,7 +389,9 @@ def on_device(
             "torch has no CUDA here, so that there is nothing to compare with: "
             "pip install torch, as built for CUDA"
         )
-    path = json_path or (None if only else RESULTS)
+    path = json_path
+    if path is None and not only:
+        path = RESULTS / f"gpu-{device.name.lower().replace(' ', '-')}-kernels.json"
     facts = {**told(device), "compared with torch": beside}
     rows: list[bench.Row] = []
     for row_of_case in measured(cases, only, device_row):

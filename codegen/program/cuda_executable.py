@@ -9,7 +9,7 @@ import logging
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import chain
 from math import prod
 from statistics import median
@@ -378,18 +378,25 @@ class _Device:
             memory[key] = self.upload(array, scope.tensors[key].dtype)
         self.allocate_result(name, memory)
         self.allocate_parts(name, memory)
-        calls = {
-            library: lambda call=call: call(self.tensors(memory))
-            for library, call in libraries.items()
-        }
-        calls = {GENERATED: lambda: self.launch(name, memory), **calls}
+        graphs = GraphCache(self.driver)
+
+        def start_generated(count: int) -> None:
+            graphs.start(self.starts(name, memory) * count)
+
+        def start_library(call: DeviceCall, count: int) -> None:
+            for _ in range(count):
+                call(self.tensors(memory))
+
+        ways = {GENERATED: start_generated}
+        for library, call in libraries.items():
+            ways[library] = partial(start_library, call)
         source = cuda_source(
             [function for function, _, _ in self.kernels[name]], self.parts.schedule.grid
         )
         keys = (source, str(self.parts.schedule.tf32), *versions())
         return fastest(
             self.driver,
-            calls,
+            ways,
             lambda: self.array(self.program, name, memory[name]).get(),
             scope,
             *keys,

@@ -28,46 +28,42 @@ REPEATS = 7
 
 def fastest(
     driver: Driver,
-    calls: Mapping[str, Callable[[], None]],
+    starts: Mapping[str, Callable[[int], None]],
     read: Callable[[], Array],
     scope: Scope,
     *keys: str,
 ) -> str:
-    """Return the name of the fastest of several calls.
+    """Return the name of the fastest of several ways to compute something.
 
-    `read` gives what a call has computed; the values of the first one are the expected ones. A call
-    that raises or has other values is left out, with a warning. `keys` say what the calls depend on
-    besides the device.
+    Each of `starts` starts one way, as often as its argument says. `read` gives what it has
+    computed; the values of the first way are the expected ones. One that raises or has other
+    values is left out, with a warning. `keys` say what the ways depend on besides the device.
     """
     fingerprint = Fingerprint(CHOICE_CODE, f"{driver.name}\n{driver.sm}")
     return cached_choice(
-        fingerprint.key("cuda", *calls, *keys),
-        calls,
-        lambda: measured(driver, calls, read, scope),
+        fingerprint.key("cuda", *starts, *keys),
+        starts,
+        lambda: measured(driver, starts, read, scope),
     )
 
 
 def measured(
-    driver: Driver, calls: Mapping[str, Callable[[], None]], read: Callable[[], Array], scope: Scope
+    driver: Driver,
+    starts: Mapping[str, Callable[[int], None]],
+    read: Callable[[], Array],
+    scope: Scope,
 ) -> Selection:
-    """The times of all calls that have the values of the first one."""
+    """The times of all ways that have the values of the first one."""
 
-    def attempt(call: Callable[[], None]) -> tuple[Figures, Array]:
-        call()
+    def attempt(start: Callable[[int], None]) -> tuple[Figures, Array]:
+        start(1)
         values = read()
-        run = repeated_seconds(driver, partial(_several_times, call))
+        run = repeated_seconds(driver, start)
         return figures_of([Turn(run()) for _ in range(REPEATS)]), values
 
     return Selection(
-        consistent_runs(
-            {name: lambda call=call: attempt(call) for name, call in calls.items()}, scope
-        )
+        consistent_runs({name: partial(attempt, start) for name, start in starts.items()}, scope)
     )
-
-
-def _several_times(call: Callable[[], None], count: int) -> None:
-    for _ in range(count):
-        call()
 
 
 def chosen(measure: Callable[[], str], what: str) -> str | None:
