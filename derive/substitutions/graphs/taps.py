@@ -14,7 +14,7 @@ def choices_of_taps(rule: TypedRule) -> Iterator[dict[Axis, int]]:
     """Yield numbers for the axes of taps whose sizes neither the operators nor the file give."""
     axes = rule.axes
     known = {axes.root(axis) for axis, _ in axes.numbers}
-    stated = stated_taps(rule)
+    stated = _stated(rule)
     open_axes: dict[Axis, int] = {}  # with the place among the axes of the kernel
     for place, axis in enumerate(axes.taps):
         root = axes.root(axis)
@@ -27,7 +27,7 @@ def choices_of_taps(rule: TypedRule) -> Iterator[dict[Axis, int]]:
         yield {**stated, **{axis: choice[place] for axis, place in open_axes.items()}}
 
 
-def stated_taps(rule: TypedRule) -> dict[Axis, int]:
+def _stated(rule: TypedRule) -> dict[Axis, int]:
     """Return the taps that the shapes of the file give."""
     taps = set(map(rule.axes.root, rule.axes.taps))
     known = {rule.axes.root(axis) for axis, _ in rule.axes.numbers}

@@ -9,13 +9,12 @@ a leaf for each occurrence of one.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from derive.proof.outcome.verdict import DIFFERENT, PROVED, TESTED
 from derive.substitutions.graphs.graph import Port, RuleGraph
 from derive.substitutions.graphs.kinds import WrongOperation
-from derive.substitutions.graphs.normal_form import normal_form
 from derive.substitutions.graphs.reduction import parts, reduced, renamed_apart, without_activation
 from derive.substitutions.graphs.taps import choices_of_taps
 from derive.substitutions.graphs.typed_rule import TypedRule, typed
@@ -41,7 +40,6 @@ from einalg.language.analysis.sizes import conditions_text
 from einalg.language.index.convert import affine
 from einalg.options import Kind, Misfit, checked, instance_of
 
-MAX_DECISIONS = 20_000
 NO_SIZES = "at no sizes do both sides have a meaning"
 Point = tuple[Sizing, SizesComparison]  # a choice of groups, and both sides compared at it
 FAILURES = (Unsolvable, Unsolved, NoExpression, ShapeError)
@@ -184,49 +182,9 @@ def _is_proved(graph: RuleGraph) -> bool:
     return _is_unconditional(verdict) and not verdict.coverage
 
 
-@dataclass
-class _Decisions:
-    """The rules that are proved without a condition, with what was tried, and those on which no
-    exact comparison decides, by their normal forms: none of this depends on the names of leaves,
-    and the rules of a file have much in common.
-    """
-
-    proved: dict[RuleGraph, str] = field(default_factory=dict)
-    undecided: set[RuleGraph] = field(default_factory=set)
-
-    def note(self, form: RuleGraph, coverage: str | None) -> None:
-        """Keep a decision; None where there is none."""
-        if len(self.proved) + len(self.undecided) >= MAX_DECISIONS:
-            self.proved.clear()
-            self.undecided.clear()
-        if coverage is None:
-            self.undecided.add(form)
-        else:
-            self.proved[form] = coverage
-
-
-_DECISIONS = _Decisions()
-
-
 def _decided(name: str, graph: RuleGraph, exactly: bool) -> RuleVerdict:
-    """Decide a rule for every choice of taps that it leaves open, once for each normal form."""
+    """Decide a rule for every choice of taps that it leaves open."""
     rule = typed(graph)
-    form = normal_form(rule)
-    if form in _DECISIONS.proved:
-        return RuleVerdict(name, PROVED, coverage=_DECISIONS.proved[form])
-    if exactly and form in _DECISIONS.undecided:
-        raise Undecided
-    try:
-        verdict = _for_all_taps(name, rule, exactly)
-    except Undecided:
-        _DECISIONS.note(form, None)
-        raise
-    if _is_unconditional(verdict):
-        _DECISIONS.note(form, verdict.coverage)
-    return verdict
-
-
-def _for_all_taps(name: str, rule: TypedRule, exactly: bool) -> RuleVerdict:
     choices = list(choices_of_taps(rule))
     verdicts = []
     for taps in choices:

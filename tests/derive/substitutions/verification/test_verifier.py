@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 import pytest
 
 import einalg as ea
 from bench.substitutions import with_wrong_leaves
-from derive.substitutions.graphs.graph import Leaf, Operation, Port, RuleGraph
 from derive.substitutions.graphs.kinds import WrongOperation
-from derive.substitutions.graphs.normal_form import normal_form
-from derive.substitutions.graphs.typed_rule import typed
-from derive.substitutions.verification import verifier
 from derive.substitutions.verification.rule import Substitution
 from derive.substitutions.verification.verdict import RuleVerdict
 from derive.substitutions.verification.verifier import differs_with
@@ -239,32 +234,6 @@ def test_errors_name_a_rule_as_users_do() -> None:
         ea.substitutions.Rule("rule", "O[i] = A[i]", "O[i] = A[i]")
     with pytest.raises(ea.EinalgError, match="Rule has no option befor"):
         ea.substitutions.Rule("rule", befor="O[i] = A[i]")  # pyright: ignore[reportCallIssue]
-
-
-def test_rules_of_one_normal_form_are_decided_once(
-    tmp_path: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    concat, whole = {"axis": 1, "ndim": 4}, [op("relu", 1), op("relu", 2)]
-    first = rule("first", [*whole, op("concat", "0", "1", **concat)],
-                 [op("concat", 1, 2, **concat), op("relu", "0")])  # fmt: skip
-    assert verdict(tmp_path, first)
-    renamed = json.loads(json.dumps(first).replace('["in", 1]', '["in", 9]'))
-    monkeypatch.setattr(verifier, "compared", lambda *_, **__: pytest.fail("it is compared again"))
-    again = verdict(tmp_path, {**renamed, "name": "again"})
-    assert again and (again.rule, again.condition) == ("set/again", None)
-
-
-def test_normal_forms() -> None:
-    def form(one: int, two: int, shapes: dict[int, tuple[int, ...]]) -> RuleGraph:
-        sources = Leaf(one), Leaf(two)
-        parameters = (("act", "none"), ("pad", "same"), ("stride", (1, 1)))
-        conv2d = (Operation("conv2d", parameters, sources),)
-        graph = RuleGraph(conv2d, conv2d, ((Port(0), Port(0)),), tuple(shapes.items()))
-        return normal_form(typed(graph))
-
-    plain = form(1, 2, {1: (1, 4, 9, 9), 2: (8, 4, 3, 3)})
-    assert plain == form(7, 5, {7: (2, 6, 5, 5), 5: (3, 6, 3, 3)})
-    assert plain != form(1, 2, {1: (1, 4, 9, 9), 2: (8, 4, 3, 1)})  # other taps
 
 
 SIMPLIFICATIONS: list[tuple[str, str, dict[str, Any], str]] = [  # with the verdict and condition
