@@ -40,6 +40,7 @@ SAMPLE = (
         "squared_difference_with_padding",
         "long_squared_difference_with_padding",
         "condition_guards_reads",
+        "condition_guards_hoisted_reads",
         "product_of_padded",
     ),
 )

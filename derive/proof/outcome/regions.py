@@ -11,11 +11,12 @@ import islpy as isl
 import numpy as np
 
 from einalg.language.index.affine import Index
-from einalg.language.index.isl import Space, listed_points
+from einalg.language.index.isl import Space, bounded, listed_points
 from einalg.language.index.iterator import LoopIndex
 
 MAX_BOXES = 500  # of a region that evaluation gives
 MAX_LISTED_POINTS = 4096  # of a region that is listed to shorten its text
+MAX_HULL_OPERATIONS = 200_000  # of isl, for a text that is easier to read
 MAX_SHORT_CHARACTERS = 100  # of a region that needs no shortening
 Mask = np.ndarray[Any, Any]
 Box = tuple[tuple[int, int], ...]
@@ -25,7 +26,7 @@ def readable(region: isl.Set, names: Sequence[str]) -> isl.Set:
     """Return the same set with these names of its axes, written with few conditions."""
     region = region.coalesce().detect_equalities().remove_redundancies()
     if "exists" in str(region):
-        region = min(region, _of_hulls(region), key=lambda candidate: len(str(candidate)))
+        region = _of_few_hulls(region)
     is_finite = not region.dim(isl.dim_type.param)  # else there are symbolic sizes
     if is_finite and len(str(region)) > MAX_SHORT_CHARACTERS:
         listed = _listed(region)
@@ -33,6 +34,15 @@ def readable(region: isl.Set, names: Sequence[str]) -> isl.Set:
             boxes = union_of_boxes(list(_boxes(*listed)), region.dim(isl.dim_type.set))
             region = min(region, boxes, key=lambda candidate: len(str(candidate)))
     return with_axis_names(region, names)
+
+
+def _of_few_hulls(region: isl.Set) -> isl.Set:
+    """Return the same set as hulls, where that is shorter, and found soon."""
+    try:
+        with bounded(MAX_HULL_OPERATIONS):
+            return min(region, _of_hulls(region), key=lambda candidate: len(str(candidate)))
+    except isl.Error:
+        return region
 
 
 def _of_hulls(region: isl.Set) -> isl.Set:

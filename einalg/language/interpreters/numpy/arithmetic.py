@@ -286,7 +286,7 @@ def _in_numpy(values: Array, dtype: str) -> Array:
     if low < 0 or high >= LIMIT_OF_UINT64 or is_signed:
         if is_float(dtype):
             return as_float(values)
-        values = values % LIMIT_OF_UINT64
+        values = np.asarray(values % LIMIT_OF_UINT64, object)  # of no axes, it is a number
     wrapped = values.astype(np.uint64)
     if is_signed:
         return wrapped.astype(np.int64)
