@@ -7,10 +7,11 @@ from dataclasses import dataclass, replace
 from itertools import product
 from typing import Any
 
-from codegen.ir.nodes import Bound, MinMax, Number, Predicate, Ref, Value
+from codegen.ir.extremes import EXTREMES
+from codegen.ir.nodes import Apply, Bound, MinMax, Number, Predicate, Ref, Value
 from codegen.ir.scalars.folding import apply, cast
 from codegen.ir.scalars.translation import translate
-from codegen.ir.types import computed, element
+from codegen.ir.types import computed, constant, element
 from codegen.lowering.block import Block, StatementSource
 from codegen.lowering.guards import PHASES, Place, enclosure, narrowed
 from codegen.lowering.loop_plan import LoopLevel
@@ -19,6 +20,8 @@ from einalg.language.index.affine import Affine, Index
 from einalg.language.index.constraint import Constraint
 from einalg.language.index.convert import affine
 from einalg.language.ir.body import Reduce
+from einalg.language.ir.dtype_inference import result_dtype
+from einalg.language.ir.dtypes import is_float
 from einalg.language.ir.tensor import Access, Constant, padded_box
 from einalg.language.ir.traversal import accesses
 from einalg.language.notation.constant import array_of
@@ -69,7 +72,10 @@ class Values:
         return Number(pending is not None, "bool")
 
     def reduction(self, reduce: Reduce) -> Value:
-        return reduced(self.source, reduce, self.block)
+        total = reduced(self.source, reduce, self.block)
+        if reduce.op.lower() in EXTREMES and self.source.skipping(reduce):
+            return _with_infinity(reduce, total)
+        return total
 
     def holds(self, condition: Constraint) -> Value:
         return self.all_hold((condition,))
@@ -78,17 +84,32 @@ class Values:
         return self.block.place.form(form)
 
 
-def value(source: StatementSource, body: Any, block: Block) -> Value:
-    """Return the value of a body.
+def _with_infinity(reduce: Reduce, total: Value) -> Value:
+    """Return an extreme that is the infinity of its type over no points, not that of a longer one
+    in which it is computed.
+    """
+    declared = result_dtype(reduce)
+    if isinstance(total, Number) or total.dtype == computed(declared):
+        return total
+    dtype = total.dtype
+    if is_float(declared):
+        dtype = declared
+    nothing = Number(constant(reduce.identity).value, total.dtype)
+    is_empty = Apply("eq", (total, nothing), "bool")
+    return apply("select", [is_empty, element(reduce.identity, declared), total], dtype)
+
+
+def value(source: StatementSource, body: Any, block: Block, whole: str = "") -> Value:
+    """Return the value of a body, as a part of one that is computed in type `whole`.
 
     The loops of reductions that are not summed yet are added to the block.
     """
-    return translate(body, Values(source, block))
+    return translate(body, Values(source, block), whole)
 
 
 def addend(source: StatementSource, reduce: Reduce, block: Block) -> Value:
     """Return what a reduction adds to its accumulator, in whose type it is computed."""
-    return translate(reduce.body, Values(source, block), source.accumulated(reduce))
+    return value(source, reduce.body, block, source.accumulated(reduce))
 
 
 def reduced(source: StatementSource, reduce: Reduce, block: Block) -> Value:

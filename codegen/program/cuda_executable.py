@@ -387,16 +387,16 @@ class _Device:
             for _ in range(count):
                 call(self.tensors(memory))
 
-        ways = {GENERATED: start_generated}
+        starts = {GENERATED: start_generated}
         for library, call in libraries.items():
-            ways[library] = partial(start_library, call)
+            starts[library] = partial(start_library, call)
         source = cuda_source(
             [function for function, _, _ in self.kernels[name]], self.parts.schedule.grid
         )
         keys = (source, str(self.parts.schedule.tf32), *versions())
         return fastest(
             self.driver,
-            ways,
+            starts,
             lambda: self.array(self.program, name, memory[name]).get(),
             scope,
             *keys,

@@ -268,7 +268,7 @@ class Forms:
         with self.clock.phase(SEARCHING, "substitutions"):
             program = self.trial.example.program
             kinds = convolution_kinds(program)
-            patterns = self.task.substitutions.patterns(kinds, lambda: late.is_over)
+            patterns = self.task.substitutions.patterns(kinds, late)
             for rewritten in rewritings(program, patterns, rates, is_late=lambda: late.is_over):
                 promising.setdefault(rewritten.seconds, rewritten)
         self._is_cut |= late.is_over

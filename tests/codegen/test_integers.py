@@ -4,6 +4,8 @@ rounds what it cannot hold.
 
 from __future__ import annotations
 
+from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -17,7 +19,8 @@ from codegen.targets.c.source_file import c_source
 from derive.matching import kernels_of
 from einalg.language.interpreters.numpy import execute
 from einalg.language.ir.dtypes import bounds, is_float, numpy_dtype
-from einalg.language.ir.program import Program
+from einalg.language.ir.program import Program, as_program
+from tests.helpers.cuda_kernels import TIGHT
 from tests.helpers.cuda_kernels import run_programs as run_on_shim
 from tests.helpers.kernels import functions, run_programs
 
@@ -564,12 +567,64 @@ def test_reductions_of_differences_have_a_sign(dtype: str) -> None:
     arrays = arrays_of(dtype, numbers, numbers)
     programs = [expression(text, dtype) for text, _ in REDUCED_DIFFERENCES]
     inputs = [{name: arrays[name] for name in program.inputs} for program in programs]
-    for run in (run_programs, run_on_shim):
+    for run in (run_programs, run_on_shim, partial(run_on_shim, schedule=TIGHT)):
         for (text, function), program, results in zip(
             REDUCED_DIFFERENCES, programs, run(programs, inputs)
         ):
             expected = [stored(function(numbers, i), program) for i in range(SIZE)]
             assert results["O"].tolist() == expected, text
+
+
+def test_terms_on_a_device_are_computed_in_the_type_of_their_sum() -> None:
+    """Also in tiles of products, in rows of outputs that share reads, and in parts of a sum."""
+    texts = {
+        "tiles": "O[h:9,w:5] = Max(Sum[k:7]((u[h,k] - 1)*v[k,w]), 0)",
+        "rows": "O[h:6,w:8,c:5] = Max[k:3](p[h,k,c] - q[w,k,c])",
+        "parts": "O[h:2] = Max(Sum[k:999](s[h,k] - t[h,k]), 0)",
+        "wide": "O[h:9,w:5] += u[h,k]*n[k,w]",
+    }
+    shapes = dict(u=(9, 7), v=(7, 5), p=(6, 3, 5), q=(8, 3, 5), s=(2, 999), t=(2, 999), n=(7, 5))
+    rng = np.random.default_rng(3)
+    for dtype in ("u32", "u64"):
+        programs, arrays = [], []
+        for text in texts.values():
+            names = [name for name in shapes if f"{name}[" in text]
+            types = {name: dtype if name != "n" else "i32" for name in names}
+            tensors = {name: ea.tensor(name, shapes[name], types[name]) for name in names}
+            programs.append(as_program(ea.parse(text, **tensors)))
+            arrays.append(
+                {
+                    name: rng.integers(0, 4, shapes[name]).astype(numpy_dtype(types[name]))
+                    for name in names
+                }
+            )
+        rows = replace(TIGHT, device_threads=2, min_shared_terms=1 << 20)
+        for schedule in (TIGHT, rows):
+            results = run_on_shim(programs, arrays, schedule, orders=(0,))
+            for program, inputs, found in zip(programs, arrays, results):
+                expected = np.asarray(ea.evaluate(program, **inputs)).astype(found["O"].dtype)
+                assert np.array_equal(found["O"], expected), program
+
+
+def test_extremes_over_no_points_are_those_of_their_type() -> None:
+    """Not of the longer type in which they are computed."""
+    n, u, i, k = ea.tensor("n", (6,), "i32"), ea.tensor("u", (6,), "u64"), *ea.indices("i k")
+    programs = [
+        as_program(ea.L[i:6](ea.Max[k:6](n[k] * n[i], where=k > i))),
+        as_program(ea.L[i:6](ea.Min[k:6](n[k] * n[i], where=k > i))),
+        as_program(ea.L[i:6](ea.Max[k:6](u[k] - n[i], where=k > i))),
+    ]
+    numbers = [5, 2, 7, 1, 3, 4]
+    arrays = [
+        {name: np.array(numbers, numpy_dtype(t.dtype)) for name, t in program.inputs.items()}
+        for program in programs
+    ]
+    for run in (run_programs, run_on_shim, partial(run_on_shim, schedule=TIGHT)):
+        largest, least, mixed = [results["O"] for results in run(programs, arrays)]
+        assert (largest[-1], least[-1], mixed[-1]) == (-(2**31), 2**31 - 1, -np.inf)
+        assert largest[:-1].tolist() == [
+            max(x * y for y in numbers[at + 1 :]) for at, x in enumerate(numbers[:-1])
+        ]
 
 
 def test_numpy_computes_with_integers_of_any_size() -> None:

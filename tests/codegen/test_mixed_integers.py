@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 import einalg as ea
 from einalg.language.interpreters.numpy import execute
+from tests.helpers.cuda_kernels import TIGHT
 from tests.helpers.cuda_kernels import run_programs as run_on_shim
 from tests.helpers.kernels import run_programs
 from tests.helpers.mixed_integers import Formula, differences, formula
@@ -36,7 +37,7 @@ def batch(seed: int) -> list[Formula]:
 def check(seed: int) -> None:
     examples = batch(seed)
     programs, arrays = [e.program for e in examples], [e.arrays for e in examples]
-    on_device = run_on_shim(programs[:ON_DEVICE], arrays[:ON_DEVICE], orders=(0,))
+    on_device = run_on_shim(programs[:ON_DEVICE], arrays[:ON_DEVICE], TIGHT, orders=(0,))
     for example, results in zip(examples, on_device):
         assert not differences(example, results["O"]), f"on a device, {_context(example)}"
     for example, results in zip(examples, run_programs(programs, arrays)):

@@ -56,11 +56,12 @@ TIGHT_GRID = (3, 2, 2)  # blocks, so that one block does the work of several
 def functions(program: Any, schedule: CudaSchedule = CUDA_DEFAULT) -> list[Function]:
     known = dict(as_program(program).statements)
     taken = as_program(program).tensors
-    return [
-        kernel
-        for name, scope in known.items()
-        for kernel in cuda_kernels(name, scope, known, schedule, taken)
-    ]
+    kernels: list[Function] = []
+    for name, scope in known.items():
+        kernels += cuda_kernels(name, scope, known, schedule, taken)
+        output = kernels[-1].output
+        assert (output.shape, output.dtype) == (scope.shape, scope.dtype)
+    return kernels
 
 
 def run_programs(

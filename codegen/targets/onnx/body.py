@@ -14,7 +14,7 @@ import numpy as np
 
 from codegen.ir.nodes import Apply, Buf, IndexNumber, Number, Predicate, Ref, Value
 from codegen.ir.scalars.functions import ROUND
-from codegen.ir.scalars.translation import translate
+from codegen.ir.scalars.translation import accumulated, translate
 from codegen.ir.types import LONG, WIDE, common, computed
 from codegen.targets.onnx.double_functions import LACKING
 from codegen.targets.onnx.gathers import Range, element
@@ -26,7 +26,7 @@ from einalg.language.interpreters.numpy.loops import along_axes
 from einalg.language.interpreters.numpy.terms import flattened, product_of
 from einalg.language.ir.body import IDENTITY, Reduce
 from einalg.language.ir.dtype_inference import result_dtype
-from einalg.language.ir.dtypes import bounds, is_float, numpy_dtype
+from einalg.language.ir.dtypes import bounds, holds, is_float, numpy_dtype
 from einalg.language.ir.scope import Scope
 from einalg.language.ir.tensor import Access, Box, Padded, padded_box, unpadded
 
@@ -76,12 +76,8 @@ COMPARISONS = {
     "ne": "Equal",
 }
 REDUCTIONS = {"Sum": "ReduceSum", "Prod": "ReduceProd", "Max": "ReduceMax", "Min": "ReduceMin"}
-SUMS_AND_PRODUCTS = (
-    "add",
-    "mul",
-    "neg",
-    "ipow",
-)  # what floats compute as integers, but for rounding
+# What floats compute as integers, but for rounding.
+SUMS_AND_PRODUCTS = ("add", "mul", "neg", "ipow")
 EINSUM_DTYPES = ("f32", "f64", "i32", "i64")
 # Of a tensor or scope: its array, its box, and where it has values (None: everywhere).
 Read = Callable[[Any], tuple[Buf, Box, "np.ndarray[Any, Any] | None"]]
@@ -139,6 +135,8 @@ class LoopAxes:
         else:
             dtype = computed(result)
             identity = _number_of(IDENTITY[node.op], dtype)
+            if not is_float(dtype):
+                dtype = _known(accumulated(node))
         summed = {it.index: (it.low, it.high) for it in node.iterators}
         inner = LoopAxes(self.writer, self._read, {**self.ranges, **summed})
         rank = len(self.shape)
@@ -158,7 +156,7 @@ class LoopAxes:
 
         It is `identity` at points that a condition leaves out.
         """
-        values = self.value(node.body, dtype)
+        values = self.emit(translate(node.body, self, dtype), dtype)
         if node.where:
             values = self._where(node.where, values, identity)
         if node.op in ("Sum", "Prod"):
@@ -373,6 +371,10 @@ class LoopAxes:
         """Return a number as an array."""
         if not isinstance(value, (int, float)):
             value = float(Fraction(int(value.numerator), int(value.denominator)))
+        if isinstance(value, int) and not is_float(dtype) and not holds(dtype, value):
+            raise CodegenError(
+                f"ONNX has no integer type for {value}\n  convert to a float, e.g. f64(...)"
+            )
         array = np.asarray(value, numpy_dtype(dtype)).reshape([1] * len(self.shape))
         return self.writer.constant(array, dtype)
 

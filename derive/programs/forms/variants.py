@@ -111,7 +111,7 @@ def _changed(
     """Return what a program's products and layouts can be changed into."""
     forms = [(program, changes)]
     for change, words in (
-        (in_phases, "dilated windows in phases"),
+        (lambda form: in_phases(form, is_late), "dilated windows in phases"),
         (lambda form: joined(form, is_late), "products joined"),
         (channels_last, CHANNELS_LAST),
     ):

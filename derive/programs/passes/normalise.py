@@ -288,6 +288,8 @@ def _has_rows_of_its_own(copy: Scope, name: str, reader: Scope) -> bool:
         last = reader.indices[-1]
         places = dict(zip(copy.indices, read.subscripts))
         copied = [form.substitute(places).coefficient(last) for form in copy.body.subscripts]
+        while copied and copy.body.tensor.shape[len(copied) - 1] == 1:
+            copied.pop()
         if read.subscripts[-1].coefficient(last) != 1 or not any(copied[:-1]):
             return False
     return True

@@ -98,18 +98,23 @@ def _joined(equations: Iterator[Equation]) -> Iterator[list[Equation]]:
     """
     waiting: list[Equation] = []
     for equation in equations:
-        if _is_closed([equation]):
-            yield from ([other] for other in waiting)
-            yield [equation]
-            waiting = []
-            continue
         waiting.append(equation)
-        if _is_closed(waiting):
-            yield waiting
+        first = _first_of_closed(waiting)
+        if first is not None:
+            yield from ([other] for other in waiting[:first])
+            yield waiting[first:]
             waiting = []
         elif len(waiting) == MOST_OUTPUTS:
             yield [waiting.pop(0)]
     yield from ([other] for other in waiting)
+
+
+def _first_of_closed(equations: Sequence[Equation]) -> int | None:
+    """Return where the fewest last equations begin that are a rule; None where none are."""
+    for first in reversed(range(len(equations))):
+        if _is_closed(equations[first:]):
+            return first
+    return None
 
 
 def _is_closed(equations: Sequence[Equation]) -> bool:

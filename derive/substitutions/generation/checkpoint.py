@@ -56,6 +56,7 @@ class VerdictFile:
             "counterexample": verdict.counterexample,
             "region": _text(verdict.region),
             "coverage": verdict.coverage,
+            "leaves": dict(verdict.leaves),
         }
         if monotonic() - self._written > SECONDS:
             self.write()

@@ -21,6 +21,7 @@ from derive.substitutions.sizes.equations import Unsolvable, Unsolved
 from derive.substitutions.sizes.sizing import OpenGroup, OpenSizes, Sizing
 from einalg.errors import EinalgError
 from einalg.language.ir.program import Program
+from einalg.runtime.clock import check_time
 
 
 class ConvolutionKind(NamedTuple):
@@ -75,6 +76,7 @@ def open_sides(graph: RuleGraph, convolutions: Sequence[ConvolutionKind]) -> Ite
     rule = typed(graph)
     operands = _convolutions(rule)
     for kinds in product(dict.fromkeys(convolutions), repeat=len(operands)):
+        check_time()
         try:
             sizing = _sizing(rule, dict(zip(operands, kinds)))
         except (Unsolvable, Unsolved):

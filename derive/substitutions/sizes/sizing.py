@@ -38,10 +38,13 @@ class Sizing:
         return self.extents[self.axes.root(axis)]
 
     def at(self, numbers: Mapping[str, int]) -> Sizing:
-        """Return the sizing with numbers for sizes by name."""
+        """Return the sizing with numbers for sizes by name; others stay open."""
         extents: dict[Axis, tuple[Extent, ...]] = {}
         for axis, digits in self.extents.items():
-            values = {size: affine(numbers[size.name]) for size in sizes_in(digits)}
+            values = {}
+            for size in sizes_in(digits):
+                if size.name in numbers:
+                    values[size] = affine(numbers[size.name])
             extents[axis] = tuple([at_sizes(digit, values) for digit in digits])
         return Sizing(self.axes, extents, self.groups)
 

@@ -359,3 +359,10 @@ def test_a_copy_of_weights_stays_whose_rows_are_columns_of_these(role, text, sta
     program = ea.parse(text, A=(9, 6, 4), W=ea.tensor("W", (4, 6), role=role))
     assert_same_values(program, shaped(program)[0])
     assert len(shaped(program)[0].statements) == statements
+
+
+def test_a_copy_of_a_column_is_none_of_rows():
+    text = "T[i] = W[i,0]\nO[n:9,i,j] = A[n,i,j] + T[j]"
+    program = ea.parse(text, A=(9, 6, 4), W=ea.tensor("W", (4, 1), role="weight"))
+    assert_same_values(program, shaped(program)[0])
+    assert len(shaped(program)[0].statements) == 1

@@ -12,6 +12,7 @@ from math import prod
 
 from codegen.ir.names import unused_name
 from codegen.ir.nodes import Buf, Function
+from codegen.lowering.reductions import outermost_reductions
 from codegen.targets.cuda.lowering.map import map_kernel
 from codegen.targets.cuda.lowering.products.contraction import (
     BlockedProduct,
@@ -67,8 +68,10 @@ def cuda_kernels(
     partial = Buf(
         unused_name(f"{name}_parts", all_names), shape, plan.source.accumulated(plan.reduce)
     )
-    summed = _sum_of_parts(plan.source.scope, plan.reduce, partial)
-    return [plan.kernel(partial), lower_cuda(name, summed, holes, schedule)]
+    summed = _sum_of_parts(plan.source.statement, partial)
+    last = _plan(name, summed, holes or {}, replace(schedule, max_parts=1))
+    last.source.output = plan.source.output  # parts may have a longer type than what is stored
+    return [plan.kernel(partial), last.kernel()]
 
 
 def lower_cuda(
@@ -198,11 +201,12 @@ def _tiled_plan(source: CudaSource) -> _TiledPlan | None:
     return _TiledPlan(source, product, choice)
 
 
-def _sum_of_parts(scope: Scope, reduce: Reduce, partial: Buf) -> Scope:
-    """Return the scope in which a reduction is that of its parts.
+def _sum_of_parts(scope: Scope, partial: Buf) -> Scope:
+    """Return the scope in which the only reduction is that of its parts.
 
     For `O[i] += A[i,j]` the scope of `O[i] += O_parts[part, i]`.
     """
+    (reduce,) = outermost_reductions(scope.body)
     tensor = Tensor(partial.name, partial.shape, partial.dtype)
     part = fresh_index("part", {*scope.indices, *scope.body.free_symbols, *reduce.indices})
     flat = affine(0)

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from codegen.ir.nodes import For, Function, Ref, Statement
 from codegen.lowering.block import Block
 from codegen.lowering.loop_plan import LoopLevel
-from codegen.lowering.reductions import ASSIGN, outermost_reductions, value
+from codegen.lowering.reductions import ASSIGN, addend, outermost_reductions
 from codegen.lowering.schedule import outer_first
 from codegen.targets.cuda.lowering.threads.points import (
     CudaSource,
@@ -119,7 +119,7 @@ def _row(
     for level in summed:
         place = place.loop(level.index, *level.range)
     term = block.inner(place)
-    term.put(totals, ASSIGN[reduce.op], value(source, reduce.body, term))
+    term.put(totals, ASSIGN[reduce.op], addend(source, reduce, term))
     loops: Statement = for_each_output(term)
     written = 1
     for level in reversed(summed):

@@ -10,7 +10,7 @@ from derive.substitutions.sizes.equations import Equations, Unsolvable, Unsolved
 from einalg.language.index.affine import Index
 from einalg.language.index.convert import affine
 from einalg.language.index.size import Size
-from einalg.language.ir.traversal import accesses
+from einalg.language.ir.body import substitute
 
 
 @dataclass(frozen=True)
@@ -37,11 +37,12 @@ class Match:
 
     @property
     def tensors(self) -> tuple[Any, ...]:
-        """The statements that are matched and the tensors that leaves read, without their axes."""
+        """The statements that are matched and what leaves read, with all axes as one."""
         statements = [(name, place.name) for name, place in self.places.items()]
         leaves = []
         for name, term in self.leaves.items():
-            leaves.append((name, *sorted({access.tensor.name for access in accesses(term)})))
+            one = {index: affine(axis_index(0)) for index in _indices(term)}
+            leaves.append((name, str(substitute(term, one))))
         return (*sorted(statements), *sorted(leaves))
 
     def number(self, extent: Any) -> int | None:
@@ -73,6 +74,11 @@ class Match:
         except (Unsolvable, Unsolved):
             return None
         return replace(self, equations=equations)
+
+
+def _indices(term: Any) -> list[Index]:
+    """Return the indices on which a leaf depends."""
+    return [symbol for symbol in term.free_symbols if isinstance(symbol, Index)]
 
 
 def axis_index(axis: int) -> Index:

@@ -50,8 +50,8 @@ def patterns_of(rule: Rule, convolutions: Sequence[ConvolutionKind] = ()) -> Ite
     """Yield a rule as patterns; a rule of a file that leaves kernels and groups open as one for
     each choice of `convolutions`, which are the kinds that a program has.
 
-    None for a rule that is no substitution: of sizes that never fit, of equal sides, or whose right
-    side reads what its left side does not.
+    There are none of a rule that is no substitution: of equal sides, or whose right side reads what
+    its left side does not. Raises `EinalgError` for one of sizes that never fit.
 
     >>> import einalg as ea
     >>> sides = "O[i] = b[i] + Sum[k](A[i,k])", "O[i] = b[i] + A[i,0]"
@@ -92,7 +92,9 @@ def _written_late(sides: OpenSides) -> Callable[[Mapping[str, int]], Program | N
 
     def written(numbers: Mapping[str, int]) -> Program | None:
         after = sides.after(numbers)
-        return None if after is None else apart(after)
+        if after is None or after.sizes:
+            return None
+        return apart(after)
 
     return written
 

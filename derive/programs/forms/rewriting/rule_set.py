@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from math import inf
@@ -35,17 +35,19 @@ class RuleSet:
     def patterns(
         self,
         convolutions: Sequence[ConvolutionKind] = (),
-        is_late: Callable[[], bool] = lambda: False,
+        clock: Clock | None = None,
     ) -> list[RulePattern]:
-        """Return the rules as patterns of a program with convolutions of some kinds, those that
-        were not made once it `is_late` left out.
+        """Return the rules as patterns of a program with convolutions of some kinds, without those
+        for which a clock leaves no time.
         """
         patterns = list[RulePattern]()
         for rule in self.rules:
-            if is_late():
-                break
-            kinds = tuple(convolutions) if _has_convolutions(rule) else ()
-            patterns += _patterns(_Identified(identity(rule), rule), kinds)
+            kinds: tuple[ConvolutionKind, ...] = ()
+            if _has_convolutions(rule):
+                kinds = tuple(convolutions)
+            with (clock or Clock.of(inf)).bounding():
+                check_time()
+                patterns += _patterns(_Identified(identity(rule), rule), kinds)
         return patterns
 
 

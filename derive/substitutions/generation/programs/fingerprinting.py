@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from math import prod
 from typing import NamedTuple
 
 import numpy as np
@@ -133,8 +134,8 @@ class Fingerprints:
         """
         space, modulus = self.space, self.space.field.modulus
         shapes = [space.types[kind].shape for kind in application.types]
-        fewest = min([space.elements(kind) for kind in application.results])
-        count = -(-AFFINE_ELEMENTS // fewest)
+        fewest = min([prod(step.first.shape) for step in self._steps_of(application)])
+        count = -(-AFFINE_ELEMENTS // max(1, fewest))
         a, b, c = [space.random.draw((count, *shapes[position])) for _ in range(3)]
         samples: list[Array] = [np.empty(0), np.empty(0)]
         samples[position] = np.concatenate([(a + b - c) % modulus, a, b, c])
@@ -163,7 +164,7 @@ class Fingerprints:
         for start in range(0, len(fixed), count):
             part = slice(start, start + count)
             functions = self._functions(block, position, fixed[part])
-            for output, function in enumerate(functions):
+            for output, (function, are_defined) in enumerate(functions):
                 step = self._steps_of(block.application)[output]
                 kind = block.application.results[output]
                 if step.last is None:
@@ -171,6 +172,7 @@ class Fingerprints:
                 else:
                     chosen = mask[:, part]
                     keys = self._keys_of_last(kind, function, block.ids[position], step, chosen)
+                keys[:, ~are_defined] = UNDEFINED
                 parts[output].append(keys)
         results = []
         for matrices in parts:
@@ -186,9 +188,12 @@ class Fingerprints:
         units = self.space.elements(block.application.types[position]) + 1
         return max(1, _samples(self.space, block.application) // units)
 
-    def _functions(self, block: ProgramBlock, position: int, fixed: Array) -> list[Array]:
+    def _functions(
+        self, block: ProgramBlock, position: int, fixed: Array
+    ) -> list[tuple[Array, Array]]:
         """Return, for each output, the affine functions from one input to the first step: arrays of
-        functions, points, and elements of the input with the constant as the first row.
+        functions, points, and elements of the input with the constant as the first row; and which
+        of these functions are defined.
         """
         space, points, modulus = self.space, self.points, self.space.field.modulus
         shape = space.types[block.application.types[position]].shape
@@ -203,8 +208,9 @@ class Fingerprints:
         functions = []
         for values in self._first_values(block.application, samples):
             by_point = values.reshape(len(fixed), points, size + 1, -1)
+            are_defined = is_defined(by_point, space.field)
             by_point[:, :, 1:] = (by_point[:, :, 1:] - by_point[:, :, :1]) % modulus
-            functions.append(by_point)
+            functions.append((by_point, are_defined))
         return functions
 
     def _keys_of_functions(self, kind: int, functions: Array, ids: Array) -> Array:
@@ -229,7 +235,7 @@ class Fingerprints:
         """
         assert step.last is not None
         keys = np.full(chosen.shape, UNDEFINED)
-        count = max(1, MAX_ELEMENTS // (4 * functions[0, :, 0].size))
+        count = max(1, MAX_ELEMENTS // (4 * max(1, functions[0, :, 0].size)))
         for column, function in enumerate(functions):
             places = np.flatnonzero(chosen[:, column])
             for start in range(0, len(places), count):

@@ -8,14 +8,15 @@ import pytest
 
 import einalg as ea
 from codegen.ir.nodes import Alloc, Function, walk
-from codegen.targets.cuda.lowering.lower import lower_cuda
+from codegen.targets.cuda.lowering.lower import cuda_kernels, lower_cuda
 from codegen.targets.cuda.lowering.threads.schedule import BlockTile, CudaSchedule
 from tests.helpers.cuda_run import run
 
 i, j, k, b, c, h, w, d = ea.indices("i j k b c h w d")
 TILES = (BlockTile(8, 8, 4, 4, 2), BlockTile(4, 4, 4, 2, 1))
 SMALL = CudaSchedule(min_tiled_products=1, tiles=TILES, max_parts=1)
-SHARED = CudaSchedule(min_tiled_products=1, tiles=TILES, max_parts=3, min_part_steps=1)
+SHALLOW = (BlockTile(8, 8, 2, 4, 2), BlockTile(4, 4, 2, 2, 1))
+SHARED = CudaSchedule(min_tiled_products=1, tiles=SHALLOW, max_parts=3, min_part_steps=1)
 
 
 def tensor(name: str, *shape: int) -> Any:
@@ -52,6 +53,8 @@ def test_every_combination(schedule: CudaSchedule) -> None:
     expressions = [combined(*pair) for pair in pairs]
     expressions += [combined(1, 1, (-3, 8), (2, 19)), combined(1, 2, (5, 12), (-7, 6))]
     assert all(is_tiled(lower_cuda("O", scope, schedule=schedule)) for scope in expressions)
+    shared = [len(cuda_kernels("O", scope, schedule=schedule)) == 2 for scope in expressions]
+    assert any(shared) == (schedule is SHARED)
     run(expressions, schedule)
 
 

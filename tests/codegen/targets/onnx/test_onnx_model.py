@@ -279,3 +279,15 @@ def test_an_inner_scope_is_computed_once() -> None:
     x = np.linspace(-2, 2, 7, dtype=np.float32)
     values = values_of(model, program, {"X": x})["O"]
     np.testing.assert_allclose(values, np.exp(x[::-1]) + 2 * np.exp(x), rtol=1e-6)
+
+
+def test_extremes_of_long_products_are_reduced_in_64_bits() -> None:
+    program = flat(ea.parse("O[i:2] = Mod(Max[k:2](n[k]*n[i]), 7)", n=ea.tensor("n", (2,), "i32")))
+    arrays = {"n": np.array([100000, 3], np.int32)}
+    check(program, arrays, {"O": np.asarray(ea.evaluate(program, **arrays))})
+
+
+def test_an_integer_that_onnx_has_not() -> None:
+    program = flat(ea.parse("O[i:2] = Max(n[i], 2**70)", n=ea.tensor("n", (2,), "i64")))
+    with pytest.raises(CodegenError, match=f"no integer type for {2**70}"):
+        model_of(program)

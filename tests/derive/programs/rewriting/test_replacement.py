@@ -299,6 +299,13 @@ def test_a_rule_of_open_groups_fits_any_groups(groups, tmp_path):
     assert_equal(program, made[0])
 
 
+def test_a_right_side_whose_sizes_stay_open_is_not_written(tmp_path):
+    path = tmp_path / "rules.txt"
+    path.write_text("(conv2d 1 1 0 0 ?x ?w)=>(conv2d 1 1 0 0 (conv2d 1 1 0 0 ?x ?w) (Iconv 1 1))")
+    (one,) = ea.substitutions.load(path)
+    assert replacements(one, convolved((3, 3), 2, join="add")) == []
+
+
 @pytest.mark.parametrize("groups", [1, 3])
 def test_convolutions_of_two_images_become_one_of_more_groups(groups, tmp_path):
     (one,) = ea.substitutions.load(write(tmp_path, OPEN_RULES["groups"]))

@@ -179,6 +179,15 @@ def test_equations_of_egg(tmp_path: Path) -> None:
     assert all(ea.substitutions.verify(one) for one in rules)
 
 
+@pytest.mark.parametrize(
+    "before", ["", "(relu ?x)=>(ewadd ?x ?y)\n", "(relu ?x)=>?z (relu ?a)=>?a\n"]
+)
+def test_an_equation_that_reads_too_much_joins_no_others(before: str, tmp_path: Path) -> None:
+    pair = "\n".join(EQUATIONS.splitlines()[3:5])
+    rules = loaded(tmp_path, before + pair)
+    assert [len(one.graph.outputs) for one in rules] == [*[1] * before.count("=>"), 2]
+
+
 def test_equations_of_calls(tmp_path: Path) -> None:
     rules = loaded(tmp_path, CALLS)
     assert len(rules) == 4

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 import sympy
 
+from codegen.ir.types import WIDE
 from codegen.lowering.loop_plan import LoopLevel
 from codegen.lowering.reductions import outermost_reductions
 from codegen.lowering.schedule import outer_first
@@ -158,6 +159,8 @@ def choose_tile(
     It is the largest that leaves work for the whole device. The terms are shared where only small
     tiles would do else. None where tiles do not pay.
     """
+    if dtype == WIDE:  # no array holds the parts of such sums
+        numbers = replace(numbers, max_parts=1)
     work = _Work(
         count_points(product.rows),
         count_points(product.columns),

@@ -160,7 +160,7 @@ def _grouped(
         source.plan.ranges[lane] = (0, width)
         block.place = axis.place(block.place.loop(lane, 0, width), lane)
         target = Ref(Buf("row", (width,), staging.dtype, "local"), (affine(lane),))
-        block.put(target, "=", value(source, side.factor, block))
+        block.put(target, "=", value(source, side.factor, block, staging.dtype))
         statements: Sequence[Statement] = block.statements
         guard = _guard(lane, statements)
         if guard is not None:
@@ -301,7 +301,8 @@ class StagedTile:
         else:
             place = block.place.fix(lane, 0)
         block.place = self.terms.place(self.rows.place(place, lane), lane)
-        block.put(self._fetched_element(), "=", value(staging.source, self.side.factor, block))
+        term = value(staging.source, self.side.factor, block, staging.dtype)
+        block.put(self._fetched_element(), "=", term)
         return block.statements
 
     def _moved(self, body: Sequence[Statement]) -> Statement:

@@ -37,6 +37,7 @@ class CudaSource(StatementSource):
     def __init__(self, name: str, scope: Scope, holes: Mapping[str, Scope], schedule: CudaSchedule):
         super().__init__(name, scope, holes, schedule)
         self.numbers = schedule
+        self.statement = self.scope  # in its own coordinates, also where `scope` has others
 
     @cached_property
     def plan(self) -> LoopPlan:

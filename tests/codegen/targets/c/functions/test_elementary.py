@@ -127,7 +127,11 @@ def test_what_is_no_number(name: str) -> None:
         SINGLE,
     )
     for compiler in COMPILERS.values():
-        check(name, x, compiled(name, compiler)(x))
+        results = compiled(name, compiler)(x)
+        check(name, x, results)
+        if name in ("erf", "tanh"):  # exactly 1 there
+            steady = np.abs(x) > 10  # False for NaN
+            assert np.array_equal(results[steady], np.sign(x[steady]))
 
 
 def test_calls_no_library() -> None:
