@@ -239,7 +239,7 @@ def generated(
     graphs = [rule.graph for rule in rules if rule.graph is not None]
     chosen, shapes = _request(graphs, operators)
     start = process_time()
-    search = searched(chosen, shapes, size, seconds)
+    search = searched(chosen, shapes or None, size, seconds)  # else inputs of its own
     spent = process_time() - start
     report = search.report()
     instances = RuleInstances(search.space, search.rewriting)
