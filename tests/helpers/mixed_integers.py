@@ -421,8 +421,10 @@ def _rounding(dtype: str) -> Errors:
 
     def error(value: int, operands: Sequence[Point]) -> float | None:
         sizes = [abs(value), *(abs(operand.value) for operand in operands)]
-        if dtype == "f32" and sum(operand.size for operand in operands) > EXACT_IN_F32:
-            return None
+        if dtype == "f32":
+            largest = max(abs(value), sum(operand.size for operand in operands))
+            if largest > EXACT_IN_F32:
+                return None
         if not is_float(dtype) or max(sizes) <= EXACT:
             return _no_error(value, operands)
         if any(operand.error for operand in operands):
