@@ -148,11 +148,11 @@ class StatementSource:
         return bounds
 
     def accumulated(self, reduce: Reduce) -> str:
-        """Return the type in which a reduction is summed; a sum that is stored at once wraps round
-        as it is stored.
+        """Return the type in which a reduction is summed; a sum or product that is stored at once
+        wraps round as it is stored.
         """
         dtype = computed(result_dtype(reduce))
-        if reduce == self.scope.body and reduce.op == "Sum" and not is_float(dtype):
+        if reduce == self.scope.body and reduce.op in ("Sum", "Prod") and not is_float(dtype):
             return dtype
         return accumulated(reduce)
 

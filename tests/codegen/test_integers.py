@@ -556,6 +556,7 @@ REDUCED_DIFFERENCES = (
     ("Min[k:9](n[i] - n[k]) + 2**20", lambda n, i: n[i] - max(n) + 2**20),
     ("Mod(Max[k:9](n[k]*m[k] - n[i]), 7)", lambda n, i: (max(x * x for x in n) - n[i]) % 7),
     ("sign(Sum[k:9](n[k] - n[i]))", lambda n, i: _sign(sum(n) - 9 * n[i])),
+    ("sign(Prod[k:3](n[k] - 4, where=k > 1))", lambda n, i: _sign(n[2] - 4)),
     ("Max(Sum[k:3](n[k] - n[i]), 0)", lambda n, i: max(sum(n[:3]) - 3 * n[i], 0)),
 )
 

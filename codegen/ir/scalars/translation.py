@@ -60,8 +60,8 @@ def translate(body: Any, leaves: Leaves, whole: str = "") -> Value:
 def accumulated(reduce: Reduce) -> str:
     """Return the type in which a reduction is computed.
 
-    Maxima and minima are as exact as those of a few values. Sums of integers wrap round in their
-    type, which has a sign where some terms may be negative.
+    Maxima and minima are as exact as those of a few values. Sums and products of integers wrap
+    round in their type, which has a sign where some terms may be negative.
 
     >>> import einalg as ea
     >>> u, n, k = ea.tensor("u", (8,), "u64"), ea.tensor("n", (8,), "i32"), ea.indices("k")
@@ -71,14 +71,16 @@ def accumulated(reduce: Reduce) -> str:
     ('i32', 'i128')
     """
     dtype = computed(result_dtype(reduce))
-    if reduce.op == "Prod" or dtype in ("f32", "bool"):
+    if dtype in ("f32", "bool"):
         return dtype
     value = _value(reduce.body, _Anywhere())
+    if reduce.op == "Prod" and (is_float(dtype) or value.dtype == WIDE):
+        return dtype
     if value.dtype == WIDE:
         return _accumulated_wide(reduce, value)
     if is_float(dtype):
         return dtype
-    if reduce.op != "Sum":
+    if reduce.op in ("Max", "Min"):
         return exact_type(dtype, [value])
     return type_with_sign(dtype, [value])
 
