@@ -17,7 +17,6 @@ from codegen.ir.nodes import (
     Buf,
     For,
     Function,
-    If,
     Number,
     Ref,
     Statement,
@@ -32,6 +31,7 @@ from codegen.kernels.expensive_values.readers import (
     constant_steps,
     indices_of,
     is_expensive,
+    with_bodies,
 )
 from einalg.language.ir.dtypes import is_float
 
@@ -77,21 +77,12 @@ class _InvariantWriter:
         results: list[Statement] = []
         known = _KnownValues()
         for statement in body:
-            inside = self.inside(statement)
+            inside = with_bodies(statement, self.statements)
             if isinstance(inside, For) and inside.kind != "par" and constant_steps(inside):
                 inside = self.before(inside, known, results)
             known.forget(changed_names(inside))
             results.append(inside)
         return tuple(results)
-
-    def inside(self, statement: Statement) -> Statement:
-        """Return a statement with the loops inside of it rewritten."""
-        if isinstance(statement, For):
-            return replace(statement, body=self.statements(statement.body))
-        if isinstance(statement, If):
-            then, orelse = self.statements(statement.then), self.statements(statement.orelse)
-            return replace(statement, then=then, orelse=orelse)
-        return statement
 
     def before(self, loop: For, known: _KnownValues, results: list[Statement]) -> For:
         """Return a loop that reads what is computed before it; that is added to `results`."""

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from itertools import permutations
 
 from codegen.ir.nodes import (
@@ -28,6 +28,18 @@ from einalg.language.ir.dtypes import is_float
 
 EXPENSIVE_PRODUCTS = min(LONG_OPERATIONS.values())  # from which on a function may be stored
 SHORT_CIRCUIT = ("select", "and", "or")  # compute all but their first argument where it asks so
+
+
+def with_bodies(
+    statement: Statement, rewrite: Callable[[Sequence[Statement]], tuple[Statement, ...]]
+) -> Statement:
+    """Return a statement with the statements inside of it rewritten."""
+    if isinstance(statement, For):
+        return replace(statement, body=rewrite(statement.body))
+    if isinstance(statement, If):
+        then, orelse = rewrite(statement.then), rewrite(statement.orelse)
+        return replace(statement, then=then, orelse=orelse)
+    return statement
 
 
 def is_expensive(node: object) -> bool:

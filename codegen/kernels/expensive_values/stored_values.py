@@ -41,6 +41,7 @@ from codegen.kernels.expensive_values.readers import (
     renaming,
     store_places,
     value_readers,
+    with_bodies,
 )
 from codegen.kernels.loop_cost import function_cycles
 from einalg.language.index.convert import affine
@@ -85,16 +86,7 @@ class _ValueStorer:
             else:
                 body = cheaper
                 nests = [loop_nest(statement) for statement in body]
-        return tuple(map(self.inside, body))
-
-    def inside(self, statement: Statement) -> Statement:
-        """Return a statement with values stored among those inside of it."""
-        if isinstance(statement, For):
-            return replace(statement, body=self.statements(statement.body))
-        if isinstance(statement, If):
-            then, orelse = self.statements(statement.then), self.statements(statement.orelse)
-            return replace(statement, then=then, orelse=orelse)
-        return statement
+        return tuple([with_bodies(statement, self.statements) for statement in body])
 
     def cheaper(
         self, body: tuple[Statement, ...], position: int, nests: Sequence[LoopNest]
