@@ -7,6 +7,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from random import Random
 
+import numpy as np
 import pytest
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
@@ -37,7 +38,10 @@ def batch(seed: int) -> list[Formula]:
 def check(seed: int) -> None:
     examples = batch(seed)
     programs, arrays = [e.program for e in examples], [e.arrays for e in examples]
-    on_device = run_on_shim(programs[:ON_DEVICE], arrays[:ON_DEVICE], TIGHT, orders=(0,))
+    certain = [np.array([point is not None for point in e.points]) for e in examples]
+    on_device = run_on_shim(
+        programs[:ON_DEVICE], arrays[:ON_DEVICE], TIGHT, orders=(0,), certain=certain[:ON_DEVICE]
+    )
     for example, results in zip(examples, on_device):
         assert not differences(example, results["O"]), f"on a device, {_context(example)}"
     for example, results in zip(examples, run_programs(programs, arrays)):
