@@ -40,7 +40,7 @@ class MeasuringPolicy:
     max_turns: int = 100
     sharp_spread: float = 0.03  # after which no other turn is needed
     min_sharp_turns: int = 9  # that a spread must come from
-    hopeless_ratio: float = inf  # to the best time: a slower alternative has no second turn
+    hopeless_ratio: float = inf  # to the best time: a slower alternative has no further turn
     slow_seconds: float = 1.0  # an alternative that takes longer has two turns
     brief_seconds: float = 0.02  # a shorter call depends on who used the caches before it
     turn_seconds: float = 0.0005  # that a turn takes at least, by several runs in a row
@@ -194,11 +194,21 @@ class _TimedCall:
             return True
         if self.is_slow:
             return len(self.turns) < 2 and self.shortest <= limit
-        if self.shortest > limit or len(self.turns) >= self.policy.max_turns:
+        if self.is_hopeless(limit) or len(self.turns) >= self.policy.max_turns:
             return False
         if len(self.turns) < self.policy.min_turns:
             return True
         return self.spent < self.policy.seconds_per_alternative
+
+    def is_hopeless(self, limit: float) -> bool:
+        """Say whether it takes longer than a limit.
+
+        A single turn from which the system took the core does not say so.
+        """
+        is_undisturbed = any(not turn.interruptions for turn in self.turns)
+        if is_undisturbed or len(self.turns) >= self.policy.min_turns:
+            return self.shortest > limit
+        return False
 
     def is_sharp(self) -> bool:
         """Say whether its times agree, so that another turn would tell nothing."""
@@ -219,7 +229,7 @@ class _TimedCall:
             seconds = self.policy.seconds_per_alternative / self.policy.visits
         for number in range(self.policy.max_turns):
             is_enough = number >= turns and perf_counter() - start >= seconds
-            if is_enough or (number and self.shortest > limit):
+            if is_enough or (number and self.is_hopeless(limit)):
                 break
             self.turns.append(self.watch(self._run, self.runs))
         self.spent += perf_counter() - start

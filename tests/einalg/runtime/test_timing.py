@@ -111,6 +111,24 @@ def test_a_rival_that_is_much_slower_has_turns_unless_only_the_best_matters(
     assert len(timing.take_turns(calls, policy)["slow"]) == 1
 
 
+def test_a_turn_that_lost_its_core_is_not_hopeless(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another turn says whether it is: the first one waited for other work."""
+    clock, calls = scripted(monkeypatch, rival=0.002)
+    runs, interruptions = count(), list[int]()
+
+    def disturbed() -> None:
+        clock.sleep(0.001)
+        if next(runs) == 2:  # the first turn that counts
+            clock.sleep(0.02)
+            interruptions.append(1)
+
+    monkeypatch.setattr(timing, "_interruptions", lambda: len(interruptions))
+    policy = replace(timing.DEFAULT_POLICY, hopeless_ratio=3.0, turn_seconds=0.0)
+    turns = timing.take_turns({**calls, "quick": disturbed}, policy)["quick"]
+    assert turns[0].interruptions == 1 and turns[0].clock > 0.02
+    assert len(turns) >= policy.min_turns and turns[-1].clock == pytest.approx(0.001)
+
+
 def test_the_time_for_the_work_under_way_ends_the_turns(monkeypatch: pytest.MonkeyPatch) -> None:
     now, calls = scripted(monkeypatch, one=0.01, two=0.01)
     with clock.Clock.of(0.0, now=lambda: now.now).limiting():
