@@ -19,7 +19,7 @@ from codegen.tuning.kernel_choice import (
 )
 from einalg.errors import DeviceError
 from einalg.language.ir.scope import Scope
-from einalg.runtime.measurement import Turn
+from einalg.runtime.measurement import Turn, measurement
 from einalg.storage.fingerprint import Fingerprint
 
 LOG = logging.getLogger("einalg")
@@ -59,7 +59,7 @@ def measured(
         start(1)
         values = read()
         run = repeated_seconds(driver, start)
-        return figures_of([Turn(run()) for _ in range(REPEATS)]), values
+        return figures_of(measurement([Turn(run()) for _ in range(REPEATS)])), values
 
     return Selection(
         consistent_runs({name: partial(attempt, start) for name, start in starts.items()}, scope)

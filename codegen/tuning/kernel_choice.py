@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from math import prod
@@ -37,7 +37,7 @@ from einalg.language.ir.tensor import Constant, Tensor
 from einalg.language.ir.traversal import reductions
 from einalg.language.notation.constant import array_of
 from einalg.runtime.clock import check_time
-from einalg.runtime.measurement import Turn, measurement
+from einalg.runtime.measurement import Measurement, Turn, measurement, measurements
 from einalg.runtime.processors import thread_count
 from einalg.runtime.timing import MeasuringPolicy, take_turns
 from einalg.storage.disk_cache import DiskCache
@@ -375,10 +375,12 @@ def _measured(
     best = min(first[name] for name in runs)
     latest = max(POLICY.late_seconds, POLICY.late_factor * best)
     quick = {name: run for name, run in runs.items() if first[name] <= latest}
-    turns = timed(quick, buffers)
+    recorded = measurements(timed(quick, buffers))
     figures: dict[str, Figures] = {}
     for name in runs:
-        figures[name] = figures_of(turns.get(name, [Turn(first[name], 0.0)]))
+        if name not in recorded:
+            recorded[name] = measurement([Turn(first[name], 0.0)])
+        figures[name] = figures_of(recorded[name])
     return Selection(figures)
 
 
@@ -423,13 +425,12 @@ def timed(runs: Mapping[str, KernelFunction], buffers: Buffers) -> dict[str, lis
     return take_turns(calls, MEASURING, teardown)
 
 
-def figures_of(turns: Sequence[Turn]) -> Figures:
-    """Return the figures of some turns.
+def figures_of(recorded: Measurement) -> Figures:
+    """Return the figures of a measurement.
 
-    >>> figures_of([Turn(1.0), Turn(1.5), Turn(3.0)])
+    >>> figures_of(measurement([Turn(1.0), Turn(1.5), Turn(3.0)]))
     Figures(seconds=1.0, spread=0.25, busy=False)
     """
-    recorded = measurement(turns)
     return Figures(recorded.minimum, recorded.spread, recorded.busy)
 
 

@@ -6,15 +6,15 @@ chance. The median beside it tells what a run takes on the machine as it is.
 
 Where one thread does the work, its processor time counts, which other work on the machine hardly
 changes. The latency of several threads is not the sum of their processor times, so there the clock
-counts. In both cases turns in which the system took a core away are left out where there are enough
-others.
+counts, and it counts for all that is compared with them: other work would seem to slow these alone.
+In all cases turns in which the system took a core away are left out where there are enough others.
 
 Everything here decides on values that were recorded; `einalg.runtime.timing` records them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import inf
 from statistics import median, quantiles
@@ -141,8 +141,24 @@ class Measurement:
         return cls(shortest, quartile, middle, int(turns), row["clock"], row["busy"])
 
 
-def measurement(turns: Sequence[Turn], trust: TrustPolicy = TRUST) -> Measurement:
-    """Return what turns say of the seconds of a run.
+def measurements(turns: Mapping[str, Sequence[Turn]]) -> dict[str, Measurement]:
+    """Return what the turns of alternatives say of the seconds of a run, all by the same clock.
+
+    >>> alone, together = [Turn(0.03, 0.01)] * 9, [Turn(0.02, 0.01, 0.01)] * 9
+    >>> [recorded.minimum for recorded in measurements({"one": alone, "two": together}).values()]
+    [0.03, 0.02]
+    """
+    clocks = {_clock(recorded, TRUST) for recorded in turns.values()}
+    clock = None
+    if CLOCK in clocks:
+        clock = CLOCK
+    return {name: measurement(recorded, clock=clock) for name, recorded in turns.items()}
+
+
+def measurement(
+    turns: Sequence[Turn], trust: TrustPolicy = TRUST, clock: str | None = None
+) -> Measurement:
+    """Return what turns say of the seconds of a run, by a clock or by the one that suits them.
 
     >>> quiet = [Turn(0.0105, 0.0104), Turn(0.0101, 0.0100), Turn(0.0103, 0.0102)]
     >>> recorded = measurement(quiet)
@@ -151,7 +167,8 @@ def measurement(turns: Sequence[Turn], trust: TrustPolicy = TRUST) -> Measuremen
     >>> measurement([Turn(0.031, 0.0101, interruptions=3) for _ in range(9)]).busy
     True
     """
-    clock = _clock(turns, trust)
+    if clock is None:
+        clock = _clock(turns, trust)
     counted = turns
     quiet = [turn for turn in turns if not turn.interruptions]
     if len(quiet) >= trust.min_quiet_turns:

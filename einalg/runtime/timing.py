@@ -18,7 +18,7 @@ from time import perf_counter, process_time, sleep, thread_time
 from typing import Any, Protocol
 
 from einalg.runtime.clock import time_left
-from einalg.runtime.measurement import Measurement, Turn, measurement
+from einalg.runtime.measurement import Measurement, Turn, measurement, measurements
 from einalg.runtime.processors import thread_count
 
 try:
@@ -103,8 +103,7 @@ def measure(
     >>> list(measured), measured["once"].minimum < measured["twice"].minimum
     (['once', 'twice'], True)
     """
-    turns = take_turns(calls, policy, teardown, same_thread_pool, watch)
-    return {name: measurement(recorded) for name, recorded in turns.items()}
+    return measurements(take_turns(calls, policy, teardown, same_thread_pool, watch))
 
 
 def take_turns(

@@ -20,6 +20,7 @@ from einalg.runtime.measurement import (
     Measurement,
     Turn,
     measurement,
+    measurements,
 )
 from tests.helpers.measurements import exactly
 
@@ -117,6 +118,21 @@ def test_a_call_that_waits_for_something_is_measured_by_the_clock() -> None:
     """As one does that another thread or a device computes, or that reads a file."""
     measured = measurement([Turn(10 * MS, 0.1 * MS)] * 5)
     assert measured.clock == CLOCK and measured.minimum == 10 * MS and not measured.busy
+
+
+def test_alternatives_are_compared_by_one_clock() -> None:
+    """Other work makes a turn of one thread longer as well, which only the clock shows."""
+    alone, together = one_thread(LOADED), two_threads(CONVOLUTION_LOADED)
+    assert measurement(alone).clock == PROCESSOR and measurement(together).clock == CLOCK
+    one, two = measurements({"one": alone, "two": together}).values()
+    assert one.clock == two.clock == CLOCK and two == measurement(together)
+    assert one.minimum == min(turn.clock for turn in alone) > measurement(alone).minimum
+
+
+def test_alternatives_of_one_thread_are_compared_by_its_processor_time() -> None:
+    turns = {"quiet": one_thread(QUIET), "loaded": one_thread(LOADED)}
+    expected = {name: measurement(recorded) for name, recorded in turns.items()}
+    assert measurements(turns) == expected
 
 
 def test_a_device_has_a_clock_of_its_own() -> None:

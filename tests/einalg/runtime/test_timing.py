@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from itertools import count
 
@@ -152,3 +153,14 @@ def test_a_device_tells_its_own_seconds(monkeypatch: pytest.MonkeyPatch) -> None
     FakeClock(monkeypatch)
     turns = timing.take_turns({"kernel": lambda: 0.25}, BARE, watch=timing.device_watch)
     assert turns["kernel"] == [Turn(0.25), Turn(0.25)]
+
+
+def test_what_runs_in_turns_is_measured_by_one_clock() -> None:
+    """A call of one thread is not told without what other work adds to the rival's two threads."""
+
+    def watch(call: Callable[[], Turn], runs: int) -> Turn:
+        return call()
+
+    calls = {"one": lambda: Turn(0.03, 0.01), "two": lambda: Turn(0.02, 0.01, 0.01)}
+    measured = timing.measure(calls, BARE, watch=watch)
+    assert [recorded.seconds for recorded in measured.values()] == [0.03, 0.02]
