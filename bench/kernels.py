@@ -40,13 +40,13 @@ from bench.kernel_cases import CASES, Array, Arrays, Case
 from bench.rivals import missing, rivals
 from bench.targets import OURS, gains, judged, makings
 from codegen.hardware.cpu import machine
-from codegen.lowering.lower import lower
 from codegen.program.building import generated_kernels
 from codegen.program.compile import compile_program
 from codegen.runtime.array_arguments import sample
 from codegen.runtime.memory_planning import aligned
 from codegen.targets.c.compiler import Compiler, find_compiler
 from codegen.targets.c.source_file import c_source
+from codegen.tuning.spaces.unit import CodeUnit
 from derive.cost.model import MAX_SAMPLES, arithmetic
 from derive.matching import kernels_of
 from derive.rules.inter.lifting_nesting import lifted
@@ -147,9 +147,8 @@ def generated(program: Program, inputs: Arrays, weights: Arrays) -> tuple[Call, 
     run = compile_program(program, kernels).bind(**weights)
     known = dict(program.statements)
     began = perf_counter()
-    function = generated_kernels.function(kernels[0], known[kernels[0].output]) or lower(
-        kernels[0].output, known[kernels[0].output], known
-    )
+    unit = CodeUnit(kernels[0], known[kernels[0].output], statements=known)
+    function = generated_kernels.best_candidate(unit).build()
     source = c_source([function])
     lowered = perf_counter()
     compiler = find_compiler()

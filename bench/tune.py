@@ -15,13 +15,17 @@ from pathlib import Path
 
 import bench
 from bench.kernel_cases import CASES, Case
+from codegen.hardware.cpu import machine
+from codegen.kernels.contraction.loop_nest import contraction_function
 from codegen.kernels.contraction.partition import Tiling
 from codegen.kernels.contraction.problem import Contraction
-from codegen.program.building import generated_kernels
+from codegen.lowering.parallel import pays
 from codegen.runtime.kernel_call import generated_kernel
 from codegen.runtime.protocol import KernelFunction
 from codegen.targets.c.compiler import Compiler, find_compiler
 from codegen.targets.c.source_file import c_source
+from codegen.tuning.spaces.contraction import contraction_space
+from codegen.tuning.spaces.unit import CodeUnit
 from codegen.tuning.tile_search import COUNT, Make, exported, imported, signature, tune
 from derive.matching import kernels_of
 from derive.rules.inter.lifting_nesting import lifted
@@ -39,9 +43,10 @@ def tunings(case: Case, compiler: Compiler, count: int) -> Iterator[bench.Row]:
     done: set[str] = set()
     for kernel in kernels_of(program):
         scope = known[kernel.output]
-        nest = generated_kernels.contraction(kernel, scope, ahead)
-        if nest is None or signature(nest) in done:
+        space = contraction_space(CodeUnit(kernel, scope, frozenset(ahead)), machine())
+        if space is None or signature(space.contraction) in done:
             continue
+        nest = space.contraction
         done.add(signature(nest))
         winner = tune(
             nest,
@@ -66,7 +71,8 @@ def maker(scope: Scope, compiler: Compiler) -> Make:
     """Compiles a contraction with the numbers of its loop nest."""
 
     def make(nest: Contraction, tiling: Tiling) -> KernelFunction:
-        function = generated_kernels.written(nest, tiling, scope)
+        is_parallel = pays(nest.work, nest.left.buf, nest.right.buf)
+        function = contraction_function(nest, tiling, str(scope), is_parallel)
         return generated_kernel(compiler.load(c_source([function])), function)
 
     return make

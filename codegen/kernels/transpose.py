@@ -40,12 +40,17 @@ SQUARE_ELEMENT_BYTES = (4, 8)  # of elements of which a square fits into registe
 
 
 def transpose_kernel(
-    name: str, scope: Scope, target: CpuModel | None = None, parallel: bool | None = None
+    name: str,
+    scope: Scope,
+    target: CpuModel | None = None,
+    parallel: bool | None = None,
+    size: int | None = None,
 ) -> Function | None:
     """Return the function of the statement `name = scope` if it reads elements in another order.
 
     None where it reads all of them in the order of its result, or not one by one. Threads share it
-    where `parallel`; where that is None, if it is large enough.
+    where `parallel`; where that is None, if it is large enough. A square has `size` rows, or as
+    many as a vector of the machine has elements.
 
     >>> import einalg as ea
     >>> transposed = ea.parse("O[i,j] = A[j,i]", A=(40, 50))
@@ -67,7 +72,8 @@ def transpose_kernel(
     if len(dtypes) > 1 or (isinstance(scope.body, Access) and dtypes != {scope.dtype}):
         return None
     (dtype,) = dtypes
-    size = (target or machine()).vector // numpy_dtype(dtype).itemsize
+    if size is None:
+        size = (target or machine()).vector // numpy_dtype(dtype).itemsize
     if not _fits_squares(dtype) or min(pair.row.extent, pair.column.extent) < size:
         return None
     if parallel is None:

@@ -25,6 +25,7 @@ from codegen.hardware.cpu import CpuModel
 from codegen.ir.builder import LANE, LoopBuilder, maximum, minimum
 from codegen.ir.nodes import Apply, Bound, Buf, MinMax, Number, Prefetch, Ref, Store, Transpose
 from codegen.kernels.band.problem import BandProduct, step_cycles
+from codegen.kernels.cpu_costs import CPU_COSTS
 from codegen.kernels.strided_axes import even_tiles, extent, offset
 from einalg.language.index.affine import Affine, Index, floordiv
 from einalg.language.index.constraint import Constraint
@@ -69,12 +70,35 @@ def choose_tile(band: BandProduct, machine: CpuModel) -> G2bmmTile:
     for vectors in range(1, most_vectors + 1):
         for rows in range(1, group + 1):
             tile = G2bmmTile(lanes, rows, vectors, 1)
-            if (rows + 1) * vectors < machine.registers:
+            if fits(band, tile, machine):
                 cycles = _step_cycles(band, group, tile)
                 if cycles < fewest_cycles:
                     best, fewest_cycles = tile, cycles
     assert best is not None
     return replace(best, block=_block_groups(band, machine, lanes))
+
+
+def fits(band: BandProduct, tile: G2bmmTile, machine: CpuModel) -> bool:
+    """Say whether a nest can have these numbers, and its sums are in registers."""
+    if min(tile.rows, tile.vectors, tile.block) < 1 or tile.rows > band.rows.extent:
+        return False
+    if tile.lanes != machine.vector // numpy_dtype(band.dtype).itemsize or tile.rows > tile.lanes:
+        return False
+    return (tile.rows + 1) * tile.vectors < machine.registers
+
+
+def g2bmm_cycles(band: BandProduct, tile: G2bmmTile) -> float:
+    """Return the cycles of a nest: of its sums, of copying the right operand, and of its stores."""
+    groups, rest = divmod(band.rows.extent, tile.lanes)
+    depth, taps = extent(band.inner), band.taps.extent
+    steps = groups * _step_cycles(band, tile.lanes, tile)
+    if rest:
+        steps += _step_cycles(band, rest, tile)
+    blocks = max(1, -(-groups // tile.block))
+    panels = groups + blocks * tile.chunks(taps, tile.lanes) * tile.vectors
+    copies = panels * depth * tile.lanes * CPU_COSTS.copied_element
+    stores = band.rows.extent * -(-taps // tile.lanes) * CPU_COSTS.store
+    return extent(band.batch) * (steps * depth + copies + stores)
 
 
 def _step_cycles(band: BandProduct, group: int, tile: G2bmmTile) -> float:
@@ -101,12 +125,12 @@ def _block_groups(band: BandProduct, machine: CpuModel, lanes: int) -> int:
     return -(-groups // -(-groups // most_groups))  # blocks of one size
 
 
-def write_g2bmm(w: LoopBuilder, band: BandProduct, machine: CpuModel, parallel: bool) -> None:
+def write_g2bmm(w: LoopBuilder, band: BandProduct, tile: G2bmmTile, parallel: bool) -> None:
     """Write the nest; threads share batches and blocks where `parallel`."""
     kind = "seq"
     if parallel:
         kind = "par"
-    _G2bmmNest(w, band, choose_tile(band, machine), kind).write()
+    _G2bmmNest(w, band, tile, kind).write()
 
 
 class _G2bmmNest:

@@ -22,6 +22,7 @@ from codegen.hardware.cpu import CpuModel
 from codegen.ir.builder import LANE, LoopBuilder, maximum, minimum
 from codegen.ir.nodes import Apply, Buf, Number, Prefetch, Ref, Store
 from codegen.kernels.band.problem import BandProduct, step_cycles
+from codegen.kernels.cpu_costs import CPU_COSTS
 from codegen.kernels.strided_axes import even_tiles, extent, offset
 from einalg.language.index.affine import Affine, Index
 from einalg.language.index.convert import affine
@@ -51,12 +52,29 @@ def choose_tile(band: BandProduct, machine: CpuModel) -> GbmmTile:
         for vectors in range(1, -(-extent(band.inner) // lanes) + 1):
             for rows in range(1, min(band.rows.extent, machine.registers) + 1):
                 tile = GbmmTile(lanes, rows, vectors)
-                if (rows + 1) * vectors < machine.registers:
+                if fits(band, tile, machine):
                     cycles = _row_cycles(band, machine, tile)
                     if cycles < fewest_cycles:
                         best, fewest_cycles = tile, cycles
     assert best is not None
     return best
+
+
+def fits(band: BandProduct, tile: GbmmTile, machine: CpuModel) -> bool:
+    """Say whether a nest can have these numbers, and its sums are in registers."""
+    if min(tile.rows, tile.vectors) < 1 or tile.rows > band.rows.extent:
+        return False
+    if tile.lanes not in machine.widths(numpy_dtype(band.dtype).itemsize):
+        return False
+    return (tile.rows + 1) * tile.vectors < machine.registers
+
+
+def gbmm_cycles(band: BandProduct, tile: GbmmTile, machine: CpuModel) -> float:
+    """Return the cycles of a nest: of its sums, of copying the band, and of its stores."""
+    rows = band.rows.extent
+    copies = rows * band.taps.extent * CPU_COSTS.copied_element
+    stores = rows * -(-extent(band.inner) // tile.lanes) * CPU_COSTS.store
+    return extent(band.batch) * (rows * _row_cycles(band, machine, tile) + copies + stores)
 
 
 def _row_cycles(band: BandProduct, machine: CpuModel, tile: GbmmTile) -> float:
@@ -71,14 +89,16 @@ def _row_cycles(band: BandProduct, machine: CpuModel, tile: GbmmTile) -> float:
     return passes * steps * (band.taps.extent + tile.rows) / tile.rows
 
 
-def write_gbmm(w: LoopBuilder, band: BandProduct, machine: CpuModel, parallel: bool) -> None:
+def write_gbmm(
+    w: LoopBuilder, band: BandProduct, tile: GbmmTile, machine: CpuModel, parallel: bool
+) -> None:
     """Write the nest; threads share batches, or tiles of rows, where `parallel`."""
     batch_kind = row_kind = "seq"
     if parallel and _shares_batches(band, machine):
         batch_kind = "par"
     elif parallel:
         row_kind = "par"
-    _GbmmNest(w, band, choose_tile(band, machine), batch_kind, row_kind).write()
+    _GbmmNest(w, band, tile, batch_kind, row_kind).write()
 
 
 def _shares_batches(band: BandProduct, machine: CpuModel) -> bool:

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from codegen.hardware.cpu import CpuModel, machine
 from codegen.ir.builder import LoopBuilder
 from codegen.ir.nodes import Function
-from codegen.kernels.band.g2bmm_loop_nest import write_g2bmm
-from codegen.kernels.band.gbmm_loop_nest import write_gbmm
-from codegen.kernels.band.problem import band_products_of
+from codegen.kernels.band import g2bmm_loop_nest, gbmm_loop_nest
+from codegen.kernels.band.g2bmm_loop_nest import G2bmmTile, write_g2bmm
+from codegen.kernels.band.gbmm_loop_nest import GbmmTile, write_gbmm
+from codegen.kernels.band.problem import BandProduct, band_products_of
 from codegen.lowering.parallel import pays
 from einalg.language.ir.kernel import Kernel
 from einalg.language.ir.scope import Scope
+
+BandTile = G2bmmTile | GbmmTile
 
 
 def band_function(
@@ -33,17 +38,35 @@ def band_function(
     bands = band_products_of(kernel, scope, dtype)
     if not bands:
         return None
-    first = bands[0]
     target = target or machine()
+    tiles = [choose_band_tile(band, target) for band in bands]
+    return tiled_bands(bands, tiles, str(scope), target, parallel)
+
+
+def choose_band_tile(band: BandProduct, target: CpuModel) -> BandTile:
+    """Return the numbers that keep the machine's registers busiest."""
+    if band.banded == "target":
+        return g2bmm_loop_nest.choose_tile(band, target)
+    return gbmm_loop_nest.choose_tile(band, target)
+
+
+def tiled_bands(
+    bands: Sequence[BandProduct],
+    tiles: Sequence[BandTile],
+    comment: str,
+    target: CpuModel,
+    parallel: bool | None = None,
+) -> Function:
+    """Return the function of band products that share their operands, each with its tile."""
+    first = bands[0]
     if parallel is None:
         parallel = pays(sum(band.work for band in bands), first.left.buf, first.right.buf)
-    w = LoopBuilder((first.left.buf.name, first.right.buf.name, first.target.buf.name))
-    for band in bands:
-        if band.banded == "target":
-            write_g2bmm(w, band, target, parallel)
+    out = first.target.buf
+    w = LoopBuilder((first.left.buf.name, first.right.buf.name, out.name))
+    for band, tile in zip(bands, tiles, strict=True):
+        if isinstance(tile, G2bmmTile):
+            write_g2bmm(w, band, tile, parallel)
         else:
-            write_gbmm(w, band, target, parallel)
+            write_gbmm(w, band, tile, target, parallel)
     inputs = {buf.name: buf for buf in (first.left.buf, first.right.buf)}
-    return Function(
-        kernel.output, tuple(inputs.values()), first.target.buf, tuple(w.out), str(scope)
-    )
+    return Function(out.name, tuple(inputs.values()), out, tuple(w.out), comment)

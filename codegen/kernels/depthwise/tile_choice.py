@@ -114,10 +114,7 @@ def choose_tile(problem: Depthwise, machine: CpuModel) -> tuple[DepthwiseTile, f
     """
     best, fewest_cycles = None, 0.0
     for tile in _tiles(problem, machine):
-        runs = tile_runs(problem.positions, tile.positions)
-        if sum(run.products for run in runs) * tile.vectors > MAX_WRITTEN_PRODUCTS:
-            continue
-        cycles = depthwise_cycles(problem, tile, machine, runs)
+        cycles = depthwise_cycles(problem, tile, machine)
         if best is None or cycles < fewest_cycles:
             best, fewest_cycles = tile, cycles
     if best is None:
@@ -129,7 +126,7 @@ def choose_tile(problem: Depthwise, machine: CpuModel) -> tuple[DepthwiseTile, f
 def _tiles(problem: Depthwise, machine: CpuModel) -> Iterator[DepthwiseTile]:
     """Yield the tiles that fit into the registers, and whose products can be written out."""
     window = problem.positions.window
-    for lanes in _widths(problem, machine):
+    for lanes in widths(problem, machine):
         for vectors in range(1, min(MAX_VECTORS, problem.lane.extent // lanes) + 1):
             free = machine.registers // vectors - READ_REGISTERS
             if free < 2:
@@ -137,11 +134,27 @@ def _tiles(problem: Depthwise, machine: CpuModel) -> Iterator[DepthwiseTile]:
             for taps in sorted({min(window.taps, free // 2), min(window.taps, free - 1)}):
                 most = min(window.positions, free - taps, MAX_POSITIONS)
                 for positions in range(1, most + 1):
-                    if positions * vectors * window.taps <= MAX_UNROLLED_PRODUCTS:
-                        yield DepthwiseTile(lanes, vectors, positions, taps)
+                    tile = DepthwiseTile(lanes, vectors, positions, taps)
+                    if fits(problem, tile, machine):
+                        yield tile
 
 
-def _widths(problem: Depthwise, machine: CpuModel) -> list[int]:
+def fits(problem: Depthwise, tile: DepthwiseTile, machine: CpuModel) -> bool:
+    """Say whether a tile fits into the registers, and its products can be written out."""
+    window = problem.positions.window
+    if min(tile.vectors, tile.positions, tile.taps) < 1 or tile.taps > window.taps:
+        return False
+    if tile.width > problem.lane.extent or tile.positions > window.positions:
+        return False
+    if (tile.positions + tile.taps + READ_REGISTERS) * tile.vectors > machine.registers:
+        return False
+    if tile.positions * tile.vectors * window.taps > MAX_UNROLLED_PRODUCTS:
+        return False
+    runs = tile_runs(problem.positions, tile.positions)
+    return sum(run.products for run in runs) * tile.vectors <= MAX_WRITTEN_PRODUCTS
+
+
+def widths(problem: Depthwise, machine: CpuModel) -> list[int]:
     """Return the elements of vectors that are no longer than the channels.
 
     Those of the machine's registers, or of a part of one where there are fewer channels.
@@ -156,14 +169,12 @@ def _widths(problem: Depthwise, machine: CpuModel) -> list[int]:
 # Cycles.
 
 
-def depthwise_cycles(
-    problem: Depthwise, tile: DepthwiseTile, machine: CpuModel, runs: Sequence[TileRun]
-) -> float:
+def depthwise_cycles(problem: Depthwise, tile: DepthwiseTile, machine: CpuModel) -> float:
     """Return the cycles of a nest: of its register tiles, and of what comes from the caches."""
     lines = _outer_positions(problem)
     blocks = -(-problem.lane.extent // tile.width)
     total = 0.0
-    for run in runs:
+    for run in tile_runs(problem.positions, tile.positions):
         total += run.count * _tile_cycles(problem, tile, machine, run)
     total *= extent(problem.batch) * lines * blocks
     return total + _cache_cycles(problem, machine) + _packing_cycles(problem)

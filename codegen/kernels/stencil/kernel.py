@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from codegen.hardware.cpu import CpuModel, machine
@@ -17,16 +18,10 @@ from einalg.language.ir.scope import Scope
 
 @dataclass(frozen=True)
 class StencilPlan:
-    """A convolution as stencils, each with its register tile, and the cycles of all together."""
+    """A convolution as stencils, each with its register tile."""
 
     stencils: tuple[Stencil, ...]
     tiles: tuple[StencilTile, ...]
-    cycles: float
-
-    @property
-    def work(self) -> int:
-        """Return the number of products."""
-        return sum(stencil.work for stencil in self.stencils)
 
 
 def planned_stencils(
@@ -44,13 +39,8 @@ def planned_stencils(
     stencils = stencils_of(kernel, scope, dtype, epilogue)
     if not stencils:
         return None
-    cycles = 0.0
-    tiles = []
-    for stencil in stencils:
-        tile, tile_cycles = choose_tile(stencil, target or machine())
-        tiles.append(tile)
-        cycles += tile_cycles
-    return StencilPlan(tuple(stencils), tuple(tiles), cycles)
+    tiles = [choose_tile(stencil, target or machine())[0] for stencil in stencils]
+    return StencilPlan(tuple(stencils), tuple(tiles))
 
 
 def stencil_function(
@@ -74,13 +64,27 @@ def stencil_function(
     plan = planned_stencils(kernel, scope, dtype, target, epilogue)
     if plan is None:
         return None
-    first = plan.stencils[0]
+    return tiled_stencils(plan.stencils, plan.tiles, str(scope), parallel)
+
+
+def tiled_stencils(
+    stencils: Sequence[Stencil],
+    tiles: Sequence[StencilTile],
+    comment: str,
+    parallel: bool | None = None,
+) -> Function:
+    """Return the function of stencils that share their operands, each with its register tile.
+
+    Threads share it where `parallel`; where that is None, if it takes long enough.
+    """
+    first = stencils[0]
     if parallel is None:
-        parallel = pays(plan.work, first.left.buf, first.right.buf)
+        work = sum(stencil.work for stencil in stencils)
+        parallel = pays(work, first.left.buf, first.right.buf)
     operands = (first.left, first.right, *first.epilogue_operands)
     inputs = {operand.buf.name: operand.buf for operand in operands}
     out = first.target.buf
     w = LoopBuilder((*inputs, out.name))
-    for stencil, tile in zip(plan.stencils, plan.tiles):
+    for stencil, tile in zip(stencils, tiles, strict=True):
         write_stencil(w, stencil, tile, parallel)
-    return Function(out.name, tuple(inputs.values()), out, tuple(w.out), str(scope))
+    return Function(out.name, tuple(inputs.values()), out, tuple(w.out), comment)

@@ -62,10 +62,22 @@ def choose_tile(stencil: Stencil, machine: CpuModel) -> tuple[StencilTile, float
     return best, fewest_cycles
 
 
-def _register_tiles(stencil: Stencil, machine: CpuModel) -> Iterator[StencilTile]:
-    """Yield the tiles that fit into the registers, and whose products can be written out."""
-    registers = max(1, machine.registers - SPARE_REGISTERS)
+def is_small_enough(stencil: Stencil, tile: StencilTile, machine: CpuModel) -> bool:
+    """Say whether the sums of a tile are in registers, and its products can be written out.
+
+    A single vector of sums always is.
+    """
+    if tile.sums == 1:
+        return True
     unrolled_taps = max((1, *(len(phase.taps) for phase in stencil.above)))
+    if tile.sums > max(1, machine.registers - SPARE_REGISTERS):
+        return False
+    return tile.sums * unrolled_taps <= MAX_UNROLLED_PRODUCTS
+
+
+def _register_tiles(stencil: Stencil, machine: CpuModel) -> Iterator[StencilTile]:
+    """Yield the tiles that are small enough."""
+    registers = max(1, machine.registers - SPARE_REGISTERS)
     for lanes in machine.widths(numpy_dtype(stencil.dtype).itemsize):
         for phases, filters in _phases_and_filters(stencil, registers):
             vectors_left = registers // (phases * filters)
@@ -74,20 +86,20 @@ def _register_tiles(stencil: Stencil, machine: CpuModel) -> Iterator[StencilTile
                 lines_left = registers // (phases * filters * vectors)
                 for lines in range(1, min(stencil.lines.extent, lines_left) + 1):
                     tile = StencilTile(lanes, phases, filters, lines, vectors)
-                    if tile.sums * unrolled_taps <= MAX_UNROLLED_PRODUCTS:
+                    if is_small_enough(stencil, tile, machine):
                         yield tile
 
 
 def _phases_and_filters(stencil: Stencil, registers: int) -> Iterator[tuple[int, int]]:
-    for phases in _even_shares(len(stencil.along), registers):
-        for filters in _even_shares(stencil.filters.extent, registers // phases):
+    for phases in even_shares(len(stencil.along), registers):
+        for filters in even_shares(stencil.filters.extent, registers // phases):
             yield phases, filters
 
 
-def _even_shares(number: int, largest: int) -> list[int]:
+def even_shares(number: int, largest: int) -> list[int]:
     """Return the largest shares, at most so large, of all partitions of a number into even ones.
 
-    >>> _even_shares(10, 6)
+    >>> even_shares(10, 6)
     [1, 2, 3, 4, 5]
     """
     shares = {-(-number // count) for count in range(1, number + 1)}

@@ -7,10 +7,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from codegen.ir.nodes import Function
-from codegen.kernels.expensive_values.rewriting import with_cheaper_values
-from codegen.kernels.transpose import transpose_kernel
 from codegen.lowering.guards import fills_gaps
-from codegen.lowering.lower import lower
 from codegen.lowering.schedule import Schedule
 from codegen.program.building import generated_kernels
 from codegen.program.building.deduplicate import KernelSignature, kernel_signature
@@ -21,6 +18,8 @@ from codegen.targets.c.compiler import Compiler
 from codegen.targets.c.object_store import BackgroundCompiler, Place, placed
 from codegen.targets.c.source_file import own_sources
 from codegen.tuning.fingerprint import host_fingerprint
+from codegen.tuning.spaces.unit import CodeUnit
+from codegen.tuning.spaces.unit_spaces import OPERATOR_SPACES
 from codegen.tuning.tile_search import TUNINGS
 from einalg.language.analysis.compile_time import compile_time_constants
 from einalg.language.ir.kernel import EOP, Kernel
@@ -137,15 +136,11 @@ class BuildProblem:
         check_time()
         name = kernel.output
         scope = self.signatures[name].scope
-        if kernel.op != EOP:
-            function = generated_kernels.function(kernel, scope, self.constants)
-            if function is not None:
-                return KernelSource(EINALG, function)
-        transpose = transpose_kernel(name, scope)
-        if transpose is not None:
-            return KernelSource(GENERATED, transpose)
-        loops = lower(name, scope, self.scopes, self.schedule)
-        return KernelSource(GENERATED, with_cheaper_values(loops))
+        candidate = generated_kernels.best_candidate(self.unit(kernel, scope))
+        library = GENERATED
+        if candidate.space.name in OPERATOR_SPACES:
+            library = EINALG
+        return KernelSource(library, candidate.build())
 
     def fused_function(self, pair: Fused) -> Function | None:
         """Return a function for an operator with its reader; None where there is none."""
@@ -153,7 +148,11 @@ class BuildProblem:
         product = pair.product
         assert product.scope is not None
         epilogue = pair.kernel.output, pair.scope
-        return generated_kernels.function(product, product.scope, self.constants, epilogue)
+        return generated_kernels.fused_function(self.unit(product, product.scope), epilogue)
+
+    def unit(self, kernel: Kernel, scope: Scope) -> CodeUnit:
+        """Return a kernel with its statement as code generation sees it."""
+        return CodeUnit(kernel, scope, self.constants, self.scopes, self.schedule)
 
     def compiler_for(self, function: Function) -> Compiler:
         """Return the compiler with the flags that a function needs.

@@ -14,15 +14,16 @@ from hypothesis import strategies as st
 import einalg as ea
 from codegen.kernels.contraction.cost_model import plan
 from codegen.kernels.contraction.problem import contraction_of
-from codegen.program.building import generated_kernels, reviewed_records
+from codegen.program.building import reviewed_records
 from codegen.program.building.deduplicate import kernel_signature
 from codegen.program.building.epilogue_fusion import fusible_pairs
-from codegen.program.building.generated_kernels import LEAST
 from codegen.program.building.problem import BuildProblem
 from codegen.program.compile import compile_program
 from codegen.program.executable import Executable
 from codegen.tuning import kernel_choice
 from codegen.tuning.kernel_choice import ChoicePolicy
+from codegen.tuning.spaces import contraction as contraction_spaces
+from codegen.tuning.spaces.contraction import MIN_WORK
 from derive.matching import kernels_of, match
 from einalg.language.interpreters.numpy import execute
 from einalg.language.ir.program import Program, as_program, in_double
@@ -119,7 +120,7 @@ SHAPES = {
 @pytest.mark.usefixtures("generated")
 def test_a_reader_is_a_part_of_its_operator(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
     # whatever it costs with the vectors of this machine
-    monkeypatch.setattr(generated_kernels, "MIN_EPILOGUE_RATE", 0.0)
+    monkeypatch.setattr(contraction_spaces, "MIN_EPILOGUE_RATE", 0.0)
     program, run = compiled(PRODUCT + text, **SHAPES)
     assert len(run.kernels) == len(program.statements) - 1
     assert_right(program, run)
@@ -247,7 +248,7 @@ def test_a_library_that_is_faster_keeps_its_operator(tmp_path: Any, monkeypatch:
 
     monkeypatch.setattr(kernel_choice, "cached_choice", first_library)
     program, run = compiled(PRODUCT + ONE["bias, activation and residual"], **SHAPES)
-    assert LEAST <= 36 * 34 * 50 and asked
+    assert MIN_WORK <= 36 * 34 * 50 and asked
     assert [kernel.epilogue for kernel in run.kernels] == [None, None]
     assert_right(program, run)
 

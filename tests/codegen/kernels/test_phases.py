@@ -16,13 +16,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import einalg as ea
-from codegen.hardware.cpu import CpuModel
+from codegen.hardware.cpu import CpuModel, machine
 from codegen.ir.nodes import Function
 from codegen.kernels.contraction.cost_model import plan
 from codegen.kernels.contraction.loop_nest import joint_function
 from codegen.kernels.contraction.phases import phase_contractions
-from codegen.program.building.generated_kernels import planned_phases
 from codegen.program.compile import compile_program
+from codegen.tuning.spaces.contraction import phases_space
+from codegen.tuning.spaces.unit import CodeUnit
 from derive.matching import kernels_of, match, templates
 from einalg.language import ops
 from einalg.language.interpreters.numpy import execute
@@ -204,7 +205,8 @@ def test_a_decoder_is_fused(
     _, height, width, filters = results.shape
     reader = ea.L[n:1, h:height, w:width, f:filters](ea.Max(T[n, h, w, f] + b[f], 0))
     program = Program([("T", results), ("O", reader)], ("O",))
-    assert planned_phases(kernels_of(program)[0], results, ("K",)) is not None
+    unit = CodeUnit(kernels_of(program)[0], results, frozenset({"K"}))
+    assert phases_space(unit, machine()) is not None
     run = compile_program(program, kernels_of(program))
     assert len(run.kernels) == 1
     rng = np.random.default_rng(3)

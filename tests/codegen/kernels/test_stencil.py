@@ -24,6 +24,7 @@ from codegen.program.building import generated_kernels
 from codegen.program.compile import compile_program
 from codegen.targets.c.compiler import Compiler
 from codegen.targets.c.source_file import c_source
+from codegen.tuning.spaces.unit import CodeUnit
 from derive.matching import kernels_of, match, templates
 from einalg.language import ops
 from einalg.language.index.affine import Index
@@ -389,7 +390,8 @@ def test_mutants_are_noticed(scope: Scope, change: Any) -> None:
 def test_compiled_programs_have_them(scope: Scope) -> None:
     kernel = match(scope, "O", CONVOLUTIONS)
     assert kernel is not None
-    assert generated_kernels.function(kernel, scope) == stencil_function(kernel, scope, "f32")
+    best = generated_kernels.best_candidate(CodeUnit(kernel, scope))
+    assert best.build() == stencil_function(kernel, scope, "f32")
     run, arrays = compile_program(scope, [kernel]), Case(scope).arrays()
     assert np.array_equal(run(**arrays), execute(as_program(scope), arrays)["O"])
 

@@ -32,6 +32,7 @@ from codegen.tuning.kernel_choice import (
     selection_from_text,
     timed,
 )
+from codegen.tuning.spaces.unit import CodeUnit
 from codegen.tuning.value_comparison import BLOCK_ELEMENTS, same_values
 from derive.matching import match
 from einalg.language import ops
@@ -326,7 +327,8 @@ def test_a_library_is_followed_by_the_reader_of_its_result(monkeypatch: pytest.M
         return measured(calls, inputs, scope, output, constants)
 
     monkeypatch.setattr(kernel_choice, "_measured", look)
-    epilogue = generated_kernels.function(kernel, product, ("W",), ("O", reader))
+    unit = CodeUnit(kernel, product, frozenset({"W"}))
+    epilogue = generated_kernels.fused_function(unit, ("O", reader))
     assert epilogue is not None
     after = ReaderCode("O", reader, lower("O", reader))
     library_for(kernel, product, epilogue, ("W",), compiler, 60.0, after)

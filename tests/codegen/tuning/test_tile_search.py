@@ -14,14 +14,15 @@ import pytest
 
 import einalg as ea
 from bench.tune import maker, numbers
-from codegen.hardware.cpu import CpuModel
+from codegen.hardware.cpu import CpuModel, machine
 from codegen.kernels.contraction.cost_model import orders, plan, ranked
 from codegen.kernels.contraction.partition import Tiling
 from codegen.program.building import generated_kernels
 from codegen.runtime.protocol import prepared
 from codegen.targets.c.compiler import find_compiler
-from codegen.targets.c.source_file import c_source
 from codegen.tuning import tile_search
+from codegen.tuning.spaces.contraction import contraction_space
+from codegen.tuning.spaces.unit import CodeUnit
 from codegen.tuning.tile_search import (
     TUNINGS,
     Winner,
@@ -50,9 +51,9 @@ def own_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def contraction_in(scope: Scope, ahead: Any = ("B",)) -> Any:
     kernel = match(scope, "O")
     assert kernel is not None
-    found = generated_kernels.contraction(kernel, scope, ahead)
-    assert found is not None
-    return kernel, found
+    space = contraction_space(CodeUnit(kernel, scope, frozenset(ahead)), machine())
+    assert space is not None
+    return kernel, space.contraction
 
 
 def tune_scope(scope: Scope = SCOPE, count: int = 2) -> Winner:
@@ -68,10 +69,10 @@ def test_a_winner_is_used_and_gives_the_same_source() -> None:
     assert tuned(found) is None
     winner = tune_scope()
     assert tuned(found) == winner.of(found) and winner.seconds <= winner.model_seconds
-    function = generated_kernels.function(kernel, SCOPE, ("B",))
-    assert function is not None and c_source([function]) == c_source(
-        [generated_kernels.written(*winner.of(found), SCOPE)]
-    )  # type: ignore[misc]
+    unit = CodeUnit(kernel, SCOPE, frozenset({"B"}))
+    space, best = contraction_space(unit, machine()), winner.of(found)
+    assert space is not None and best is not None
+    assert generated_kernels.best_candidate(unit).point == space.point(*best)
     again = tile_search.winner_of(json.loads(winner.text()))
     assert again == winner and again.text() == winner.text()
 

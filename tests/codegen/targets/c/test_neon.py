@@ -24,11 +24,12 @@ from codegen.lowering.lower import lower
 from codegen.program.building import generated_kernels
 from codegen.runtime.array_arguments import loaded
 from codegen.targets.c.source_file import c_source
+from codegen.tuning.spaces.unit import CodeUnit
+from codegen.tuning.spaces.unit_spaces import OPERATOR_SPACES
 from derive.matching import kernels_of
 from einalg.language import ops
 from einalg.language.interpreters.numpy import execute
 from einalg.language.ir.dtypes import numpy_dtype
-from einalg.language.ir.kernel import EOP
 from einalg.language.ir.program import Program, as_program, in_double
 from tests.helpers.aarch64 import COMPILER, DUMP, MISSING, built, compiler, outputs, run
 from tests.helpers.expressions import EXPRESSIONS
@@ -61,14 +62,14 @@ class Case:
 
     def function(self) -> Function:
         kernel, statements = kernels_of(self.program)[0], self.program.statements
-        reader = statements[1] if len(statements) > 1 else None
-        found = (
-            generated_kernels.function(kernel, statements[0][1], self.ahead, reader)
-            if kernel.op != EOP
-            else None
-        )
-        assert (found is not None) == self.by_tiles, self.program
-        return found or lower(*statements[0])
+        unit = CodeUnit(kernel, statements[0][1], frozenset(self.ahead))
+        best = generated_kernels.best_candidate(unit)
+        assert (best.space.name in OPERATOR_SPACES) == self.by_tiles, self.program
+        if len(statements) == 1:
+            return best.build()
+        fused = generated_kernels.fused_function(unit, statements[1])
+        assert fused is not None
+        return fused
 
     def arrays(self) -> dict[str, Any]:
         """Random numbers, those of bytes so small that their sums are bytes."""

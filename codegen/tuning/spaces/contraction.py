@@ -1,0 +1,259 @@
+"""Tilings of contractions, and of transposed convolutions as contractions of their phases."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, replace
+from functools import cached_property
+
+from codegen.hardware.cpu import CpuModel
+from codegen.ir.nodes import Function
+from codegen.kernels.contraction.cost_model import orders, plan, products_per_cycle
+from codegen.kernels.contraction.epilogue import contraction_with_epilogue
+from codegen.kernels.contraction.loop_nest import contraction_function, joint_function
+from codegen.kernels.contraction.partition import Tiling
+from codegen.kernels.contraction.phases import phase_contractions
+from codegen.kernels.contraction.problem import Contraction, contraction_of
+from codegen.kernels.strided_axes import extent
+from codegen.lowering.parallel import pays
+from codegen.tuning.spaces.points import FLAGS, Choices, ladder
+from codegen.tuning.spaces.space import CodeCandidate, Epilogue, Fields, Joint, JointPoint
+from codegen.tuning.spaces.unit import CodeUnit
+from einalg.language.ir.dtypes import numpy_dtype
+
+MIN_WORK = 1 << 12  # products from which on a nest pays
+MIN_EPILOGUE_RATE = 0.8  # of the products in a cycle, which are left with an epilogue
+SPARE_REGISTERS = 2  # for an element of the left operand, and for what is stored
+
+
+@dataclass(frozen=True)
+class OrderedTiling(Tiling):
+    """A tiling, with the number of the contraction's order of operands and axes (`orders`)."""
+
+    order: int = 0
+
+
+class Tilings(Fields):
+    """The tilings of a contraction, in every order of its operands and axes."""
+
+    def __init__(self, contraction: Contraction, target: CpuModel):
+        self.contraction, self.target = contraction, target
+
+    @cached_property
+    def orders(self) -> list[Contraction]:
+        return orders(self.contraction)
+
+    @cached_property
+    def _start(self) -> OrderedTiling | None:
+        best = plan(self.contraction, self.target)
+        if best is None:
+            return None
+        return self.point(*best)
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether no axis of columns can be laid side by side."""
+        return self._start is None
+
+    def start(self) -> OrderedTiling:
+        assert self._start is not None  # of a space that is not empty
+        return self._start
+
+    def point(self, ordered: Contraction, tiling: Tiling) -> OrderedTiling:
+        """Return an order with its tiling as a point."""
+        return OrderedTiling(**asdict(tiling), order=self.orders.index(ordered))
+
+    def ordered(self, point: OrderedTiling) -> Contraction:
+        """Return the contraction in the order of a point."""
+        return self.orders[point.order]
+
+    def choices(self) -> Choices:
+        return self._choices
+
+    @cached_property
+    def _choices(self) -> Choices:
+        most: dict[str, int] = dict.fromkeys(("rows", "columns", "depth", "outer"), 1)
+        for order in self.orders:
+            most["rows"] = max(most["rows"], extent(order.rows))
+            most["columns"] = max(most["columns"], extent(order.columns))
+            most["depth"] = max(most["depth"], order.outer_depth_extent)
+        axes = max(len(order.rows) for order in self.orders)
+        column_axes = max(len(order.columns) for order in self.orders)
+        registers = range(1, self.target.registers + 1)
+        choices: dict[str, Sequence[int | bool]] = {
+            "order": range(len(self.orders)),
+            "lanes": sorted(self.target.widths(numpy_dtype(self.contraction.dtype).itemsize)),
+            "rows": registers,
+            "vectors": registers,
+            "lines": registers,
+            "depth": ladder(most["depth"]),
+            "block": ladder(most["rows"]),
+            "group": ladder(most["columns"]),
+            "row_axes": range(1, max(1, axes) + 1),
+            "column_axes": range(1, max(1, column_axes) + 1),
+            "pack_left": FLAGS,
+            "pack_right": FLAGS,
+        }
+        if self.target.cores > 1:
+            choices["apart"] = FLAGS
+        return choices
+
+    def repaired(self, point: OrderedTiling) -> OrderedTiling:
+        """Return a point whose tile is in registers, and whose axes are those of its order.
+
+        Rows that are packed are walked as one, others are not, and a panel has one line where its
+        vectors do not fill one.
+        """
+        order = self.orders[point.order]
+        column_axes = max(1, min(point.column_axes, len(order.columns)))
+        lines = 1
+        if len(order.columns) > column_axes:
+            width = -(-extent(order.columns[-column_axes:]) // point.lanes)
+            lines = min(point.lines, order.columns[-column_axes - 1].extent)
+            if point.vectors != width:
+                lines = 1
+        row_axes = 1
+        if point.pack_left:
+            row_axes = max(1, len(order.rows))
+        height = extent(order.rows[max(0, len(order.rows) - row_axes) :])
+        registers = self.target.registers - SPARE_REGISTERS
+        most_rows = max(1, registers // (point.vectors * lines) - 1)
+        return replace(
+            point,
+            rows=min(point.rows, most_rows, height),
+            lines=lines,
+            row_axes=row_axes,
+            column_axes=column_axes,
+        )
+
+    def fits(self, point: OrderedTiling) -> bool:
+        if not 0 <= point.order < len(self.orders):
+            return False
+        return self._fits_registers(point) and point.fits(self.ordered(point))
+
+    def _fits_registers(self, point: OrderedTiling) -> bool:
+        """Whether sums, and a row of the right operand beside them, are in registers."""
+        row = point.vectors * point.lines
+        read = min(1, point.rows - 1) * row
+        return 0 < row * point.rows + read <= self.target.registers - SPARE_REGISTERS
+
+    def cycles(self, point: OrderedTiling) -> float:
+        ordered = self.ordered(point)
+        return ordered.work / products_per_cycle(ordered, point, self.target)
+
+    def like(self, other: Tilings, point: OrderedTiling) -> OrderedTiling | None:
+        """Return the point most like one of the same contraction without an epilogue.
+
+        That has its order and tiling if these fit, else it is the start. None where it is much
+        slower, as axes that are cut make it.
+        """
+        numbers, extents = asdict(point), _extents(other.ordered(point))
+        same: list[OrderedTiling] = []
+        for number, order in enumerate(self.orders):
+            if _extents(order) == extents and point.fits(order):
+                same.append(OrderedTiling(**{**numbers, "order": number}))
+        best = min(same, key=self.cycles, default=self._start)
+        if best is None or self.cycles(best) * MIN_EPILOGUE_RATE > other.cycles(point):
+            return None
+        return best
+
+
+def _extents(contraction: Contraction) -> list[list[int]]:
+    groups = (contraction.batch, contraction.rows, contraction.columns)
+    return [[axis.extent for axis in axes] for axes in groups]
+
+
+class ContractionSpace(Tilings):
+    """A statement as one contraction."""
+
+    name = "contraction"
+
+    def __init__(self, contraction: Contraction, target: CpuModel, comment: str):
+        super().__init__(contraction, target)
+        self.comment = comment
+
+    @property
+    def work(self) -> int:
+        """Return the number of products."""
+        return self.contraction.work
+
+    def build(self, point: OrderedTiling) -> Function:
+        ordered = self.ordered(point)
+        is_parallel = pays(ordered.work, ordered.left.buf, ordered.right.buf)
+        return contraction_function(ordered, point, self.comment, is_parallel)
+
+    def with_epilogue(self, point: OrderedTiling, epilogue: Epilogue) -> CodeCandidate | None:
+        whole = contraction_with_epilogue(self.contraction, *epilogue)
+        if whole is None:
+            return None
+        fused = ContractionSpace(whole, self.target, str(epilogue[1]))
+        like = fused.like(self, point)
+        if like is None:
+            return None
+        return CodeCandidate(fused, like)
+
+
+class PhasesSpace(Joint):
+    """A transposed convolution as contractions of its phases, each with its tiling."""
+
+    name = "phases"
+
+    def __init__(self, unit: CodeUnit, parts: Sequence[Tilings], comment: str):
+        self.unit, self.comment = unit, comment
+        self._parts = tuple(parts)
+
+    @property
+    def parts(self) -> tuple[Tilings, ...]:
+        return self._parts
+
+    @property
+    def work(self) -> int:
+        """Return the number of products."""
+        return sum(part.contraction.work for part in self.parts)
+
+    def build(self, point: JointPoint) -> Function:
+        ordered: list[tuple[Contraction, Tiling]] = []
+        for part, tiling in zip(self.parts, point.parts):
+            ordered.append((part.ordered(tiling), tiling))
+        first = ordered[0][0]
+        is_parallel = pays(self.work, first.left.buf, first.right.buf)
+        return joint_function(ordered, self.comment, is_parallel)
+
+    def with_epilogue(self, point: JointPoint, epilogue: Epilogue) -> CodeCandidate | None:
+        whole = _phases(self.unit, self.parts[0].target, epilogue)
+        if whole is None:
+            return None
+        likes: list[OrderedTiling] = []
+        for part, old, tiling in zip(whole.parts, self.parts, point.parts):
+            like = part.like(old, tiling)
+            if like is None:
+                return None
+            likes.append(like)
+        return CodeCandidate(whole, JointPoint(tuple(likes)))
+
+
+def contraction_space(unit: CodeUnit, target: CpuModel) -> ContractionSpace | None:
+    """Return a unit as a contraction that is worth a loop nest of its own; None elsewhere."""
+    problem = contraction_of(unit.kernel, unit.scope, unit.dtype, unit.constants)
+    if problem is None or problem.work < MIN_WORK:
+        return None
+    space = ContractionSpace(problem, target, str(unit.scope))
+    if space.is_empty:
+        return None
+    return space
+
+
+def phases_space(unit: CodeUnit, target: CpuModel) -> PhasesSpace | None:
+    """Return a transposed convolution as contractions; None where it is none."""
+    return _phases(unit, target, None)
+
+
+def _phases(unit: CodeUnit, target: CpuModel, epilogue: Epilogue | None) -> PhasesSpace | None:
+    contractions = phase_contractions(unit.kernel, unit.scope, unit.dtype, unit.constants, epilogue)
+    parts = [Tilings(contraction, target) for contraction in contractions or ()]
+    if not parts or any(part.is_empty for part in parts):
+        return None
+    comment = unit.scope
+    if epilogue is not None:
+        comment = epilogue[1]
+    return PhasesSpace(unit, parts, str(comment))

@@ -1,0 +1,121 @@
+"""Loops of the generic lowering, and transposed squares: what writes any statement's code.
+
+Their cycles are those of the loop nest (`codegen.kernels.loop_cost`), so a point that is priced is
+written; the functions of the last ones are at hand when they are built.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+
+from codegen.hardware.cpu import CpuModel
+from codegen.ir.nodes import Function, Transpose, walk
+from codegen.kernels.expensive_values.rewriting import with_cheaper_values
+from codegen.kernels.loop_cost import function_cycles
+from codegen.kernels.transpose import transpose_kernel
+from codegen.lowering.lower import lower
+from codegen.lowering.schedule import Schedule
+from codegen.tuning.spaces.points import Choices
+from codegen.tuning.spaces.space import CodeCandidate, Epilogue, Fields
+from codegen.tuning.spaces.unit import CodeUnit
+
+WRITTEN_FUNCTIONS = 64  # of a space, that are at hand
+CHOICES: Choices = {
+    "unroll": (1, 4, 16, 64, 256),
+    "written_calls": (1, 4, 16),
+    "row": (8, 16, 32, 64, 128, 256, 512),
+    "regions": (1, 4, 16, 64, 256),
+    "tile": (8, 16, 32, 64, 128),
+    "constant_terms": (1, 64, 512, 2048),
+    "hoisted_points": (1, 4, 16, 64, 1 << 20),
+}
+THREAD_CHOICES: Choices = {
+    "parallel": (1 << 12, 1 << 14, 1 << 16, 1 << 18, 1 << 30),
+    "chunks": (4, 16, 64, 256),
+}
+
+
+class WrittenFields(Fields):
+    """Points whose cycles are those of the loop nest that is written."""
+
+    def __init__(self, unit: CodeUnit, target: CpuModel):
+        self.unit, self.target = unit, target
+        self.build = lru_cache(WRITTEN_FUNCTIONS)(self.written)
+
+    def written(self, point: object) -> Function:
+        """Return the loop nest of a point."""
+        raise NotImplementedError
+
+    def cycles(self, point: object) -> float:
+        return function_cycles(self.build(point), self.target)
+
+    def with_epilogue(self, point: object, epilogue: Epilogue) -> CodeCandidate | None:
+        return None
+
+
+class LoopsSpace(WrittenFields):
+    """The loops of the generic lowering."""
+
+    name = "loops"
+
+    def start(self) -> Schedule:
+        return self.unit.schedule
+
+    def choices(self) -> Choices:
+        if self.target.cores > 1:
+            return {**CHOICES, **THREAD_CHOICES}
+        return CHOICES
+
+    def fits(self, point: Schedule) -> bool:
+        numbers = (point.unroll, point.written_calls, point.row, point.regions, point.tile)
+        return min(*numbers, point.constant_terms, point.hoisted_points, point.chunks) >= 1
+
+    def written(self, point: Schedule) -> Function:  # type: ignore[override]
+        unit = self.unit
+        loops = lower(unit.name, unit.scope, unit.statements, point)
+        return with_cheaper_values(loops, self.target)
+
+
+@dataclass(frozen=True)
+class SquareSize:
+    """The rows of a square of elements that changes its order in registers."""
+
+    size: int
+
+
+class TranspositionSpace(WrittenFields):
+    """Squares of elements that change their order in registers."""
+
+    name = "transposition"
+
+    def __init__(self, unit: CodeUnit, target: CpuModel, largest: int):
+        super().__init__(unit, target)
+        self.largest = largest
+
+    def start(self) -> SquareSize:
+        return SquareSize(self.largest)
+
+    def choices(self) -> Choices:
+        sizes = [self.largest]
+        while sizes[0] > 2:
+            sizes.insert(0, sizes[0] // 2)
+        return {"size": sizes}
+
+    def fits(self, point: SquareSize) -> bool:
+        return point.size in self.choices()["size"]
+
+    def written(self, point: SquareSize) -> Function:  # type: ignore[override]
+        unit = self.unit
+        function = transpose_kernel(unit.name, unit.scope, self.target, size=point.size)
+        assert function is not None  # of squares that are no larger than the largest
+        return function
+
+
+def transposition_space(unit: CodeUnit, target: CpuModel) -> TranspositionSpace | None:
+    """Return a statement that reads elements in another order; None where it is none."""
+    function = transpose_kernel(unit.name, unit.scope, target)
+    if function is None:
+        return None
+    squares = [node for node in walk(function) if isinstance(node, Transpose)]
+    return TranspositionSpace(unit, target, squares[0].size)

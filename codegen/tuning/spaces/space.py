@@ -1,0 +1,201 @@
+"""What a search may ask of a space, and how a space is made of the choices for its fields."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import islice
+from math import log2
+from random import Random
+from typing import Any, Protocol
+
+from codegen.ir.nodes import Function
+from codegen.tuning.spaces import points
+from codegen.tuning.spaces.points import Choices, Point
+from einalg.language.ir.scope import Scope
+
+MAX_DRAWS = 64  # of random fields, before a walk from the start takes their place
+WALK_STEPS = 6
+Epilogue = tuple[str, Scope]  # a statement that reads a unit's results: its name and scope
+
+
+class ScheduleSpace(Protocol):
+    """The ways of one kind in which a unit can be computed.
+
+    All figures of `cycles` are on one scale, so that points of different spaces compare.
+    """
+
+    @property
+    def name(self) -> str:
+        """The kind of code, such as "contraction", by which records name the space."""
+        ...
+
+    def start(self) -> Point:
+        """Return the point that the cost model thinks best."""
+        ...
+
+    def fits(self, point: Point) -> bool:
+        """Say whether code can be written with these numbers."""
+        ...
+
+    def neighbours(self, point: Point) -> Iterator[Point]:
+        """Yield the points that differ least from one."""
+        ...
+
+    def sample(self, rng: Random) -> Point:
+        """Return a point by chance."""
+        ...
+
+    def cross(self, one: Point, other: Point, rng: Random) -> Point:
+        """Return a point that has something of two others."""
+        ...
+
+    def build(self, point: Point) -> Function:
+        """Return the loop nest of a point."""
+        ...
+
+    def cycles(self, point: Point) -> float:
+        """Return the cycles that the cost model expects of a run on one core."""
+        ...
+
+    def features(self, point: Point) -> tuple[float, ...]:
+        """Return a point as numbers; the last is the logarithm of its cycles."""
+        ...
+
+    def read(self, row: Any) -> Point:
+        """Return the point that a row of JSON is of; `ValueError` for what does not fit."""
+        ...
+
+    def with_epilogue(self, point: Point, epilogue: Epilogue) -> CodeCandidate | None:
+        """Return the same unit with its one reader, and the point like this one there.
+
+        None where they cannot be one kernel, or not without a much slower one.
+        """
+        ...
+
+
+@dataclass(frozen=True)
+class CodeCandidate:
+    """A point with its space."""
+
+    space: ScheduleSpace
+    point: Point
+
+    @property
+    def cycles(self) -> float:
+        return self.space.cycles(self.point)
+
+    def build(self) -> Function:
+        return self.space.build(self.point)
+
+    def with_epilogue(self, epilogue: Epilogue) -> CodeCandidate | None:
+        """Return the candidate with a reader of the results; None where they cannot be one."""
+        return self.space.with_epilogue(self.point, epilogue)
+
+
+class Fields(ABC):
+    """Points whose fields are chosen one by one, where not every choice of them fits."""
+
+    @abstractmethod
+    def start(self) -> Point: ...
+
+    @abstractmethod
+    def choices(self) -> Choices:
+        """Return the values that each field may have, in ascending order."""
+        ...
+
+    @abstractmethod
+    def fits(self, point: Point) -> bool: ...
+
+    @abstractmethod
+    def cycles(self, point: Point) -> float: ...
+
+    def repaired(self, point: Point) -> Point:
+        """Return a point with those numbers made to fit which follow from others."""
+        return point
+
+    def neighbours(self, point: Point) -> Iterator[Point]:
+        seen = {point}
+        for near in points.neighbours(point, self.choices()):
+            other = self.repaired(near)
+            if other not in seen and self.fits(other):
+                seen.add(other)
+                yield other
+
+    def sample(self, rng: Random) -> Point:
+        choices, start = self.choices(), self.start()
+        for _ in range(MAX_DRAWS):
+            point = self.repaired(points.random_point(start, choices, rng))
+            if self.fits(point):
+                return point
+        point = start
+        for _ in range(rng.randint(1, WALK_STEPS)):
+            near = list(islice(self.neighbours(point), MAX_DRAWS))
+            if near:
+                point = rng.choice(near)
+        return point
+
+    def cross(self, one: Point, other: Point, rng: Random) -> Point:
+        for _ in range(MAX_DRAWS):
+            point = self.repaired(points.crossed(one, other, rng))
+            if self.fits(point):
+                return point
+        return one
+
+    def features(self, point: Point) -> tuple[float, ...]:
+        return (*points.features(point), log2(1 + self.cycles(point)))
+
+    def read(self, row: Any) -> Point:
+        point = points.point_from_row(row, self.start())
+        if not self.fits(point):
+            raise ValueError("code cannot be written with these numbers")
+        return point
+
+
+@dataclass(frozen=True)
+class JointPoint:
+    """A point of each part of a unit, in their order."""
+
+    parts: tuple[Point, ...]
+
+
+class Joint(ABC):
+    """Points of several parts that are computed one after the other, as the phases of a stride."""
+
+    @property
+    @abstractmethod
+    def parts(self) -> Sequence[Fields]: ...
+
+    def start(self) -> JointPoint:
+        return JointPoint(tuple(part.start() for part in self.parts))
+
+    def fits(self, point: JointPoint) -> bool:
+        return all(part.fits(own) for part, own in zip(self.parts, point.parts))
+
+    def cycles(self, point: JointPoint) -> float:
+        return sum(part.cycles(own) for part, own in zip(self.parts, point.parts))
+
+    def neighbours(self, point: JointPoint) -> Iterator[JointPoint]:
+        """Yield points with one part changed."""
+        for number, part in enumerate(self.parts):
+            for other in part.neighbours(point.parts[number]):
+                changed = list(point.parts)
+                changed[number] = other
+                yield replace(point, parts=tuple(changed))
+
+    def sample(self, rng: Random) -> JointPoint:
+        return JointPoint(tuple(part.sample(rng) for part in self.parts))
+
+    def cross(self, one: JointPoint, other: JointPoint, rng: Random) -> JointPoint:
+        """Return the parts of both, each as one of them has it."""
+        return JointPoint(tuple(map(rng.choice, zip(one.parts, other.parts))))
+
+    def features(self, point: JointPoint) -> tuple[float, ...]:
+        return (*points.features(point), log2(1 + self.cycles(point)))
+
+    def read(self, row: Any) -> JointPoint:
+        point = points.point_from_row(row, self.start())
+        if not self.fits(point):
+            raise ValueError("code cannot be written with these numbers")
+        return point

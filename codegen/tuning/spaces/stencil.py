@@ -1,0 +1,104 @@
+"""Register tiles of convolutions as stencils."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cached_property
+
+from codegen.hardware.cpu import CpuModel
+from codegen.ir.nodes import Function
+from codegen.kernels.stencil.kernel import tiled_stencils
+from codegen.kernels.stencil.problem import Stencil, stencils_of
+from codegen.kernels.stencil.tile_choice import (
+    StencilTile,
+    choose_tile,
+    even_shares,
+    is_small_enough,
+    stencil_cycles,
+)
+from codegen.tuning.spaces.points import Choices, ladder
+from codegen.tuning.spaces.space import CodeCandidate, Epilogue, Fields, Joint, JointPoint
+from codegen.tuning.spaces.unit import CodeUnit
+from einalg.language.ir.dtypes import numpy_dtype
+
+
+class StencilTiles(Fields):
+    """The register tiles of one stencil."""
+
+    def __init__(self, stencil: Stencil, target: CpuModel):
+        self.stencil, self.target = stencil, target
+
+    def start(self) -> StencilTile:
+        return self._start
+
+    @cached_property
+    def _start(self) -> StencilTile:
+        return choose_tile(self.stencil, self.target)[0]
+
+    def choices(self) -> Choices:
+        return self._choices
+
+    @cached_property
+    def _choices(self) -> Choices:
+        stencil, registers = self.stencil, self.target.registers
+        return {
+            "lanes": sorted(self.target.widths(numpy_dtype(stencil.dtype).itemsize)),
+            "phases": even_shares(len(stencil.along), registers),
+            "filters": even_shares(stencil.filters.extent, registers),
+            "lines": range(1, min(stencil.lines.extent, registers) + 1),
+            "vectors": range(1, registers + 1),
+            "block": ladder(stencil.lines.extent),
+        }
+
+    def fits(self, point: StencilTile) -> bool:
+        choices = self._choices
+        for name in ("lanes", "phases", "filters", "lines"):
+            if getattr(point, name) not in choices[name]:
+                return False
+        return min(point.vectors, point.block) > 0 and is_small_enough(
+            self.stencil, point, self.target
+        )
+
+    def cycles(self, point: StencilTile) -> float:
+        return stencil_cycles(self.stencil, point, self.target)
+
+
+class StencilSpace(Joint):
+    """A convolution as stencils, each with its register tile."""
+
+    name = "stencil"
+
+    def __init__(self, unit: CodeUnit, stencils: Sequence[Stencil], target: CpuModel, comment: str):
+        self.unit, self.target, self.comment = unit, target, comment
+        self._parts = tuple(StencilTiles(stencil, target) for stencil in stencils)
+
+    @property
+    def parts(self) -> tuple[StencilTiles, ...]:
+        return self._parts
+
+    @property
+    def work(self) -> int:
+        """Return the number of products."""
+        return sum(part.stencil.work for part in self.parts)
+
+    def build(self, point: JointPoint) -> Function:
+        stencils = [part.stencil for part in self.parts]
+        return tiled_stencils(stencils, point.parts, self.comment)
+
+    def with_epilogue(self, point: JointPoint, epilogue: Epilogue) -> CodeCandidate | None:
+        unit = self.unit
+        stencils = stencils_of(unit.kernel, unit.scope, unit.dtype, epilogue)
+        if not stencils:
+            return None
+        fused = StencilSpace(unit, stencils, self.target, str(epilogue[1]))
+        if len(fused.parts) == len(self.parts) and fused.fits(point):
+            return CodeCandidate(fused, point)
+        return CodeCandidate(fused, fused.start())
+
+
+def stencil_space(unit: CodeUnit, target: CpuModel) -> StencilSpace | None:
+    """Return a convolution as stencils; None where it is none."""
+    stencils = stencils_of(unit.kernel, unit.scope, unit.dtype)
+    if not stencils:
+        return None
+    return StencilSpace(unit, stencils, target, str(unit.scope))

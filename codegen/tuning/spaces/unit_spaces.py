@@ -1,0 +1,85 @@
+"""The spaces of a unit, and the candidate among all of their points that costs least."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+
+from codegen.hardware.cpu import CpuModel
+from codegen.kernels.cpu_costs import CPU_COSTS
+from codegen.tuning.spaces.band import band_space
+from codegen.tuning.spaces.contraction import contraction_space, phases_space
+from codegen.tuning.spaces.depthwise import depthwise_space
+from codegen.tuning.spaces.loops import LoopsSpace, transposition_space
+from codegen.tuning.spaces.space import CodeCandidate, ScheduleSpace
+from codegen.tuning.spaces.stencil import stencil_space
+from codegen.tuning.spaces.unit import CodeUnit
+from einalg.language.ir.dtypes import numpy_dtype
+from einalg.runtime.clock import check_time
+
+# Those of operators, which hold a tile of sums in registers.
+OPERATOR_SPACES: Mapping[str, Callable[[CodeUnit, CpuModel], ScheduleSpace | None]] = {
+    "contraction": contraction_space,
+    "phases": phases_space,
+    "stencil": stencil_space,
+    "depthwise": depthwise_space,
+    "band": band_space,
+}
+
+
+def operator_spaces(unit: CodeUnit, target: CpuModel) -> Iterator[ScheduleSpace]:
+    """Yield the spaces of code that has the shape of an operator."""
+    if not unit.is_operator:
+        return
+    for make in OPERATOR_SPACES.values():
+        space = make(unit, target)
+        if space is not None:
+            yield space
+
+
+def statement_spaces(unit: CodeUnit, target: CpuModel) -> Iterator[ScheduleSpace]:
+    """Yield the spaces of code that any statement may have."""
+    transposition = transposition_space(unit, target)
+    if transposition is not None:
+        yield transposition
+    yield LoopsSpace(unit, target)
+
+
+def unit_spaces(unit: CodeUnit, target: CpuModel) -> Iterator[ScheduleSpace]:
+    """Yield every space of a unit."""
+    yield from operator_spaces(unit, target)
+    yield from statement_spaces(unit, target)
+
+
+def cheapest(unit: CodeUnit, target: CpuModel) -> CodeCandidate:
+    """Return the start of the space that costs least by the model, of all spaces of a unit.
+
+    Loops are written to know what they cost, so they are where others leave a doubt. Raises
+    `OutOfTime` where the time for the work under way is over.
+    """
+    best: CodeCandidate | None = None
+    for space in operator_spaces(unit, target):
+        check_time()  # each start is the best of hundreds of points
+        best = _cheaper(best, CodeCandidate(space, space.start()))
+    if best is not None and best.cycles <= _fewest_loop_cycles(unit, best, target):
+        return best
+    for space in statement_spaces(unit, target):
+        check_time()
+        best = _cheaper(best, CodeCandidate(space, space.start()))
+    assert best is not None  # any statement has loops
+    return best
+
+
+def _cheaper(best: CodeCandidate | None, other: CodeCandidate) -> CodeCandidate:
+    if best is None or other.cycles < best.cycles:
+        return other
+    return best
+
+
+def _fewest_loop_cycles(unit: CodeUnit, best: CodeCandidate, target: CpuModel) -> float:
+    """Return cycles below which no loops are that hold no tile in registers.
+
+    These load both operands of each product, and so compute half of what the core can.
+    """
+    work = getattr(best.space, "work", 0)
+    lanes = target.widths(numpy_dtype(unit.dtype).itemsize)[-1]
+    return work / (lanes * CPU_COSTS.loads_per_cycle / 2)

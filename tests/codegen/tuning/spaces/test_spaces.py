@@ -1,0 +1,160 @@
+"""Points of spaces: whatever is drawn, changed or crossed fits, travels as JSON, and computes the
+statement.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from functools import cache
+from itertools import islice
+from random import Random
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import einalg as ea
+from codegen.hardware.cpu import CpuModel, machine
+from codegen.tuning.spaces import points
+from codegen.tuning.spaces.space import CodeCandidate, ScheduleSpace
+from codegen.tuning.spaces.unit import CodeUnit
+from codegen.tuning.spaces.unit_spaces import cheapest, unit_spaces
+from derive.matching import match
+from einalg.language import ops
+from einalg.language.ir.kernel import EOP, Kernel
+from einalg.language.ir.program import as_program
+from einalg.language.ir.scope import Scope
+from tests.helpers.batches import batches
+from tests.helpers.contractions import UNSHRUNK
+from tests.helpers.kernels import agrees, evaluated, quick_compiler, run_functions
+
+POINTS = 3  # of each space in a batch
+KINDS = ("matmul", "conv2d", "transposed", "depthwise", "band", "banded", "order", "sum", "extreme")
+
+
+def scope_of(kind: str, a: int, b: int, c: int) -> Scope:
+    """Return a statement of a kind whose sizes grow with three numbers."""
+    if kind == "matmul":
+        return ops.matmul(ea.tensor("A", (8 + a, 16 + b)), ea.tensor("K", (16 + b, 32 + c)))
+    if kind == "conv2d":
+        data, weights = ea.tensor("A", (1, 2 + a, 7 + b, 9)), ea.tensor("K", (3 + c, 2 + a, 3, 3))
+        return ops.conv2d(data, weights, padding=1)
+    if kind == "transposed":
+        data, weights = ea.tensor("A", (1, 5, 4 + a, 3 + b)), ea.tensor("K", (3 + b, 8 + c, 4, 4))
+        return ops.conv_transpose2d(data, weights, stride=2, padding=1, layout="NHWC")
+    if kind == "depthwise":
+        channels = 8 + c
+        data = ea.tensor("A", (1, 5 + a, 7 + b, channels))
+        weights = ea.tensor("K", (3, 3, 1, channels))
+        options = {"layout": "NHWC", "weight_layout": "HWIO"}
+        return ops.conv2d(data, weights, padding=1, groups=channels, **options)
+    if kind == "band":
+        rows, inner = 9 + a, 4 + b
+        return ops.g2bmm(ea.tensor("A", (2, rows, inner)), ea.tensor("K", (2, rows, inner)), 1 + c)
+    if kind == "banded":
+        width = 1 + c
+        band = ea.tensor("A", (2, 9 + a, 2 * width + 1))
+        return ops.gbmm(band, ea.tensor("K", (2, 9 + a, 5 + b)))
+    if kind == "order":
+        return ea.parse("O[i,j] = A[j,i] + K[i,j]", A=(17 + a, 19 + b), K=(19 + b, 17 + a))
+    if kind == "sum":
+        text = "O[i,j] += Abs(A[i,k] - K[k,j])"
+        return ea.parse(text, A=(3 + a, 20 + b), K=(20 + b, 9 + c))
+    text = "O[c,h] = Max[r:3](A.pad(0,1)[c,h+r-1]*K[c,h])"
+    return ea.parse(text, A=(4 + a, 9 + b), K=(4 + a, 9 + b))
+
+
+@cache
+def unit_of(kind: str, a: int = 0, b: int = 0, c: int = 0) -> CodeUnit:
+    scope = scope_of(kind, a, b, c)
+    kernel = match(scope, "O") or Kernel(EOP, {}, tuple(scope.tensors), "O")
+    return CodeUnit(kernel, scope)
+
+
+def spaces_of(kind: str, target: CpuModel | None = None) -> list[ScheduleSpace]:
+    return list(unit_spaces(unit_of(kind), target or machine()))
+
+
+def drawn(space: ScheduleSpace, rng: Random) -> Iterator[Any]:
+    """Yield the start, points by chance, crossed ones, and neighbours of one of these."""
+    start, one, other = space.start(), space.sample(rng), space.sample(rng)
+    yield from (start, one, other, space.cross(one, other, rng))
+    yield from islice(space.neighbours(one), 4)
+
+
+def arrays_of(scope: Scope) -> dict[str, Any]:
+    rng = np.random.default_rng(3)
+    arrays: dict[str, Any] = {}
+    for name, tensor in scope.tensors.items():
+        arrays[name] = rng.integers(-3, 4, tensor.shape).astype(np.float32)
+    return arrays
+
+
+def test_every_space_is_drawn_from() -> None:
+    names = {space.name for kind in KINDS for space in spaces_of(kind)}
+    expected = {"contraction", "phases", "stencil", "depthwise", "band", "transposition", "loops"}
+    assert names == expected
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("target", [CpuModel(32, 16), CpuModel(64, 32, cores=2, turns=2)], ids=str)
+def test_points_fit_and_travel_as_text(kind: str, target: CpuModel) -> None:
+    for space in spaces_of(kind, target):
+        for point in drawn(space, Random(5)):
+            assert space.fits(point) and hash(point) == hash(points_copy(space, point))
+            if space.name != "loops":  # which are written to be priced
+                assert space.cycles(point) > 0
+                assert len(space.features(point)) == len(space.features(space.start()))
+
+
+def points_copy(space: ScheduleSpace, point: Any) -> Any:
+    row = json.loads(json.dumps(points.point_row(point)))
+    copy = space.read(row)
+    assert copy == point
+    return copy
+
+
+@settings(max_examples=batches(1), phases=UNSHRUNK)
+@given(st.data())
+def test_points_by_chance_compute_the_statement(data: Any) -> None:
+    """All of them compile, and equal the reference."""
+    sizes = st.integers(0, 9)
+    candidates: list[CodeCandidate] = []
+    scopes: list[Scope] = []
+    for kind in KINDS:
+        unit = unit_of(kind, data.draw(sizes), data.draw(sizes), data.draw(sizes))
+        rng = Random(data.draw(st.integers(0, 1 << 30)))
+        for space in unit_spaces(unit, machine()):
+            chosen = list(drawn(space, rng))
+            rng.shuffle(chosen)
+            candidates += [CodeCandidate(space, point) for point in chosen[:POINTS]]
+            scopes += [unit.scope] * len(chosen[:POINTS])
+    functions = [candidate.build() for candidate in candidates]
+    arrays = [arrays_of(scope) for scope in scopes]
+    results = run_functions(functions, arrays, cc=quick_compiler())
+    for candidate, scope, result in zip(candidates, scopes, results):
+        (expected,) = expected_values(scope).values()
+        assert agrees(result, expected, scope.dtype), (str(scope), candidate.point)
+
+
+@cache
+def expected_values(scope: Scope) -> dict[str, Any]:
+    return evaluated(as_program(scope), arrays_of(scope))
+
+
+def test_a_row_that_does_not_fit_is_refused() -> None:
+    (space, *_) = spaces_of("matmul")
+    row = points.point_row(space.start())
+    for broken in ({**row, "rows": 99}, {**row, "rows": "4"}, {"rows": 4}, [1], {**row, "x": 1}):
+        with pytest.raises(ValueError, match=r"point|numbers|is no"):
+            space.read(broken)
+
+
+def test_the_cheapest_space_is_that_of_least_cycles() -> None:
+    """The figures of all spaces are on one scale."""
+    for kind in ("matmul", "depthwise", "order", "band"):
+        best = cheapest(unit_of(kind), machine())
+        assert best.cycles == min(space.cycles(space.start()) for space in spaces_of(kind))
