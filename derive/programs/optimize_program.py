@@ -36,6 +36,7 @@ from derive.programs.optimized import Array
 from derive.programs.optimized_program import REPEATS, OptimizedProgram, verdict
 from derive.programs.passes.normalise import shaped
 from derive.programs.passes.shared_statements import shared
+from derive.programs.passes.unread_parts import without_unread_parts
 from derive.programs.passes.weight_folding import folded
 from derive.programs.task import Task
 from derive.programs.trial import CompiledVariant, ReferenceCall, Trial
@@ -182,7 +183,7 @@ class Forms:
 
         with self.clock.phase(SEARCHING, "forms of the program"):
             program = shared(shaped(self.trial.example.program, is_late)[0], is_late)
-            program = folded(program, is_late)
+            program = folded(without_unread_parts(program), is_late)
             return with_known_layers(unchanged(program), self.task)
 
     def _compile_original(self) -> None:
@@ -249,7 +250,8 @@ class Forms:
         for number, rewritten in enumerate(self._rewritten(), 1):
             words = f"substituted form {number}"
             with self.clock.phase(SEARCHING, words):
-                program = folded(shared(shaped(rewritten.program)[0]))
+                program = shared(shaped(rewritten.program)[0])
+                program = folded(without_unread_parts(program))
                 variants = rewritten_variants(program, rewritten)
             for variant in variants:
                 identity = key(variant.program)
