@@ -160,7 +160,7 @@ def test_other_statements_are_none(scope: Scope) -> None:
 
 
 @pytest.mark.parametrize(
-    "sizes, order", [((1, 64, 20, 21), (0, 2, 3, 1)), ((64, 64), (1, 0)), ((3, 33, 18), (0, 2, 1))]
+    "sizes, order", [((1, 64, 20, 21), (0, 2, 3, 1)), ((64, 64), (1, 0)), ((3, 65, 50), (0, 2, 1))]
 )
 def test_compiled_programs_have_them(sizes: tuple[int, ...], order: tuple[int, ...]) -> None:
     scope = copied(sizes, order)
