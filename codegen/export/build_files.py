@@ -15,10 +15,12 @@ FLAGS = (
     "-fno-signed-zeros",
     "-fassociative-math",
 )
-# Some compilers know these alone: sums stay as they are written, vectors have the longest registers
-# (below a stack pointer that signals may use, gcc misplaces them), and reads stay where they are.
+# Some compilers know these alone: sums stay as they are written, and no turn of a loop keeps in
+# their registers what it reads; vectors have the longest registers (below a stack pointer that
+# signals may use, gcc misplaces them), and reads stay where they are.
 OPTIONAL_FLAGS = (
     "-fno-tree-reassoc",
+    "-fno-predictive-commoning",
     "-mprefer-vector-width=512",
     "-mno-red-zone",
     "-fno-schedule-insns",

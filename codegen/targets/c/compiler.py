@@ -30,7 +30,8 @@ MAX_MESSAGE_LINES = 12  # of a compiler, in an error
 REQUIRED_FLAGS = ("-std=c11", "-O3", "-fPIC", "-shared", "-w")
 # Floating point may be reassociated (design §2), but infinities and NaN keep their meaning: no
 # -ffast-math. Sums stay in the order in which they are written all the same: gcc would divide them
-# to shorten chains. Only its vectors may reorder them.
+# to shorten chains. Only its vectors may reorder them. What a turn of a loop reads is read again in
+# the next one: gcc would carry it over, and run out of registers for the sums.
 OPTIONAL_FLAGS = (
     "-fopenmp",
     "-ffp-contract=fast",
@@ -39,6 +40,7 @@ OPTIONAL_FLAGS = (
     "-fno-signed-zeros",
     "-fassociative-math",
     "-fno-tree-reassoc",
+    "-fno-predictive-commoning",
 )
 # The flags before and after these on an x86. Below the stack pointer, gcc places rows that it
 # clears at once out of their alignment, where its own aligned moves fault: no red zone.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import platform
 import subprocess
 import sys
 import time
@@ -70,6 +71,31 @@ def test_rows_of_sums_lie_where_aligned_moves_may_write() -> None:
         subprocess.run([sys.executable, "-c", ROW_BELOW_THE_STACK_POINTER], check=False).returncode
         == 0
     )
+
+
+def overlapping_sums(count: int) -> str:
+    """Sums of products whose operands, two apart, are read again in the second turn from now."""
+    lines = ["typedef float row __attribute__((vector_size(32), aligned(4)));"]
+    operands = "const float *restrict A, const float *restrict K, row *restrict O, int turns"
+    lines.append(f"void sums({operands}) {{")
+    lines.append(f"row {', '.join(f'sum_{k} = {{0}}' for k in range(count))};")
+    lines.append("for (int k = 0; k < turns; ++k) {")
+    lines.append("const row weights = *(const row *)&K[8 * k];")
+    lines += [f"sum_{k} += A[k + {2 * k}] * weights;" for k in range(count)]
+    lines.append("}")
+    lines += [f"O[{k}] = sum_{k};" for k in range(count)]
+    return "\n".join([*lines, "}"])
+
+
+@pytest.mark.skipif("x86" not in platform.machine(), reason="counts the instructions of an x86")
+def test_what_a_turn_reads_is_read_again_in_the_next_one(tmp_path: Path) -> None:
+    """A sum is cleared, added to and stored; copies of operands for a later turn are as many."""
+    source, code = tmp_path / "sums.c", tmp_path / "sums.s"
+    source.write_text(overlapping_sums(12))
+    command = [*compiler().command, *compiler().flags, "-S", str(source), "-o", str(code)]
+    subprocess.run(command, check=True)
+    instructions = [line for line in code.read_text().splitlines() if line.startswith("\tv")]
+    assert 3 * 12 <= len(instructions) < 5 * 12
 
 
 def test_none_on_an_empty_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
