@@ -178,15 +178,16 @@ def _of_onnx(source: Any, example_inputs: Any) -> Network:
 
 def _of_onnx_graph(model: Any, named: Mapping[str, Array], graph: Graph) -> Network:
     from einalg.frontends.onnx.load import load_again
+    from einalg.frontends.onnx.nodes.session import session, session_threads
 
     arrays = tuple(named.values())
-    session = _by_onnxruntime(model, named, graph)
-    version = version_of("onnxruntime")
-    original = None
-    if session is not None:
+    itself = _by_onnxruntime(model, named, graph)
+    framework, original = version_of("onnxruntime"), None
+    if itself is not None:
+        framework += f" {session_threads()}"
 
         def again(excluded: Exclusions) -> tuple[Network, Reading]:
-            reading = load_again(model, named, excluded, _session)
+            reading = load_again(model, named, excluded, session)
             return _of_onnx_graph(model, named, reading.graph), reading
 
         original = Original(
@@ -197,7 +198,7 @@ def _of_onnx_graph(model: Any, named: Mapping[str, Array], graph: Graph) -> Netw
             lambda result: [(array, _kind(array)) for array in _in_row(result)],
         )
     return Network(
-        graph, list(arrays), plain, session, (arrays, {}), framework=version, original=original
+        graph, list(arrays), plain, itself, (arrays, {}), framework=framework, original=original
     )
 
 
@@ -221,16 +222,6 @@ def _in_row(result: Any) -> list[Array]:
     return [np.asarray(result)]
 
 
-def _session(model: Any) -> Callable[[Mapping[str, Any]], Sequence[Any]]:
-    """Return a model as a function of arrays by name, by onnxruntime."""
-    import onnxruntime
-
-    session = onnxruntime.InferenceSession(
-        model.SerializeToString(), providers=["CPUExecutionProvider"]
-    )
-    return lambda inputs: session.run(None, dict(inputs))
-
-
 def _by_onnxruntime(
     model: Any, examples: Mapping[str, Array], graph: Graph
 ) -> Callable[..., Any] | None:
@@ -239,6 +230,7 @@ def _by_onnxruntime(
     None where it is not installed, cannot run the model on the examples, or might end the process.
     """
     from einalg.frontends.onnx.nodes.model_file import onnxruntime_package
+    from einalg.frontends.onnx.nodes.session import session
 
     if onnxruntime_package() is None:
         return None
@@ -250,10 +242,10 @@ def _by_onnxruntime(
         values = graph.named_arrays(arrays).values()
         for name, tensor, array in zip(examples, graph.inputs, values):
             inputs[name] = np.asarray(array, numpy_dtype(tensor.dtype))
-        return _one_or_all(session(inputs))
+        return _one_or_all(run(inputs))
 
     try:
-        session = _session(model)
+        run = session(model)
         call(*examples.values())
     except Exception as error:  # whatever it raises, the model is run without it
         LOG.info("einalg: onnxruntime does not run the model: %s", error)

@@ -11,12 +11,12 @@ import numpy as np
 from einalg.errors import EinalgError
 from einalg.frontends.graph import unique_name
 from einalg.frontends.onnx.nodes.model_file import onnx_package, onnxruntime_package
+from einalg.frontends.onnx.nodes.session import session
 from einalg.frontends.onnx.nodes.values import Value, element_of
 from einalg.storage.fingerprint import array_digest, text_digest
 
 logger = logging.getLogger(__name__)
 MIN_IR_VERSION = 8  # from which on initializers need not be inputs
-FATAL_ERRORS_ONLY = 4  # a level of onnxruntime's log
 # Operators with which onnxruntime ends the process where an input has no elements.
 ENDING_PROCESS = ("LSTM", "GRU")
 
@@ -101,16 +101,11 @@ class OnnxCall:
         It is onnxruntime's if that can run the node on these inputs, else the onnx package's.
         """
         model = self._model(inputs)
-        runtime = onnxruntime_package()
-        if runtime is not None:
+        if onnxruntime_package() is not None:
             try:
-                options = runtime.SessionOptions()
-                options.log_severity_level = FATAL_ERRORS_ONLY
-                session = runtime.InferenceSession(
-                    model.SerializeToString(), options, providers=["CPUExecutionProvider"]
-                )
-                session.run(None, inputs)
-                return lambda arrays: session.run(None, arrays)
+                run = session(model, is_silent=True)
+                run(inputs)
+                return run
             except Exception as error:
                 logger.debug("onnxruntime does not take %s: %s", self._operator, error)
         return self._evaluator(inputs)

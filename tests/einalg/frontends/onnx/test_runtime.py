@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from einalg.frontends.onnx import load
+from einalg.frontends.onnx.nodes import session
 
 onnx = pytest.importorskip("onnx", reason="these are models of the package onnx")
 onnxruntime = pytest.importorskip("onnxruntime", reason="the values are those of onnxruntime")
@@ -110,3 +111,27 @@ def test_constants_of_an_activation_are_those_of_the_standard() -> None:
     alpha, gamma = np.float64(np.float32(1.6732632)), np.float64(np.float32(1.0507010))
     expected = gamma * np.where(x > 0, x, alpha * (np.exp(x) - 1))
     np.testing.assert_allclose(load(made)(x)[0], expected, rtol=1e-12)
+
+
+@pytest.mark.parametrize(("threads", "expected"), [("1", 1), ("3", 3), ("4", 0), ("99", 0)])
+def test_sessions_have_no_more_threads_than_generated_code(
+    monkeypatch: pytest.MonkeyPatch, threads: str, expected: int
+) -> None:
+    """A runtime with more would be faster than code that has one, and wait on cores of others."""
+    numbers: list[int] = []
+    inference_session = onnxruntime.InferenceSession
+
+    def observed(content: bytes, options: Any, **named: Any) -> Any:
+        numbers.append(options.intra_op_num_threads)
+        return inference_session(content, options, **named)
+
+    monkeypatch.setattr(onnxruntime, "InferenceSession", observed)
+    monkeypatch.setattr(session, "core_count", lambda: 4)
+    monkeypatch.setenv("OMP_NUM_THREADS", threads)
+    made = model([node("Det", "x", "y")], {"x": (2, 2)}, {"y": None})
+    x = np.array([[1, 2], [3, 5]], np.float32)
+    graph = load(made)
+    assert graph.opaque
+    for y in (graph(x)[0], session.session(made)({"x": x})[0]):
+        np.testing.assert_allclose(y, -1, rtol=1e-5)
+    assert numbers == [expected, expected]
