@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 
 from derive.programs.forms.expected_gain import Expectation, next_layer
 from derive.programs.forms.layers import Layer, SearchedLayer, known_layer, search_layer
+from derive.programs.forms.similar_layers import SimilarLayers, families
 from derive.programs.forms.variants import SearchedVariant, Variant
 from derive.programs.task import Task
 from einalg.errors import EinalgError
-from einalg.runtime.clock import SEARCHING
+from einalg.runtime.clock import PROVING, SEARCHING
 from einalg.text.wording import milliseconds
 
 log = logging.getLogger("einalg")
 
-MAX_LAYER_SHARE = 0.25  # of the seconds that are left, that one of many layers may take
+MIN_LAYER_SHARE = 0.25  # of the seconds that are left, that one of many layers may take
+MAX_LAYER_SHARE = 0.5  # that one may take from which much is expected
+ADAPTED_SHARE = 0.1  # of what a search saves, that it saves where a form is derived for other sizes
+MIN_GAIN = 1e-12  # seconds
 MIN_LAYER_SECONDS = 1.0  # that it may take at least
 Results = dict[str, SearchedLayer]  # by the identity of a layer
 TIME_IS_OVER = (
@@ -47,32 +51,132 @@ def with_results(variant: SearchedVariant, results: Results) -> SearchedVariant:
 
 
 def search_layers(
-    layers: Sequence[Layer], task: Task, seconds: Callable[[Layer], float]
+    layers: Sequence[Layer],
+    task: Task,
+    seconds: Callable[[Layer], float],
+    known: Iterable[SearchedLayer] = (),
 ) -> Results:
     """Search layers, equal ones once, and return the results.
 
     First comes the one that is expected to save most in a second of its search, where `seconds` are
-    those that all of a layer takes in a call. Each may take a share of the time that is left.
+    those that all of a layer takes in a call. What is derived for a layer, or was for one of the
+    `known`, is taken for those that differ from it in their sizes or layout; these are searched at
+    last.
     """
-    waiting = {layer.identity: layer for layer in layers}
-    count, results, expectation = len(waiting), Results(), Expectation()
+    run = _LayerSearches(layers, task, seconds)
     with task.clock.bounding():
-        while waiting and task.left > 0:
-            layer = next_layer(list(waiting.values()), seconds, expectation)
-            if task.progress:
-                task.progress(layer, len(results), count)
-            began = task.clock.now()
-            share = max(MAX_LAYER_SHARE, 1.0 / len(waiting))
-            result = _search_one(layer, f"{len(results) + 1} of {count}", share, task)
-            expectation.learn(result, task.clock.now() - began)
-            results[layer.identity] = result
-            del waiting[layer.identity]
+        for layer in known:
+            run.follow(layer)
+        while task.left > 0 and run.search_next():
+            pass
     if task.clock.course.is_stopped:
         log.warning("einalg: interrupted; layers that were not searched stay as they are")
-        return {identity: _to_be_continued(layer) for identity, layer in results.items()}
-    if waiting:
-        log.warning(TIME_IS_OVER, len(results), count)
-    return results
+        return {identity: _to_be_continued(layer) for identity, layer in run.results.items()}
+    if any(identity not in run.results for identity in run.waiting):
+        log.warning(TIME_IS_OVER, run.searched, run.count)
+    return run.results
+
+
+class _LayerSearches:
+    """Searches of layers under way: those that are `waiting`, and the `results` so far.
+
+    A layer that has a result while it waits has a form that was derived for other sizes.
+    """
+
+    def __init__(self, layers: Sequence[Layer], task: Task, seconds: Callable[[Layer], float]):
+        self.task, self.seconds = task, seconds
+        ordered = sorted(layers, key=lambda layer: -seconds(layer))
+        self.waiting = {layer.identity: layer for layer in ordered}
+        self.families = {layer.identity: families(layer) for layer in ordered}
+        self.count, self.searched = len(self.waiting), 0
+        self.results = Results()
+        self._expectation = Expectation()
+        self._similar = SimilarLayers(task.backend)
+
+    def search_next(self) -> bool:
+        """Search the layer that promises most, within its share of the time that is left.
+
+        Returns whether there was one. One that has a form is searched if there is time enough.
+        """
+        task = self.task
+        promising = list(filter(self._is_worth_a_search, self.waiting.values()))
+        if not promising:
+            return False
+        layer = next_layer(promising, self._promised_seconds, self._expectation)
+        if task.progress:
+            task.progress(layer, self.searched, self.count)
+        began = task.clock.now()
+        self.searched += 1
+        number = f"{self.searched} of {self.count}"
+        result = _search_one(layer, number, self._share(layer), task)
+        self._expectation.learn(result, task.clock.now() - began)
+        del self.waiting[layer.identity]
+        self.results[layer.identity] = _better(self.results.get(layer.identity), result)
+        self.follow(result)
+        return True
+
+    def _is_worth_a_search(self, layer: Layer) -> bool:
+        if layer.identity not in self.results:
+            return True
+        seconds = self._expectation.seconds(layer)
+        return seconds <= self._share(layer) * self.task.left
+
+    def follow(self, layer: SearchedLayer) -> None:
+        """Take what was derived for a layer for those that differ in their sizes or layout."""
+        if not self._similar.learn(layer):
+            return
+        alike = families(layer)
+        for identity, other in self.waiting.items():
+            if identity in self.results or alike.isdisjoint(self.families[identity]):
+                continue
+            if self.task.clock.is_over:
+                return
+            with self.task.clock.phase(PROVING, "forms of other layers"):
+                adapted = self._similar.follow(other)
+            if adapted is not None:
+                self.results[identity] = replace(adapted, timed_out_after=self.task.seconds)
+
+    def _promised_seconds(self, layer: Layer) -> float:
+        """Return the seconds of a call that a search of a layer may make less.
+
+        They are those of all layers that differ in their sizes or layout, and have no form yet.
+        """
+        if layer.identity in self.results:
+            return ADAPTED_SHARE * self.seconds(layer)
+        seconds, alike = 0.0, self.families[layer.identity]
+        for identity, other in self.waiting.items():
+            if identity not in self.results and not alike.isdisjoint(self.families[identity]):
+                seconds += self.seconds(other)
+        return seconds
+
+    def _share(self, layer: Layer) -> float:
+        """Return the share of the time that is left that the search of a layer may take.
+
+        It is that of what it is expected to save, within bounds.
+        """
+        alike, own, others = self.families[layer.identity], 0.0, 0.0
+        for identity, other in self.waiting.items():
+            gain = self._expectation.gain(other, self.seconds(other))
+            if identity in self.results:
+                gain *= ADAPTED_SHARE
+            if alike.isdisjoint(self.families[identity]):
+                others += gain
+            else:
+                own += gain
+        least = max(MIN_LAYER_SHARE, 1.0 / len(self.waiting))
+        share = own / max(own + others, MIN_GAIN)
+        return max(least, min(share, MAX_LAYER_SHARE))
+
+
+def _better(adapted: SearchedLayer | None, searched: SearchedLayer) -> SearchedLayer:
+    """Return what a search found for a layer, or the form that it had, where time ended the search
+    before anything was measured.
+    """
+    if adapted is None or searched.timed_out_after is None:
+        return searched
+    if searched.candidate is not None and searched.candidate.measured:
+        return searched
+    return adapted
 
 
 def _search_one(layer: Layer, number: str, share: float, task: Task) -> SearchedLayer:

@@ -373,10 +373,13 @@ class Forms:
         if not layers:
             return
         seconds = self._seconds_of_layers(competing)
-        reserved = RECOMPILED_SHARE * self._trial_seconds + 2 * SECONDS_TO_MEASURE
+        reserved = self._trial_seconds + 2 * SECONDS_TO_MEASURE
         with self.clock.phase(SEARCHING, "layers"):
             task = self.task.reserving(reserved)
-            self._results = search_layers(layers, task, lambda layer: seconds[layer.identity])
+            known = [layer for form in competing for layer in form.variant.layers]
+            self._results = search_layers(
+                layers, task, lambda layer: seconds[layer.identity], known
+            )
 
     def _competing(self) -> list[CompiledVariant]:
         """Return the forms whose layers are worth a search, the fastest first."""

@@ -283,6 +283,8 @@ def _replacement(layer: SearchedLayer) -> Replacement | None:
     origin = f"{counted(layer.states, 'state')} searched"
     if layer.stored:
         origin = "found before, kept on disk"
+    if layer.is_adapted:
+        origin = "derived at other sizes, times estimated"
     program = candidate.program
     if str(program) == str(layer.program):
         program = None

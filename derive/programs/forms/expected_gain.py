@@ -71,6 +71,14 @@ class Expectation:
         """
         return seconds * self._kinds[kind_of(layer)].rate
 
+    def gain(self, layer: Layer, seconds: float) -> float:
+        """Return the seconds of a call that a search of the layer saves, of so many."""
+        return seconds * self._kinds[kind_of(layer)].share
+
+    def seconds(self, layer: Layer) -> float:
+        """Return the seconds that a search of the layer is expected to take."""
+        return self._kinds[kind_of(layer)].seconds
+
     def learn(self, layer: SearchedLayer, seconds: float) -> None:
         """Learn from the search of a layer, which took so many seconds."""
         kind = kind_of(layer)

@@ -82,6 +82,8 @@ class SearchedLayer(Layer):
     `original` are the seconds of the statement as it is, None where it was not searched. The
     `alternatives` may be better among the layers around. Where time ended the search,
     `timed_out_after` says how many seconds there were. `stored` ones were found by an earlier run.
+    The candidate of one that `is_adapted` was derived for other sizes; it and the `original` are
+    estimates.
     """
 
     candidate: Candidate | None = None
@@ -90,6 +92,7 @@ class SearchedLayer(Layer):
     stored: bool = False
     timed_out_after: float | None = None
     alternatives: tuple[Candidate, ...] = ()
+    is_adapted: bool = False
 
     @classmethod
     def of(cls, layer: Layer, **result: Any) -> SearchedLayer:

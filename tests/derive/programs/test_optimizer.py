@@ -31,6 +31,7 @@ from derive.programs.passes.normalise import shaped
 from derive.programs.passes.weight_folding import folded
 from derive.results.candidates import Candidate
 from derive.results.pipeline import find_derivation
+from derive.rewriting.moves import Move
 from derive.search.best_first import Budget
 from einalg.api.backend import LocalBackend
 from einalg.api.models import network as model_network
@@ -289,7 +290,7 @@ def test_other_candidates_of_layers_are_tried_in_the_whole(own_cache, monkeypatc
     )
     assert len(other.program.statements) > len(best.program.statements)
 
-    def searched(layers, task, seconds):
+    def searched(layers, task, seconds, known):
         (only,) = layers
         found = SearchedLayer.of(only, candidate=best, original=1.0, alternatives=(other,))
         return {only.identity: found}
@@ -335,7 +336,8 @@ def test_a_layer_with_wrong_values_is_not_taken(own_cache, caplog, monkeypatch):
     def wrong(layer, *_, **__):
         scope = layer.program.result
         changed = Program([("O", type(scope)(scope.iterators, scope.where, scope.body * 2))])
-        double = Candidate(changed, (), (object(),), 0.0, "proved", True)  # type: ignore[arg-type]
+        moves = (Move("a rule of nobody", ("O",), {}),)
+        double = Candidate(changed, (), moves, 0.0, "proved", True)
         return SearchedLayer.of(layer, candidate=double, original=1.0)
 
     monkeypatch.setattr("derive.programs.layer_search.search_layer", wrong)

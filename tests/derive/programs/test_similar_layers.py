@@ -1,0 +1,151 @@
+"""Layers that differ in their sizes: what was derived for one is taken for the others."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import cache
+
+import pytest
+
+import einalg as ea
+from derive.programs import layer_search
+from derive.programs.forms.layers import SearchedLayer, layers_of
+from derive.programs.forms.other_layout import LayerInside
+from derive.programs.forms.similar_layers import SimilarLayers, family, sizes
+from derive.programs.layer_search import search_layers
+from derive.programs.task import Task
+from derive.results.candidates import Candidate
+from derive.results.pipeline import find_derivation
+from derive.search.best_first import Budget
+from einalg.api.backend import LocalBackend
+from einalg.language import ops
+from einalg.language.ir.program import as_program
+from einalg.runtime.clock import Clock
+
+BACKEND = LocalBackend()
+
+
+def convolution(channels, filters, size, taps=3, stride=1):
+    weights = ea.tensor("K", (filters, channels, taps, taps), role="weight")
+    data = ea.tensor("A", (1, channels, size, size))
+    program = as_program(ops.conv2d(data, weights, stride=stride, padding=taps // 2))
+    (layer,) = layers_of(program)
+    return layer
+
+
+@cache
+def searched(share=0.5):
+    """A convolution with a transform that was measured to save a share of its time."""
+    layer = convolution(32, 32, 28)
+    result = find_derivation(layer.program, Budget(states=6), None, None)
+    transforms = []
+    for candidate in result.candidates:
+        if any(move.rule == "bilinear factorisation" for move in candidate.moves):
+            transforms.append(candidate)
+    best = min(transforms, key=lambda candidate: candidate.cost)
+    best = replace(best, cost=1e-3 * (1 - share), measured=True)
+    return SearchedLayer.of(layer, candidate=best, original=1e-3)
+
+
+@pytest.mark.parametrize(
+    "other, is_alike",
+    [
+        (convolution(48, 16, 14), True),
+        (convolution(32, 32, 28, taps=5), False),
+        (convolution(32, 32, 28, stride=2), False),
+        (convolution(32, 32, 28, taps=1), False),
+    ],
+)
+def test_windows_and_strides_make_families_and_sizes_do_not(other, is_alike):
+    layer = convolution(32, 32, 28)
+    assert (family(other) == family(layer)) == is_alike
+    if is_alike:
+        assert sizes(layer) == (32, 28, 28, 32) and sizes(other) == (16, 14, 14, 48)
+
+
+@pytest.mark.parametrize("channels, filters, size", [(64, 64, 56), (48, 96, 27), (33, 31, 17)])
+def test_a_form_is_derived_again_at_other_sizes(channels, filters, size):
+    """It is proved there; its time is estimated by what the first one took."""
+    layer = convolution(channels, filters, size)
+    similar = SimilarLayers(BACKEND)
+    assert similar.follow(layer) is None
+    assert similar.learn(searched())
+    adapted = similar.follow(layer)
+    assert adapted is not None and adapted.is_adapted
+    assert adapted.candidate.verdict == "proved" and not adapted.candidate.measured
+    assert adapted.candidate.cost < 0.9 * adapted.original
+    (output,) = adapted.candidate.program.outputs
+    assert adapted.candidate.program[output].shape == layer.program.result.shape
+
+
+@pytest.mark.parametrize("found_last", [True, False])
+def test_a_form_holds_in_the_other_layout(found_last):
+    """Inside of a convolution, channels are moved last: what is derived there is what is derived
+    for the convolution that has them last, and the other way round.
+    """
+    layer = convolution(64, 64, 56)
+    inside = LayerInside.of(layer)
+    assert inside is not None and LayerInside.of(inside.layer) is None
+    one, other = layer, inside.layer
+    if found_last:
+        one, other = inside.layer, layer
+    similar = SimilarLayers(BACKEND)
+    similar.learn(searched_with_channels_last(one))
+    adapted = similar.follow(other)
+    assert adapted is not None and adapted.candidate.verdict == "proved"
+    rules = [move.rule for move in adapted.candidate.moves]
+    assert rules.count("bilinear factorisation") == 1 and ("staging" in rules) == found_last
+
+
+def searched_with_channels_last(layer):
+    """A layer with a transform that reads and makes channels last, which saved half of the time."""
+    result = find_derivation(layer.program, Budget(states=8), None, None)
+    transforms = []
+    for candidate in result.candidates:
+        rules = [move.rule for move in candidate.moves]
+        has_channels_last = "staging" in rules or LayerInside.of(layer) is None
+        if rules.count("bilinear factorisation") == 1 and has_channels_last:
+            transforms.append(candidate)
+    best = min(transforms, key=lambda candidate: candidate.cost)
+    return SearchedLayer.of(layer, candidate=best, original=2 * best.cost)
+
+
+def test_what_saved_nothing_is_not_taken():
+    similar = SimilarLayers(BACKEND)
+    similar.learn(searched(share=-0.2))
+    assert similar.follow(convolution(32, 32, 29)) is None
+    assert not similar.learn(SearchedLayer.of(convolution(32, 32, 28), original=1.0))
+
+
+@pytest.mark.parametrize("seconds, searches", [(10.0, 1), (1000.0, 3)])
+def test_a_whole_family_is_derived_by_one_search(seconds, searches, monkeypatch, own_cache):
+    """The largest layer is searched; the others have its form. They are searched too where there is
+    much time, and keep that form where it ends before anything is measured.
+    """
+    layers = [convolution(40, 40, 28), convolution(64, 64, 56), convolution(56, 56, 28)]
+    now, order = [0.0], []
+
+    def search(layer, budget, seconds, backend, rules, clock):
+        now[0] += min(clock.left, 8.0)
+        order.append(layer)
+        if len(order) == 1:
+            return SearchedLayer.of(layer, candidate=derived(layer), original=1e-3)
+        return SearchedLayer.of(layer, original=1e-3, timed_out_after=seconds)
+
+    monkeypatch.setattr(layer_search, "search_layer", search)
+    task = Task(BACKEND, seconds, Clock.of(seconds, now=lambda: now[0]))
+    results = search_layers(layers, task, lambda layer: float(layer.work))
+    assert order == [layers[1], layers[2], layers[0]][:searches]
+    adapted = {identity for identity, layer in results.items() if layer.is_adapted}
+    assert adapted == {layers[0].identity, layers[2].identity}
+
+
+def derived(layer):
+    """The form of `searched` at the sizes of a layer."""
+    similar = SimilarLayers(BACKEND)
+    similar.learn(searched())
+    adapted = similar.follow(layer)
+    assert adapted is not None
+    candidate = adapted.candidate
+    assert isinstance(candidate, Candidate)
+    return replace(candidate, cost=0.5e-3, measured=True)
