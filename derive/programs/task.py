@@ -18,6 +18,7 @@ from einalg.runtime.clock import Clock, check_time
 Result = TypeVar("Result")
 Progress = Callable[[Layer, int, int], None]  # called with a layer, its number, and how many
 MAX_RESERVED_SHARE = 0.5  # of all seconds, that may be left for compiling the whole
+MIN_RESERVED_SHARE = 0.1  # of those that are left: kernels so far may have been stored ones
 
 
 @dataclass(frozen=True)
@@ -68,6 +69,10 @@ class Task:
             return self.clock.insist(step)
 
     def reserving(self, seconds: float) -> Task:
-        """Return the task with seconds reserved, but no more than a share of all."""
-        reserved = min(seconds, MAX_RESERVED_SHARE * self.seconds)
+        """Return the task with seconds reserved, or a share of those that are left if that is more.
+
+        They are no more than a share of all.
+        """
+        least = MIN_RESERVED_SHARE * self.clock.left
+        reserved = min(max(seconds, least), MAX_RESERVED_SHARE * self.seconds)
         return replace(self, clock=self.clock.within(self.clock.left - reserved))

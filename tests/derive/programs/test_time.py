@@ -19,6 +19,7 @@ from derive.programs.forms.layers import SearchedLayer, layers_of
 from derive.programs.forms.variants import changed_variants
 from derive.programs.passes.normalise import shaped
 from derive.programs.passes.weight_folding import folded
+from derive.programs.task import Task
 from derive.results.candidates import Candidate
 from einalg.api.backend import LocalBackend
 from einalg.api.models import network as model_network
@@ -256,3 +257,12 @@ def test_what_is_known_is_in_the_first_program(own_cache, monkeypatch):
     made, _ = backend.optimized(larger, 0)
     (part,) = made.parts.values()
     assert not searched and sorted(layer.stored for layer in part.layers) == [False, True]
+
+
+@pytest.mark.parametrize(("seconds", "left"), [(0.1, 54.0), (20.0, 40.0), (50.0, 30.0)])
+def test_searches_leave_time_for_the_form_with_their_results(seconds: float, left: float) -> None:
+    """Forms before may have taken none, as their kernels were stored: a share is left all the
+    same.
+    """
+    task = Task(LocalBackend(), 60.0, Clock.of(60.0, 0.0, lambda: 0.0))
+    assert task.reserving(seconds).left == pytest.approx(left)
