@@ -412,6 +412,7 @@ def verify(ctx: click.Context, file: str, names: Any) -> None:
     help="The shape of an input, e.g. 2,4; by default three of each that the operators read.",
 )
 @click.option("--size", type=int, default=2, show_default=True, help="Operators of a program.")
+@click.option("--outputs", type=int, default=2, show_default=True, help="1: of one output only.")
 @click.option("--seconds", type=float, default=60.0, show_default=True, help="Time to search.")
 @click.option("--seed", type=int, default=0, show_default=True, help="Of the random inputs.")
 @click.option("--save", "file", metavar="FILE", help="Write the rules to a file of JSON.")

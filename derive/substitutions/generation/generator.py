@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 from derive.results.progress import shown_progress
-from derive.search.executor import ordered_map
 from derive.substitutions.generation.checkpoint import VerdictFile
+from derive.substitutions.generation.judging import Judgement, PairJudge
 from derive.substitutions.generation.programs.enumeration import ProgramEnumeration
 from derive.substitutions.generation.programs.growing import SpaceGrowth, grow, grow_last
 from derive.substitutions.generation.programs.inputs import (
@@ -16,6 +16,10 @@ from derive.substitutions.generation.programs.inputs import (
     shapes_of,
     sizes_of_numbers,
     with_numbers,
+)
+from derive.substitutions.generation.programs.joint_programs import (
+    JointEnumeration,
+    ValuedPrograms,
 )
 from derive.substitutions.generation.programs.operators import operators_of
 from derive.substitutions.generation.programs.space import AppliedNode, ClassId, ProgramSpace
@@ -28,12 +32,9 @@ from derive.substitutions.generation.rewriting import (
     LeafRequirement,
     Rewriting,
     requirements,
-    taps_text,
 )
-from derive.substitutions.generation.rules import named, numbers_text, rules_of, verdict_of
+from derive.substitutions.generation.rules import named
 from derive.substitutions.generation.terms import ProgramPair, common_parts, is_in_order, pair_of
-from derive.substitutions.verification.rule import Substitution
-from derive.substitutions.verification.verdict import RuleVerdict
 from einalg.options import (
     EXECUTOR,
     NEW_FILE,
@@ -47,12 +48,14 @@ from einalg.options import (
 from einalg.runtime.clock import PROVING, SEARCHING, Clock
 
 MAX_SIZE = 6
-BATCH = 16  # pairs that an executor verifies at a time
+MAX_OUTPUTS = 2
+NOTHING = frozenset[ClassId]()
 SHARE_OF_SEARCH = 0.5  # of the time that is left, before the proofs of a size
 
 
 @checked(
     size=whole(1, MAX_SIZE),
+    outputs=whole(1, MAX_OUTPUTS),
     seconds=SECONDS,
     seed=SEED,
     progress=PROGRESS,
@@ -64,6 +67,7 @@ def generate(
     inputs: Any = None,
     *,
     size: int = 3,
+    outputs: int = 2,
     seconds: float = 60.0,
     seed: int = 0,
     progress: Any = None,
@@ -81,6 +85,9 @@ def generate(
     in whose place any tensor may be, and what follows from the rules before it; the rest is proved,
     where needed under a condition that is inferred, as by `verify`.
 
+    With two `outputs` there are also rules from two programs to two that share work, and so compute
+    less: two products with one input are the parts of one with the others joined.
+
     The search takes about `seconds` at most; what it has then is returned, and its report says that
     it is not complete. Proofs are computed by an `executor` where one is given. With a path as
     `checkpoint`, verdicts are kept there, and a second call with it does not prove them again.
@@ -97,7 +104,9 @@ def generate(
     >>> found.report.total("enumerated"), len(found)
     (20, 3)
     """
-    search = searched(operators, inputs, size, seconds, seed, progress, executor, checkpoint)
+    search = searched(
+        operators, inputs, size, seconds, outputs, seed, progress, executor, checkpoint
+    )
     return search.result()
 
 
@@ -106,6 +115,7 @@ def searched(
     inputs: Any,
     size: int,
     seconds: float,
+    outputs: int = MAX_OUTPUTS,
     seed: int = 0,
     progress: Any = None,
     executor: Any = None,
@@ -119,28 +129,21 @@ def searched(
     clock = Clock.of(seconds)
     names = sizes_of_numbers(shapes)
     with shown_progress(progress, clock, "substitutions") as listener:
-        search = RuleSearch(space, names, clock, listener, executor, VerdictFile(checkpoint))
+        verdicts = VerdictFile(checkpoint)
+        judge = PairJudge(space.operators, names, executor, verdicts)
+        search = RuleSearch(space, judge, clock, listener, outputs)
         try:
             search.run(size)
         finally:
-            search.checkpoint.write()
+            verdicts.write()
     return search
 
 
 class _Candidate(NamedTuple):
-    """A program, the class of its value, and both as a pair."""
+    """Programs of values, and with those that stand for these as a pair."""
 
-    node: AppliedNode
-    place: ClassId
+    programs: ValuedPrograms
     pair: ProgramPair
-
-
-class _Judged(NamedTuple):
-    """A pair, the rule that states it, and its verdict."""
-
-    pair: ProgramPair
-    rule: Substitution | None
-    verdict: RuleVerdict
 
 
 @dataclass(frozen=True)
@@ -160,24 +163,19 @@ class RuleSearch:
     """A search for rules, size by size."""
 
     def __init__(
-        self,
-        space: ProgramSpace,
-        names: Mapping[int, Any],
-        clock: Clock,
-        listener: Any,
-        executor: Any,
-        checkpoint: VerdictFile,
+        self, space: ProgramSpace, judge: PairJudge, clock: Clock, listener: Any, outputs: int
     ) -> None:
-        self.space, self.names, self.clock, self.listener = space, names, clock, listener
-        self.executor, self.checkpoint = executor, checkpoint
+        self.space, self.judge, self.clock, self.listener = space, judge, clock, listener
+        self.outputs = outputs
         self.commutative: set[int] = set()
         self.rewriting = Rewriting(space, self.commutative)
         self.enumeration = ProgramEnumeration(space, self.commutative)
+        self.joint = JointEnumeration(space)
         self.sizes: list[SizeReport] = []
         self.is_complete = True
         self._holds: dict[Any, bool] = {}  # what is known of pairs, by their keys
-        self._proved: list[_Judged] = []
-        self._refused: list[_Judged] = []
+        self._proved: list[Judgement] = []
+        self._refused: list[Judgement] = []
 
     def run(self, size: int) -> None:
         """Look at the programs of all sizes up to one, smaller ones first."""
@@ -194,8 +192,24 @@ class RuleSearch:
                 self._count(after_renaming=len(candidates))
             with self.clock.course.during(PROVING, f"size {current}", self.clock.now):
                 self._prove(candidates)
+            if self.is_complete and self.outputs > 1:
+                self._join(growth, current)
             if not self.is_complete:
                 return
+
+    def _join(self, growth: SpaceGrowth, size: int) -> None:
+        """Look at the pairs of programs that share work, of so many operations."""
+        with self.clock.course.during(SEARCHING, f"two outputs, size {size}", self.clock.now):
+            self.joint.add(growth.repeated)
+            pairs = list(self.joint.pairs(size))
+            if not pairs:
+                return
+            candidates = self._unknown(pairs)
+            report = SizeReport(size, outputs=2, enumerated=len(pairs), candidates=len(pairs))
+            self.sizes.append(report)
+            self._count(after_renaming=len(candidates))
+        with self.clock.course.during(PROVING, f"two outputs, size {size}", self.clock.now):
+            self._prove(candidates)
 
     def result(self) -> GeneratedRules:
         rules = []
@@ -207,8 +221,8 @@ class RuleSearch:
         return GeneratedRules(
             tuple(rules),
             tuple(verdicts),
-            tuple([_text(judged) for judged in self._proved]),
-            tuple([(_text(judged), judged.verdict) for judged in self._refused]),
+            tuple([judged.text for judged in self._proved]),
+            tuple([(judged.text, judged.verdict) for judged in self._refused]),
             self.report(),
         )
 
@@ -238,16 +252,37 @@ class RuleSearch:
 
     def _candidates(self, growth: SpaceGrowth) -> list[_Candidate]:
         """Return the pairs that differ by more than names, the most general ones first."""
-        candidates: list[_Candidate] = []
+        programs = []
         for node, place in growth.repeated:
-            if not self._is_first_of_renamings(node, place):
+            if self._is_first_of_renamings(node, place):
+                programs.append(ValuedPrograms((node,), (place,)))
+        return self._unknown(programs)
+
+    def _unknown(self, programs: Iterable[ValuedPrograms]) -> list[_Candidate]:
+        """Return pairs of which nothing is known, of several that differ by names one, the most
+        general ones first.
+        """
+        candidates: list[_Candidate] = []
+        met = set[ProgramPair]()
+        for one in programs:
+            pair = self._pair(one)
+            if pair in met:
                 continue
-            pair = pair_of(self.space, node, place)
+            met.add(pair)
             key = self._key(pair)
             if key not in self._holds:
                 self._holds[key] = False
-                candidates.append(_Candidate(node, place, pair))
+                candidates.append(_Candidate(one, pair))
         return sorted(candidates, key=lambda candidate: _generality(candidate.pair))
+
+    def _pair(self, programs: ValuedPrograms, cut: frozenset[ClassId] = NOTHING) -> ProgramPair:
+        """Return programs and those that stand for their values as a pair: one program leads to the
+        smaller one, several to those that share work.
+        """
+        sides = [programs.nodes, programs.places]
+        if len(programs.nodes) > 1:
+            sides = sides[::-1]
+        return pair_of(self.space, sides[0], sides[1], cut)
 
     def _is_first_of_renamings(self, node: AppliedNode, place: ClassId) -> bool:
         """Return whether a side uses inputs in their order; of each pair, some renaming has one."""
@@ -263,7 +298,6 @@ class RuleSearch:
         """Have proved what does not follow from what is proved already."""
         tasks: list[_Task] = []
         common = derivable = 0
-        batch = BATCH if self.executor is not None else 1
         for place, candidate in enumerate(candidates):
             general = self._general(candidate)
             if general is not None and self._holds.get(self._key(general)):
@@ -275,7 +309,7 @@ class RuleSearch:
                 tasks.append(_Task(candidate, general))
             after_common = len(candidates) - common
             self._count(after_common_parts=after_common, after_derivable=after_common - derivable)
-            if len(tasks) >= batch or place == len(candidates) - 1:
+            if len(tasks) >= self.judge.batch or place == len(candidates) - 1:
                 derivable += self._settle(tasks)
                 tasks = []
                 self._count(after_derivable=after_common - derivable)
@@ -287,68 +321,37 @@ class RuleSearch:
         """Return a pair with leaves in the places of what both sides compute; None where they
         compute nothing both.
         """
-        cut = common_parts(self.space, candidate.node, candidate.place)
-        if not cut:
-            return None
-        return pair_of(self.space, candidate.node, candidate.place, cut)
+        cut = common_parts(self.space, *candidate.programs)
+        return self._pair(candidate.programs, cut) if cut else None
 
     def _is_derivable(self, candidate: _Candidate) -> bool:
-        if not self.rewriting.follows(candidate.node, candidate.place):
+        if not self.rewriting.follows(*candidate.programs):
             return False
         self._follows(candidate)
         return True
 
     def _follows(self, candidate: _Candidate) -> None:
         self._holds[self._key(candidate.pair)] = True
-        self.rewriting.connect(candidate.node, candidate.place)
+        self.rewriting.connect(*candidate.programs)
 
     def _settle(self, tasks: Sequence[_Task]) -> int:
         """Have tasks judged, and add what is proved; return how many are derivable by others of
         them.
         """
         derivable = 0
-        for task, judged in zip(tasks, self._judged(tasks)):
+        judgements = self.judge.judgements([task.pairs for task in tasks])
+        for task, judged in zip(tasks, judgements):
             if self._is_derivable(task.candidate):
                 derivable += 1
-            elif judged.verdict.verdict == "proved":
+            elif judged.is_proved:
                 self._accept(task.candidate, judged)
             else:
                 self._refused.append(judged)
-                self.rewriting.refuse(task.candidate.node)
+                self.rewriting.refuse(task.candidate.programs.nodes)
                 self._count(refused=self.sizes[-1].refused + 1)
         return derivable
 
-    def _judged(self, tasks: Sequence[_Task]) -> Iterator[_Judged]:
-        """Yield the verdict on the first statement of each task that is proved without a condition,
-        else on the last one.
-        """
-        if self.executor is None:
-            for task in tasks:
-                yield self._chosen(task, [self._verdict(pair) for pair in task.pairs])
-            return
-        pairs = [pair for task in tasks for pair in task.pairs]
-        unknown = [pair for pair in pairs if self.checkpoint.get(pair) is None]
-        statements = [rules_of(pair, self.space.operators, self.names) for pair in unknown]
-        verdicts = dict(zip(unknown, ordered_map(self.executor, verdict_of, statements)))
-        for task in tasks:
-            yield self._chosen(task, [self._verdict(pair, verdicts) for pair in task.pairs])
-
-    def _verdict(self, pair: ProgramPair, verdicts: Any = None) -> _Judged:
-        rules = rules_of(pair, self.space.operators, self.names)
-        known = self.checkpoint.get(pair)
-        if known is not None:
-            return _Judged(pair, rules[0] if rules else None, known)
-        place, verdict = verdicts[pair] if verdicts is not None else verdict_of(rules)
-        self.checkpoint.put(pair, verdict)
-        return _Judged(pair, rules[place] if rules else None, verdict)
-
-    def _chosen(self, task: _Task, judged: Sequence[_Judged]) -> _Judged:
-        first = judged[0]
-        if first.verdict.verdict == "proved" and first.verdict.condition is None:
-            return first
-        return judged[-1]
-
-    def _accept(self, candidate: _Candidate, judged: _Judged) -> None:
+    def _accept(self, candidate: _Candidate, judged: Judgement) -> None:
         self._proved.append(judged)
         self._holds[self._key(judged.pair)] = True
         self._follows(candidate)
@@ -360,21 +363,17 @@ class RuleSearch:
 
     def _note_commutative(self, candidate: _Candidate) -> None:
         """Read pairs in one order only where a rule says that the order does not matter."""
-        other = self.space.classes[candidate.place].node
-        node = candidate.node
-        if other is None or (other.operator, other.output) != (node.operator, node.output):
+        node, *others = candidate.programs.nodes
+        other = self.space.classes[candidate.programs.places[0]].node
+        if (
+            others
+            or other is None
+            or (other.operator, other.output) != (node.operator, node.output)
+        ):
             return
         one, two = candidate.pair.graph.before, candidate.pair.graph.after
         if len(one) == len(two) == 1 and node.inputs == other.inputs[::-1] != other.inputs:
             self.commutative.add(node.operator)
-
-
-def _text(judged: _Judged) -> str:
-    pair = judged.pair
-    sizes = taps_text(pair.graph, requirements(pair.graph, pair.shapes))
-    if judged.rule is not None and judged.rule.graph is None:
-        sizes = numbers_text(judged.rule)
-    return f"{pair} ({sizes})" if sizes else str(pair)
 
 
 def _generality(pair: ProgramPair) -> tuple[int, int, int]:

@@ -69,7 +69,7 @@ class RuleInstances:
                 place = self.space.by_node.get(node)
                 if place is not None:
                     is_connected = all(connected for _, connected in parts)
-                    yield place, is_connected and self.rewriting.follows(node, place)
+                    yield place, is_connected and self.rewriting.follows([node], [place])
 
 
 def _leaves_of(operations: Sequence[Operation], source: Source) -> set[Leaf]:

@@ -35,10 +35,12 @@ class SizeReport:
     among them that no smaller program has; of candidates, pairs of equal programs; of those that
     are left where no pair is a renaming of another one, where none has a part in common whose place
     may be taken by an input, and where none follows from the rules before it. Of these, so many are
-    proved, of which some under conditions, and refused.
+    proved, of which some under conditions, and refused. Of two outputs, a program is a pair of such
+    that share work, in place of two that compute more.
     """
 
     size: int
+    outputs: int = 1
     enumerated: int = 0
     distinct: int = 0
     candidates: int = 0
@@ -48,6 +50,10 @@ class SizeReport:
     proved: int = 0
     under_conditions: int = 0
     refused: int = 0
+
+    @property
+    def name(self) -> str:
+        return str(self.size) if self.outputs == 1 else f"{self.size}, {self.outputs} outputs"
 
 
 @dataclass(frozen=True)
@@ -62,7 +68,7 @@ class GenerationReport:
         rows = [("size", *COLUMNS.values(), "")]
         for size in self.sizes:
             numbers = [f"{getattr(size, name):,}" for name in COLUMNS]
-            rows.append((str(size.size), *numbers, ""))
+            rows.append((size.name, *numbers, ""))
         text = aligned(rows, str.rjust)
         end = "complete" if self.is_complete else "the time was over before all was looked at"
         return f"{text}\n{self.seconds:.1f} s, {end}"

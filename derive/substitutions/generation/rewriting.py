@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import product
+from functools import lru_cache
+from itertools import permutations, product
 
 from derive.substitutions.generation.programs.operators import OperatorChoice
 from derive.substitutions.generation.programs.space import AppliedNode, ClassId, ProgramSpace
@@ -18,6 +19,7 @@ from derive.substitutions.graphs.kinds import KINDS, WrongOperation
 from derive.substitutions.graphs.typed_rule import typed
 
 MAX_VISITED = 500  # programs that are looked at from one
+MAX_GRAPHS = 2**16  # whose axes are kept
 Bindings = dict[int, ClassId]
 
 
@@ -60,22 +62,29 @@ def requirements(graph: RuleGraph, shapes: Sequence[Sequence[int]]) -> tuple[Lea
     operations = [*graph.before, *graph.after]
     if any(operation.operator not in KINDS for operation in operations):
         return tuple([LeafRequirement(len(shape), tuple(enumerate(shape))) for shape in shapes])
-    open_graph = RuleGraph(graph.before, graph.after, graph.outputs)
-    try:
-        rule = typed(open_graph)
-    except WrongOperation:
-        return tuple([LeafRequirement(len(shape)) for shape in shapes])
     if has_open_ranks(graph):
         return (LeafRequirement(None),) * len(shapes)
-    taps = set(map(rule.axes.root, rule.axes.taps))
+    taps = _axes_of_taps(RuleGraph(graph.before, graph.after, graph.outputs))
     needed = []
-    for number, shape in enumerate(shapes):
-        sizes = []
-        for place, axis in enumerate(rule.tensors.get(Leaf(number + 1), ())):
-            if rule.axes.root(axis) in taps:
-                sizes.append((place, shape[place]))
-        needed.append(LeafRequirement(len(shape), tuple(sizes)))
+    for number, shape in enumerate(shapes, start=1):
+        sizes = tuple([(axis, shape[axis]) for axis in taps.get(number, ())])
+        needed.append(LeafRequirement(len(shape), sizes))
     return tuple(needed)
+
+
+@lru_cache(maxsize=MAX_GRAPHS)
+def _axes_of_taps(graph: RuleGraph) -> Mapping[int, tuple[int, ...]]:
+    """Return the axes of leaves, by their numbers, that count taps."""
+    try:
+        rule = typed(graph)
+    except WrongOperation:
+        return {}
+    taps = set(map(rule.axes.root, rule.axes.taps))
+    places: dict[int, tuple[int, ...]] = {}
+    for leaf in graph.leaves:
+        axes = enumerate(rule.tensors[leaf])
+        places[leaf.number] = tuple([place for place, axis in axes if rule.axes.root(axis) in taps])
+    return places
 
 
 def has_open_ranks(graph: RuleGraph) -> bool:
@@ -108,6 +117,15 @@ class DirectedRule:
     requirements: tuple[LeafRequirement, ...]
 
 
+@dataclass(frozen=True)
+class JointRule:
+    """A rule of several outputs: the patterns of both sides, one for each output."""
+
+    before: tuple[Pattern, ...]
+    after: tuple[Pattern, ...]
+    requirements: tuple[LeafRequirement, ...]
+
+
 class Rewriting:
     """Rules over a space, and what follows from them."""
 
@@ -115,15 +133,20 @@ class Rewriting:
         self.space, self.commutative = space, commutative
         self.refused: set[AppliedNode] = set()
         self._rewrites: dict[int, list[DirectedRule]] = {}
+        self._joint: list[JointRule] = []
         self._connected: dict[ClassId, set[AppliedNode]] = {}
         self._places: dict[tuple[str, object], list[int]] = {}
         for place, operator in enumerate(space.operators):
             self._places.setdefault(_key(operator), []).append(place)
 
     def add(self, graph: RuleGraph, needed: tuple[LeafRequirement, ...]) -> None:
-        """Add a proved rule of one output."""
-        ((one, two),) = graph.outputs
-        patterns = self._pattern(graph.before, one), self._pattern(graph.after, two)
+        """Add a proved rule; one of several outputs leads from its left side to its right one."""
+        befores = tuple([self._pattern(graph.before, source) for source, _ in graph.outputs])
+        afters = tuple([self._pattern(graph.after, source) for _, source in graph.outputs])
+        if len(graph.outputs) > 1:
+            self._joint.append(JointRule(befores, afters, needed))
+            return
+        patterns = befores[0], afters[0]
         for before, after in (patterns, patterns[::-1]):
             if isinstance(before, PatternNode) and _variables(after) <= _variables(before):
                 for place in before.operators:
@@ -151,13 +174,17 @@ class Rewriting:
                 return AppliedNode(node.operator, (two, one), node.output)
         return node
 
-    def connect(self, node: AppliedNode, place: ClassId) -> None:
-        """Say that a program equals the one that stands for its class, by the rules."""
-        self._of(place).add(self.normal(node))
+    def connect(self, nodes: Sequence[AppliedNode], places: Sequence[ClassId]) -> None:
+        """Say that a program equals the one that stands for its class, by the rules. What is said
+        of several programs together says that of none.
+        """
+        if len(nodes) == 1:
+            self._of(places[0]).add(self.normal(nodes[0]))
 
-    def refuse(self, node: AppliedNode) -> None:
+    def refuse(self, nodes: Sequence[AppliedNode]) -> None:
         """Say that the equality of a program and its class is not proved."""
-        self.refused.add(self.normal(node))
+        if len(nodes) == 1:
+            self.refused.add(self.normal(nodes[0]))
 
     def _of(self, place: ClassId) -> set[AppliedNode]:
         if place not in self._connected:
@@ -165,8 +192,15 @@ class Rewriting:
             self._connected[place] = set() if first is None else {self.normal(first)}
         return self._connected[place]
 
-    def follows(self, node: AppliedNode, place: ClassId) -> bool:
-        """Return whether the rules connect a program with the one that stands for its class."""
+    def follows(self, nodes: Sequence[AppliedNode], places: Sequence[ClassId]) -> bool:
+        """Return whether the rules connect a program with the one that stands for its class, or
+        lead from those of several classes to as many programs.
+        """
+        if len(nodes) > 1:
+            return self._follow_jointly(nodes, places)
+        return self._follows(nodes[0], places[0])
+
+    def _follows(self, node: AppliedNode, place: ClassId) -> bool:
         connected = self._of(place)
         start = self.normal(node)
         if start in connected:
@@ -185,17 +219,44 @@ class Rewriting:
                     queue.append(other)
         return False
 
+    def _follow_jointly(self, nodes: Sequence[AppliedNode], places: Sequence[ClassId]) -> bool:
+        """Return whether a rule of several outputs leads from classes to these programs of them."""
+        wanted = list(map(self.normal, nodes))
+        for rule in self._joint:
+            for order in permutations(range(len(places))):
+                if len(rule.before) == len(order) and self._leads(
+                    rule, [places[number] for number in order], [wanted[n] for n in order]
+                ):
+                    return True
+        return False
+
+    def _leads(
+        self, rule: JointRule, places: Sequence[ClassId], nodes: Sequence[AppliedNode]
+    ) -> bool:
+        matches: list[Bindings] = [{}]
+        for pattern, place in zip(rule.before, places):
+            longer: list[Bindings] = []
+            for bindings in matches:
+                longer += self._class_matches(pattern, place, bindings)
+            matches = longer
+        for bindings in matches:
+            if self._are_met(rule.requirements, bindings):
+                roots = [self._roots(pattern, bindings) for pattern in rule.after]
+                if all(node in one for node, one in zip(nodes, roots)):
+                    return True
+        return False
+
     def _rewritten(self, node: AppliedNode) -> Iterator[AppliedNode | ClassId]:
         """Yield what one step makes of a program: programs, or a class where that is a leaf."""
         for rewrite in self._rewrites.get(node.operator, ()):
             for bindings in self._matches(rewrite.before, node, {}):
-                if self._is_allowed(rewrite, bindings):
+                if self._are_met(rewrite.requirements, bindings):
                     yield from self._roots(rewrite.after, bindings)
 
-    def _is_allowed(self, rewrite: DirectedRule, bindings: Mapping[int, ClassId]) -> bool:
+    def _are_met(self, needed: Sequence[LeafRequirement], bindings: Bindings) -> bool:
         for number, place in bindings.items():
             shape = self.space.types[self.space.classes[place].type].shape
-            if not rewrite.requirements[number - 1].is_met(shape):
+            if not needed[number - 1].is_met(shape):
                 return False
         return True
 

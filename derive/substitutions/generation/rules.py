@@ -11,6 +11,7 @@ from derive.substitutions.generation.rewriting import has_open_ranks
 from derive.substitutions.generation.terms import ProgramPair
 from derive.substitutions.graphs.graph import Port, RuleGraph, Source
 from derive.substitutions.graphs.kinds import KINDS
+from derive.substitutions.verification.refuting import quick_refutation
 from derive.substitutions.verification.rule import Substitution
 from derive.substitutions.verification.verdict import RuleVerdict
 from derive.substitutions.verification.verifier import verify
@@ -106,9 +107,14 @@ def numbers_text(rule: Substitution) -> str:
 
 def verdict_of(rules: Sequence[Substitution]) -> tuple[int, RuleVerdict]:
     """Return the verdict on the first of some rules that is proved, with its place; else that on
-    the first one.
+    the first one. A rule of open sizes has to hold wherever convolutions have one group, if they
+    may have that: else no proof is sought.
     """
     verdicts = []
+    if rules and rules[0].graph is not None:
+        refuted = quick_refutation(rules[0].name, rules[0].graph)
+        if refuted is not None:
+            return 0, refuted
     for place, rule in enumerate(rules):
         try:
             verdict = verify(rule)

@@ -23,21 +23,27 @@ class ProgramPair:
         return f"{before} => {after}"
 
 
+Program = ClassId | AppliedNode  # the program that stands for a class, or another one
+
+
 def pair_of(
-    space: ProgramSpace, node: AppliedNode, place: ClassId, cut: frozenset[ClassId] = frozenset()
+    space: ProgramSpace,
+    before: Sequence[Program],
+    after: Sequence[Program],
+    cut: frozenset[ClassId] = frozenset(),
 ) -> ProgramPair:
-    """Return a program and the one that stands for a class as a pair; with leaves in the places of
-    the classes that are `cut`.
+    """Return programs, one for each output, and others of the same values as a pair; with leaves in
+    the places of the classes that are `cut`.
     """
     writer = _Writer(space, cut)
-    sides = []
-    for program in (node, place):
+    sides, sources = [], []
+    for programs in (before, after):
         writer.begin()
-        source = writer.written(program)
-        sides.append((tuple(writer.operations), source))
-    (before, ours), (after, theirs) = sides
+        sources.append([writer.written(program) for program in programs])
+        sides.append(tuple(writer.operations))
     shapes = tuple([space.types[space.classes[inner].type].shape for inner in writer.leaves])
-    return ProgramPair(RuleGraph(before, after, ((ours, theirs),)), shapes)
+    outputs = tuple(zip(*sources, strict=True))
+    return ProgramPair(RuleGraph(sides[0], sides[1], outputs), shapes)
 
 
 class _Writer:
@@ -53,7 +59,7 @@ class _Writer:
         """Begin a side: it shares leaves with what was written before."""
         self.operations, self._places = [], {}
 
-    def written(self, program: ClassId | AppliedNode) -> Source:
+    def written(self, program: Program) -> Source:
         if not isinstance(program, AppliedNode):
             node = self.space.classes[program].node
             if node is None or program in self.cut:
@@ -67,12 +73,17 @@ class _Writer:
         return Port(self._places[program.operation], program.output)
 
 
-def common_parts(space: ProgramSpace, node: AppliedNode, place: ClassId) -> frozenset[ClassId]:
-    """Return the classes that both a program and the one that stands for a class compute."""
+def common_parts(
+    space: ProgramSpace, nodes: Sequence[AppliedNode], places: Sequence[ClassId]
+) -> frozenset[ClassId]:
+    """Return the classes that both some programs and those that stand for classes compute."""
     ours: set[ClassId] = set()
-    for inner in node.inputs:
-        ours |= _computed(space, inner)
-    return frozenset(ours & _computed(space, place))
+    for node in nodes:
+        ours = ours.union(*[_computed(space, inner) for inner in node.inputs])
+    theirs: set[ClassId] = set()
+    for place in places:
+        theirs |= _computed(space, place)
+    return frozenset(ours & theirs)
 
 
 def _computed(space: ProgramSpace, place: ClassId) -> set[ClassId]:

@@ -11,6 +11,7 @@ from derive.substitutions.generation.programs.enumeration import ProgramEnumerat
 from derive.substitutions.generation.programs.evaluating import is_defined
 from derive.substitutions.generation.programs.fingerprinting import Fingerprints, batches
 from derive.substitutions.generation.programs.space import AppliedNode, ClassId
+from einalg.language.interpreters.prime_field.modular import Array
 
 GoesOn = Callable[[int], bool]  # is told the number of programs of a block
 
@@ -71,14 +72,13 @@ def grow_last(enumeration: ProgramEnumeration, size: int, goes_on: GoesOn) -> Sp
         return SpaceGrowth(0, 0, [])
     every = np.concatenate([keys for block in all_keys for keys in block])
     values, counts = np.unique(every[every >= 0], return_counts=True)
-    known = np.fromiter(space.by_key, np.int64, len(space.by_key))
-    is_new = ~np.isin(values, known)
+    is_new = ~_are_among(values, np.sort(np.fromiter(space.by_key, np.int64, len(space.by_key))))
     shared = values[~is_new | (counts > 1)]
     repeated: list[tuple[AppliedNode, ClassId]] = []
     for block, outputs in zip(blocks, all_keys):
         inputs = block.inputs()
         for output, keys in enumerate(outputs):
-            rows = np.flatnonzero(np.isin(keys, shared))
+            rows = np.flatnonzero(_are_among(keys, shared))
             columns = [ids[rows].tolist() for ids in inputs]
             chosen = zip(*columns) if inputs else [()] * len(rows)
             kind = block.application.results[output]
@@ -87,3 +87,11 @@ def grow_last(enumeration: ProgramEnumeration, size: int, goes_on: GoesOn) -> Sp
                 if space.add(node, kind, key, None):
                     repeated.append((node, space.by_node[node]))
     return SpaceGrowth(enumerated, int(is_new.sum()), repeated)
+
+
+def _are_among(keys: Array, others: Array) -> Array:
+    """Return which keys are among others, which are sorted."""
+    if not len(others):
+        return np.zeros(len(keys), bool)
+    places = np.searchsorted(others, keys)
+    return others[np.minimum(places, len(others) - 1)] == keys

@@ -9,7 +9,10 @@ from typing import Any
 import pytest
 
 import einalg as ea
-from derive.substitutions.generation import generator
+from derive.programs.forms.rewriting.matching import matches
+from derive.programs.forms.rewriting.patterns import patterns_of
+from derive.programs.forms.rewriting.replacement import replaced
+from derive.substitutions.generation import judging, rules
 from derive.substitutions.generation.checkpoint import VerdictFile
 from derive.substitutions.generation.programs.fingerprinting import Fingerprints
 from derive.substitutions.generation.programs.operators import operators_of
@@ -103,7 +106,7 @@ def test_verdicts_are_kept_on_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     def refuse(rules: Any) -> Any:
         raise AssertionError(f"{rules} is proved again")
 
-    monkeypatch.setattr(generator, "verdict_of", refuse)
+    monkeypatch.setattr(judging, "verdict_of", refuse)
     second = generate(["relu", "add", "concat"], size=2, checkpoint=path)
     assert (first.texts, list(map(str, first.verdicts))) == (
         second.texts,
@@ -170,3 +173,63 @@ def test_rules_of_some_sizes_say_which() -> None:
     found = generate([top, ("flip", {"axes": [0]})], {"x": ("N", "M")}, size=2)
     assert "flip(x1, axes=0) => x1 (x1: 1xM)" in found.texts
     assert not any(verdict.condition_text for verdict in found.verdicts)
+
+
+JOINED = ("concat", {"axis": [1]})
+PARTS = ("split", {"axis": [1], "n": [2]})
+
+
+def test_two_programs_become_parts_of_one() -> None:
+    """Two products with one input are the parts of a product with the others joined."""
+    inputs = {"x": (2, 4), "v": (4, 4), "w": (4, 4)}
+    found = generate(["matmul", "transpose", JOINED, PARTS], inputs, size=3)
+    rules = [rule for rule in found if rule.graph is not None and len(rule.graph.outputs) == 2]
+    assert len(rules) == 1 and found.report.sizes[-1].outputs == 2
+    assert found.texts[-1].startswith("matmul(x1, x2), matmul(x1, x3) => split(matmul(x1, concat(")
+    assert ea.substitutions.verify(rules[0])
+    program = ea.parse(
+        "P[i,j] += A[i,k]*V[k,j]\nQ[i,j] += A[i,k]*W[k,j]\nP, Q", A=(3, 5), V=(5, 2), W=(5, 7)
+    )
+    (pattern,) = patterns_of(rules[0])
+    replacements = [replaced(pattern, match, program) for match in matches(pattern, program)]
+    assert any(one is not None and one.is_proved() for one in replacements)
+
+
+def test_rules_of_one_output_do_without_others() -> None:
+    inputs = {"x": (2, 4), "y": (2, 4)}
+    one = generate(["relu", JOINED, PARTS], inputs, size=3, outputs=1)
+    two = generate(["relu", JOINED, PARTS], inputs, size=3)
+    assert two.texts[: len(one)] == one.texts and len(two) == len(one) + 1
+    assert {size.outputs for size in one.report.sizes} == {1}
+
+
+def test_functions_have_rules_of_two_outputs() -> None:
+    """The rows of what is computed of all rows, as slices."""
+
+    def both(x: Any, y: Any) -> Any:
+        return ea.ops.exp(ea.ops.concat([x, y], axis=0))
+
+    def top(x: Any) -> Any:
+        return ea.ops.slice(x, starts=(0,), stops=(2,), axes=(0,))
+
+    def bottom(x: Any) -> Any:
+        return ea.ops.slice(x, starts=(2,), stops=(4,), axes=(0,))
+
+    found = generate([both, top, bottom, "exp"], {"x": (2, "M"), "y": (2, "M")}, size=3)
+    joint = found[len(found) - 1]
+    assert found.texts[-1].startswith("exp(x1), exp(x2) => top(both(x1, x2)), bottom(both(x1, x2))")
+    assert len(joint.before.outputs) == 2 and ea.substitutions.verify(joint)
+
+
+def test_what_differs_at_larger_sizes_is_refused_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The maximum of a window of a window is that of one window where windows have all elements."""
+    pool = ("poolmax", {"kernel": [(3, 3)], "stride": [(1, 1)], "pad": ["same"]})
+
+    def refuse(*arguments: Any, **options: Any) -> Any:
+        raise AssertionError("a proof is sought")
+
+    monkeypatch.setattr(rules, "verify", refuse)
+    found = generate([pool], {"x": (1, 1, 2, 2)}, size=2)
+    (text, verdict) = found.refused[0]
+    assert text.startswith("poolmax(poolmax(x1") and verdict.verdict == "different"
+    assert "x1 is 4x4x4x4" in str(verdict)

@@ -1,0 +1,107 @@
+"""Verdicts on pairs of programs: of a checkpoint, or of proofs, which an executor may compute."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from derive.search.executor import ordered_map
+from derive.substitutions.generation.checkpoint import VerdictFile
+from derive.substitutions.generation.programs.operators import OperatorChoice
+from derive.substitutions.generation.rewriting import requirements, taps_text
+from derive.substitutions.generation.rules import numbers_text, rules_of, verdict_of
+from derive.substitutions.generation.terms import ProgramPair
+from derive.substitutions.verification.rule import Substitution
+from derive.substitutions.verification.verdict import RuleVerdict
+
+BATCH = 16  # pairs that an executor verifies at a time
+
+
+class Judgement(NamedTuple):
+    """A pair, the rule that states it, and its verdict."""
+
+    pair: ProgramPair
+    rule: Substitution | None
+    verdict: RuleVerdict
+
+    @property
+    def is_proved(self) -> bool:
+        return self.verdict.verdict == "proved"
+
+    @property
+    def is_unconditional(self) -> bool:
+        return self.is_proved and self.verdict.condition is None
+
+    @property
+    def text(self) -> str:
+        """The pair, with the sizes of its inputs that are numbers."""
+        pair = self.pair
+        sizes = taps_text(pair.graph, requirements(pair.graph, pair.shapes))
+        if self.rule is not None and self.rule.graph is None:
+            sizes = numbers_text(self.rule)
+        return f"{pair} ({sizes})" if sizes else str(pair)
+
+
+class PairJudge:
+    """Has pairs of programs proved, of some operators, whose numbers stand for sizes."""
+
+    def __init__(
+        self,
+        operators: Sequence[OperatorChoice],
+        sizes: Mapping[int, Any],
+        executor: Any,
+        checkpoint: VerdictFile,
+    ) -> None:
+        self.operators, self.sizes = operators, sizes
+        self.executor, self.checkpoint = executor, checkpoint
+        self._judged: dict[ProgramPair, Judgement] = {}
+
+    @property
+    def batch(self) -> int:
+        """The number of statements that are judged at a time."""
+        return 1 if self.executor is None else BATCH
+
+    def judgements(self, statements: Sequence[Sequence[ProgramPair]]) -> Iterator[Judgement]:
+        """Yield, for each statement, which is written as pairs, the more general ones first: the
+        verdict on the first pair that is proved without a condition, else on the last one.
+        """
+        if self.executor is not None:
+            self._prove_all([pair for pairs in statements for pair in pairs])
+        for pairs in statements:
+            judgement = self._judgement(pairs[0])
+            for pair in pairs[1:]:
+                if not judgement.is_unconditional:
+                    judgement = self._judgement(pair)
+            yield judgement
+
+    def _prove_all(self, pairs: Sequence[ProgramPair]) -> None:
+        """Have the executor prove what is not known."""
+        unknown = [pair for pair in dict.fromkeys(pairs) if self._known(pair) is None]
+        rules = [self._rules(pair) for pair in unknown]
+        for pair, (place, verdict) in zip(unknown, ordered_map(self.executor, verdict_of, rules)):
+            self._put(pair, place, verdict)
+
+    def _judgement(self, pair: ProgramPair) -> Judgement:
+        known = self._known(pair)
+        if known is None:
+            known = self._put(pair, *verdict_of(self._rules(pair)))
+        return known
+
+    def _known(self, pair: ProgramPair) -> Judgement | None:
+        if pair not in self._judged:
+            verdict = self.checkpoint.get(pair)
+            if verdict is None:
+                return None
+            self._judged[pair] = self._of(pair, 0, verdict)
+        return self._judged[pair]
+
+    def _put(self, pair: ProgramPair, place: int, verdict: RuleVerdict) -> Judgement:
+        self.checkpoint.put(pair, verdict)
+        return self._judged.setdefault(pair, self._of(pair, place, verdict))
+
+    def _of(self, pair: ProgramPair, place: int, verdict: RuleVerdict) -> Judgement:
+        rules = self._rules(pair)
+        return Judgement(pair, rules[place] if rules else None, verdict)
+
+    def _rules(self, pair: ProgramPair) -> list[Substitution]:
+        return rules_of(pair, self.operators, self.sizes)
