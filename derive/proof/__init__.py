@@ -26,8 +26,6 @@ from einalg.options import SEED, checked, whole
 __all__ = ["DIFFERENT", "PROVED", "TESTED", "Proof", "prove"]
 
 EXACT = "access relations"
-BY_LAWS = "laws of functions"
-DIVIDING = f"{BY_LAWS}, where no denominator is 0"
 
 
 @reads_text("a", "b")
@@ -105,7 +103,7 @@ def _by_laws(one: Scope, two: Scope, seed: int) -> Proof | None:
     identity = shown_equal(one, two, values=values)
     if identity is None:
         return None
-    return Proof(PROVED, None, DIVIDING if identity.divides else BY_LAWS, 0.0)
+    return Proof(PROVED, None, identity.method, 0.0)
 
 
 def _weakest(proofs: list[Proof]) -> Proof:

@@ -1,20 +1,24 @@
 """Proof for all symbolic sizes at once (design §9, §14).
 
 The relations of the exact comparison have the sizes as parameters, so that what they decide holds
-for every size. Where they do not decide, both sides are compared at some sizes, and the proof says
-at which.
+for every size. The laws of functions know sizes as whole numbers between bounds. Where neither
+decides, both sides are compared at some sizes, and the proof says at which.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from math import prod
 from random import Random
+from typing import TypeVar
 
 import islpy as isl
 
 from derive.proof.exact.compare import ExactComparison, compare_exactly
+from derive.proof.identities.compare import shown_equal
 from derive.proof.outcome.verdict import DIFFERENT, PROVED, TESTED, Proof
+from derive.proof.random.refutation import is_refuted
 from einalg.language.analysis.sizes import (
     allowed_sizes,
     conditions_text,
@@ -25,19 +29,25 @@ from einalg.language.index.constraint import Constraint
 from einalg.language.index.convert import affine
 from einalg.language.index.size import Extent, Size, by_name, check_names
 from einalg.language.ir.program import Program, inlined
+from einalg.language.ir.scope import Scope
 
-METHOD = "access relations with sizes as parameters"
+WITH_SIZES = "with sizes as parameters"
+METHOD = f"access relations {WITH_SIZES}"
 AT_SOME_SIZES = "concrete sizes"
 STEPS = (0, 1, 2, 4, 7)  # from the smallest sizes to those that are tried
 MAX_TRIED = 12  # choices of sizes
 MAX_DRAWN = 200  # random choices, where of the systematic ones too few are allowed
+MAX_REFUTED = 3  # choices of sizes at which a difference is looked for before laws are tried
 Shape = tuple[Extent, ...]
 ConcreteProof = Callable[[Program, Program], Proof]
+_Side = TypeVar("_Side", Program, Scope)
 
 
-def prove_for_all_sizes(one: Program, two: Program, prove: ConcreteProof) -> Proof:
+def prove_for_all_sizes(
+    one: Program, two: Program, prove: ConcreteProof, with_laws: bool = True
+) -> Proof:
     """Decide whether two programs with symbolic sizes are equal at all sizes at which both have a
-    meaning; `prove` decides for numbers.
+    meaning; `prove` decides for numbers, and the laws of functions are tried `with_laws`.
 
     Sizes at which shapes differ count as sizes at which the two differ. Raises `NotationError`
     where the same name is two sizes.
@@ -52,7 +62,9 @@ def prove_for_all_sizes(one: Program, two: Program, prove: ConcreteProof) -> Pro
     if allowed.is_empty():
         reason = "the shapes differ at all sizes"
         return Proof(DIFFERENT, None, "shapes", 0.0, reason=reason, sizes=unlike)
-    proof = _at_equal_shapes(one, two, allowed, prove)
+    proof = _at_equal_shapes(one, two, allowed, with_laws)
+    if proof is None:
+        proof = _at_some_sizes(one, two, allowed, prove)
     if unlike.is_empty():
         return proof
     sizes = unlike if proof.sizes is None else unlike.union(proof.sizes).coalesce()
@@ -80,19 +92,43 @@ def _sizes_of_equal_shapes(one: Program, two: Program) -> isl.Set | None:
     return where_all_hold(conditions)
 
 
-def _at_equal_shapes(one: Program, two: Program, allowed: isl.Set, prove: ConcreteProof) -> Proof:
-    """Compare the outputs in order at the sizes that are allowed."""
+def _at_equal_shapes(one: Program, two: Program, allowed: isl.Set, with_laws: bool) -> Proof | None:
+    """Compare the outputs in order at the sizes that are allowed; None where some are left
+    undecided.
+    """
     coverage = f"sizes {conditions_text(allowed) or 'of any value'}"
+    undecided: list[tuple[Scope, Scope]] = []
     for name, other in zip(one.outputs, two.outputs):
         sides = inlined(one, name, in_order=False), inlined(two, other, in_order=False)
         comparison = compare_exactly(*sides, allowed)
         if comparison.equal is None:
-            return _at_some_sizes(one, two, allowed, prove)
-        if not comparison.equal:
+            undecided.append(sides)
+            if not with_laws:
+                return None
+        elif not comparison.equal:
             proof = Proof(DIFFERENT, comparison.region, METHOD, 0.0, name, is_region_exact=True)
             return replace(proof, coverage=coverage, sizes=_sizes_of(comparison))
+    method = METHOD
+    for ours, theirs in undecided:
+        identity = None
+        if not _is_refuted(ours, theirs, allowed):
+            identity = shown_equal(ours, theirs)
+        if identity is None:
+            return None
+        method = f"{identity.method}, {WITH_SIZES}"
     nowhere = allowed.subtract(allowed)
-    return Proof(PROVED, None, METHOD, 0.0, coverage=coverage, sizes=nowhere)
+    return Proof(PROVED, None, method, 0.0, coverage=coverage, sizes=nowhere)
+
+
+def _is_refuted(one: Scope, two: Scope, allowed: isl.Set) -> bool:
+    """Return whether two scopes differ at an input of one of the first choices of sizes."""
+    sizes = list(by_name({*one.sizes.values(), *two.sizes.values()}).values())
+    for numbers in _choices(sizes, allowed)[:MAX_REFUTED]:
+        values = {size.name: number for size, number in zip(sizes, numbers)}
+        ours, theirs = _at(one, values), _at(two, values)
+        if prod(ours.shape) and is_refuted(ours, theirs, 0):
+            return True
+    return False
 
 
 def _sizes_of(comparison: ExactComparison) -> isl.Set:
@@ -115,8 +151,8 @@ def _at_some_sizes(one: Program, two: Program, allowed: isl.Set, prove: Concrete
     return Proof(TESTED, None, AT_SOME_SIZES, None, coverage=coverage, sizes=nowhere)
 
 
-def _at(program: Program, values: dict[str, int]) -> Program:
-    return program.at(**{name: values[name] for name in program.sizes})
+def _at(side: _Side, values: Mapping[str, int]) -> _Side:
+    return side.at(**{name: values[name] for name in side.sizes})
 
 
 def _text(values: dict[str, int]) -> str:

@@ -28,13 +28,13 @@ from derive.proof.identities.forms.polynomials.laurent import (
     spend,
     summed,
 )
-from derive.proof.identities.forms.rewriting import choices, rewritten
 from derive.proof.identities.forms.signs import (
     Knowledge,
     contradictory,
     knowing,
     knowledge,
 )
+from derive.proof.identities.rewriting import choices, rewritten
 from derive.proof.identities.rounded_cases import rounded_cases
 
 MAX_DEPTH = 14  # of cases in cases

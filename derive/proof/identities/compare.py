@@ -16,8 +16,11 @@ from derive.proof.identities.reading import Reader
 from einalg.errors import NotationError
 from einalg.language.index.affine import Affine, Index
 from einalg.language.index.convert import affine
+from einalg.language.index.size import is_number
 from einalg.language.ir.scope import Scope, all_scopes
 
+BY_LAWS = "laws of functions"
+DIVIDING = f"{BY_LAWS}, where no denominator is 0"
 MAX_PRODUCTS = 60_000  # of monomials, for one attempt
 MAX_STEP_PRODUCTS = 5_000  # the same for values inside
 MAX_WHOLE = 16  # scopes of both sides that are compared as a whole
@@ -34,12 +37,18 @@ class Identity:
 
     divides: bool
 
+    @property
+    def method(self) -> str:
+        """How it is shown, in words."""
+        return DIVIDING if self.divides else BY_LAWS
+
 
 def shown_equal(
     one: Scope, two: Scope, *, values: Mapping[Scope, Array] | None = None
 ) -> Identity | None:
-    """Return that two scopes of one shape are equal by laws of functions; None where this is not
-    shown. `values` are those of all scopes at one input, where they are known.
+    """Return that two scopes of one shape are equal by laws of functions, at all sizes at which
+    both have a meaning; None where this is not shown. `values` are those of all scopes at one
+    input, where they are known.
     """
     scopes = [*all_scopes(one), *all_scopes(two)]
     whole = _Comparison(one, two, {})
@@ -47,7 +56,7 @@ def shown_equal(
         identity = whole.attempt(0, MAX_PRODUCTS) or whole.written_out(MAX_PRODUCTS)
         if identity is not None:
             return identity
-    cuts = shared_values(one, two, _is_equal_step, values)
+    cuts = {} if one.sizes or two.sizes else shared_values(one, two, _is_equal_step, values)
     if not cuts:
         return None
     in_steps = _Comparison(one, two, cuts)
@@ -83,8 +92,10 @@ class _Comparison:
         """Compare with reductions written out: at all output points together, else at each."""
         identity = self.attempt(MAX_WRITTEN_OUT, products)
         shape = self.one.shape
-        if identity is not None or not shape or prod(shape) > MAX_POINTS:
+        if identity is not None or not shape or not all(map(is_number, shape)):
             return identity
+        if prod(shape) > MAX_POINTS:
+            return None
         try:
             with effort(products):
                 for point in product(*map(range, shape)):

@@ -64,6 +64,7 @@ from derive.proof.identities.forms.signs import (
 from einalg.language.index.affine import Affine, Index
 from einalg.language.index.constraint import Constraint
 from einalg.language.index.convert import affine
+from einalg.language.index.size import is_number
 from einalg.language.ir.body import Reduce
 from einalg.language.ir.dtypes import is_float
 from einalg.language.ir.scope import Scope
@@ -381,10 +382,10 @@ class Reader:
         return summed(parts)
 
     def _reduction(self, node: Reduce, names: Names) -> Poly:
-        points = prod(it.extent for it in node.iterators)
-        if points == 0:
+        extents = [it.extent for it in node.iterators]
+        if 0 in extents:
             return _number(node.identity)
-        if points <= self.limit:
+        if all(map(is_number, extents)) and prod(extents) <= self.limit:
             return self._written_out(node, names)
         return self._bound(node, names)
 
@@ -434,7 +435,10 @@ class Reader:
             with self._frame() as frame:
                 value = self.body(node.body, inner)
             self._bound_indices -= len(ranges)
-            self._require(frame, holds, tuple(ranges))
+            has_points = _all_hold([Constraint(it.extent - 1, ">=") for it in node.iterators], {})
+            self._require(frame, holds * has_points, tuple(ranges))
+            if node.op in ("Max", "Min"):
+                holds = holds * has_points
             return self._reduced_over(node.op, ranges, holds, value)
 
     def _reduced_over(self, op: str, ranges: Any, holds: Poly, value: Poly) -> Poly:
@@ -518,7 +522,7 @@ def _element(tensor: Tensor, point: Sequence[Affine]) -> Poly:
         if tensor.dtype == "bool":
             return at_least(element - ONE, False)  # a condition of its own
         return element
-    if indices_of(subscripts):
+    if any(form.terms for form in subscripts):
         text = f"{tensor.shape} {tensor.values}".encode()
         name = f"constant {blake2b(text, digest_size=12).hexdigest()}"
         return of_atom(TensorElement(name, subscripts))

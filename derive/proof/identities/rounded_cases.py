@@ -28,8 +28,8 @@ from derive.proof.identities.forms.polynomials.laurent import (
     of_atom,
     reduced,
 )
-from derive.proof.identities.forms.rewriting import is_bound
 from derive.proof.identities.forms.rounding import rounded_down
+from derive.proof.identities.rewriting import is_bound
 
 MAX_FRACTIONS = 24  # at which rounded numbers jump, of one number
 MAX_REMAINDERS = 12

@@ -61,7 +61,7 @@ def compared(before: Program, after: Program, exactly: bool = False) -> SizesCom
     parts = []
     for one, two in zip(before.outputs, after.outputs):
         sides = _of_output(before, one), _of_output(after, two)
-        proof = prove_for_all_sizes(*sides, _refuse) if exactly else prove(*sides)
+        proof = prove_for_all_sizes(*sides, _refuse, False) if exactly else prove(*sides)
         parts.append(_of_proof(proof, before, after))
     return _together(parts)
 

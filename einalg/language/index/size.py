@@ -234,6 +234,16 @@ def largest(extent: Extent) -> float:
     return extent if type(extent) is int else number_interval(extent)[1]
 
 
+def is_always_at_most(one: Extent, two: Extent) -> bool:
+    """Return whether an extent is at most another one whatever their sizes.
+
+    >>> N = Size("N")
+    >>> is_always_at_most(1, N), is_always_at_most(N, 2*N), is_always_at_most(2, N)
+    (True, True, False)
+    """
+    return least(two - one) >= 0
+
+
 def is_always_negative(extent: Extent) -> bool:
     """Return whether an extent is below 0 whatever its sizes."""
     return largest(extent) < 0

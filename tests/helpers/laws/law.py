@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import einalg as ea
+from einalg.language.ir.tensor import Tensor
 
 
 @dataclass(frozen=True)
@@ -28,6 +29,20 @@ class Law:
     def sides(self) -> tuple[ea.Scope | ea.Program, ea.Scope | ea.Program]:
         """Return both sides as expressions."""
         return ea.parse(self.one, **self.shapes), ea.parse(self.two, **self.shapes)
+
+
+def with_sizes(law: Law) -> Law:
+    """Return a law with a size in the place of each extent of its tensors but 1; numbers in its
+    texts stay.
+    """
+    tensors = {}
+    for name, shape in law.shapes.items():
+        dtype = "f32"
+        if isinstance(shape, Tensor):
+            shape, dtype = shape.shape, shape.dtype
+        extents = tuple([f"S{extent}" if extent > 1 else extent for extent in shape])
+        tensors[name] = ea.tensor(name, extents, dtype)
+    return Law(law.family, law.name, law.one, law.two, tensors)
 
 
 def law_of_row(family: str, row: tuple[str, str, str], shapes: Mapping[str, Any]) -> Law:

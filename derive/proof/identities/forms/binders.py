@@ -7,10 +7,10 @@
 from __future__ import annotations
 
 from fractions import Fraction
-from math import comb
+from math import comb, isinf
 from typing import Any
 
-from derive.proof.identities.forms.entries import first_offset, substituted_poly
+from derive.proof.identities.forms.entries import counted_from_first_use, substituted_poly
 from derive.proof.identities.forms.functions import exponential
 from derive.proof.identities.forms.polynomials.atoms import (
     CONDITIONS,
@@ -38,27 +38,51 @@ from derive.proof.identities.forms.polynomials.laurent import (
     spend,
     summed,
 )
-from derive.proof.identities.forms.signs import Knowledge, interval, knowing, knowledge
+from derive.proof.identities.forms.signs import (
+    Knowledge,
+    interval,
+    interval_of_sizes,
+    knowing,
+    knowledge,
+)
 from einalg.language.index.affine import Affine, Index
 from einalg.language.index.convert import affine
+from einalg.language.index.size import Extent, is_always_at_most, least
 
 MAX_EXPONENT = 8  # of an index that is summed
+MAX_BETWEEN = 4  # values between the end of a range and a form without constant
 Bounds = tuple[Affine, Affine]
 
 
-def with_range(index: Index, low: int, high: int) -> Knowledge:
+def with_range(index: Index, low: Extent, high: Extent) -> Knowledge:
     """Return what is known, with the range of one more index."""
     known = knowledge()
     return Knowledge({**known.ranges, index: (low, high)}, known.facts)
 
 
-def reach(bounds: Bounds) -> tuple[int, int]:
+def reach(bounds: Bounds) -> tuple[Extent, Extent]:
     """Return the range in which an index with such bounds lies."""
-    low, _ = interval(bounds[0])
-    _, high = interval(bounds[1])
+    low, high = interval_of_sizes(bounds[0]), interval_of_sizes(bounds[1])
     if low is None or high is None:
         raise TooLarge
-    return int(low), int(high)
+    return low[0], high[1]
+
+
+def reach_of_prefix(upper: Affine) -> tuple[Extent, Extent]:
+    """Return the range in which the index of a prefix lies: from 0 to its end, or from its end to 0
+    where that is negative.
+    """
+    low, high = reach((upper, upper))
+    if not is_always_at_most(low, 0):
+        low = min(_least_number(low), 0)
+    return low, high - min(_least_number(high), 0)
+
+
+def _least_number(extent: Extent) -> int:
+    number = least(extent)
+    if isinf(number):
+        raise TooLarge
+    return int(number)
 
 
 def total(polynomial: Poly, index: Index, bounds: Bounds) -> Poly:
@@ -159,19 +183,30 @@ def _bernoulli(count: int) -> list[Fraction]:
 def _between(op: str, body: Poly, index: Index, bounds: Bounds) -> Poly:
     """Return the reduction over a range by the prefixes of its ends."""
     spend(4)
-    offset = first_offset(body, index)
     place = Index(f"p{_depth(body)}")
-    moved = substituted_poly(body, {index: affine(place) - offset})
-    low, high = [bound + offset for bound in bounds]
+    form, low, high = counted_from_first_use(body, index, place, *bounds)
+    moved = substituted_poly(body, {index: form})
+    low, high = affine(low), affine(high)
     if op == "Sum":
         return _prefix(op, moved, place, high) - _prefix(op, moved, place, low)
     return _prefix(op, moved, place, high) * whole_power(_prefix(op, moved, place, low), -1)
 
 
 def _prefix(op: str, body: Poly, index: Index, upper: Affine) -> Poly:
+    """Return a prefix: up to a form without constant where that is near, and what is between."""
     if not upper.terms and upper.const == 0:
         return ZERO if op == "Sum" else ONE
-    return of_atom(Prefix(op, body, index, upper))
+    if not upper.terms or abs(upper.const) > MAX_BETWEEN:
+        return of_atom(Prefix(op, body, index, upper))
+    end = upper - upper.const
+    values = []
+    for place in range(min(upper.const, 0), max(upper.const, 0)):
+        values.append(substituted_poly(body, {index: end + place}))
+    whole = of_atom(Prefix(op, body, index, end))
+    if op == "Sum":
+        between = summed(values)
+        return whole + between if upper.const > 0 else whole - between
+    return whole * whole_power(product(values), 1 if upper.const > 0 else -1)
 
 
 def _depth(value: Any) -> int:
@@ -193,12 +228,14 @@ def total_product(polynomial: Poly, index: Index, bounds: Bounds) -> Poly:
     if len(polynomial.terms) != 1:
         return _between("Prod", polynomial, index, bounds)
     count = high - low
-    if count.terms:
-        raise TooLarge
     ((mono, value),) = polynomial.terms.items()
-    factors = [number(Fraction(value) ** count.const)]
+    factors = []
+    if not count.terms:
+        factors.append(number(Fraction(value) ** count.const))
+    elif value != 1:
+        factors.append(_between("Prod", number(value), index, bounds))
     for atom, exponent in mono:
-        if index not in indices_of(atom):
+        if index not in indices_of(atom) and not count.terms:
             factors.append(of_atom(atom, exponent * count.const))
         elif isinstance(atom, Exp):
             factors.append(exponential(total(atom.fields[0], index, bounds).scaled(exponent)))

@@ -24,10 +24,12 @@ from derive.proof.identities.forms.polynomials.laurent import Atom, Poly, mapped
 from derive.proof.identities.forms.signs import interval
 from einalg.language.index.affine import Affine, Index
 from einalg.language.index.convert import affine
+from einalg.language.index.size import Extent, is_always_at_most, ordered_extent, settled
 
 MAX_GUARDS = 6  # conditions under which a maximum may have no value
-Iterator_ = tuple[Index, int, int]
-Entry = tuple[tuple[Iterator_, ...], tuple[tuple[Atom, bool], ...], Poly]
+Iterator_ = tuple[Index, Extent, Extent]
+Guard = tuple[Atom, bool]
+Entry = tuple[tuple[Iterator_, ...], tuple[Guard, ...], Poly]
 
 
 def bounded(iterators: Any, guards: dict[Atom, bool], value: Poly) -> list[Entry]:
@@ -39,28 +41,50 @@ def bounded(iterators: Any, guards: dict[Atom, bool], value: Poly) -> list[Entry
             left[condition] = truth
     ranges = []
     for index, (low, high) in bounds.items():
-        if low >= high:
+        if is_always_at_most(high, low):
             return []
         ranges.append((index, low, high))
     ordered = sorted(left.items(), key=lambda guard: guard[0].order)
     return [(tuple(ranges), tuple(ordered), value)]
 
 
-def _narrow(bounds: dict[Index, tuple[int, int]], condition: Atom, truth: bool) -> bool:
-    """Narrow the bounds of an iterator by a condition on it alone."""
+def _narrow(bounds: dict[Index, tuple[Extent, Extent]], condition: Atom, truth: bool) -> bool:
+    """Narrow the bounds of an iterator by a condition on it alone; not where it depends on sizes
+    whether any points are left.
+    """
     form: Affine = condition.fields[0] if truth else -condition.fields[0] - 1
-    if len(form.terms) != 1:
+    if len(form.indices) != 1:
         return False
-    ((index, coefficient),) = form.terms
-    if not isinstance(index, Index) or index not in bounds:
+    (index,) = form.indices
+    coefficient = form.coefficient(index)
+    rest = form - affine(index).scaled(coefficient)
+    if index not in bounds or rest.indices:
         return False
     low, high = bounds[index]
     if coefficient > 0:
-        low = max(low, -(form.const // coefficient))
+        low = _larger(low, -(rest // coefficient))
     else:
-        high = min(high, form.const // -coefficient + 1)
-    bounds[index] = low, high
-    return True
+        high = _smaller(high, rest // -coefficient + 1)
+    if low is None or high is None:
+        return False
+    if is_always_at_most(low + 1, high) or is_always_at_most(high, low):
+        bounds[index] = low, high
+        return True
+    return False
+
+
+def _larger(one: Extent, two: Extent) -> Extent | None:
+    """Return the larger extent; None where that depends on sizes."""
+    if is_always_at_most(one, two):
+        return settled(two)
+    return settled(one) if is_always_at_most(two, one) else None
+
+
+def _smaller(one: Extent, two: Extent) -> Extent | None:
+    """Return the smaller extent; None where that depends on sizes."""
+    if is_always_at_most(one, two):
+        return settled(one)
+    return settled(two) if is_always_at_most(two, one) else None
 
 
 def renamed(iterators: Any, guards: Any, value: Poly, first: int) -> Entry:
@@ -106,9 +130,9 @@ def substituted_poly(value: Poly, mapping: dict[Index, Affine]) -> Poly:
 
 def canonical(entry: Entry) -> Entry:
     """Return an entry with iterators in order of use, counted so that the first element that has
-    one reads from 0 on.
+    one reads from 0 on; without those of one value.
     """
-    iterators, guards, value = entry
+    iterators, guards, value = _without_single_values(entry)
     used = indices_of(value) | indices_of(guards)
     iterators = [it for it in iterators if it[0] in used]
     order = order_of_use(value, [index for index, _, _ in iterators])
@@ -117,11 +141,18 @@ def canonical(entry: Entry) -> Entry:
     height = _height((guards, value))
     for position, (index, low, high) in enumerate(iterators):
         fresh = bound_index(height, position)
-        offset = first_offset(value, index)
-        mapping[index] = affine(fresh) - offset
-        renamed.append((fresh, low + offset, high + offset))
+        form, first, last = counted_from_first_use(value, index, fresh, low, high)
+        mapping[index] = form
+        renamed.append((fresh, first, last))
     moved_guards, moved = substituted((guards, value), mapping)
     return tuple(renamed), moved_guards, moved
+
+
+def _without_single_values(entry: Entry) -> Entry:
+    iterators, guards, value = entry
+    mapping = {index: affine(low) for index, low, high in iterators if high == low + 1}
+    guards, value = substituted((guards, value), mapping)
+    return tuple([it for it in iterators if it[0] not in mapping]), guards, value
 
 
 def bound_index(height: int, position: int) -> Index:
@@ -209,14 +240,36 @@ def _element_order(atom: Atom) -> Any:
     return name, [len(form.terms) for form in forms], [form.const for form in forms]
 
 
-def first_offset(value: Poly, index: Index) -> int:
-    """Return the constant beside an index in the first subscript that counts with it."""
-    offsets = []
+def counted_from_first_use(
+    value: Poly, index: Index, fresh: Index, low: Extent, high: Extent
+) -> tuple[Affine, Extent, Extent]:
+    """Return an index of a range as a form of a fresh one, and the range of that: the first
+    subscript that counts with the index, up or down, counts with the fresh one alone.
+    """
+    form = _first_subscript(value, index)
+    if form is None:
+        return affine(fresh), low, high
+    terms = tuple([(atom, scale) for atom, scale in form.terms if _is_of_sizes(atom)])
+    offset = Affine.from_normal_form(terms, form.const)
+    if form.coefficient(index) == 1:
+        return affine(fresh) - offset, settled(low + offset), settled(high + offset)
+    return offset - fresh, settled(offset - high + 1), settled(offset - low + 1)
+
+
+def _is_of_sizes(atom: Any) -> bool:
+    return not indices_of(atom)
+
+
+def _first_subscript(value: Poly, index: Index) -> Affine | None:
+    """Return the first subscript that an index is added to or subtracted from; None where it is in
+    no such subscript.
+    """
+    subscripts = []
     for order, axis, atom in _uses(value, index):
         form = atom.fields[1][axis]
-        if form.coefficient(index) == 1:
-            offsets.append((order, axis, form.const))
-    return min(offsets)[2] if offsets else 0
+        if abs(form.coefficient(index)) == 1:
+            subscripts.append((order, axis, form.sort_tuple, form))
+    return min(subscripts)[3] if subscripts else None
 
 
 def joined(entries: Sequence[Entry]) -> list[Entry]:
@@ -243,7 +296,7 @@ def joined(entries: Sequence[Entry]) -> list[Entry]:
 
 def _joined_boxes(boxes: Sequence[Any]) -> list[Any]:
     """Return boxes with those as one that differ on one axis and touch there."""
-    boxes = sorted(set(boxes))
+    boxes = sorted(set(boxes), key=_box_order)
     changed = True
     while changed:
         changed = False
@@ -251,7 +304,8 @@ def _joined_boxes(boxes: Sequence[Any]) -> list[Any]:
             for b in range(a + 1, len(boxes)):
                 union = _union_of_boxes(boxes[a], boxes[b])
                 if union is not None:
-                    boxes = sorted({*boxes[:a], *boxes[a + 1 : b], *boxes[b + 1 :], union})
+                    others = {*boxes[:a], *boxes[a + 1 : b], *boxes[b + 1 :]}
+                    boxes = sorted({*others, union}, key=_box_order)
                     changed = True
                     break
             if changed:
@@ -265,15 +319,22 @@ def _union_of_boxes(one: Any, two: Any) -> Any:
         return None
     (axis,) = axes
     (low, high), (low2, high2) = one[axis], two[axis]
-    if max(low, low2) > min(high, high2):
+    if not (is_always_at_most(low2, high) and is_always_at_most(low, high2)):
         return None
-    return (*one[:axis], (min(low, low2), max(high, high2)), *one[axis + 1 :])
+    first, last = _smaller(low, low2), _larger(high, high2)
+    if first is None or last is None:
+        return None
+    return (*one[:axis], (first, last), *one[axis + 1 :])
+
+
+def _box_order(box: Any) -> Any:
+    return [(ordered_extent(low), ordered_extent(high)) for low, high in box]
 
 
 def may_be_empty(atom: Atom) -> bool:
     """Return whether the guards of a maximum may all fail, so that it has no value."""
     entries = atom.fields[0]
-    conditions = sorted({c for _, guards, _ in entries for c, _ in guards}, key=_atom_order)
+    conditions = sorted({c for _, guards, _ in entries for c, _ in guards}, key=atom_order)
     conditions = [c for c in conditions if not _is_bound(c, entries)]
     if len(conditions) > MAX_GUARDS:
         return True
@@ -284,7 +345,8 @@ def may_be_empty(atom: Atom) -> bool:
     return False
 
 
-def _atom_order(atom: Atom) -> Any:
+def atom_order(atom: Atom) -> Any:
+    """Return what orders atoms."""
     return atom.order
 
 

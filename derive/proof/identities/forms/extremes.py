@@ -8,6 +8,7 @@ from math import gcd
 from typing import Any
 
 from derive.proof.identities.forms.calculus import weakly_monotone
+from derive.proof.identities.forms.covering import without_covered
 from derive.proof.identities.forms.entries import (
     Entry,
     bounded,
@@ -80,7 +81,7 @@ def maximum(entries: Iterable[Entry]) -> Poly:
     function = _of_leaves(flat)
     if function is not None:
         return function
-    flat = joined([canonical(entry) for entry in flat])
+    flat = without_covered(joined([canonical(entry) for entry in flat]))
     separated = _separated(flat)
     if separated is not None:
         return separated

@@ -40,6 +40,7 @@ from derive.proof.identities.forms.polynomials.laurent import (
     spend,
 )
 from einalg.language.index.affine import Affine
+from einalg.language.index.size import Extent, largest, least
 
 POSITIVE, NONNEGATIVE, ZERO_SIGN, NONPOSITIVE, NEGATIVE = 2, 1, 0, -1, -2
 AT_MOST_ONE = ("sin", "cos", "erf")
@@ -56,7 +57,7 @@ MAX_SQUARED = 8  # atoms of a polynomial that is written as a sum of squares
 class Knowledge:
     """The ranges of indices, and inequalities that hold in a case."""
 
-    ranges: Mapping[Any, tuple[int, int]] = field(default_factory=dict)
+    ranges: Mapping[Any, tuple[Extent, Extent]] = field(default_factory=dict)
     facts: tuple[Inequality, ...] = ()
 
 
@@ -79,11 +80,23 @@ def knowing(known: Knowledge) -> Iterator[None]:
         _knowledge.reset(token)
 
 
-def interval(form: Affine) -> tuple[Number | None, Number | None]:
-    """Return the bounds of an index form; None where an index has no known range."""
+def interval(form: Affine) -> tuple[float | None, float | None]:
+    """Return the bounds of an index form over all sizes: integers or infinities; None where an
+    index has no known range.
+    """
+    extents = interval_of_sizes(form)
+    if extents is None:
+        return None, None
+    return least(extents[0]), largest(extents[1])
+
+
+def interval_of_sizes(form: Affine) -> tuple[Extent, Extent] | None:
+    """Return the bounds of an index form as integers or forms of sizes; None where an index has no
+    known range.
+    """
     ranges = knowledge().ranges
     if not all(index in ranges for index in form.indices):
-        return None, None
+        return None
     return form.interval(ranges)
 
 
@@ -278,7 +291,7 @@ def _sign_of_interval(form: Affine) -> Sign:
     return _sign_between(low, high)
 
 
-def _sign_between(low: Number, high: Number) -> Sign:
+def _sign_between(low: float | Fraction, high: float | Fraction) -> Sign:
     if low >= 0:
         return POSITIVE if low > 0 else NONNEGATIVE
     if high <= 0:

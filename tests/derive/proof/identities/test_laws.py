@@ -14,11 +14,12 @@ import pytest
 import einalg as ea
 from derive.proof.exact.compare import compare_exactly
 from derive.proof.identities.compare import shown_equal
-from einalg.language.ir.program import as_program, inlined
+from einalg.errors import EinalgError
+from einalg.language.ir.program import as_program, as_symbolic_program, inlined
 from tests.helpers.laws.everyday import EVERYDAY, EVERYDAY_WRONG
 from tests.helpers.laws.held_out import HELD_OUT
 from tests.helpers.laws.known import FAMILIES, KNOWN, lstm, lstm_shapes
-from tests.helpers.laws.law import Law
+from tests.helpers.laws.law import Law, with_sizes
 from tests.helpers.laws.unseen import UNSEEN, UNSEEN_WRONG
 from tests.helpers.laws.wrong import WRONG
 
@@ -79,6 +80,38 @@ def test_a_wrong_law_is_not_proved(law: Law) -> None:
     one, two = [inlined(as_program(side)) for side in law.sides()]
     assert shown_equal(one, two) is None
     assert not compare_exactly(one, two).equal
+
+
+def _scopes_with_sizes(law: Law) -> list[Any] | None:
+    """Return both sides with symbolic sizes; None where one of them has no meaning then."""
+    try:
+        sides = [as_symbolic_program(side) for side in with_sizes(law).sides()]
+    except EinalgError:
+        return None
+    scopes = [inlined(side, side.outputs[0]) for side in sides]
+    return scopes if scopes[0].shape == scopes[1].shape else None
+
+
+def _shares_with_sizes(laws: Sequence[Law]) -> tuple[int, list[str]]:
+    """Return how many laws have a meaning with symbolic sizes, and those that are proved."""
+    count, proved = 0, []
+    for law in laws:
+        scopes = _scopes_with_sizes(law)
+        if scopes is not None:
+            count += 1
+            if shown_equal(*scopes) is not None:
+                proved.append(str(law))
+    return count, proved
+
+
+def test_laws_are_proved_with_symbolic_sizes() -> None:
+    count, proved = _shares_with_sizes(KNOWN[::2])
+    assert count >= 40 and len(proved) >= PROVED_SHARE * count, (count, proved)
+
+
+def test_wrong_laws_are_not_proved_with_symbolic_sizes() -> None:
+    count, proved = _shares_with_sizes([*WRONG, *UNSEEN_WRONG, *EVERYDAY_WRONG])
+    assert count >= 150 and not proved
 
 
 @pytest.mark.nightly

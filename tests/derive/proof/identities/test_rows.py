@@ -11,20 +11,24 @@ from hypothesis import strategies as st
 import einalg as ea
 from derive.proof.identities.compare import shown_equal
 from derive.proof.identities.laws import LAWS, Law
-from einalg.language.ir.program import as_program, inlined
+from einalg.language.ir.program import as_symbolic_program, inlined
 
 VARIABLES = "abc"
 VALUES = st.lists(st.fractions(-4, 4, max_denominator=8), min_size=6, max_size=6)
 
 
-def _scope(text: str) -> ea.Scope:
-    """Return a text in a, b, c as a scope of one element."""
+def _scope(text: str, extent: int | str = 1) -> ea.Scope:
+    """Return a text in a, b, c as a scope of so many elements."""
     for name in VARIABLES:
         text = _with_element(text, name)
-    shapes = {name: (1,) for name in VARIABLES if f"{name}[i]" in text}
+    shapes: dict[str, tuple[int | str, ...]] = {}
+    for name in VARIABLES:
+        if f"{name}[i]" in text:
+            shapes[name] = (extent,)
     if "A[" in text:
         shapes["A"] = (3,)
-    return ea.parse(f"O[i:1] = {text}", **shapes)
+    sizes = {"N": ea.size("N")} if extent == "N" else {}
+    return ea.parse(f"O[i:{extent}] = {text}", **shapes, **sizes)
 
 
 def _with_element(text: str, name: str) -> str:
@@ -55,8 +59,9 @@ def test_both_sides_have_one_value(law: Law, values: list[object]) -> None:
     assert math.isclose(before, after, rel_tol=1e-9, abs_tol=1e-9)
 
 
+@pytest.mark.parametrize("extent", [1, "N"])
 @pytest.mark.parametrize("law", LAWS, ids=lambda law: law.name)
-def test_the_normal_forms_apply_it(law: Law) -> None:
+def test_the_normal_forms_apply_it(law: Law, extent: int | str) -> None:
     """What is required of a variable is true of the expression that stands for it."""
     before, after = law.before, law.after
     for name in VARIABLES:
@@ -67,7 +72,8 @@ def test_the_normal_forms_apply_it(law: Law) -> None:
             value = f"Abs({name})"
         if value is not None:
             before, after = [_replaced(text, name, value) for text in (before, after)]
-    one, two = [inlined(as_program(_scope(text))) for text in (before, after)]
+    sides = [as_symbolic_program(_scope(text, extent)) for text in (before, after)]
+    one, two = [inlined(side, side.outputs[0]) for side in sides]
     assert shown_equal(one, two) is not None
 
 

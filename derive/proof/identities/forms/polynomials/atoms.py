@@ -408,7 +408,7 @@ def _union(sets: Iterable[frozenset[Any]]) -> frozenset[Any]:
 
 
 def indices_of(value: Any) -> frozenset[Index]:
-    """Return the indices that are free in a polynomial, an atom or a field."""
+    """Return the indices that are free in a polynomial, an atom or a field; sizes are none."""
     if isinstance(value, Poly):
         return _union(map(indices_of, value.atoms()))
     if isinstance(value, Atom):
@@ -417,8 +417,6 @@ def indices_of(value: Any) -> frozenset[Index]:
         return value.facts["indices"]
     if isinstance(value, tuple):
         return _union(map(indices_of, value))
-    if isinstance(value, Index):
-        return frozenset([value])
     if isinstance(value, IndexArithmetic):
         return frozenset(value.as_affine().indices)
     return frozenset()

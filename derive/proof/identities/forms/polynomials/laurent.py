@@ -14,6 +14,7 @@ from fractions import Fraction
 from hashlib import blake2b
 from typing import Any
 
+from einalg.language.index.operators import IndexArithmetic
 from einalg.runtime.clock import check_time
 from einalg.runtime.live_entries import LiveEntries
 
@@ -73,6 +74,8 @@ def digest(value: Any) -> bytes:
         return value.digest
     if isinstance(value, (tuple, list)):
         return b"(" + b",".join(map(digest, value)) + b")"
+    if isinstance(value, IndexArithmetic) and value.as_affine().sizes:
+        return str(value.as_affine().sort_tuple).encode()  # an index may have the name of a size
     return str(value).encode()
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from derive.proof.identities.forms.binders import reach, total, total_product, with_range
+from derive.proof.identities.forms.binders import reach_of_prefix, total, total_product, with_range
 from derive.proof.identities.forms.entries import Entry
 from derive.proof.identities.forms.extremes import maximum
 from derive.proof.identities.forms.polynomials.atoms import (
@@ -46,8 +46,7 @@ def rewritten(polynomial: Poly, change: Change) -> Poly:
 
 def _rewritten_prefix(atom: Atom, inside: Callable[[Poly], Poly]) -> Poly | None:
     op, body, index, upper = atom.fields
-    low, high = reach((upper, upper))
-    with knowing(with_range(index, min(low, 0), max(high, 0))):
+    with knowing(with_range(index, *reach_of_prefix(upper))):
         part = inside(body)
     if part == body:
         return None
