@@ -36,6 +36,7 @@ from derive.programs.optimized import Array
 from derive.programs.optimized_program import REPEATS, OptimizedProgram, verdict
 from derive.programs.passes.normalise import shaped
 from derive.programs.passes.shared_statements import shared
+from derive.programs.passes.summation_order import in_best_order
 from derive.programs.passes.unread_parts import without_unread_parts
 from derive.programs.passes.weight_folding import folded
 from derive.programs.task import Task
@@ -183,7 +184,9 @@ class Forms:
 
         with self.clock.phase(SEARCHING, "forms of the program"):
             program = shared(shaped(self.trial.example.program, is_late)[0], is_late)
-            program = folded(without_unread_parts(program), is_late)
+            rates = known_rates(self.task.backend) or Roofline()
+            program = without_unread_parts(in_best_order(program, rates, is_late))
+            program = folded(program, is_late)
             return with_known_layers(unchanged(program), self.task)
 
     def _compile_original(self) -> None:
@@ -251,7 +254,7 @@ class Forms:
             words = f"substituted form {number}"
             with self.clock.phase(SEARCHING, words):
                 program = shared(shaped(rewritten.program)[0])
-                program = folded(without_unread_parts(program))
+                program = folded(without_unread_parts(in_best_order(program)))
                 variants = rewritten_variants(program, rewritten)
             for variant in variants:
                 identity = key(variant.program)

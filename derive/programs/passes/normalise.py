@@ -209,7 +209,7 @@ class _Fusing:
         move = Move(NESTING.name, (reader,), {"producer": name})
         if move in self.refused:
             return
-        fused = _fused(excerpt(self.known, [name, reader]), move)
+        fused = nested(excerpt(self.known, [name, reader]), name, reader)
         if fused is None or self._is_product_lost(reader, fused):
             self.refused.add(move)
             return
@@ -241,21 +241,19 @@ def _reads_of(name: str, scope: Scope) -> set[Access]:
     return reads
 
 
-def _fused(program: Program, move: Move) -> Scope | None:
-    """Return the reader with the producer's body in the place of its reads.
+def nested(program: Program, producer: str, reader: str) -> Scope | None:
+    """Return a statement with the body of another one in the place of its reads.
 
     None where that takes conditions or an inner scope.
     """
-    (reader,) = move.path
     try:
-        nested = apply(program, move, OF_MODELS)
-        while inner_scopes(nested[reader]):
-            nested = apply(
-                nested, Move(traversal_merging.RULE.name, (reader,), {"inner": 0}), OF_MODELS
-            )
+        both = apply(program, Move(NESTING.name, (reader,), {"producer": producer}), OF_MODELS)
+        while inner_scopes(both[reader]):
+            merging = Move(traversal_merging.RULE.name, (reader,), {"inner": 0})
+            both = apply(both, merging, OF_MODELS)
     except EinalgError:
         return None
-    before, after = program[reader], nested[reader]
+    before, after = program[reader], both[reader]
     if _conditions(after) > _conditions(before) or after.dtype != before.dtype:
         return None
     return after
