@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 from codegen.ir.nodes import Apply, Function, IndexNumber, Number, Predicate, Ref, Value
 from codegen.ir.scalars.functions import ROUND
+from codegen.ir.scalars.shared_factors import shares_factors, two_factors
 from codegen.ir.types import WEAK, WEAK_FLOAT, WIDE, common, computed
 from codegen.targets.c.functions.elementary import NAMES
 from codegen.targets.c.functions.names import C_TYPES, MATH
@@ -84,7 +85,8 @@ class ExpressionPrinter:
     """The values of one kernel as C, with the helper functions that they call.
 
     `types` are those of C by element type; `loads` and `stores` convert elements that C does not
-    compute with, `rounds` do both; `generated_functions` are those that stand in the file itself.
+    compute with, `rounds` do both; `generated_functions` are those that stand in the file itself;
+    `is_reassociated` says whether the compiler may reassociate sums.
     """
 
     types: Mapping[str, str] = C_TYPES
@@ -92,6 +94,7 @@ class ExpressionPrinter:
     stores: Mapping[str, str] = {"f16": "store_half", "bf16": "store_bfloat"}
     rounds: Mapping[str, str] = {"f16": "round_half", "bf16": "store_bfloat"}
     generated_functions = frozenset((name, "f32") for name in NAMES)
+    is_reassociated = True
 
     def __init__(self, function: Function, index: str, names: Names):
         self.source, self.index, self.names = function, index, names
@@ -268,14 +271,30 @@ class ExpressionPrinter:
 
     def _sum(self, arguments: Iterable[Value], dtype: str) -> str:
         """Return a sum, its negative terms last and subtracted."""
+        terms = sorted(arguments, key=_is_negative)
+        if self.is_reassociated and is_float(dtype) and shares_factors(terms):
+            return self._fused_sum(terms, dtype)
         text = ""
-        for argument in sorted(arguments, key=_is_negative):
+        for argument in terms:
             if not text:
                 text = self.operand(argument, dtype, Precedence.PRODUCT)
             elif _is_negative(argument) and not _is_least(argument, dtype):
                 text = f"{text} - {self.operand(_negated(argument), dtype, Precedence.PRODUCT)}"
             else:
                 text = f"{text} + {self.operand(argument, dtype, Precedence.PRODUCT)}"
+        return text
+
+    def _fused_sum(self, terms: Sequence[Value], dtype: str) -> str:
+        """Return a sum whose products are added as they are multiplied."""
+        products = [pair for pair in map(two_factors, terms) if pair is not None]
+        others = [term for term in terms if two_factors(term) is None]
+        if others:
+            text = self._sum(others, dtype)
+        else:
+            text = self.operand(Apply("mul", products.pop(), dtype), dtype)
+        for factors in products:
+            operands = ", ".join(self.operand(factor, dtype) for factor in factors)
+            text = f"{self.call('fused', dtype)}({operands}, {text})"
         return text
 
     def function_call(self, op: str, arguments: Sequence[Value], dtype: str) -> str:

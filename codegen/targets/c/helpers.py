@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from codegen.targets.c.functions.conversions import MACROS
+from codegen.targets.c.functions.elementary import fused
 from codegen.targets.c.functions.names import C_TYPES, MATH, math_suffix
 from einalg.language.ir.dtypes import is_float
 
@@ -34,6 +35,8 @@ def helper(name: str, dtype: str) -> str:
     'static inline float at_least_f32(float a, float b) { return a > b ? a : b; }'
     """
     c, suffix = C_TYPES[dtype], math_suffix(dtype)
+    if name == "fused":
+        return fused(dtype)
     if name.startswith("ipow"):
         return _power(int(name.removeprefix("ipow")), c, f"{name}_{dtype}")
     if name.startswith(("max", "min")) and name not in ("max", "min"):

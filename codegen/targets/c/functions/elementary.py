@@ -19,6 +19,7 @@ from typing import Any
 import mpmath
 import numpy as np
 
+from codegen.targets.c.functions.names import C_TYPES, math_suffix
 from codegen.targets.c.functions.rational_fit import rational_fit
 
 Real = Any  # a number of mpmath
@@ -31,17 +32,18 @@ EXP_LOW, EXP_HIGH = -104, 89  # exp is 0 at the one and below, infinite at the o
 TANH_END = 10  # tanh is 1 there
 ERF_END = 4  # erf is 1 there
 
-HELPERS = """\
+FUSED = """\
 #if defined(__FMA__) || defined(__ARM_FEATURE_FMA)
-static inline float fused_f32(float a, float b, float c) { return __builtin_fmaf(a, b, c); }
+static inline {c} fused_{dtype}({c} a, {c} b, {c} c) {{ return __builtin_fma{suffix}(a, b, c); }}
 #else
-static inline float fused_f32(float a, float b, float c) {
+static inline {c} fused_{dtype}({c} a, {c} b, {c} c) {{
 #ifdef __clang__
 #pragma clang fp reassociate(off)
 #endif
   return a * b + c;
-}
-#endif
+}}
+#endif"""
+HELPERS = """\
 static inline float inside_f32(float x, float low, float high) { /* low < 0 < high; \
 compares bits, for vectors have that in one step */
   int32_t bits, bound;
@@ -63,16 +65,24 @@ both x and that are normal */
 }"""
 
 
+def fused(dtype: str) -> str:
+    """Return the function for `a*b + c` whose product the compiler combines with nothing else.
+
+    gcc has no way to say that of vectors where the processor does not have it as one step.
+    """
+    return FUSED.format(dtype=dtype, c=C_TYPES[dtype], suffix=math_suffix(dtype))
+
+
 def elementary(names: Collection[str]) -> list[str]:
     """Return what the head of a C file needs for the functions `name_f32` of some names.
 
-    >>> elementary({"tanh", "log"})[1].splitlines()[0], elementary({"log"})
+    >>> elementary({"tanh", "log"})[2].splitlines()[0], elementary({"log"})
     ('static inline float tanh_f32(float x) {', [])
     """
     texts = [text for name, text in _functions().items() if name in names]
     if not texts:
         return []
-    return [HELPERS, *texts]
+    return [fused("f32"), HELPERS, *texts]
 
 
 @cache

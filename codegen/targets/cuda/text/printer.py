@@ -169,6 +169,7 @@ class CudaPrinter(Printer):
 
     types, loads, stores, rounds = CUDA_TYPES, LOADS, STORES, {}
     generated_functions = frozenset()
+    is_reassociated = False
 
     def __init__(self, function: Function, position: int, max_grid: Grid = MAX_GRID):
         self.launch = launch(function, position, max_grid)
