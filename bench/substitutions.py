@@ -248,13 +248,14 @@ def generated(
         "operators": len(search.space.operators),
         "inputs": len(shapes),
         "proved": report.total("proved"),
+        "of two outputs": sum(counts.proved for counts in report.sizes if counts.outputs > 1),
         "complete": report.is_complete,
         "s": spent,
         "rules of the set": len(verdicts),
         "of these programs": sum(verdict is not None for verdict in verdicts),
         "derivable": sum(verdict is True for verdict in verdicts),
     }
-    return [asdict(counts) for counts in report.sizes], [total]
+    return [{**asdict(counts), "size": counts.name} for counts in report.sizes], [total]
 
 
 def _request(

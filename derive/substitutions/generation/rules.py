@@ -14,7 +14,7 @@ from derive.substitutions.graphs.kinds import KINDS
 from derive.substitutions.verification.refuting import quick_refutation
 from derive.substitutions.verification.rule import Substitution
 from derive.substitutions.verification.verdict import RuleVerdict
-from derive.substitutions.verification.verifier import verify
+from derive.substitutions.verification.verifier import exact_verdict, verify
 from einalg.errors import EinalgError
 from einalg.language.ir.program import Program
 from einalg.language.ir.scope import Scope
@@ -22,6 +22,7 @@ from einalg.language.notation.builders import L, indices, tensor
 
 NO_RULE = "no sizes in general were found"
 UNNAMED = "pair"
+UNDECIDED = "no exact comparison decides"
 
 
 def rules_of(
@@ -107,17 +108,12 @@ def numbers_text(rule: Substitution) -> str:
 
 def verdict_of(rules: Sequence[Substitution]) -> tuple[int, RuleVerdict]:
     """Return the verdict on the first of some rules that is proved, with its place; else that on
-    the first one. A rule of open sizes has to hold wherever convolutions have one group, if they
-    may have that: else no proof is sought.
+    the first one.
     """
     verdicts = []
-    if rules and rules[0].graph is not None:
-        refuted = quick_refutation(rules[0].name, rules[0].graph)
-        if refuted is not None:
-            return 0, refuted
     for place, rule in enumerate(rules):
         try:
-            verdict = verify(rule)
+            verdict = verify(rule) if rule.graph is None else _of_graph(rule.graph)
         except EinalgError as error:
             verdict = RuleVerdict(rule.name, "tested", coverage=str(error).splitlines()[0])
         if verdict.verdict == "proved":
@@ -126,3 +122,14 @@ def verdict_of(rules: Sequence[Substitution]) -> tuple[int, RuleVerdict]:
     if not verdicts:
         return 0, RuleVerdict(UNNAMED, "tested", coverage=NO_RULE)
     return 0, verdicts[0]
+
+
+def _of_graph(graph: RuleGraph) -> RuleVerdict:
+    """Decide a rule of open sizes, which has to hold wherever convolutions have one group, if they
+    may have that: else no proof is sought. Agreement at more sizes would be no proof either.
+    """
+    for decided in (quick_refutation, exact_verdict):
+        verdict = decided(UNNAMED, graph)
+        if verdict is not None:
+            return verdict
+    return RuleVerdict(UNNAMED, "tested", coverage=UNDECIDED)

@@ -104,7 +104,17 @@ def _verdict(name: str, comparison: SizesComparison) -> RuleVerdict:
 
 
 def _verdict_of_graph(name: str, graph: RuleGraph) -> RuleVerdict:
-    """Decide a rule of open sizes: as a case of more general ones, where these are simpler."""
+    """Decide a rule of open sizes: by exact comparisons, else at some sizes."""
+    verdict = exact_verdict(name, graph)
+    if verdict is not None:
+        return verdict
+    return _confirmed(_decided(name, graph, exactly=False), graph)
+
+
+def exact_verdict(name: str, graph: RuleGraph) -> RuleVerdict | None:
+    """Return the verdict on a rule of open sizes by exact comparisons, as a case of more general
+    rules where these are simpler; None where these do not decide.
+    """
     for general in _generalisations(graph):
         try:
             verdict = _decided(name, general, exactly=True)
@@ -114,7 +124,7 @@ def _verdict_of_graph(name: str, graph: RuleGraph) -> RuleVerdict:
             return _confirmed(verdict, graph)
         if verdict.counterexample and differs_with(graph, verdict.counterexample):
             return verdict
-    return _confirmed(_decided(name, graph, exactly=False), graph)
+    return None
 
 
 def _is_unconditional(verdict: RuleVerdict) -> bool:

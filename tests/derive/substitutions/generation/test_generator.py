@@ -228,8 +228,15 @@ def test_what_differs_at_larger_sizes_is_refused_at_once(monkeypatch: pytest.Mon
     def refuse(*arguments: Any, **options: Any) -> Any:
         raise AssertionError("a proof is sought")
 
-    monkeypatch.setattr(rules, "verify", refuse)
+    monkeypatch.setattr(rules, "exact_verdict", refuse)
     found = generate([pool], {"x": (1, 1, 2, 2)}, size=2)
     (text, verdict) = found.refused[0]
     assert text.startswith("poolmax(poolmax(x1") and verdict.verdict == "different"
     assert "x1 is 4x4x4x4" in str(verdict)
+
+
+def test_agreement_at_some_sizes_is_no_proof() -> None:
+    """The square of relu is the product with what it was applied to, which no relation says."""
+    found = generate(["relu", "mul"], {"x": (2, 3), "y": (2, 3)}, size=2)
+    verdict = dict(found.refused)["ewmul(relu(x1), relu(x1)) => ewmul(x1, relu(x1))"]
+    assert (verdict.verdict, verdict.coverage) == ("tested", rules.UNDECIDED)
