@@ -1,7 +1,8 @@
-"""Elements at positions along an axis that are compile-time constants."""
+"""Elements at positions along axes that are compile-time constants."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -18,6 +19,8 @@ from einalg.language.ops.shape.reshape import reshape
 
 MAX_RUNS = 16
 Array = np.ndarray[Any, Any]
+Place = tuple[int, ...]  # a position along each of several axes
+Steps = tuple[int, tuple[int, ...]]  # the first position along an axis, and steps from it
 
 
 @operator
@@ -34,20 +37,39 @@ def take(x: Any, positions: Any, axis: int = 0) -> Scope:
     (L[i:2, j:3](x[i, -j + 2]), L[i:2, j:2](x[4*i + j]))
     """
     view = operand(x, "x", least=1, dtype="any")
-    place = axis_number(axis, "axis", view.rank)
-    numbers = _checked_positions(positions, place, view.shape[place])
-    steps = even_steps(numbers)
-    if steps is not None:
-        return _evenly(x, steps, numbers.shape, place)
-    runs = _runs(numbers.ravel().tolist())
+    return take_together(x, [positions], axis_number(axis, "axis", view.rank))
+
+
+def take_together(x: Any, positions: Sequence[Any], axis: int) -> Scope:
+    """Return the elements of `x` at positions along several axes, the first of which is `axis` and
+    the others those after it: `x[:, positions[0], positions[1]]` of NumPy for axis 1.
+
+    The arrays of positions are broadcast. Raises `ShapeError` as `take` does.
+
+    >>> import einalg as ea
+    >>> take_together(ea.tensor("x", (2, 4, 4)), [[3, 2, 1], [0, 1, 2]], 1)
+    L[i:2, j:3](x[i, -j + 3, j])
+    """
+    view = operand(x, "x", least=axis + len(positions), dtype="any")
+    numbers: list[Array] = []
+    for place, along in enumerate(positions, axis):
+        numbers.append(_checked_positions(along, place, view.shape[place]))
+    numbers = list(np.broadcast_arrays(*numbers))
+    counts = numbers[0].shape
+    steps = [even_steps(along) for along in numbers]
+    if None not in steps:
+        return _evenly(x, [step for step in steps if step is not None], counts, axis)
+    runs = _runs([*zip(*(along.ravel().tolist() for along in numbers))])
     if len(runs) > MAX_RUNS:
         raise ShapeError(
-            f"positions are {numbers.size} numbers in {len(runs)} runs\n"
+            f"positions are {numbers[0].size} numbers in {len(runs)} runs\n"
             f"  give at most {MAX_RUNS} runs of numbers that grow evenly"
         )
-    parts = [_evenly(x, (first, (step,)), (count,), place) for first, step, count in runs]
-    shape = (*view.shape[:place], *numbers.shape, *view.shape[place + 1 :])
-    return reshape(concat(parts, place), shape)
+    parts: list[Scope] = []
+    for first, step, count in runs:
+        parts.append(_evenly(x, [(low, (by,)) for low, by in zip(first, step)], (count,), axis))
+    shape = (*view.shape[:axis], *counts, *view.shape[axis + len(positions) :])
+    return reshape(concat(parts, axis), shape)
 
 
 def _checked_positions(positions: Any, axis: int, size: int) -> Array:
@@ -66,24 +88,24 @@ def _checked_positions(positions: Any, axis: int, size: int) -> Array:
     return numbers.astype(np.int64) % size
 
 
-def _evenly(
-    x: Any, steps: tuple[int, tuple[int, ...]], counts: tuple[int, ...], axis: int
-) -> Scope:
-    """Return elements along an axis from a first one on, with a step for each axis that comes in
-    its place.
+def _evenly(x: Any, steps: Sequence[Steps], counts: tuple[int, ...], axis: int) -> Scope:
+    """Return elements along axes, each from a first one on with a step for each axis of `counts`,
+    which come in their place.
     """
     view = operand(x, "x", least=1, dtype="any")
-    at = result_indices(view.rank - 1 + len(counts))
+    at = result_indices(view.rank - len(steps) + len(counts))
     before, inside, after = at[:axis], at[axis : axis + len(counts)], at[axis + len(counts) :]
-    first, strides = steps
-    place = affine(first)
-    for index, stride in zip(inside, strides):
-        place = place + index * stride
-    shape = (*view.shape[:axis], *counts, *view.shape[axis + 1 :])
-    return L[spans(at, shape)](view[(*before, place, *after)])
+    places: list[Any] = []
+    for first, strides in steps:
+        place = affine(first)
+        for index, stride in zip(inside, strides):
+            place = place + index * stride
+        places.append(place)
+    shape = (*view.shape[:axis], *counts, *view.shape[axis + len(steps) :])
+    return L[spans(at, shape)](view[(*before, *places, *after)])
 
 
-def even_steps(positions: Array) -> tuple[int, tuple[int, ...]] | None:
+def even_steps(positions: Array) -> Steps | None:
     """Return the first number of an array that grows evenly, and its step along each axis; None for
     other arrays.
 
@@ -106,19 +128,20 @@ def even_steps(positions: Array) -> tuple[int, tuple[int, ...]] | None:
     return first, tuple(steps)
 
 
-def _runs(numbers: list[int]) -> list[tuple[int, int, int]]:
-    """Cut numbers into runs that grow evenly: first number, step and how many.
+def _runs(numbers: Sequence[Place]) -> list[tuple[Place, Place, int]]:
+    """Cut places into runs that grow evenly: the first, the step along each axis, how many.
 
-    >>> _runs([0, 2, 4, 1, 1, 3])
-    [(0, 2, 3), (1, 0, 2), (3, 0, 1)]
+    >>> _runs([(0,), (2,), (4,), (1,), (1,), (3,)])
+    [((0,), (2,), 3), ((1,), (0,), 2), ((3,), (0,), 1)]
     """
-    runs: list[tuple[int, int, int]] = []
+    runs: list[tuple[Place, Place, int]] = []
     for number in numbers:
-        first, step, count = runs[-1] if runs else (0, 0, 0)
-        if count == 1:
-            runs[-1] = first, number - first, 2
-        elif count and number == first + step * count:
-            runs[-1] = first, step, count + 1
-        else:
-            runs.append((number, 0, 1))
+        if runs:
+            first, step, count = runs[-1]
+            if count == 1:
+                step = tuple(here - before for here, before in zip(number, first))
+            if number == tuple(low + by * count for low, by in zip(first, step)):
+                runs[-1] = first, step, count + 1
+                continue
+        runs.append((number, (0,) * len(number), 1))
     return runs

@@ -77,7 +77,7 @@ CASES: dict[str, tuple[str, tuple[Any, ...], str]] = {
     "elements of two axes": (
         "index.Tensor",
         (X, [torch.tensor([0, 1]), torch.tensor([2, 0])]),
-        "positions along 2 axes",
+        "positions that are known at run time only",
     ),
     "slice of truth replaced": (
         "slice_scatter.default",

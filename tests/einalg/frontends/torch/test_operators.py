@@ -779,6 +779,10 @@ class Chosen(torch.nn.Module):
             x[..., self.places],
             torch.index_select(x, 1, torch.tensor([1, 1])),
             x[:, at],
+            x[:, [[0], [-1]], [1, -1, 2]],
+            x[[1, 0, 1], :, [4, 4, 1]],
+            x[[1, 0], [2, 0], [3, 3]],
+            x.tril()[:, *torch.tril_indices(3, 5, -1)],
         )
 
 

@@ -15,6 +15,9 @@ from einalg.language.index.convert import affine
 from einalg.language.notation.builders import L
 from einalg.language.ops.definition.axes import result_indices, with_entries
 from einalg.language.ops.definition.operands import operand, spans
+from einalg.language.ops.shape.gather import take_together
+
+UNKNOWN_POSITIONS = "positions that are known at run time only"
 
 
 def _same(x: Any, *_: Any) -> Any:
@@ -184,14 +187,22 @@ def _index_select(x: Any, dim: int, positions: Any) -> Any:
 
 @aten("index.Tensor", by_position=True)
 def _index(x: Any, indices: Sequence[Any]) -> Any:
-    """Return the elements at positions along one axis, and all along the others."""
+    """Return the elements at positions along some axes, and all along the others.
+
+    The axes of positions come in the place of these, or first where others lie between them.
+    """
     axes = [axis for axis, positions in enumerate(indices) if positions is not None]
-    if len(axes) != 1:
-        raise NotExpressed(f"positions along {len(axes)} axes")
-    return _take(x, indices[axes[0]], axes[0])
+    places = [indices[axis] for axis in axes]
+    if not all(isinstance(along, np.ndarray) for along in places):
+        raise NotExpressed(UNKNOWN_POSITIONS)
+    first = axes[0]
+    if axes != list(range(first, first + len(axes))):
+        others = [axis for axis in range(x.rank) if axis not in axes]
+        x, first = ops.transpose(x, (*axes, *others)), 0
+    return take_together(x, places, first)
 
 
 def _take(x: Any, positions: Any, axis: int) -> Any:
     if not isinstance(positions, np.ndarray):
-        raise NotExpressed("positions that are known at run time only")
+        raise NotExpressed(UNKNOWN_POSITIONS)
     return ops.take(x, positions, axis)
