@@ -180,8 +180,11 @@ def _folded(context: _Context, folding: _Folding) -> list[tuple[str, Scope]]:
     used = {symbol for symbol in factor.free_symbols if isinstance(symbol, Index)}
     if not used <= inward.keys():
         return []
+    factor = substitute(factor, inward)
+    if _is_copied_along(factor, context.statements[folding.name], context.constants):
+        return []
     try:
-        return _rewritten(context, folding, substitute(factor, inward))
+        return _rewritten(context, folding, factor)
     except EinalgError:
         return []
 
@@ -197,6 +200,23 @@ def _is_product_with_weights(body: Any, constants: Set[str]) -> bool:
         of_constants |= bool(names) and names <= constants
         of_data |= not names <= constants
     return of_constants and of_data
+
+
+def _is_copied_along(factor: Any, scope: Scope, constants: Set[str]) -> bool:
+    """Say whether weights times a factor would have axes that the weights of a layer lack.
+
+    What is one product then becomes one with a matrix of its own for each element of such an axis,
+    as where the rows of a product are scaled that are no axis of its weights.
+    """
+    known: set[Any] = set()
+    for part in sympy.Mul.make_args(scope.body.body):
+        if _is_constant(part, constants):
+            known |= part.free_symbols
+    for iterator in scope.iterators:
+        index = iterator.index
+        if index in factor.free_symbols - known and iterator.high - iterator.low > 1:
+            return True
+    return False
 
 
 def _is_bare(access: Access) -> bool:

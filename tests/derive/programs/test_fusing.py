@@ -179,6 +179,28 @@ def test_what_is_no_factor_of_the_weights_stays(after):
     assert flat["O"].body == program["O"].body
 
 
+@pytest.mark.parametrize("order", ["b,i,j", "b,j,i"])
+def test_weights_get_no_axes_of_a_factor(order):
+    """A scale of the rows of a product, as of channels that a layer mixes places of, would make a
+    matrix for each row.
+    """
+    text = f"T[b,i,j] += A[b,k,i]*W[j,k]\nO[{order}] = s[i]*(T[b,i,j] + g[j]) + A[b,j,i]"
+    weights = {"W": weight("W", 4, 4), "s": weight("s", 3), "g": weight("g", 4)}
+    program = as_program(ea.parse(text, A=(2, 4, 3), **weights))
+    flat = folded(program)
+    assert_same_values(program, flat)
+    assert flat["T"].tensors["W"].shape == (4, 4)
+
+
+def test_a_factor_along_an_axis_of_one_element_is_folded():
+    text = "T[b,i,j] += A[b,k,i]*W[j,k]\nO[b,i,j] = s[i]*T[b,i,j]*g[j]"
+    weights = {"W": weight("W", 4, 4), "s": weight("s", 1), "g": weight("g", 4)}
+    program = as_program(ea.parse(text, A=(2, 4, 1), **weights))
+    flat = folded(program)
+    assert_same_values(program, flat)
+    assert not {"s", "g"} & set(flat["O"].tensors)
+
+
 @pytest.mark.parametrize("order", ["i,j", "j,i"])
 def test_what_depends_on_weights_alone_is_computed_once(order):
     """It is no part of what reads it, whichever axis comes first."""
