@@ -1,138 +1,143 @@
-"""Measure the fastest tilings of the contractions of some cases, and keep them for this machine.
+"""Measure how far a search of schedules is from the best that a long one finds: its regret.
 
-python -m bench.tune CASE… | --all [--count N] [--export FILE] [--import FILE] [--json PATH]
+python -m bench.tune [UNIT…] [--trials N] [--seeds N] [--strategies NAME…] [--json PATH]
 
-CASE is a word in the name of a case of `bench.kernels`. Compiled programs use the winners from then
-on.
+UNIT is a word in the name of a unit. Each is searched with each strategy and seed, from nothing;
+the best of all these measurements is what the best after 16 and after 64 is compared with. `einalg
+tune` keeps winners for this machine; here none is kept.
 """
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Iterable, Iterator
-from dataclasses import asdict
-from pathlib import Path
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from statistics import geometric_mean
+from tempfile import TemporaryDirectory
+from typing import Any
 
 import bench
-from bench.kernel_cases import CASES, Case
-from codegen.hardware.cpu import machine
-from codegen.kernels.contraction.loop_nest import contraction_function
-from codegen.kernels.contraction.partition import Tiling
-from codegen.kernels.contraction.problem import Contraction
-from codegen.lowering.parallel import pays
-from codegen.runtime.kernel_call import generated_kernel
-from codegen.runtime.protocol import KernelFunction
-from codegen.targets.c.compiler import Compiler, find_compiler
-from codegen.targets.c.source_file import c_source
-from codegen.tuning.spaces.contraction import contraction_space
-from codegen.tuning.spaces.unit import CodeUnit
-from codegen.tuning.tile_search import COUNT, Make, exported, imported, signature, tune
-from derive.matching import kernels_of
-from derive.rules.inter.lifting_nesting import lifted
-from einalg.errors import EinalgError
-from einalg.language.analysis.compile_time import compile_time_constants
-from einalg.language.ir.program import as_program
-from einalg.language.ir.scope import Scope
+import einalg as ea
+from codegen.tuning.search.strategies import STRATEGIES
+from codegen.tuning.search.tuner import Curve
+from einalg.api.tuning import Tuning
+from einalg.language import ops
+
+AFTER = (16, 64)  # measurements, after which the regret is told
+CACHE = "EINALG_CACHE"
 
 
-def tunings(case: Case, compiler: Compiler, count: int) -> Iterator[bench.Row]:
-    """Every distinct contraction of a case with its winner."""
-    program = lifted(as_program(case.expression))
-    known = dict(program.statements)
-    ahead = compile_time_constants(program)
-    done: set[str] = set()
-    for kernel in kernels_of(program):
-        scope = known[kernel.output]
-        space = contraction_space(CodeUnit(kernel, scope, frozenset(ahead)), machine())
-        if space is None or signature(space.contraction) in done:
-            continue
-        nest = space.contraction
-        done.add(signature(nest))
-        winner = tune(
-            nest,
-            scope,
-            kernel.output,
-            maker(scope, compiler),
-            compiler,
-            [n for n in scope.tensors if n in ahead],
-            count,
+def units() -> Mapping[str, Any]:
+    """Return statements whose code is of several kinds, by name."""
+    data, space = ea.tensor("A", (1, 14, 14, 256)), ea.tensor("A", (1, 64, 28, 28))
+    wide, banded = ea.tensor("A", (4, 512, 64)), ea.tensor("A", (4, 512, 65))
+    nhwc: dict[str, Any] = {"layout": "NHWC", "weight_layout": "HWIO"}
+    depthwise = ea.tensor("K", (3, 3, 1, 256), role="weight")
+    fused = "T[i,j] += A[i,k]*B[k,j]\nO[i,j] = Max(T[i,j] + b[j], 0)"
+    return {
+        "product 512": ops.matmul(
+            ea.tensor("A", (512, 512)), ea.tensor("B", (512, 512), role="weight")
+        ),
+        "product 512x32x512": ops.matmul(ea.tensor("A", (32, 512)), ea.tensor("B", (512, 512))),
+        "vector times matrix": ops.matmul(ea.tensor("A", (1, 1024)), ea.tensor("B", (1024, 4096))),
+        "product with reader": ea.parse(fused, A=(196, 256), B=(256, 128), b=(128,)),
+        "convolution 14": ops.conv2d(
+            data, ea.tensor("K", (3, 3, 256, 256), role="weight"), padding=1, **nhwc
+        ),
+        "convolution 7": ops.conv2d(
+            ea.tensor("A", (1, 7, 7, 512)),
+            ea.tensor("K", (3, 3, 512, 512), role="weight"),
+            padding=1,
+            **nhwc,
+        ),
+        "convolution, channels first": ops.conv2d(
+            space, ea.tensor("K", (64, 64, 3, 3), role="weight"), padding=1
+        ),
+        "few filters": ops.conv2d(space, ea.tensor("K", (4, 64, 3, 3), role="weight"), padding=1),
+        "depthwise": ops.conv2d(data, depthwise, padding=1, groups=256, **nhwc),
+        "transposed convolution": ops.conv_transpose2d(
+            ea.tensor("A", (1, 8, 8, 256)),
+            ea.tensor("K", (256, 128, 4, 4), role="weight"),
+            stride=2,
+            padding=1,
+            layout="NHWC",
+        ),
+        "band": ops.g2bmm(wide, ea.tensor("B", (4, 512, 64)), 32),
+        "banded": ops.gbmm(banded, ea.tensor("B", (4, 512, 64))),
+        "transposition": ea.parse("O[i,j] = A[j,i]", A=(768, 512)),
+        "sum of distances": ea.parse("O[i,j] += Abs(A[i,k] - B[k,j])", A=(192, 192), B=(192, 192)),
+        "largest sum": ea.parse("O[i,j] = Max[k:192](A[i,k] + B[k,j])", A=(192, 192), B=(192, 192)),
+        "squares of rows": ea.parse("O[i] += A[i,j]*A[i,j]", A=(512, 768)),
+        "map": ea.parse("O[i,j] = exp(A[i,j])*b[j]", A=(512, 768), b=(768,)),
+    }
+
+
+def searched(expression: Any, strategy: str, seed: int, trials: int) -> Tuning:
+    """Return what a search finds that knows of no other one."""
+    with empty_cache():
+        return ea.tune(
+            expression, trials=trials, seconds=float("inf"), strategy=strategy, seed=seed
         )
-        gain = winner.model_seconds / winner.seconds
-        yield {
-            "case": case.name,
-            "kernel": str(kernel)[:60],
-            "ms": winner.seconds * 1e3,
-            "of the model's": gain,
-            "tiling": numbers(winner.tiling),
-        }
 
 
-def maker(scope: Scope, compiler: Compiler) -> Make:
-    """Compiles a contraction with the numbers of its loop nest."""
+@contextmanager
+def empty_cache() -> Iterator[None]:
+    """Let a block have a cache of its own."""
+    before = os.environ.get(CACHE)
+    with TemporaryDirectory() as folder:
+        os.environ[CACHE] = folder
+        try:
+            yield
+        finally:
+            os.environ.pop(CACHE)
+            if before is not None:
+                os.environ[CACHE] = before
 
-    def make(nest: Contraction, tiling: Tiling) -> KernelFunction:
-        is_parallel = pays(nest.work, nest.left.buf, nest.right.buf)
-        function = contraction_function(nest, tiling, str(scope), is_parallel)
-        return generated_kernel(compiler.load(c_source([function])), function)
 
-    return make
+def seconds_after(curve: Curve, trials: int) -> float:
+    """Return the seconds of the best of so many trials.
 
-
-def numbers(tiling: Tiling) -> str:
-    """Return the fields of a tiling that differ from the defaults.
-
-    >>> numbers(Tiling(16, 8, 2, depth=64))
-    'lanes=16 rows=8 vectors=2 depth=64'
+    >>> seconds_after([(1, 0.1, 4.0), (3, 0.2, 2.0)], 2)
+    4.0
     """
-    usual = asdict(Tiling(0, 0, 0))
-    return " ".join(
-        f"{name}={value}" for name, value in asdict(tiling).items() if value != usual[name]
-    )
+    seconds = curve[0][2]
+    for number, _, best in curve:
+        if number <= trials:
+            seconds = best
+    return seconds
 
 
-def chosen_cases(words: Iterable[str], everything: bool) -> Iterator[Case]:
-    for case in (make() for make in CASES):
-        if everything or any(word.lower() in case.name.lower() for word in words):
-            yield case
+def regrets(
+    chosen: Mapping[str, Any], strategies: Sequence[str], seeds: int, trials: int
+) -> Iterator[bench.Row]:
+    """Yield a row for each unit and strategy: the means over the seeds."""
+    for name, expression in chosen.items():
+        tunings: dict[str, list[Tuning]] = {}
+        for strategy in strategies:
+            tunings[strategy] = [searched(expression, strategy, s, trials) for s in range(seeds)]
+        best = min(t.curve[-1][2] for group in tunings.values() for t in group)
+        for strategy, group in tunings.items():
+            row: bench.Row = {"unit": name, "strategy": strategy, "best ms": best * 1e3}
+            row["start"] = geometric_mean(t.curve[0][2] / best for t in group)
+            for number in AFTER:
+                ratios = [seconds_after(t.curve, number) / best for t in group]
+                row[f"after {number}"] = geometric_mean(ratios)
+            yield row
 
 
 def main() -> None:
-    parser = bench.options("Which tilings are fastest here?")
-    parser.add_argument("cases", nargs="*", metavar="CASE", help="words in the names of cases")
-    parser.add_argument("--all", action="store_true", help="all cases")
-    parser.add_argument(
-        "--count", type=int, default=COUNT, help=f"tilings that are compiled (default: {COUNT})"
-    )
-    parser.add_argument(
-        "--export", type=Path, metavar="FILE", help="write all winners that this machine has"
-    )
-    parser.add_argument(
-        "--import", type=Path, dest="given", metavar="FILE", help="take the winners of a file first"
-    )
-    chosen = parser.parse_args()
-    compiler = find_compiler()
-    if compiler is None or not (chosen.cases or chosen.all or chosen.export or chosen.tuned_file):
-        parser.error(
-            "this needs a C compiler"
-            if compiler is None
-            else "name a case, or use --all, --export or --import"
-        )
-    try:
-        if chosen.tuned_file:
-            print(
-                f"{imported(chosen.given)} tuned kernels read from {chosen.given}", file=sys.stderr
-            )
-        if chosen.cases or chosen.all:
-            winners = (
-                row
-                for case in chosen_cases(chosen.cases, chosen.all)
-                for row in tunings(case, compiler, chosen.count)
-            )
-            bench.report({"tuned": winners}, chosen.json)
-        if chosen.export:
-            chosen.export.write_text(exported() + "\n")
-    except EinalgError as error:
-        sys.exit(str(error))
+    parser = bench.options("How far is a search of schedules from the best?")
+    parser.add_argument("units", nargs="*", metavar="UNIT", help="words in the names of units")
+    parser.add_argument("--trials", type=int, default=500, help="of each search (default: 500)")
+    parser.add_argument("--seeds", type=int, default=1, help="searches of each (default: 1)")
+    parser.add_argument("--strategies", nargs="+", choices=list(STRATEGIES), default=["evolution"])
+    options = parser.parse_args()
+    chosen: dict[str, Any] = {}
+    for name, expression in units().items():
+        if not options.units or any(word.lower() in name.lower() for word in options.units):
+            chosen[name] = expression
+    rows = regrets(chosen, options.strategies, options.seeds, options.trials)
+    bench.report({"regret": rows}, options.json)
 
 
 if __name__ == "__main__":

@@ -36,9 +36,10 @@ _HOME = {
     "einalg.display.footprint": "footprint",
     "einalg.api.derivation": "Derivation History derive",
     "einalg.api.optimization": "Optimized optimize",
-    "einalg.api.questions": "Mutant Proof distance doctor mapping_table mutants prove",
-    "einalg.api.rules": "Move Rule RuleReport check_rule rule rules",
+    "einalg.api.questions": "Move Mutant Proof Rule RuleReport check_rule distance doctor "
+    "mapping_table mutants prove rule rules",
     "einalg.api.session": "Session",
+    "einalg.api.tuning": "Tuning tune",
 }
 _NAMES = {name: module for module, names in _HOME.items() for name in names.split()}
 _MODULES = {

@@ -21,7 +21,7 @@ SECTIONS = {
     "See": "mapping_table footprint",
     "Derive": "derive Derivation distance Session History Move",
     "Rules": "rules rule Rule check_rule RuleReport",
-    "Whole models and machines": "optimize Optimized doctor",
+    "Whole models and machines": "optimize Optimized tune Tuning doctor",
     "Errors": "EinalgError NotationError UseError RangeError ShapeError UndefinedError RuleError "
     "MatchError CodegenError DeviceError RecordError RepeatedTermWarning",
 }
@@ -52,6 +52,8 @@ make them.
 ::: derive.cost.roofline_table.RooflineRow
 
 ::: einalg.display.network_graph.NetworkGraph
+
+::: codegen.tuning.search.tuner.UnitTuning
 
 ::: derive.results.timings.Timing
 

@@ -1,19 +1,29 @@
-"""Questions that change nothing: about two expressions, an operator, this machine."""
+"""Questions that change nothing: about two expressions, an operator, a rule, this machine.
+
+Beside them the rules by name, and those that a user makes and asks about.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any
 
 from codegen.measure.diagnostics import facts
 from derive.matching import Distance, nearest_distance
 from derive.matching.mapping_table import mapping_table
 from derive.proof import Proof, prove
+from derive.rewriting.moves import Move, Rule
+from derive.rewriting.user_rules import RuleReport, check_rule, rule
+from derive.rules import ALL
 from derive.rules.partial.mutants import Mutant, mutants
 from einalg.boundary import public
 from einalg.errors import MatchError
 from einalg.language.ir.program import as_program
 from einalg.language.notation.text_arguments import reads_text
 from einalg.options import checked, text
+
+rules: Mapping[str, Rule] = MappingProxyType(ALL)  # by name, each with its card
 
 
 @reads_text("expr")
@@ -51,4 +61,18 @@ def doctor() -> list[Any]:
     return facts()
 
 
-__all__ = ["Mutant", "Proof", "distance", "doctor", "mapping_table", "mutants", "prove"]
+__all__ = [
+    "Move",
+    "Mutant",
+    "Proof",
+    "Rule",
+    "RuleReport",
+    "check_rule",
+    "distance",
+    "doctor",
+    "mapping_table",
+    "mutants",
+    "prove",
+    "rule",
+    "rules",
+]

@@ -371,6 +371,72 @@ def bench(
 
 
 @cli.command(context_settings=WORDS, epilog=SHAPES)
+@_texts("[TEXT|FILE]")
+@click.option(
+    "--seconds",
+    type=click.FloatRange(min=0),
+    metavar="NUMBER",
+    default=60.0,
+    show_default=True,
+    help="Time for the whole.",
+)
+@click.option(
+    "--trials",
+    type=click.IntRange(min=1),
+    default=64,
+    show_default=True,
+    help="How many schedules are measured of each kernel.",
+)
+@click.option(
+    "--strategy",
+    type=click.Choice(["evolution", "model", "random"]),
+    default="evolution",
+    show_default=True,
+    help="What says which schedules are measured.",
+)
+@click.option("--seed", type=click.IntRange(min=0), default=0, help="What decides chance.")
+@click.option(
+    "--import",
+    "source",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    metavar="FILE",
+    help="Take the tuned kernels of a file first.",
+)
+@click.option(
+    "--export",
+    "target",
+    type=click.Path(dir_okay=False, writable=True, path_type=Path),
+    metavar="FILE",
+    help="Write all tuned kernels of this machine into a file.",
+)
+@click.pass_context
+def tune(
+    ctx: click.Context,
+    words: Any,
+    shapes: Any,
+    weights: Any,
+    source: Path | None,
+    target: Path | None,
+    **options: Any,
+) -> None:
+    """Search for the fastest schedules of an expression's kernels on this machine.
+
+    Whatever is compiled later uses them. Without an expression, tuned kernels are read or written.
+
+    \b
+    einalg tune "O[n,f] += A[n,c]*K[f,c]" --A 8,64 --K 32,64 --trials 32
+    einalg tune --export tuned.json
+    """
+    if source is not None:
+        _work("tune").read(source)
+    if words or (source is None and target is None):
+        (text,), tensors = _texts_and_shapes(ctx, words, shapes, 1)
+        _work("tune").run(text, tensors, weights, **options)
+    if target is not None:
+        _work("tune").write(target)
+
+
+@cli.command(context_settings=WORDS, epilog=SHAPES)
 @_texts("A", "B")
 @click.pass_context
 def prove(ctx: click.Context, words: Any, shapes: Any, weights: Any) -> None:

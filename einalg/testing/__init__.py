@@ -29,7 +29,7 @@ def __getattr__(name: str) -> Any:
     if name == "strategies":
         return import_module("einalg.testing.strategies")
     if name == "check_rule":
-        return import_module("einalg.api.rules").check_rule
+        return import_module("einalg.api.questions").check_rule
     if name == "assert_equal":
         return import_module("einalg.testing.equality.assertion").assert_equal
     raise missing_attribute("ea.testing", name, __all__)

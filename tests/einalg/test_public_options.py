@@ -85,6 +85,8 @@ RIGHT: Mapping[str, set[str]] = {  # values above that are right for an option, 
 }
 RIGHT_HERE: Mapping[tuple[str, str], set[str]] = {  # where the same name means something else
     ("Move", "rule"): WORDS,
+    ("tune", "trials"): LARGE,
+    ("tune", "strategy"): set(),
     ("size", "name"): {"text"},
     ("size", "at_least"): LARGE,
     ("size", "at_most"): LARGE | {"None"},
@@ -128,6 +130,7 @@ MADE_BY_EINALG = {
         "Proof",
         "RuleReport",
         "Scope",
+        "Tuning",
         "Reduce",
         "Mod",
     ),
@@ -212,6 +215,7 @@ REQUIRED: Mapping[str, Any] = {
 }
 CHEAP: Mapping[str, Mapping[str, Any]] = {  # options with which a call does little
     "derive": {"measure": False, "states": 0},
+    "tune": {"seconds": 0},
     "optimize": {"seconds": 0},
     "Optimized.save": {"path": "model"},
     "Optimized.load": {"path": "missing"},

@@ -9,18 +9,18 @@ from functools import cached_property
 from codegen.ir.nodes import Function
 from codegen.lowering.guards import fills_gaps
 from codegen.lowering.schedule import Schedule
-from codegen.program.building import generated_kernels
 from codegen.program.building.deduplicate import KernelSignature, kernel_signature
 from codegen.program.building.epilogue_fusion import Fused, fusible_pairs
 from codegen.program.building.generated_code import EINALG, KERNEL_RECORDS
+from codegen.program.building.generated_kernels import best_candidate
 from codegen.runtime.protocol import GENERATED
 from codegen.targets.c.compiler import Compiler
-from codegen.targets.c.object_store import BackgroundCompiler, Place, placed
+from codegen.targets.c.object_store import BackgroundCompiler, Place, compiler_for, placed
 from codegen.targets.c.source_file import own_sources
 from codegen.tuning.fingerprint import host_fingerprint
-from codegen.tuning.spaces.unit import CodeUnit
+from codegen.tuning.records.winners import TUNINGS
+from codegen.tuning.spaces.unit import CodeUnit, Epilogue
 from codegen.tuning.spaces.unit_spaces import OPERATOR_SPACES
-from codegen.tuning.tile_search import TUNINGS
 from einalg.language.analysis.compile_time import compile_time_constants
 from einalg.language.ir.kernel import EOP, Kernel
 from einalg.language.ir.program import Program
@@ -134,9 +134,8 @@ class BuildProblem:
 
     def _generated(self, kernel: Kernel) -> KernelSource:
         check_time()
-        name = kernel.output
-        scope = self.signatures[name].scope
-        candidate = generated_kernels.best_candidate(self.unit(kernel, scope))
+        candidate = best_candidate(self.unit(kernel))
+        assert candidate is not None  # any statement has loops
         library = GENERATED
         if candidate.space.name in OPERATOR_SPACES:
             library = EINALG
@@ -145,24 +144,36 @@ class BuildProblem:
     def fused_function(self, pair: Fused) -> Function | None:
         """Return a function for an operator with its reader; None where there is none."""
         check_time()
+        candidate = best_candidate(self.fused_unit(pair))
+        if candidate is None:
+            return None
+        return candidate.build()
+
+    def unit(self, kernel: Kernel) -> CodeUnit:
+        """Return a kernel that is not fused as code generation sees it."""
+        signature = self.signatures[kernel.output]
+        return self._unit(kernel, signature.scope, signature)
+
+    def fused_unit(self, pair: Fused) -> CodeUnit:
+        """Return an operator with its reader as code generation sees both."""
         product = pair.product
         assert product.scope is not None
         epilogue = pair.kernel.output, pair.scope
-        return generated_kernels.fused_function(self.unit(product, product.scope), epilogue)
+        return self._unit(product, product.scope, pair.signature, epilogue)
 
-    def unit(self, kernel: Kernel, scope: Scope) -> CodeUnit:
-        """Return a kernel with its statement as code generation sees it."""
-        return CodeUnit(kernel, scope, self.constants, self.scopes, self.schedule)
+    def _unit(
+        self,
+        kernel: Kernel,
+        scope: Scope,
+        signature: KernelSignature,
+        epilogue: Epilogue | None = None,
+    ) -> CodeUnit:
+        digest = text_digest("unit", repr(signature.key), repr(self.schedule))
+        return CodeUnit(kernel, scope, self.constants, self.scopes, self.schedule, epilogue, digest)
 
     def compiler_for(self, function: Function) -> Compiler:
-        """Return the compiler with the flags that a function needs.
-
-        Integers of a user wrap round on overflow, which C leaves undefined otherwise.
-        """
-        buffers = (*function.inputs, function.output)
-        if any(buf.dtype[0] in "iu" for buf in buffers):
-            return self.compiler.with_flags("-fwrapv")
-        return self.compiler
+        """Return the compiler with the flags that a function needs."""
+        return compiler_for(self.compiler, function)
 
     def compile(self, sources: Mapping[str, KernelSource]) -> dict[str, CompiledSource]:
         """Compile functions, by their keys; those that need the same flags together."""

@@ -52,6 +52,17 @@ class _ObjectFile:
         return places
 
 
+def compiler_for(compiler: Compiler, function: Function) -> Compiler:
+    """Return a compiler with the flags that a function needs.
+
+    Integers of a user wrap round on overflow, which C leaves undefined otherwise.
+    """
+    buffers = (*function.inputs, function.output)
+    if any(buf.dtype[0] in "iu" for buf in buffers):
+        return compiler.with_flags("-fwrapv")
+    return compiler
+
+
 def placed(
     compiler: Compiler, functions: Sequence[Function], sources: Sequence[str], timeout: float
 ) -> list[Place]:

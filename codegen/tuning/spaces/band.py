@@ -12,8 +12,8 @@ from codegen.kernels.band.g2bmm_loop_nest import G2bmmTile
 from codegen.kernels.band.kernel import BandTile, choose_band_tile, tiled_bands
 from codegen.kernels.band.problem import BandProduct, band_products_of
 from codegen.tuning.spaces.points import Choices, ladder
-from codegen.tuning.spaces.space import CodeCandidate, Epilogue, Fields, Joint, JointPoint
-from codegen.tuning.spaces.unit import CodeUnit
+from codegen.tuning.spaces.space import CodeCandidate, Fields, Joint, JointPoint
+from codegen.tuning.spaces.unit import CodeUnit, Epilogue
 from einalg.language.ir.dtypes import numpy_dtype
 
 

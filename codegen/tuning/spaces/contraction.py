@@ -17,8 +17,8 @@ from codegen.kernels.contraction.problem import Contraction, contraction_of
 from codegen.kernels.strided_axes import extent
 from codegen.lowering.parallel import pays
 from codegen.tuning.spaces.points import FLAGS, Choices, ladder
-from codegen.tuning.spaces.space import CodeCandidate, Epilogue, Fields, Joint, JointPoint
-from codegen.tuning.spaces.unit import CodeUnit
+from codegen.tuning.spaces.space import CodeCandidate, Fields, Joint, JointPoint
+from codegen.tuning.spaces.unit import CodeUnit, Epilogue
 from einalg.language.ir.dtypes import numpy_dtype
 
 MIN_WORK = 1 << 12  # products from which on a nest pays

@@ -17,8 +17,8 @@ from codegen.kernels.depthwise.tile_choice import (
     widths,
 )
 from codegen.tuning.spaces.points import FLAGS, Choices
-from codegen.tuning.spaces.space import CodeCandidate, Epilogue, Fields
-from codegen.tuning.spaces.unit import CodeUnit
+from codegen.tuning.spaces.space import CodeCandidate, Fields
+from codegen.tuning.spaces.unit import CodeUnit, Epilogue
 
 
 class DepthwiseSpace(Fields):

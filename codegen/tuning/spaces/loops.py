@@ -17,8 +17,8 @@ from codegen.kernels.transpose import transpose_kernel
 from codegen.lowering.lower import lower
 from codegen.lowering.schedule import Schedule
 from codegen.tuning.spaces.points import Choices
-from codegen.tuning.spaces.space import CodeCandidate, Epilogue, Fields
-from codegen.tuning.spaces.unit import CodeUnit
+from codegen.tuning.spaces.space import CodeCandidate, Fields
+from codegen.tuning.spaces.unit import CodeUnit, Epilogue
 
 WRITTEN_FUNCTIONS = 64  # of a space, that are at hand
 CHOICES: Choices = {
@@ -42,13 +42,16 @@ class WrittenFields(Fields):
     def __init__(self, unit: CodeUnit, target: CpuModel):
         self.unit, self.target = unit, target
         self.build = lru_cache(WRITTEN_FUNCTIONS)(self.written)
+        self.known_cycles: dict[object, float] = {}
 
     def written(self, point: object) -> Function:
         """Return the loop nest of a point."""
         raise NotImplementedError
 
     def cycles(self, point: object) -> float:
-        return function_cycles(self.build(point), self.target)
+        if point not in self.known_cycles:
+            self.known_cycles[point] = function_cycles(self.build(point), self.target)
+        return self.known_cycles[point]
 
     def with_epilogue(self, point: object, epilogue: Epilogue) -> CodeCandidate | None:
         return None

@@ -5,7 +5,6 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import islice
 from math import log2
 from random import Random
 from typing import Any, Protocol
@@ -13,11 +12,10 @@ from typing import Any, Protocol
 from codegen.ir.nodes import Function
 from codegen.tuning.spaces import points
 from codegen.tuning.spaces.points import Choices, Point
-from einalg.language.ir.scope import Scope
+from codegen.tuning.spaces.unit import Epilogue
 
 MAX_DRAWS = 64  # of random fields, before a walk from the start takes their place
 WALK_STEPS = 6
-Epilogue = tuple[str, Scope]  # a statement that reads a unit's results: its name and scope
 
 
 class ScheduleSpace(Protocol):
@@ -41,6 +39,10 @@ class ScheduleSpace(Protocol):
 
     def neighbours(self, point: Point) -> Iterator[Point]:
         """Yield the points that differ least from one."""
+        ...
+
+    def mutate(self, point: Point, rng: Random) -> Point:
+        """Return one of the neighbours by chance; the point itself where it has none."""
         ...
 
     def sample(self, rng: Random) -> Point:
@@ -123,6 +125,14 @@ class Fields(ABC):
                 seen.add(other)
                 yield other
 
+    def mutate(self, point: Point, rng: Random) -> Point:
+        near = list(points.neighbours(point, self.choices()))
+        for _ in range(min(MAX_DRAWS, len(near))):
+            other = self.repaired(rng.choice(near))
+            if other != point and self.fits(other):
+                return other
+        return point
+
     def sample(self, rng: Random) -> Point:
         choices, start = self.choices(), self.start()
         for _ in range(MAX_DRAWS):
@@ -131,9 +141,7 @@ class Fields(ABC):
                 return point
         point = start
         for _ in range(rng.randint(1, WALK_STEPS)):
-            near = list(islice(self.neighbours(point), MAX_DRAWS))
-            if near:
-                point = rng.choice(near)
+            point = self.mutate(point, rng)
         return point
 
     def cross(self, one: Point, other: Point, rng: Random) -> Point:
@@ -183,6 +191,12 @@ class Joint(ABC):
                 changed = list(point.parts)
                 changed[number] = other
                 yield replace(point, parts=tuple(changed))
+
+    def mutate(self, point: JointPoint, rng: Random) -> JointPoint:
+        changed = list(point.parts)
+        number = rng.randrange(len(changed))
+        changed[number] = self.parts[number].mutate(changed[number], rng)
+        return replace(point, parts=tuple(changed))
 
     def sample(self, rng: Random) -> JointPoint:
         return JointPoint(tuple(part.sample(rng) for part in self.parts))

@@ -17,8 +17,8 @@ from codegen.kernels.stencil.tile_choice import (
     stencil_cycles,
 )
 from codegen.tuning.spaces.points import Choices, ladder
-from codegen.tuning.spaces.space import CodeCandidate, Epilogue, Fields, Joint, JointPoint
-from codegen.tuning.spaces.unit import CodeUnit
+from codegen.tuning.spaces.space import CodeCandidate, Fields, Joint, JointPoint
+from codegen.tuning.spaces.unit import CodeUnit, Epilogue
 from einalg.language.ir.dtypes import numpy_dtype
 
 

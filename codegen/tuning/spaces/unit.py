@@ -8,8 +8,11 @@ from dataclasses import dataclass, field
 from codegen.ir.types import computed_in
 from codegen.lowering.schedule import DEFAULT, Schedule
 from einalg.language.ir.kernel import EOP, Kernel
+from einalg.language.ir.program import Program, substitute_tensors
 from einalg.language.ir.scope import Scope
+from einalg.language.ir.tensor import Tensor
 
+Epilogue = tuple[str, Scope]  # a statement that reads a unit's results: its name and scope
 PRODUCT_TYPES = ("f32", "f64", "i32", "i64")  # in which products are summed
 
 
@@ -19,7 +22,9 @@ class CodeUnit:
 
     `constants` are the inputs whose values are known before a run, `statements` those of the
     program that it reads, which may have no value at some points, and `schedule` the numbers with
-    which its loops are written where nothing better is known.
+    which its loops are written where nothing better is known. With an `epilogue`, the kernel stores
+    this statement, which reads the results. `digest` says what records know the unit by; without
+    one there are none.
     """
 
     kernel: Kernel
@@ -27,10 +32,28 @@ class CodeUnit:
     constants: frozenset[str] = frozenset()
     statements: Mapping[str, Scope] = field(default_factory=dict)
     schedule: Schedule = DEFAULT
+    epilogue: Epilogue | None = None
+    digest: str = ""
 
     @property
     def name(self) -> str:
+        """Return the name of the statement."""
         return self.kernel.output
+
+    @property
+    def program(self) -> Program:
+        """Return the unit as a program of its own, whose inputs are what it reads of others."""
+        statements = [(self.name, self.scope)]
+        if self.epilogue is not None:
+            statements.append(self.epilogue)
+        known = {name for name, _ in statements}
+        inputs: dict[str, Tensor] = {}
+        for _, scope in statements:
+            for name, tensor in scope.tensors.items():
+                if name not in known and tensor.role == "intermediate":
+                    inputs[name] = Tensor(name, tensor.axes, tensor.dtype)
+        own = [(name, substitute_tensors(scope, inputs)) for name, scope in statements]
+        return Program(own, (own[-1][0],))
 
     @property
     def dtype(self) -> str:

@@ -50,12 +50,31 @@ def unit_spaces(unit: CodeUnit, target: CpuModel) -> Iterator[ScheduleSpace]:
     yield from statement_spaces(unit, target)
 
 
-def cheapest(unit: CodeUnit, target: CpuModel) -> CodeCandidate:
+def starts(unit: CodeUnit, target: CpuModel) -> Iterator[CodeCandidate]:
+    """Yield every space of a unit with its epilogue, and the point that the model thinks best."""
+    for space in unit_spaces(unit, target):
+        candidate: CodeCandidate | None = CodeCandidate(space, space.start())
+        if unit.epilogue is not None:
+            candidate = candidate.with_epilogue(unit.epilogue)
+        if candidate is not None:
+            yield candidate
+
+
+def cheapest(unit: CodeUnit, target: CpuModel) -> CodeCandidate | None:
     """Return the start of the space that costs least by the model, of all spaces of a unit.
 
-    Loops are written to know what they cost, so they are where others leave a doubt. Raises
-    `OutOfTime` where the time for the work under way is over.
+    Loops are written to know what they cost, so they are where others leave a doubt. None where
+    this is no one kernel with the unit's epilogue. Raises `OutOfTime` where the time for the work
+    under way is over.
     """
+    best = _cheapest(unit, target)
+    if unit.epilogue is None:
+        return best
+    return best.with_epilogue(unit.epilogue)
+
+
+def _cheapest(unit: CodeUnit, target: CpuModel) -> CodeCandidate:
+    """Return the start that costs least, without an epilogue."""
     best: CodeCandidate | None = None
     for space in operator_spaces(unit, target):
         check_time()  # each start is the best of hundreds of points

@@ -20,7 +20,7 @@ from codegen.kernels.stencil.kernel import stencil_function
 from codegen.kernels.stencil.problem import Phase, StencilAxis, phase_groups, stencils_of, tap_runs
 from codegen.kernels.stencil.tile_choice import choose_tile
 from codegen.kernels.strided_axes import StridedAxis
-from codegen.program.building import generated_kernels
+from codegen.program.building.generated_kernels import best_candidate
 from codegen.program.compile import compile_program
 from codegen.targets.c.compiler import Compiler
 from codegen.targets.c.source_file import c_source
@@ -390,8 +390,8 @@ def test_mutants_are_noticed(scope: Scope, change: Any) -> None:
 def test_compiled_programs_have_them(scope: Scope) -> None:
     kernel = match(scope, "O", CONVOLUTIONS)
     assert kernel is not None
-    best = generated_kernels.best_candidate(CodeUnit(kernel, scope))
-    assert best.build() == stencil_function(kernel, scope, "f32")
+    best = best_candidate(CodeUnit(kernel, scope))
+    assert best is not None and best.build() == stencil_function(kernel, scope, "f32")
     run, arrays = compile_program(scope, [kernel]), Case(scope).arrays()
     assert np.array_equal(run(**arrays), execute(as_program(scope), arrays)["O"])
 

@@ -15,7 +15,7 @@ import pytest
 
 import einalg as ea
 from codegen.lowering.lower import lower
-from codegen.program.building import generated_kernels
+from codegen.program.building.generated_kernels import best_candidate
 from codegen.runtime.protocol import prepared
 from codegen.targets.c.compiler import find_compiler
 from codegen.tuning import kernel_choice, value_comparison
@@ -327,9 +327,9 @@ def test_a_library_is_followed_by_the_reader_of_its_result(monkeypatch: pytest.M
         return measured(calls, inputs, scope, output, constants)
 
     monkeypatch.setattr(kernel_choice, "_measured", look)
-    unit = CodeUnit(kernel, product, frozenset({"W"}))
-    epilogue = generated_kernels.fused_function(unit, ("O", reader))
-    assert epilogue is not None
+    best = best_candidate(CodeUnit(kernel, product, frozenset({"W"}), epilogue=("O", reader)))
+    assert best is not None
+    epilogue = best.build()
     after = ReaderCode("O", reader, lower("O", reader))
     library_for(kernel, product, epilogue, ("W",), compiler, 60.0, after)
     (values,) = results

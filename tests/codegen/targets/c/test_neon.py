@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +22,7 @@ from codegen.kernels.contraction import cost_model
 from codegen.kernels.stencil import kernel as generated_stencils
 from codegen.lowering.lower import lower
 from codegen.program.building import generated_kernels
+from codegen.program.building.generated_kernels import best_candidate
 from codegen.runtime.array_arguments import loaded
 from codegen.targets.c.source_file import c_source
 from codegen.tuning.spaces.unit import CodeUnit
@@ -63,13 +64,12 @@ class Case:
     def function(self) -> Function:
         kernel, statements = kernels_of(self.program)[0], self.program.statements
         unit = CodeUnit(kernel, statements[0][1], frozenset(self.ahead))
-        best = generated_kernels.best_candidate(unit)
+        if len(statements) > 1:
+            unit = replace(unit, epilogue=statements[1])
+        best = best_candidate(unit)
+        assert best is not None
         assert (best.space.name in OPERATOR_SPACES) == self.by_tiles, self.program
-        if len(statements) == 1:
-            return best.build()
-        fused = generated_kernels.fused_function(unit, statements[1])
-        assert fused is not None
-        return fused
+        return best.build()
 
     def arrays(self) -> dict[str, Any]:
         """Random numbers, those of bytes so small that their sums are bytes."""

@@ -157,4 +157,5 @@ def test_the_cheapest_space_is_that_of_least_cycles() -> None:
     """The figures of all spaces are on one scale."""
     for kind in ("matmul", "depthwise", "order", "band"):
         best = cheapest(unit_of(kind), machine())
+        assert best is not None
         assert best.cycles == min(space.cycles(space.start()) for space in spaces_of(kind))

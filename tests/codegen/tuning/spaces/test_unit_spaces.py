@@ -35,7 +35,9 @@ def unit(scope: Scope) -> CodeUnit:
 
 
 def choice(scope: Scope, machine: CpuModel) -> str:
-    return cheapest(unit(scope), machine).space.name
+    best = cheapest(unit(scope), machine)
+    assert best is not None
+    return best.space.name
 
 
 def convolution(

@@ -1,0 +1,165 @@
+"""The process in which candidates run: whatever one of them does, the tuner lives on.
+
+It marks the candidate that runs, so that the tuner knows which one has ended the process. A first
+run that takes too long ends it by a signal, since compiled code cannot be interrupted.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import signal
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from time import perf_counter
+from typing import Any, TextIO
+
+import numpy as np
+
+from codegen.hardware.cpu import machine
+from codegen.runtime.array_arguments import Array
+from codegen.runtime.kernel_call import generated_kernel
+from codegen.runtime.memory_planning import aligned
+from codegen.runtime.protocol import KernelFunction, prepared
+from codegen.targets.c.compiler import COMPILE_TIMEOUT_SECONDS
+from codegen.targets.c.thread_pool import attached
+from codegen.tuning.measuring.task import (
+    MARKER,
+    OUTCOMES,
+    CompiledCandidate,
+    MeasuringTask,
+    Outcome,
+    read_task,
+)
+from codegen.tuning.value_comparison import same_values
+from einalg.runtime.measurement import Measurement, Turn
+from einalg.runtime.timing import Stopwatch, measure, processor_watch
+
+LATE_SECONDS, LATE_FACTOR = 0.1, 3.0  # of the best first run, after which there is no second one
+EVICTED_CACHES = 8  # of the second level, that are read between two runs with empty caches
+
+
+@dataclass(frozen=True)
+class Child:
+    """A task, with the memory of its results and the places where it tells what it does."""
+
+    task: MeasuringTask
+    buffers: Mapping[str, Array]
+    marker: Any
+    outcomes: TextIO
+
+    @classmethod
+    def of(cls, folder: Path, outcomes: TextIO) -> Child:
+        task = read_task(folder)
+        output = task.candidates[0].function.output
+        buffers = {**task.arrays, task.output: aligned(output.shape, output.dtype)}
+        marker = np.memmap(folder / MARKER, np.int64, "r+", shape=(1,))
+        return cls(task, buffers, marker, outcomes)
+
+    def run(self) -> None:
+        """Run all candidates once, and those that have the right values in turns."""
+        runs: dict[int, KernelFunction] = {}
+        first: dict[int, float] = {}
+        expected = self.task.expected
+        for number, candidate in enumerate(self.task.candidates):
+            self.marker[0] = number
+            with _Alarm(self.task.first_seconds):
+                run = self.loaded(candidate)
+                began = perf_counter()
+                values = self.values(run)
+                seconds = perf_counter() - began
+            if expected is None:
+                expected = values
+            reason = _difference(values, expected, self.task.dtype)
+            if reason is not None:
+                self.tell(number, Outcome(reason=reason))
+                continue
+            runs[number], first[number] = run, seconds
+        self.measure(runs, first)
+
+    def loaded(self, candidate: CompiledCandidate) -> KernelFunction:
+        library = ctypes.CDLL(str(candidate.library))
+        attached(self.task.compiler, library, COMPILE_TIMEOUT_SECONDS)
+        run = generated_kernel(library, candidate.function, candidate.position)
+        known = {name: self.task.arrays[name] for name in self.task.constants}
+        return prepared(run, known)
+
+    def values(self, run: KernelFunction) -> Array:
+        """Return what a run computes; elements that it does not write show."""
+        out = self.buffers[self.task.output]
+        if out.dtype.kind == "f":
+            out.fill(np.nan)
+        else:
+            out.fill(77)
+        run(self.buffers)
+        return out.copy()
+
+    def measure(self, runs: Mapping[int, KernelFunction], first: Mapping[int, float]) -> None:
+        """Tell the times of candidates; of one that is late, that of its first run."""
+        latest = max(LATE_SECONDS, LATE_FACTOR * min(first.values(), default=0.0))
+        calls: dict[str, Callable[[], None]] = {}
+        for number, run in runs.items():
+            if first[number] > latest:
+                self.tell(number, Outcome(seconds=first[number], spread=1.0))
+            else:
+                calls[str(number)] = partial(self.call, number, run)
+        warm = measure(calls, self.task.policy, same_thread_pool=True)
+        cold: dict[str, Measurement] = {}
+        if self.task.is_cold:
+            cold = measure(calls, self.task.cold_policy, same_thread_pool=True, watch=_cold_watch())
+        for name, figures in warm.items():
+            outcome = Outcome(figures.minimum, None, figures.spread, figures.busy)
+            if name in cold:
+                outcome = replace(outcome, cold_seconds=cold[name].minimum)
+            self.tell(int(name), outcome)
+
+    def call(self, number: int, run: KernelFunction) -> None:
+        self.marker[0] = number
+        run(self.buffers)
+
+    def tell(self, number: int, outcome: Outcome) -> None:
+        self.outcomes.write(outcome.line(number))
+        self.outcomes.flush()
+
+
+def _difference(values: Array, expected: Array, dtype: str) -> str | None:
+    """Return how values differ from the expected ones, in words; None where they do not."""
+    if same_values(values, expected, dtype):
+        return None
+    if values.dtype.kind == "f" and np.isnan(values).any() and not np.isnan(expected).any():
+        return "not a number"
+    return "wrong values"
+
+
+def _cold_watch() -> Stopwatch:
+    """Return a stopwatch of single runs, before each of which other data fill the caches."""
+    others = np.ones(EVICTED_CACHES * machine().level2 // 8)
+
+    def watch(call: Callable[[], Any], runs: int) -> Turn:
+        others.sum()
+        return processor_watch(call, 1)
+
+    return watch
+
+
+class _Alarm:
+    """Ends this process where a block takes longer than some seconds."""
+
+    def __init__(self, seconds: float):
+        self.seconds = seconds
+
+    def __enter__(self) -> None:
+        signal.setitimer(signal.ITIMER_REAL, self.seconds)
+
+    def __exit__(self, *_: Any) -> None:
+        signal.setitimer(signal.ITIMER_REAL, 0.0)
+
+
+def main(arguments: Sequence[str]) -> None:
+    """Do the task of a folder."""
+    signal.signal(signal.SIGALRM, signal.SIG_DFL)
+    (name,) = arguments
+    folder = Path(name)
+    with (folder / OUTCOMES).open("a", encoding="utf-8") as outcomes:
+        Child.of(folder, outcomes).run()

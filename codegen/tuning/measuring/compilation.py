@@ -1,0 +1,117 @@
+"""Candidates as shared objects, several in a file, compiled on this machine or on any executor."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Mapping, Sequence
+from concurrent.futures import Executor, Future
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from codegen.ir.nodes import Function
+from codegen.targets.c.compiler import Compiler, run_compiler
+from codegen.targets.c.object_store import compiler_for
+from codegen.targets.c.source_file import c_source
+from codegen.targets.c.thread_pool import REGIONS
+from codegen.tuning.measuring.task import CompiledCandidate, without_body
+from einalg.errors import CodegenError
+from einalg.runtime.processes import in_parallel
+from einalg.storage.fingerprint import text_digest
+
+FILE_CANDIDATES = 4  # whose compilers would each start for little else
+
+
+@dataclass(frozen=True)
+class Refusal:
+    """The reason why a candidate has no machine code."""
+
+    reason: str
+
+
+@dataclass(frozen=True)
+class CandidateCompiler:
+    """Compiles candidates into a folder, within some seconds a file.
+
+    An `executor` has the `submit` of `concurrent.futures.Executor`; its workers need a compiler and
+    a processor like those here.
+    """
+
+    compiler: Compiler
+    folder: Path
+    seconds: float
+    executor: Executor | None = None
+
+    def compiled(self, functions: Mapping[int, Function]) -> dict[int, CompiledCandidate | Refusal]:
+        """Return the machine code of each function, by its number.
+
+        Where a file with several is refused, each is compiled alone, so that one of them takes none
+        of the others along.
+        """
+        numbers = list(functions)
+        files: list[list[int]] = []
+        for start in range(0, len(numbers), FILE_CANDIDATES):
+            files.append(numbers[start : start + FILE_CANDIDATES])
+        candidates = self._compiled(functions, files)
+        alone = [[n] for file in files if len(file) > 1 for n in file if n not in candidates]
+        candidates |= self._compiled(functions, alone)
+        return {number: candidates[number] for number in numbers}
+
+    def _compiled(
+        self, functions: Mapping[int, Function], files: Sequence[Sequence[int]]
+    ) -> dict[int, CompiledCandidate | Refusal]:
+        """Return what came of files; nothing of one with several candidates that is refused."""
+        texts: list[str] = []
+        for file in files:
+            texts.append(REGIONS + c_source([functions[number] for number in file]))
+        compiler = self.compiler
+        if files:
+            compiler = compiler_for(compiler, functions[files[0][0]])
+        work = partial(machine_code, compiler, self.seconds)
+        candidates: dict[int, CompiledCandidate | Refusal] = {}
+        for file, text, content in zip(files, texts, self._map(work, texts), strict=True):
+            if isinstance(content, Refusal):
+                if len(file) == 1:
+                    candidates[file[0]] = content
+                continue
+            path = self.folder / f"{text_digest(text)}.so"
+            path.write_bytes(content)
+            for position, number in enumerate(file):
+                function = without_body(functions[number])
+                candidates[number] = CompiledCandidate(path, position, function)
+        return candidates
+
+    def _map(self, work: partial[bytes | Refusal], texts: Sequence[str]) -> list[bytes | Refusal]:
+        if self.executor is None:
+            return in_parallel(work, texts)
+        futures = [_submitted(self.executor, work, text) for text in texts]
+        contents: list[bytes | Refusal] = []
+        for future in futures:
+            try:
+                contents.append(future.result())
+            except Exception as error:  # of a worker, which may die in ways of its own
+                contents.append(Refusal(f"no worker: {type(error).__name__}"))
+        return contents
+
+
+def _submitted(executor: Executor, work: partial[bytes | Refusal], text: str) -> Future[Any]:
+    """Return a future of some work; of an executor that takes none, one with its error."""
+    try:
+        return executor.submit(work, text)
+    except RuntimeError as error:  # a pool is broken once a worker has died
+        future: Future[Any] = Future()
+        future.set_exception(error)
+        return future
+
+
+def machine_code(compiler: Compiler, seconds: float, source: str) -> bytes | Refusal:
+    """Return the shared object of a C source, or why there is none."""
+    try:
+        return run_compiler((*compiler.command, *compiler.flags), source, seconds)[0]
+    except subprocess.TimeoutExpired:
+        return Refusal("the compiler takes too long")
+    except CodegenError as error:
+        return Refusal(f"the compiler refuses it: {str(error).splitlines()[-1][:100]}")
+    except OSError as error:
+        return Refusal(f"it cannot be compiled: {error.strerror}")

@@ -1,0 +1,142 @@
+"""The fastest points that were measured, which later compilations use (design §10, §16).
+
+They are stored for a machine, a compiler and einalg's own code, and travel as JSON.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass, fields
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from codegen.targets.c.compiler import find_compiler
+from codegen.tuning.records.provenance import SCHEMA, Provenance
+from codegen.tuning.spaces.space import CodeCandidate
+from einalg.errors import RecordError
+from einalg.storage.disk_cache import DiskCache, cache_folder
+from einalg.storage.fingerprint import text_digest
+
+LOG = logging.getLogger("einalg")
+TUNINGS = DiskCache("tunings", ".json", "tuned kernels")
+
+
+@dataclass(frozen=True)
+class Winner:
+    """The fastest point of a unit, with its seconds and those of the model's own choice."""
+
+    provenance: Provenance
+    unit: str
+    statement: str
+    space: str
+    point: dict[str, Any]
+    seconds: float
+    start_seconds: float
+
+    @property
+    def key(self) -> str:
+        return _key(self.unit, self.provenance)
+
+    def text(self) -> str:
+        """Return the winner as JSON, the same for the same winner."""
+        return json.dumps(asdict(self), sort_keys=True)
+
+    def store(self) -> None:
+        """Have later compilations use the winner."""
+        TUNINGS.replace(self.key, self.text().encode())
+        _stored.cache_clear()
+
+
+def winner_from_row(row: Any) -> Winner:
+    """Return a winner from a JSON value; `RecordError` for anything else."""
+    try:
+        provenance = Provenance(**row["provenance"])
+        if provenance.schema != SCHEMA:
+            raise RecordError(
+                f"a tuned kernel has schema {provenance.schema}, not {SCHEMA}\n"
+                "  tune again with this version"
+            )
+        values = {field.name: row[field.name] for field in fields(Winner)}
+        winner = Winner(**{**values, "provenance": provenance})
+        texts = (winner.unit, winner.statement, winner.space, *map(str, provenance.row().values()))
+        is_right = all(type(text) is str for text in texts) and type(winner.point) is dict
+        if not is_right or not min(winner.seconds, winner.start_seconds) > 0:
+            raise ValueError("a field has another type")
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise RecordError(
+            f"this is no tuned kernel: {error!r}\n  export the tunings again"
+        ) from None
+    return winner
+
+
+def tuned(unit: str, starts: Iterable[CodeCandidate]) -> CodeCandidate | None:
+    """Return the fastest candidate of a unit that was measured here; None where none was.
+
+    `unit` is its digest, and `starts` has a candidate of each of its spaces, of which as many are
+    looked at as it takes.
+    """
+    if not unit or not (cache_folder() / TUNINGS.name).is_dir():
+        return None
+    compiler = find_compiler()
+    if compiler is None:
+        return None
+    winner = _stored(_key(unit, Provenance.here(compiler)), str(cache_folder()))
+    if winner is None:
+        return None
+    for start in starts:
+        if start.space.name == winner.space:
+            try:
+                return CodeCandidate(start.space, start.space.read(winner.point))
+            except ValueError as error:
+                LOG.warning("einalg: a tuned kernel is left out: %s", error)
+                return None
+    return None
+
+
+def _key(unit: str, provenance: Provenance) -> str:
+    return text_digest(unit, provenance.machine, provenance.compiler, provenance.code)
+
+
+@lru_cache(maxsize=4096)
+def _stored(key: str, folder: str) -> Winner | None:
+    """Return what the cache in a folder holds; this process asks once."""
+    content = TUNINGS.read(key)
+    if not content:
+        return None
+    try:
+        return winner_from_row(json.loads(content))
+    except (ValueError, RecordError) as error:
+        LOG.warning("einalg: a tuned kernel is left out: %s", error)
+        return None
+
+
+def exported() -> str:
+    """Return all winners that the cache holds, as JSON."""
+    rows: dict[str, Any] = {}
+    for path in (cache_folder() / TUNINGS.name).glob("*/*.json"):
+        content = TUNINGS.read(path.stem.partition("-")[0])
+        if content:
+            rows[content.decode()] = json.loads(content)
+    kernels = [rows[text] for text in sorted(rows)]
+    return json.dumps({"schema": SCHEMA, "kernels": kernels}, indent=1, sort_keys=True)
+
+
+def imported(path: Path) -> int:
+    """Put the winners of a file into the cache, and return how many there are.
+
+    Each counts for the machine, the compiler and the code that it was measured with. Raises
+    `RecordError`, and changes nothing, for a file that holds anything else.
+    """
+    try:
+        rows = list(json.loads(path.read_text())["kernels"])
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise RecordError(
+            f"{path} holds no tuned kernels: {error!r}\n  write it with einalg tune --export"
+        ) from None
+    winners = [winner_from_row(row) for row in rows]
+    for winner in winners:
+        winner.store()
+    return len(winners)

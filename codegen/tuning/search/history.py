@@ -1,0 +1,64 @@
+"""What a search has measured so far."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from random import Random
+
+from codegen.tuning.measuring.task import Outcome
+from codegen.tuning.spaces.points import Point
+from codegen.tuning.spaces.space import CodeCandidate
+
+Identity = tuple[str, Point]  # of a candidate: the name of its space, and its point
+
+
+@dataclass(frozen=True)
+class ScheduleTrial:
+    """A candidate that was measured: the `number`th, so many seconds after the search began.
+
+    `seconds` are comparable with those of other trials; None where it was refused.
+    """
+
+    candidate: CodeCandidate
+    outcome: Outcome
+    number: int
+    elapsed: float
+    seconds: float | None
+
+
+@dataclass
+class SearchHistory:
+    """The trials of a search, and the candidates that need no other trial.
+
+    `starts` are the points that the model thinks best, one a space, the best one first: that is the
+    first incumbent, which each batch runs in turns with. `recorded` are candidates that were fast
+    in another process, the fastest first.
+    """
+
+    starts: Sequence[CodeCandidate]
+    rng: Random
+    recorded: Sequence[CodeCandidate] = ()
+    trials: list[ScheduleTrial] = field(default_factory=list)
+    seen: set[Identity] = field(default_factory=set)
+
+    def is_new(self, candidate: CodeCandidate) -> bool:
+        return identity(candidate) not in self.seen
+
+    def see(self, candidate: CodeCandidate) -> None:
+        self.seen.add(identity(candidate))
+
+    @property
+    def measured(self) -> list[ScheduleTrial]:
+        """Return the trials that were not refused, the fastest first."""
+        right = [trial for trial in self.trials if trial.seconds is not None]
+        return sorted(right, key=lambda trial: (trial.seconds, trial.number))
+
+    @property
+    def best(self) -> ScheduleTrial | None:
+        return next(iter(self.measured), None)
+
+
+def identity(candidate: CodeCandidate) -> Identity:
+    """Return what tells a candidate from all others of its unit."""
+    return candidate.space.name, candidate.point

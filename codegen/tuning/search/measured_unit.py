@@ -1,0 +1,152 @@
+"""Candidates of one unit compiled, run on the same inputs, and recorded."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from codegen.hardware.cpu import machine
+from codegen.ir.nodes import Function
+from codegen.runtime.array_arguments import Array
+from codegen.targets.c.source_file import own_sources
+from codegen.tuning.kernel_choice import inputs_of
+from codegen.tuning.measuring.batch import BatchRunner
+from codegen.tuning.measuring.compilation import CandidateCompiler, Refusal
+from codegen.tuning.measuring.task import CompiledCandidate, MeasuringTask, Outcome
+from codegen.tuning.records.log import TuningLog, TuningRecord
+from codegen.tuning.spaces.points import point_row
+from codegen.tuning.spaces.space import CodeCandidate
+from codegen.tuning.spaces.unit import CodeUnit
+from einalg.errors import EinalgError
+from einalg.language.interpreters.numpy import execute
+from einalg.language.ir.program import in_double
+from einalg.language.ir.traversal import reductions
+from einalg.storage.fingerprint import text_digest
+
+MAX_REFERENCE_POINTS = 1 << 31  # above which the first candidate's values are the expected ones
+FIRST_SECONDS = 20.0  # for loading, packing and a first run of a candidate
+
+
+@dataclass
+class MeasuredUnit:
+    """A unit whose candidates are measured: in batches, each in turns with an incumbent."""
+
+    unit: CodeUnit
+    compiler: CandidateCompiler
+    log: TuningLog
+    runner: BatchRunner
+    sources: dict[str, CodeCandidate] = field(default_factory=dict)  # by the digest of their code
+    # By the identity of a function, which stays as long as its entry here.
+    codes: dict[int, tuple[Function, CompiledCandidate | Refusal]] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, unit: CodeUnit, compiler: CandidateCompiler, log: TuningLog) -> MeasuredUnit:
+        return cls(unit, compiler, log, BatchRunner(measuring_task(unit, compiler)))
+
+    def built(self, candidate: CodeCandidate) -> Function | str | None:
+        """Return a candidate's function, or why there is none; None where another one has it."""
+        try:
+            function = candidate.build()
+            (source,) = own_sources([function])
+        except (EinalgError, ArithmeticError, ValueError, AssertionError) as error:
+            return f"no code: {type(error).__name__}"
+        known = self.sources.setdefault(text_digest(source), candidate)
+        if known != candidate:
+            return None
+        return function
+
+    def compiled(self, functions: Mapping[int, Function]) -> dict[int, CompiledCandidate | Refusal]:
+        """Return the machine code of functions, by their numbers; none is compiled twice."""
+        new = {n: f for n, f in functions.items() if id(f) not in self.codes}
+        for number, code in self.compiler.compiled(new).items():
+            self.codes[id(functions[number])] = functions[number], code
+        return {number: self.codes[id(f)][1] for number, f in functions.items()}
+
+    def outcomes(self, compiled: Mapping[int, CompiledCandidate | Refusal]) -> dict[int, Outcome]:
+        """Return what came of candidates, by their numbers."""
+        outcomes: dict[int, Outcome] = {}
+        runnable: dict[int, CompiledCandidate] = {}
+        for number, code in compiled.items():
+            if isinstance(code, Refusal):
+                outcomes[number] = Outcome(reason=code.reason)
+            else:
+                runnable[number] = code
+        return outcomes | self.runner.outcomes(runnable)
+
+    def record(self, candidate: CodeCandidate, outcome: Outcome) -> None:
+        """Add what came of a candidate to the log."""
+        self.log.append(
+            TuningRecord(
+                self.log.provenance,
+                self.unit.digest,
+                statement_text(self.unit),
+                candidate.space.name,
+                point_row(candidate.point),
+                candidate.cycles,
+                outcome,
+            )
+        )
+
+    def recorded(self, starts: Sequence[CodeCandidate]) -> tuple[list[CodeCandidate], set[Any]]:
+        """Return the candidates that the log knows, the fastest first; and those that it refuses.
+
+        The latter are pairs of a space's name and a point.
+        """
+        spaces = {start.space.name: start.space for start in starts}
+        fast: list[tuple[float, int, CodeCandidate]] = []
+        refused: set[Any] = set()
+        for number, record in enumerate(self.log.of_unit(self.unit.digest)):
+            space = spaces.get(record.space)
+            if space is None:
+                continue
+            try:
+                point = space.read(record.point)
+            except ValueError:
+                continue
+            if record.outcome.score is None:
+                refused.add((space.name, point))
+            else:
+                fast.append((record.outcome.score, number, CodeCandidate(space, point)))
+        fast.sort(key=lambda entry: entry[:2])
+        return [candidate for _, _, candidate in fast], refused
+
+
+def measuring_task(unit: CodeUnit, compiler: CandidateCompiler) -> MeasuringTask:
+    """Return what the candidates of a unit are asked to do; they are added later."""
+    program = unit.program
+    arrays = inputs_of(program.tensors)
+    (output,) = program.outputs
+    scope = program[output]
+    expected: Array | None = None
+    if _points(unit) <= MAX_REFERENCE_POINTS:
+        expected = np.asarray(execute(in_double(program), arrays)[output])
+    moved = sum(array.nbytes for array in arrays.values())
+    return MeasuringTask(
+        candidates=(),
+        compiler=compiler.compiler,
+        arrays=arrays,
+        constants=[name for name in arrays if name in unit.constants],
+        output=output,
+        dtype=scope.dtype,
+        expected=expected,
+        first_seconds=FIRST_SECONDS,
+        is_cold=moved > machine().level2,
+    )
+
+
+def statement_text(unit: CodeUnit) -> str:
+    """Return a unit on one line."""
+    return "; ".join(f"{name} = {scope}" for name, scope in unit.program.statements)
+
+
+def _points(unit: CodeUnit) -> int:
+    """Return how often the innermost bodies of a unit are computed."""
+    total = 0
+    for _, scope in unit.program.statements:
+        summed = [prod(it.extent for it in node.iterators) for node in reductions(scope.body)]
+        total += prod(scope.shape) * max(1, sum(summed))
+    return total

@@ -1,0 +1,274 @@
+"""The search for the fastest schedule of one unit: anytime, with its start in every comparison."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from random import Random
+
+from codegen.hardware.cpu import machine
+from codegen.ir.nodes import Function
+from codegen.tuning.measuring.compilation import CandidateCompiler
+from codegen.tuning.measuring.task import Outcome
+from codegen.tuning.records.log import TuningLog
+from codegen.tuning.records.winners import Winner, tuned
+from codegen.tuning.search.history import ScheduleTrial, SearchHistory, identity
+from codegen.tuning.search.measured_unit import MeasuredUnit, statement_text
+from codegen.tuning.search.strategies import Strategy
+from codegen.tuning.spaces.points import point_row
+from codegen.tuning.spaces.space import CodeCandidate
+from codegen.tuning.spaces.unit import CodeUnit
+from codegen.tuning.spaces.unit_spaces import starts
+from einalg.runtime.clock import COMPILING, MEASURING, SEARCHING, Clock, check_time
+
+BATCH = 8  # candidates, which are compiled and run together
+PROPOSED = 4  # times as many, of which some have the code of others
+MAX_EMPTY_BATCHES = 4  # of which all had the code of others, after which nothing is new
+FINAL_SHARE = 0.85  # of the time, after which no batch begins
+MIN_FINAL_SECONDS = 5.0  # that comparing the winner with the start may take
+MIN_GAIN = 1.02  # of the winner over the start, below which the start stays
+TRIALS_OVER, TIME_OVER = "all trials were made", "the time was over"
+NOTHING_NEW, INTERRUPTED = "nothing new was left to measure", "it was interrupted"
+Curve = Sequence[tuple[int, float, float]]
+
+
+@dataclass(frozen=True)
+class UnitTuning:
+    """What came of a unit: its start and its winner with their seconds, and how they were found.
+
+    `curve` has, for each trial, its number, the seconds since the clock began, and those of the
+    best candidate so far. `refused` says how many were refused for which reason. `reason` says why
+    the search ended.
+    """
+
+    statement: str
+    start: CodeCandidate
+    winner: CodeCandidate
+    start_seconds: float
+    seconds: float
+    trials: int
+    curve: Curve
+    refused: Mapping[str, int]
+    reason: str
+
+    @property
+    def gain(self) -> float:
+        """Return how many times as fast as the start the winner is."""
+        return self.start_seconds / self.seconds
+
+
+@dataclass
+class UnitTuner:
+    """A search that is under way."""
+
+    measured: MeasuredUnit
+    history: SearchHistory
+    strategy: Strategy
+    clock: Clock
+    max_trials: int
+    functions: dict[object, Function] = field(default_factory=dict)
+
+    @property
+    def start(self) -> CodeCandidate:
+        return self.history.starts[0]
+
+    @property
+    def incumbent(self) -> CodeCandidate:
+        best = self.history.best
+        if best is None:
+            return self.start
+        return best.candidate
+
+    def search(self) -> str:
+        """Measure batches, and return why there are no more."""
+        reason = TIME_OVER
+        with self.clock.within(FINAL_SHARE * self.clock.left).bounding():
+            reason = self._batches()
+        if self.clock.course.is_stopped:
+            return INTERRUPTED
+        return reason
+
+    def _batches(self) -> str:
+        self._measure([self.start], 1)
+        empty = 0
+        while self.made < self.max_trials:
+            count = min(BATCH, self.max_trials - self.made)
+            with self.clock.phase(SEARCHING, f"trial {self.made + 1}"):
+                candidates = self.strategy.propose(self.history, PROPOSED * count)
+            if not candidates or empty == MAX_EMPTY_BATCHES:
+                return NOTHING_NEW
+            empty += 1
+            if self._measure(candidates, count):
+                empty = 0
+        return TRIALS_OVER
+
+    @property
+    def made(self) -> int:
+        """Return the trials that were made."""
+        return len(self.history.trials)
+
+    def _measure(self, candidates: Sequence[CodeCandidate], count: int) -> int:
+        """Measure so many candidates in turns with the incumbent; return how many there were."""
+        check_time()
+        batch = self._with_code(candidates, count)
+        if not batch:
+            return 0
+        incumbent = self.incumbent
+        functions = {number: self.functions[identity(c)] for number, c in batch.items()}
+        is_first = self.history.best is None
+        if not is_first:
+            functions = {-1: self.functions[identity(incumbent)], **functions}
+        with self.clock.phase(COMPILING, f"{len(batch)} candidates"):
+            compiled = self.measured.compiled(functions)
+        with self.clock.phase(MEASURING, f"{len(batch)} candidates"):
+            outcomes = self.measured.outcomes(compiled)
+        scale = self._scale(outcomes.pop(-1, None))
+        for number, candidate in batch.items():
+            self._add(candidate, outcomes[number], scale)
+        return len(batch)
+
+    def _with_code(
+        self, candidates: Sequence[CodeCandidate], count: int
+    ) -> dict[int, CodeCandidate]:
+        """Return the first candidates, so many at most, that have code which no other one has."""
+        batch: dict[int, CodeCandidate] = {}
+        for number, candidate in enumerate(candidates):
+            if len(batch) == count:
+                break
+            self.history.see(candidate)
+            function = self.measured.built(candidate)
+            if isinstance(function, str):
+                self._add(candidate, Outcome(reason=function), 1.0)
+            elif function is not None:
+                self.functions[identity(candidate)] = function
+                batch[number] = candidate
+        return batch
+
+    def _scale(self, incumbent: Outcome | None) -> float:
+        """Return what the times of a batch are multiplied by to compare with those of others.
+
+        The incumbent takes longer where the machine is busier.
+        """
+        best = self.history.best
+        if best is None or incumbent is None or not incumbent.score or not best.seconds:
+            return 1.0
+        return best.seconds / incumbent.score
+
+    def _add(self, candidate: CodeCandidate, outcome: Outcome, scale: float) -> None:
+        seconds = None
+        if outcome.score is not None:
+            seconds = outcome.score * scale
+        trial = ScheduleTrial(candidate, outcome, self.made + 1, self.clock.spent, seconds)
+        self.history.trials.append(trial)
+        self.measured.record(candidate, outcome)
+        best = self.history.best
+        if best is not None and best.seconds is not None:
+            self.clock.course.tell_best(f"{best.seconds * 1e3:.3g} ms after {self.made} trials")
+
+    def result(self, reason: str) -> UnitTuning | None:
+        """Return what came of it; None where not even the start was measured.
+
+        The best candidate and the start run once more in turns, in another process.
+        """
+        best = self.history.best
+        if best is None or best.seconds is None:
+            return None
+        first = self.history.trials[0]
+        pair = (best.seconds, first.seconds or best.seconds)
+        winner = best.candidate
+        if winner != self.start:
+            pair = self._final(winner) or pair
+            if pair[1] < MIN_GAIN * pair[0]:
+                winner, pair = self.start, (pair[1], pair[1])
+        return UnitTuning(
+            statement_text(self.measured.unit),
+            self.start,
+            winner,
+            pair[1],
+            pair[0],
+            self.made,
+            self._curve(),
+            self._refused(),
+            reason,
+        )
+
+    def _final(self, winner: CodeCandidate) -> tuple[float, float] | None:
+        """Return the seconds of the winner and of the start; None where time does not suffice."""
+        functions = {}
+        for number, candidate in enumerate((winner, self.start)):
+            functions[number] = self.functions[identity(candidate)]
+        with self.clock.finishing().at_least(MIN_FINAL_SECONDS).bounding():
+            outcomes = self.measured.outcomes(self.measured.compiled(functions))
+            scores = outcomes[0].score, outcomes[1].score
+            if scores[0] and scores[1]:
+                return scores[0], scores[1]
+        return None
+
+    def _curve(self) -> Curve:
+        points: list[tuple[int, float, float]] = []
+        best = float("inf")
+        for trial in self.history.trials:
+            if trial.seconds is not None:
+                best = min(best, trial.seconds)
+            if best < float("inf"):
+                points.append((trial.number, trial.elapsed, best))
+        return tuple(points)
+
+    def _refused(self) -> Mapping[str, int]:
+        reasons = [trial.outcome.reason for trial in self.history.trials]
+        return Counter(reason for reason in reasons if reason is not None)
+
+
+def tune_unit(
+    unit: CodeUnit,
+    compiler: CandidateCompiler,
+    log: TuningLog,
+    strategy: Strategy,
+    trials: int,
+    clock: Clock,
+    seed: int,
+) -> UnitTuning | None:
+    """Search for the fastest schedule of a unit, and have later compilations use it.
+
+    So many candidates are measured, while the clock's time lasts; an interrupt keeps the best so
+    far. None where the time did not suffice for the start.
+    """
+    tuner: UnitTuner | None = None
+    with clock.bounding():
+        tuner = _tuner(unit, compiler, log, strategy, trials, clock, seed)
+    if tuner is None:
+        return None
+    tuning = tuner.result(tuner.search())
+    if tuning is not None:
+        Winner(
+            log.provenance,
+            unit.digest,
+            tuning.statement,
+            tuning.winner.space.name,
+            point_row(tuning.winner.point),
+            tuning.seconds,
+            tuning.start_seconds,
+        ).store()
+    return tuning
+
+
+def _tuner(
+    unit: CodeUnit,
+    compiler: CandidateCompiler,
+    log: TuningLog,
+    strategy: Strategy,
+    trials: int,
+    clock: Clock,
+    seed: int,
+) -> UnitTuner:
+    """Return a search that has not measured anything yet."""
+    firsts = sorted(starts(unit, machine()), key=lambda start: start.cycles)
+    with clock.phase(SEARCHING, statement_text(unit)):
+        measured = MeasuredUnit.of(unit, compiler, log)
+    recorded, refused = measured.recorded(firsts)
+    known = tuned(unit.digest, firsts)
+    if known is not None:
+        recorded.insert(0, known)
+    history = SearchHistory(firsts, Random(seed), recorded[:BATCH], seen=refused)
+    return UnitTuner(measured, history, strategy, clock, trials)

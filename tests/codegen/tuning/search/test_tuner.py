@@ -1,0 +1,226 @@
+"""The search of a unit's schedule, on times that are made up: what it measures, and what it keeps."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import numpy as np
+import pytest
+
+import einalg as ea
+from codegen.hardware.cpu import machine
+from codegen.targets.c.compiler import find_compiler
+from codegen.tuning.measuring.compilation import CandidateCompiler
+from codegen.tuning.measuring.task import Outcome
+from codegen.tuning.records.log import TuningLog
+from codegen.tuning.records.provenance import Provenance
+from codegen.tuning.records.winners import tuned
+from codegen.tuning.search import strategies
+from codegen.tuning.search.history import ScheduleTrial, SearchHistory
+from codegen.tuning.search.measured_unit import MeasuredUnit, measuring_task
+from codegen.tuning.search.strategies import STRATEGIES
+from codegen.tuning.search.tuner import UnitTuning, tune_unit
+from codegen.tuning.spaces.space import CodeCandidate
+from codegen.tuning.spaces.unit import CodeUnit
+from codegen.tuning.spaces.unit_spaces import starts
+from derive.matching import match
+from einalg.language import ops
+from einalg.runtime.clock import Clock
+from tests.helpers.kernels import quick_compiler
+
+SCOPE = ops.matmul(ea.tensor("A", (29, 40)), ea.tensor("B", (40, 35), role="weight"))
+
+
+@pytest.fixture(autouse=True)
+def own_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("EINALG_CACHE", str(tmp_path))
+    monkeypatch.setattr(strategies, "DRAFT_SECONDS", 0.05)
+    monkeypatch.setattr(strategies, "POPULATION", 16)
+
+
+def unit() -> CodeUnit:
+    kernel = match(SCOPE, "O")
+    assert kernel is not None
+    return CodeUnit(kernel, SCOPE, frozenset({"B"}), digest="a unit")
+
+
+class MadeUp:
+    """Times of candidates without a compiler: those with more rows are faster, loops are slow."""
+
+    def __init__(self) -> None:
+        self.batches, self.measured = 0, list[CodeCandidate]()
+
+    def compiled(self, unit: MeasuredUnit, functions: Mapping[int, Any]) -> Mapping[int, Any]:
+        return functions
+
+    def outcomes(self, unit: MeasuredUnit, functions: Mapping[int, Any]) -> dict[int, Outcome]:
+        self.batches += 1
+        outcomes: dict[int, Outcome] = {}
+        for number, function in functions.items():
+            candidate = next(c for c in unit.sources.values() if c.build() == function)
+            self.measured.append(candidate)
+            outcomes[number] = self.outcome(candidate)
+        return outcomes
+
+    def outcome(self, candidate: CodeCandidate) -> Outcome:
+        if candidate.space.name == "loops":
+            return Outcome(1.0)
+        if candidate.point.rows == 2:
+            return Outcome(reason="wrong values")
+        return Outcome(1e-3 / candidate.point.rows / candidate.point.vectors)
+
+
+def search(
+    monkeypatch: pytest.MonkeyPatch,
+    times: MadeUp,
+    strategy: str = "evolution",
+    trials: int = 12,
+    seconds: float = 1e6,
+) -> UnitTuning | None:
+    compiler = find_compiler()
+    assert compiler is not None
+    monkeypatch.setattr(MeasuredUnit, "compiled", lambda own, f: times.compiled(own, f))
+    monkeypatch.setattr(MeasuredUnit, "outcomes", lambda own, f: times.outcomes(own, f))
+    compiling = CandidateCompiler(compiler, Path(), 60.0)
+    log = TuningLog.here(Provenance.here(compiler))
+    clock = Clock.of(seconds)
+    return tune_unit(unit(), compiling, log, STRATEGIES[strategy](), trials, clock, 0)
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES)
+def test_the_start_is_measured_and_the_best_is_kept(
+    strategy: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    times = MadeUp()
+    tuning = search(monkeypatch, times, strategy)
+    assert tuning is not None and tuning.trials == 12 == len(tuning.curve)
+    assert times.measured[0] == tuning.start
+    best = [seconds for _, _, seconds in tuning.curve]
+    assert best == sorted(best, reverse=True) and tuning.seconds <= tuning.start_seconds
+    winner = tuned("a unit", starts(unit(), machine()))
+    assert winner is not None and winner.point == tuning.winner.point
+
+
+def test_evolution_descends_to_the_best(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It finds registers that are full of sums, however the model ranks them."""
+    tuning = search(monkeypatch, MadeUp(), trials=40)
+    assert tuning is not None and tuning.winner.space.name == "contraction"
+    point = tuning.winner.point
+    registers = machine().registers
+    assert point.rows * point.vectors >= 0.75 * (registers - 2)
+    assert tuning.gain >= 1.0
+
+
+def test_what_is_refused_is_counted_and_not_measured_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    first = search(monkeypatch, MadeUp(), "random", trials=24)
+    assert first is not None
+    wrong = first.refused.get("wrong values", 0)
+    assert wrong == sum(first.refused.values())
+    times = MadeUp()
+    second = search(monkeypatch, times, "random", trials=24)
+    assert second is not None and wrong > 0
+    log = TuningLog.here(Provenance.here(quick_or_usual()))
+    refused = [record for record in log.records() if record.outcome.reason]
+    assert len(refused) == wrong + second.refused.get("wrong values", 0)
+    points = [tuple(sorted(record.point.items())) for record in refused]
+    assert len(set(points)) == len(points)
+
+
+def quick_or_usual() -> Any:
+    compiler = find_compiler()
+    assert compiler is not None
+    return compiler
+
+
+def test_what_was_fast_before_is_measured_soon(monkeypatch: pytest.MonkeyPatch) -> None:
+    first = search(monkeypatch, MadeUp(), trials=12)
+    times = MadeUp()
+    search(monkeypatch, times, trials=10)
+    assert first is not None
+    points = [candidate.point for candidate in times.measured]
+    assert first.winner.point in points
+
+
+def test_an_interrupt_keeps_the_best(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Interrupted(MadeUp):
+        def outcome(self, candidate: CodeCandidate) -> Outcome:
+            if len(self.measured) == 6:
+                raise KeyboardInterrupt
+            return super().outcome(candidate)
+
+    tuning = search(monkeypatch, Interrupted())
+    assert tuning is not None and tuning.reason == "it was interrupted"
+    assert tuning.trials == 1 and tuning.winner == tuning.start
+    assert tuned("a unit", starts(unit(), machine())) is not None
+
+
+def test_without_time_there_is_no_result(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert search(monkeypatch, MadeUp(), seconds=0.0) is None
+
+
+def test_a_slower_winner_gives_way_to_the_start(monkeypatch: pytest.MonkeyPatch) -> None:
+    """In the last comparison, which takes place in another process."""
+
+    class Fickle(MadeUp):
+        def outcomes(self, unit: MeasuredUnit, functions: Mapping[int, Any]) -> dict[int, Outcome]:
+            outcomes = super().outcomes(unit, functions)
+            if set(functions) == {0, 1} and self.batches > 2:
+                return {0: Outcome(2.0), 1: Outcome(1.0)}
+            return outcomes
+
+    tuning = search(monkeypatch, Fickle(), trials=20)
+    assert tuning is not None and tuning.winner == tuning.start and tuning.gain == 1.0
+
+
+def test_times_of_a_busy_moment_are_scaled(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The incumbent of each batch says how busy the machine is."""
+
+    class Busier(MadeUp):
+        def outcome(self, candidate: CodeCandidate) -> Outcome:
+            outcome = super().outcome(candidate)
+            if outcome.seconds is None:
+                return outcome
+            return Outcome(outcome.seconds * self.batches)
+
+    plain, busy = search(monkeypatch, MadeUp()), search(monkeypatch, Busier())
+    assert plain is not None and busy is not None
+    assert busy.curve[-1][2] <= busy.curve[0][2]
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES)
+def test_no_candidate_is_proposed_twice(strategy: str) -> None:
+    candidates = sorted(starts(unit(), machine()), key=lambda start: start.cycles)
+    history = SearchHistory(candidates, Random(1))
+    proposed: list[Any] = []
+    for number in range(3):
+        for candidate in STRATEGIES[strategy]().propose(history, 6):
+            assert history.is_new(candidate) and candidate.space.fits(candidate.point)
+            history.see(candidate)
+            seconds = candidate.cycles * 1e-9
+            trial = ScheduleTrial(candidate, Outcome(seconds), number, 0.0, seconds)
+            history.trials.append(trial)
+            proposed.append((candidate.space.name, candidate.point))
+    assert len(set(proposed)) == len(proposed) > 0
+
+
+def test_the_model_proposes_what_it_thinks_cheapest() -> None:
+    candidates = sorted(starts(unit(), machine()), key=lambda start: start.cycles)
+    proposed = STRATEGIES["model"]().propose(SearchHistory(candidates, Random(1)), 5)
+    assert proposed[0] == candidates[0]
+
+
+def test_expected_values_are_those_of_the_reference() -> None:
+    program = ea.parse("T[i,j] += A[i,k]*B[k,j]\nO[i,j] = Max(T[i,j], 0)", A=(4, 5), B=(5, 6))
+    kernel = match(program["T"], "T")
+    assert kernel is not None
+    fused = CodeUnit(kernel, program["T"], epilogue=("O", program["O"]))
+    compiler = quick_compiler()
+    task = measuring_task(fused, CandidateCompiler(compiler, Path(), 60.0))
+    product = task.arrays["A"].astype(np.float64) @ task.arrays["B"]
+    assert task.expected is not None and task.output == "O"
+    np.testing.assert_allclose(task.expected, np.maximum(product, 0))

@@ -1,0 +1,69 @@
+"""`ea.tune`: kernels are tuned and stay tuned, and the result can be read."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import einalg as ea
+from codegen.hardware.cpu import CpuModel
+from codegen.lowering.schedule import Schedule
+from codegen.program.compile import compile_program
+from codegen.tuning.search.tuner import UnitTuning
+from codegen.tuning.spaces.loops import LoopsSpace
+from codegen.tuning.spaces.space import CodeCandidate
+from codegen.tuning.spaces.unit import CodeUnit
+from einalg.api.tuning import Tuning
+from einalg.language.ir.kernel import EOP, Kernel
+
+TEXT = "O[i,j] += A[i,k]*B[k,j]"
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("cache")
+
+
+@pytest.fixture(autouse=True)
+def own_cache(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("EINALG_CACHE", str(folder))
+
+
+def test_a_program_is_tuned_and_runs() -> None:
+    program = ea.parse(TEXT, A=(8, 40), B=(40, 24))
+    heard: list[object] = []
+    tuning = ea.tune(program, trials=3, progress=heard.append, seconds=1e6)
+    (unit,) = tuning.units
+    assert unit.trials == len(tuning.curve) == 3 and heard and not tuning.left_out
+    assert tuning.best is unit and tuning.seconds <= tuning.start_seconds
+    assert tuning.log.read_text().count("\n") == 3
+    arrays = {"A": np.ones((8, 40), np.float32), "B": np.ones((40, 24), np.float32)}
+    np.testing.assert_array_equal(compile_program(program)(**arrays), np.full((8, 24), 40.0))
+
+
+def test_no_time_is_a_result() -> None:
+    tuning = ea.tune(TEXT, seconds=0, A=(8, 20), B=(20, 24))
+    assert not tuning.units and tuning.best is None and not tuning.curve
+    assert "allow more seconds" in str(tuning) and "allow more seconds" in tuning._repr_html_()
+
+
+def unit_tuning(elapsed: float) -> UnitTuning:
+    scope = ea.parse("O[i] = A[i]", A=(3,))
+    space = LoopsSpace(CodeUnit(Kernel(EOP, {}, ("A",), "O"), scope), CpuModel())
+    start, winner = CodeCandidate(space, Schedule()), CodeCandidate(space, Schedule(row=8))
+    curve = ((1, elapsed, 4e-3), (2, elapsed + 1, 4e-3), (3, elapsed + 2, 1e-3))
+    refused = {"time-out": 2}
+    return UnitTuning("O = A<B", start, winner, 4e-3, 1e-3, 3, curve, refused, "all were made")
+
+
+def test_a_result_of_several_kernels_reads_as_one() -> None:
+    tuning = Tuning((unit_tuning(1.0), unit_tuning(5.0)), 1, Path("log.jsonl"))
+    assert [seconds for *_, seconds in tuning.curve] == [8e-3, 8e-3, 5e-3, 5e-3, 5e-3, 2e-3]
+    assert tuning.refused == {"time-out": 4} and tuning.reason == "all were made"
+    text, page = str(tuning), tuning._repr_html_()
+    for words in ("4 ms -> 1 ms (4.00x), 3 trials", "loops: ", "row=8", "log.jsonl"):
+        assert words in text
+    assert "4 candidates refused: time-out" in text and "1 kernel" in text
+    assert "<polyline" in page and "O = A&lt;B" in page

@@ -1,0 +1,31 @@
+"""`einalg tune`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.helpers.command_line import printed, refused
+
+ARGUMENTS = ("O[i,j] += A[i,k]*B[k,j]", "--A", "8,40", "--B", "40,24")
+
+
+def test_kernels_are_tuned_exported_and_imported(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("EINALG_CACHE", str(tmp_path / "cache"))
+    path = str(tmp_path / "tuned.json")
+    options = ("--seconds", "1e6", "--trials", "1", "--export", path)
+    text = printed("tune", *ARGUMENTS, *options)
+    assert "(1.00x), 1 trials" in text and "contraction: lanes=" in text
+    monkeypatch.setenv("EINALG_CACHE", str(tmp_path / "elsewhere"))
+    assert "1 tuned kernel read from" in printed("tune", "--import", path)
+
+
+def test_bad_use(tmp_path: Path) -> None:
+    assert "give one expression" in refused("tune")
+    assert "--trials" in refused("tune", *ARGUMENTS, "--trials", "0")
+    path = tmp_path / "bad.json"
+    path.write_text("[]")
+    assert "holds no tuned kernels" in refused("tune", "--import", str(path))
