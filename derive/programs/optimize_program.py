@@ -38,7 +38,7 @@ from derive.programs.passes.normalise import shaped
 from derive.programs.passes.shared_statements import shared
 from derive.programs.passes.summation_order import in_best_order
 from derive.programs.passes.unread_parts import without_unread_parts
-from derive.programs.passes.weight_folding import folded
+from derive.programs.passes.weights.addition import with_folded_weights
 from derive.programs.task import Task
 from derive.programs.trial import CompiledVariant, ReferenceCall, Trial
 from derive.results.candidates import Candidate
@@ -186,7 +186,7 @@ class Forms:
             program = shared(shaped(self.trial.example.program, is_late)[0], is_late)
             rates = known_rates(self.task.backend) or Roofline()
             program = without_unread_parts(in_best_order(program, rates, is_late))
-            program = folded(program, is_late)
+            program = with_folded_weights(program, is_late)
             return with_known_layers(unchanged(program), self.task)
 
     def _compile_original(self) -> None:
@@ -254,7 +254,8 @@ class Forms:
             words = f"substituted form {number}"
             with self.clock.phase(SEARCHING, words):
                 program = shared(shaped(rewritten.program)[0])
-                program = folded(without_unread_parts(in_best_order(program)))
+                program = without_unread_parts(in_best_order(program))
+                program = with_folded_weights(program)
                 variants = rewritten_variants(program, rewritten)
             for variant in variants:
                 identity = key(variant.program)

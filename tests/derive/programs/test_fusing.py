@@ -10,9 +10,9 @@ import sympy
 
 import einalg as ea
 from derive.matching import kernels_of
-from derive.programs.passes import weight_folding
 from derive.programs.passes.normalise import shaped, with_epilogues
-from derive.programs.passes.weight_folding import folded
+from derive.programs.passes.weights import folding as weight_folding
+from derive.programs.passes.weights.folding import folded
 from derive.rules.inter.lifting_nesting import lifted
 from einalg.language import ops
 from einalg.language.analysis.compile_time import compile_time_statements

@@ -28,7 +28,7 @@ from derive.programs.forms.layers import (
 )
 from derive.programs.forms.variants import unchanged
 from derive.programs.passes.normalise import shaped
-from derive.programs.passes.weight_folding import folded
+from derive.programs.passes.weights.folding import folded
 from derive.results.candidates import Candidate
 from derive.results.pipeline import find_derivation
 from derive.rewriting.moves import Move

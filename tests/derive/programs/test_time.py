@@ -18,7 +18,7 @@ from derive.programs.forms.expected_gain import Expectation, kind_of, next_layer
 from derive.programs.forms.layers import SearchedLayer, layers_of
 from derive.programs.forms.variants import changed_variants
 from derive.programs.passes.normalise import shaped
-from derive.programs.passes.weight_folding import folded
+from derive.programs.passes.weights.folding import folded
 from derive.programs.task import Task
 from derive.results.candidates import Candidate
 from einalg.api.backend import LocalBackend

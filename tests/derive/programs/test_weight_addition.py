@@ -1,0 +1,116 @@
+"""Products of one tensor that are added: one product with the sum of their weights, or as they were."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import einalg as ea
+from derive.programs.passes.weights.addition import with_added_weights, with_folded_weights
+from einalg.language.interpreters.numpy import execute
+from einalg.language.ir.program import Program
+from tests.helpers.networks import sample, weight
+
+ADDED = "R[n,f,h,w] = Max(0, P[n,f,h,w] + Q[n,f,h,w] + b[f])"
+
+
+def convolution(name: str, weights: str, window: int, stride: int, step: int, before: int) -> str:
+    """Return a convolution of A with a square window, dilated by `step`, of 8 by 8 results."""
+    at = [f"{stride}*{out} + {step}*{tap} - {before}" for out, tap in (("h", "r"), ("w", "s"))]
+    amounts = f"({max(before, 0)}, {max(step * window - before, 0)})"
+    pad = f"A.pad(0, 0, {amounts}, {amounts})"
+    subscripts = ", ".join(at)
+    taps = f"c, r:{window}, s:{window}"
+    product = f"{pad}[n, c, {subscripts}]*{weights}[f, c, r, s]"
+    return f"{name}[n, f, h:8, w:8] = Sum[{taps}]({product})"
+
+
+def two_windows(
+    one: tuple[int, int, int], other: tuple[int, int, int], stride: int = 1, reader: str = ADDED
+) -> Program:
+    """Return the sum of two convolutions; each has a window, a dilation and a padding."""
+    texts = []
+    tensors = {"A": (2, 3, 8 * stride, 8 * stride), "b": (4,)}
+    for name, weights, (window, step, before) in (("P", "V", one), ("Q", "W", other)):
+        texts.append(convolution(name, weights, window, stride, step, before))
+        tensors[weights] = weight(weights, 4, 3, window, window)
+    return ea.parse("\n".join([*texts, reader]), **tensors)
+
+
+def assert_equal(one: Program, other: Program) -> None:
+    arrays = sample(one)
+    expected, values = execute(one, arrays), execute(other, arrays)
+    for name, value in expected.items():
+        np.testing.assert_allclose(values[name], value, rtol=1e-5, atol=1e-5)
+
+
+@settings(max_examples=20)
+@given(st.data())
+def test_a_smaller_window_is_a_part_of_a_larger_one(data: st.DataObject) -> None:
+    window, step = data.draw(st.integers(1, 3)), data.draw(st.integers(1, 2))
+    small, shift = data.draw(st.integers(1, window)), 0
+    if small < window:
+        shift = data.draw(st.integers(0, window - small))
+    before = data.draw(st.integers(0, 3)) + step * shift
+    windows = [(window, step, before), (small, step, before - step * shift)]
+    one, other = data.draw(st.permutations(windows))
+    program = two_windows(one, other, data.draw(st.integers(1, 2)))
+    changed = with_added_weights(program)
+    sums = [name for name, scope in changed.statements if "Sum" in str(scope)]
+    assert len(sums) == 1
+    assert_equal(program, changed)
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "reader"),
+    [
+        ((3, 1, 0), (1, 1, 1), ADDED),  # before the larger window
+        ((3, 1, 1), (2, 2, 0), ADDED),  # with other steps
+        ((2, 2, 0), (1, 1, -1), ADDED),  # between two points of the larger one
+        ((3, 1, 1), (1, 1, 0), ADDED.replace("+ Q", "- Q")),
+        ((3, 1, 1), (1, 1, 0), ADDED.replace("Q[n,f,h,w]", "Q[n,f,w,h]")),
+        ((3, 1, 1), (1, 1, 0), f"{ADDED}\nS[n,f] = Q[n,f,0,0]"),
+        ((3, 1, 1), (1, 1, 0), ADDED.replace("+ Q", "*Q")),
+        ((3, 1, 1), (1, 1, 0), ADDED.replace("+ b[f]", "+ P[n,f,h,w]*Q[n,f,h,w]")),
+    ],
+)
+def test_others_stay_as_they_were(
+    one: tuple[int, int, int], other: tuple[int, int, int], reader: str
+) -> None:
+    program = two_windows(one, other, reader=reader)
+    assert with_added_weights(program) is program
+
+
+def test_depthwise_products_are_added_too() -> None:
+    """As any number of them."""
+    texts, tensors = [], {"A": (1, 5, 6, 6)}
+    for name, window in (("P", 3), ("Q", 1), ("R", 3)):
+        taps = f"A.pad(0, 0, {window // 2}, {window // 2})[n, c, h + r - {window // 2}, w + s - "
+        texts.append(
+            f"{name}[n, c, h:6, w:6] = Sum[r:{window}, s:{window}]"
+            f"({taps}{window // 2}]*{name}W[c, r, s])"
+        )
+        tensors[f"{name}W"] = weight(f"{name}W", 5, window, window)
+    reader = "O[n,c,h,w] = P[n,c,h,w] + Q[n,c,h,w] + R[n,c,h,w]"
+    program = ea.parse("\n".join([*texts, reader]), **tensors)
+    changed = with_added_weights(program)
+    assert len([name for name, scope in changed.statements if "Sum" in str(scope)]) == 1
+    assert_equal(program, changed)
+
+
+def test_branches_that_are_normalised_become_one() -> None:
+    """Their factors are in the weights before these are added."""
+    norm = "{0}[n,f,h,w]*g{0}[f]/sqrt(v{0}[f] + 1) + d{0}[f]"
+    reader = f"R[n,f,h,w] = Max(0, {norm.format('P')} + {norm.format('Q')})"
+    texts = [convolution("P", "V", 3, 1, 1, 1), convolution("Q", "W", 1, 1, 1, 0), reader]
+    tensors = {"A": (2, 3, 8, 8), "V": weight("V", 4, 3, 3, 3), "W": weight("W", 4, 3, 1, 1)}
+    for name in ("gP", "vP", "dP", "gQ", "vQ", "dQ"):
+        tensors[name] = weight(name, 4)
+    program = ea.parse("\n".join(texts), **tensors)
+    changed = with_folded_weights(program)
+    assert len([name for name, scope in changed.statements if "Sum" in str(scope)]) == 1
+    arrays = {name: np.abs(array) for name, array in sample(program).items()}
+    expected, values = execute(program, arrays)["R"], execute(changed, arrays)["R"]
+    np.testing.assert_allclose(values, expected, rtol=1e-5, atol=1e-5)
