@@ -60,13 +60,12 @@ def search_layers(
 
     First comes the one that is expected to save most in a second of its search, where `seconds` are
     those that all of a layer takes in a call. What is derived for a layer, or was for one of the
-    `known`, is taken for those that differ from it in their sizes or layout; these are searched at
-    last.
+    `known` or in an earlier network, is taken for those that differ from it in their sizes or
+    layout; these are searched at last.
     """
     run = _LayerSearches(layers, task, seconds)
     with task.clock.bounding():
-        for layer in known:
-            run.follow(layer)
+        run.begin(known)
         while task.left > 0 and run.search_next():
             pass
     if task.clock.course.is_stopped:
@@ -87,11 +86,19 @@ class _LayerSearches:
         self.task, self.seconds = task, seconds
         ordered = sorted(layers, key=lambda layer: -seconds(layer))
         self.waiting = {layer.identity: layer for layer in ordered}
-        self.families = {layer.identity: families(layer) for layer in ordered}
+        self.families: dict[str, frozenset[str]] = {}
         self.count, self.searched = len(self.waiting), 0
         self.results = Results()
         self._expectation = Expectation()
-        self._similar = SimilarLayers(task.backend)
+        self._similar = SimilarLayers(task.backend, task.rules)
+
+    def begin(self, known: Iterable[SearchedLayer]) -> None:
+        """Take what is known of these layers, and of those of earlier networks."""
+        for identity, layer in self.waiting.items():
+            self.families[identity] = families(layer)
+        for layer in known:
+            self.learn(layer)
+        self.follow(frozenset().union(*self.families.values()))
 
     def search_next(self) -> bool:
         """Search the layer that promises most, within its share of the time that is left.
@@ -112,7 +119,8 @@ class _LayerSearches:
         self._expectation.learn(result, task.clock.now() - began)
         del self.waiting[layer.identity]
         self.results[layer.identity] = _better(self.results.get(layer.identity), result)
-        self.follow(result)
+        if self.learn(result):
+            self.follow(self.families[layer.identity])
         return True
 
     def _is_worth_a_search(self, layer: Layer) -> bool:
@@ -121,18 +129,19 @@ class _LayerSearches:
         seconds = self._expectation.seconds(layer)
         return seconds <= self._share(layer) * self.task.left
 
-    def follow(self, layer: SearchedLayer) -> None:
-        """Take what was derived for a layer for those that differ in their sizes or layout."""
-        if not self._similar.learn(layer):
-            return
-        alike = families(layer)
-        for identity, other in self.waiting.items():
-            if identity in self.results or alike.isdisjoint(self.families[identity]):
+    def learn(self, layer: SearchedLayer) -> bool:
+        """Learn what was derived for a layer; tell whether there is anything."""
+        return self._similar.learn(layer)
+
+    def follow(self, names: frozenset[str]) -> None:
+        """Take what is known of families of layers for those of them that have no form yet."""
+        for identity, layer in self.waiting.items():
+            if identity in self.results or names.isdisjoint(self.families[identity]):
                 continue
             if self.task.clock.is_over:
                 return
             with self.task.clock.phase(PROVING, "forms of other layers"):
-                adapted = self._similar.follow(other)
+                adapted = self._similar.follow(layer)
             if adapted is not None:
                 self.results[identity] = replace(adapted, timed_out_after=self.task.seconds)
 

@@ -16,7 +16,8 @@ from math import log2
 from derive.cost.backend import Backend
 from derive.cost.model import CostModel, Roofline, known_rates, total
 from derive.matching import kernels_of, with_operator_names
-from derive.programs.forms.layers import Layer, SearchedLayer
+from derive.programs.forms.known_forms import KnownForm, StoredForms
+from derive.programs.forms.layers import Layer, Rules, SearchedLayer
 from derive.programs.forms.other_layout import LayerInside
 from derive.proof.outcome.verdict import DIFFERENT
 from derive.results.candidates import Candidate
@@ -40,19 +41,6 @@ ITERATOR = re.compile(r"\b(\w+):(\d+)")  # with its extent, in the text of a lay
 
 
 @dataclass(frozen=True)
-class KnownForm:
-    """A derivation, with the `sizes` of the layer for which it was found.
-
-    `scale` and `original_scale` are what its form and the layer took in their estimates.
-    """
-
-    outline: Outline
-    sizes: tuple[int, ...]
-    scale: float
-    original_scale: float
-
-
-@dataclass(frozen=True)
 class FollowedForm:
     """The form that a derivation leads to at the sizes of a layer; `cost` and `original` are the
     seconds that it and the layer are expected to take.
@@ -70,10 +58,10 @@ class FollowedForm:
 
 
 class SimilarLayers:
-    """What was derived for layers, by their families."""
+    """What was derived for layers, in this network and in earlier ones, by their families."""
 
-    def __init__(self, backend: Backend):
-        self.backend = backend
+    def __init__(self, backend: Backend, rules: Rules = None):
+        self.backend, self._stored = backend, StoredForms(backend, rules)
         self._families: dict[str, dict[Outline, list[KnownForm]]] = {}
 
     @cached_property
@@ -93,17 +81,29 @@ class SimilarLayers:
                 log.debug("a derivation of a layer is not followed again: %s", error)
                 continue
             scale = candidate.cost / self._estimate(candidate.program)
-            self._keep(layer, KnownForm(outline, sizes(layer), scale, original_scale))
+            form = KnownForm(outline, sizes(layer), scale, original_scale)
+            self._keep(layer, form, candidate)
             inside = LayerInside.of(layer)
             rest = inside.of_inside(outline) if inside is not None else None
             if inside is not None and rest is not None:
                 form = KnownForm(rest, sizes(inside.layer), scale, original_scale)
-                self._keep(inside.layer, form)
+                self._keep(inside.layer, form, candidate)
         return True
 
-    def _keep(self, layer: Layer, form: KnownForm) -> None:
-        known = self._families.setdefault(family(layer), {})
-        known.setdefault(form.outline, []).append(form)
+    def _keep(self, layer: Layer, form: KnownForm, candidate: Candidate) -> None:
+        """Keep a form of a layer; on disk too, where it was measured."""
+        name = family(layer)
+        self._forms(name).setdefault(form.outline, []).append(form)
+        if candidate.measured:
+            self._stored.add(name, form)
+
+    def _forms(self, name: str) -> dict[Outline, list[KnownForm]]:
+        """Return the forms of a family, with those on disk."""
+        if name not in self._families:
+            self._families[name] = {}
+            for form in self._stored.read(name):
+                self._families[name].setdefault(form.outline, []).append(form)
+        return self._families[name]
 
     def _estimate(self, program: Program) -> float:
         return max(MIN_SECONDS, total(self.model, kernels_of(lifted(program))))
@@ -169,7 +169,7 @@ class SimilarLayers:
             pairs = zip(form.sizes, here)
             return sum(abs(log2(one / other)) for one, other in pairs)
 
-        for forms in self._families.get(family(layer), {}).values():
+        for forms in self._forms(family(layer)).values():
             nearest.append(min(forms, key=distance))
         return sorted(nearest, key=distance)[:MAX_OUTLINES]
 
@@ -184,15 +184,16 @@ def _derived(layer: SearchedLayer) -> Iterator[Candidate]:
 def family(layer: Layer) -> str:
     """Return the text of a layer without its sizes; extents of windows are none of these.
 
-    >>> import einalg as ea
-    >>> from derive.programs.forms.layers import layers_of
-    >>> from einalg.language.ir.program import as_program
-    >>> text = "O[f,h:62] += A[c,h+r]*K[f,c,r]"
-    >>> (layer,) = layers_of(as_program(ea.parse(text, A=(64, 66), K=(64, 64, 5))))
-    >>> family(layer)
-    'O[f, h] = Sum[c, r:5](A0[c, h + r]*A1[f, c, r])'
-    >>> sizes(layer)
-    (64, 62, 64)
+        >>> import einalg as ea
+        >>> from derive.programs.forms.known_forms import KnownForm, StoredForms
+    from derive.programs.forms.layers import layers_of
+        >>> from einalg.language.ir.program import as_program
+        >>> text = "O[f,h:62] += A[c,h+r]*K[f,c,r]"
+        >>> (layer,) = layers_of(as_program(ea.parse(text, A=(64, 66), K=(64, 64, 5))))
+        >>> family(layer)
+        'O[f, h] = Sum[c, r:5](A0[c, h + r]*A1[f, c, r])'
+        >>> sizes(layer)
+        (64, 62, 64)
     """
     fixed = _taps(layer)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from functools import cache
 
@@ -9,6 +10,7 @@ import pytest
 
 import einalg as ea
 from derive.programs import layer_search
+from derive.programs.forms.known_forms import FAMILIES, KnownForm, StoredForms
 from derive.programs.forms.layers import SearchedLayer, layers_of
 from derive.programs.forms.other_layout import LayerInside
 from derive.programs.forms.similar_layers import SimilarLayers, family, sizes
@@ -23,6 +25,7 @@ from einalg.language.ir.program import as_program
 from einalg.runtime.clock import Clock
 
 BACKEND = LocalBackend()
+pytestmark = pytest.mark.usefixtures("own_cache")
 
 
 def convolution(channels, filters, size, taps=3, stride=1):
@@ -110,6 +113,27 @@ def searched_with_channels_last(layer):
     return SearchedLayer.of(layer, candidate=best, original=2 * best.cost)
 
 
+def test_later_networks_have_what_was_derived_for_earlier_ones():
+    """A form that was measured is on disk, as it was found last; a damaged entry is passed over."""
+    other = convolution(48, 48, 30)
+    SimilarLayers(BACKEND).learn(searched())
+    SimilarLayers(BACKEND).learn(searched())
+    adapted = SimilarLayers(BACKEND).follow(other)
+    assert adapted is not None and adapted.candidate.verdict == "proved"
+    stored = StoredForms(BACKEND)
+    (form,) = stored.read(family(other))
+    assert KnownForm.from_record(json.loads(json.dumps(form.as_record()))) == form
+    FAMILIES.replace(stored._key(family(other)), b"[{}]")
+    assert SimilarLayers(BACKEND).follow(other) is None
+
+
+def test_what_is_only_estimated_is_not_kept_on_disk():
+    layer = searched()
+    estimated = replace(layer, candidate=replace(layer.candidate, measured=False))
+    SimilarLayers(BACKEND).learn(estimated)
+    assert SimilarLayers(BACKEND).follow(convolution(48, 48, 30)) is None
+
+
 def test_what_saved_nothing_is_not_taken():
     similar = SimilarLayers(BACKEND)
     similar.learn(searched(share=-0.2))
@@ -118,7 +142,7 @@ def test_what_saved_nothing_is_not_taken():
 
 
 @pytest.mark.parametrize("seconds, searches", [(10.0, 1), (1000.0, 3)])
-def test_a_whole_family_is_derived_by_one_search(seconds, searches, monkeypatch, own_cache):
+def test_a_whole_family_is_derived_by_one_search(seconds, searches, monkeypatch):
     """The largest layer is searched; the others have its form. They are searched too where there is
     much time, and keep that form where it ends before anything is measured.
     """

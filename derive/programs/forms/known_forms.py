@@ -1,0 +1,96 @@
+"""Derivations of layers that differ in their sizes alone, kept on disk for later networks."""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from derive.cost.backend import Backend
+from derive.rewriting.moves import Move, Rule
+from derive.search.outlines import Outline
+from einalg.errors import EinalgError
+from einalg.storage.disk_cache import DiskCache
+from einalg.storage.fingerprint import SEARCH_CODE, Fingerprint
+
+log = logging.getLogger("einalg")
+
+FAMILIES = DiskCache("families", ".json", "derivations of layers of other sizes")
+VERSION = 1  # of what is kept
+MAX_KEPT = 64  # derivations of one family, the last ones
+UNREADABLE = (ValueError, KeyError, TypeError, AttributeError, EinalgError)
+
+
+@dataclass(frozen=True)
+class KnownForm:
+    """A derivation, with the `sizes` of the layer for which it was found.
+
+    `scale` and `original_scale` are what its form and the layer took in their estimates.
+    """
+
+    outline: Outline
+    sizes: tuple[int, ...]
+    scale: float
+    original_scale: float
+
+    def as_record(self) -> dict[str, Any]:
+        """Return the form as JSON values."""
+        groups = []
+        for group in self.outline.groups:
+            groups.append([move.as_record() for move in group])
+        return {
+            "groups": groups,
+            "sizes": self.sizes,
+            "scale": self.scale,
+            "original_scale": self.original_scale,
+        }
+
+    @classmethod
+    def from_record(cls, row: Mapping[str, Any]) -> KnownForm:
+        """Return the form of a record; raises one of `UNREADABLE` for a damaged one."""
+        groups = []
+        for group in row["groups"]:
+            groups.append(tuple(Move.from_record(move) for move in group))
+        sizes = tuple(map(int, row["sizes"]))
+        outline = Outline(tuple(groups))
+        return cls(outline, sizes, float(row["scale"]), float(row["original_scale"]))
+
+
+@dataclass(frozen=True)
+class StoredForms:
+    """The derivations on disk that were measured on such a machine, by families of layers."""
+
+    backend: Backend
+    rules: Sequence[Rule] | None = None  # of the searches; None for all
+    cache: DiskCache = FAMILIES
+
+    def read(self, family: str) -> list[KnownForm]:
+        """Return the forms of a family, the last found last."""
+        content = self.cache.read(self._key(family))
+        if content is None:
+            return []
+        try:
+            return list(map(KnownForm.from_record, json.loads(content)))
+        except UNREADABLE as error:
+            log.warning(
+                "einalg: stored derivations are damaged (%s), and are searched again", error
+            )
+            return []
+
+    def add(self, family: str, form: KnownForm) -> None:
+        """Keep a form with those of its family, in the place of what was known at its sizes."""
+        forms = []
+        for known in self.read(family):
+            if (known.outline, known.sizes) != (form.outline, form.sizes):
+                forms.append(known)
+        rows = [known.as_record() for known in [*forms, form][-MAX_KEPT:]]
+        self.cache.replace(self._key(family), json.dumps(rows).encode())
+
+    def _key(self, family: str) -> str:
+        names = ""
+        if self.rules is not None:
+            names = repr(sorted(rule.name for rule in self.rules))
+        parts = ("family", str(VERSION), family, self.backend.identity(), names)
+        return Fingerprint(SEARCH_CODE).key(*parts)
