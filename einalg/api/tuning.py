@@ -54,6 +54,11 @@ class Tuning:
     `units` has the kernels that were tuned, each with its `start` and its `winner`, their seconds,
     its `curve` and what was `refused`. `left_out` counts the kernels for which there was no time.
     `log` is the file with all measurements.
+
+    >>> import einalg as ea
+    >>> tuning = ea.tune("O[i] += A[i,j]", A=(8, 64), seconds=0)
+    >>> tuning.units, tuning.left_out, tuning.reason
+    ((), 0, 'the time did not suffice for a first measurement; allow more seconds')
     """
 
     units: Sequence[UnitTuning]
