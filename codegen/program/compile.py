@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
 
+from codegen.ir.scalars.index_parts import is_index_number
 from codegen.lowering.schedule import DEFAULT, Schedule
 from codegen.program.building.built_program import build
 from codegen.program.building.compilation import compile_together
@@ -20,10 +21,12 @@ from codegen.targets.c.compiler import COMPILE_TIMEOUT_SECONDS, Compiler, find_c
 from codegen.targets.c.object_store import BackgroundCompiler
 from codegen.targets.cuda.lowering.threads.schedule import schedule_for_accuracy
 from einalg.errors import CodegenError, EinalgError
+from einalg.language.index.constraint import Constraint
 from einalg.language.interpreters.numpy import execute
 from einalg.language.ir.kernel import EOP, Kernel
 from einalg.language.ir.program import Program, as_program
 from einalg.language.ir.scope import Scope, inner_scopes
+from einalg.language.ir.traversal import reductions
 
 FIND = "find"  # the compiler of this machine
 
@@ -144,7 +147,20 @@ def checked_kernels(program: Program, kernels: Sequence[Kernel] | None) -> list[
                 f"statement {name} reads an inner scope\n"
                 "  give each inner scope a statement of its own first"
             )
+        for condition in _long_conditions(scope):
+            raise CodegenError(
+                f"the condition {condition} of statement {name} needs more than 64 bits\n"
+                "  divide both of its sides by a number"
+            )
     return [replace(kernel, scope=program[kernel.output]) for kernel in kernels]
+
+
+def _long_conditions(scope: Scope) -> Iterator[Constraint]:
+    """Yield the conditions whose index arithmetic is longer than an index of C."""
+    for part in (scope, *reductions(scope.body)):
+        for condition in part.where:
+            if not is_index_number(condition.form):
+                yield condition
 
 
 def _executable(problem: BuildProblem) -> Executable:

@@ -15,8 +15,10 @@ from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
 import einalg as ea
+from codegen.program.compile import compile_program
 from codegen.targets.c.source_file import c_source
 from derive.matching import kernels_of
+from einalg.errors import CodegenError
 from einalg.language.interpreters.numpy import execute
 from einalg.language.ir.dtypes import bounds, is_float, numpy_dtype
 from einalg.language.ir.program import Program, as_program
@@ -685,3 +687,29 @@ def test_indices_are_divided_by_elements() -> None:
     assert ea.evaluate(program, **values).tolist() == expected
     i, n = ea.indices("i"), program.tensors["n"]
     assert ea.L[i:SIZE](i % n[i]) == ea.L[i:SIZE](ea.Mod(i, n[i]))
+
+
+LONG_INDICES = {  # with their values of an element `n` and an index `i`
+    "2**66*n[i] - 2**66*i": lambda n, i: 2**66 * (n - i),
+    "Mod(2**66*i + n[i], 7)": lambda n, i: (2**66 * i + n) % 7,
+    "n[i] + Mod((2**62 + 1)*i//7, 5)": lambda n, i: n + (2**62 + 1) * i // 7 % 5,
+    "Piecewise((n[i], 2**66*i < 2**67), (0, True))": lambda n, i: n * (i < 2),
+    "sign((2**63 - 1)*i - 2**63) + n[i]": lambda n, i: n - 1 + 2 * (i > 1),
+}
+
+
+def test_index_arithmetic_of_more_than_64_bits() -> None:
+    array = np.array([7, 2, -1, 5, -5, 0, 3, -8, 4], np.int16)
+    programs = [expression(text, "i16") for text in LONG_INDICES]
+    given = [{"n": array}] * len(programs)
+    compiled, shown = run_programs(programs, given), run_on_shim(programs, given, TIGHT)
+    for program, value, *routes in zip(programs, LONG_INDICES.values(), compiled, shown):
+        expected = [value(int(n), i) for i, n in enumerate(array)]
+        for results in (*routes, execute(program, {"n": array})):
+            assert [int(result) for result in results["O"]] == expected, str(program)
+
+
+def test_a_condition_of_more_than_64_bits_is_refused() -> None:
+    program = expression("Sum[k:3](n[k], where=(2**63 - 1)*i <= k)", "i16")
+    with pytest.raises(CodegenError, match="needs more than 64 bits"):
+        compile_program(program)

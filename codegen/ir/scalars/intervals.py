@@ -7,11 +7,11 @@ from itertools import product
 from math import prod
 
 from codegen.ir.nodes import Apply, IndexNumber, Number, Predicate, Ref, Value
+from codegen.ir.scalars.index_parts import index_interval
 from codegen.ir.types import WIDE
 from einalg.language.ir.dtypes import bounds
 
 Interval = tuple[int, int]
-INDICES = (-(2**31), 2**31)  # what index arithmetic stays within
 
 
 def interval(value: Value) -> Interval:
@@ -21,7 +21,7 @@ def interval(value: Value) -> Interval:
         number = int(min(max(value.value, least), largest))
         return number, number
     if isinstance(value, IndexNumber):
-        return INDICES
+        return index_interval(value.form)
     if isinstance(value, Predicate):
         return 0, 1
     if isinstance(value, Ref) or value.op not in RANGES:

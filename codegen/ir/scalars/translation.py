@@ -16,16 +16,18 @@ from codegen.ir.scalars.functions import (
     compared,
     function_of,
     of_float,
+    of_integers,
     rounded_quotient,
 )
-from codegen.ir.scalars.index_parts import index_condition, index_form
+from codegen.ir.scalars.index_parts import index_condition, index_form, is_index_number
 from codegen.ir.scalars.products import ProductFactor, quotient_of_products
 from codegen.ir.scalars.settled_types import exact_type, fits, settled, type_with_sign
 from codegen.ir.types import WEAK, WIDE, common_of_parts, computed, constant, longest
 from einalg.language.analysis.log1p_expm1 import exp_less_one, log_of_one_more
 from einalg.language.analysis.one_fraction import as_one_fraction, steps
-from einalg.language.index.affine import Affine
+from einalg.language.index.affine import Affine, FloorDiv, Index
 from einalg.language.index.constraint import Constraint
+from einalg.language.index.convert import affine
 from einalg.language.ir.body import Reduce
 from einalg.language.ir.dtype_inference import ROUNDED, integer_quotient, result_dtype
 from einalg.language.ir.dtypes import is_float
@@ -134,9 +136,34 @@ def _value(body: Any, leaves: Leaves) -> Value:
 
 
 def _index_number(form: Affine) -> Value:
-    if form.terms:
+    if not form.terms:
+        return Number(form.const, "i64")
+    if is_index_number(form):
         return IndexNumber(form)
-    return Number(form.const, "i64")
+    return _long_index_number(form)
+
+
+def _long_index_number(form: Affine) -> Value:
+    """Return index arithmetic that needs more than 64 bits as a sum of products."""
+    terms: list[Value] = [constant(sympy.Integer(form.const))]
+    parts: list[Any] = [sympy.Integer(form.const)]
+    for atom, coefficient in form.terms:
+        factors = [constant(sympy.Integer(coefficient)), _index_atom(atom)]
+        multiplied = [sympy.Integer(coefficient), affine(atom)]
+        terms.append(apply("mul", factors, common_of_parts(factors, multiplied, "mul")))
+        parts.append(affine(Affine(0, (atom, coefficient))))
+    return apply("add", terms, common_of_parts(terms, parts, "add"))
+
+
+def _index_atom(atom: Any) -> Value:
+    """Return an index, or a quotient or remainder of index arithmetic."""
+    if isinstance(atom, Index) or is_index_number(affine(atom)):
+        return IndexNumber(affine(atom))
+    operands = [_index_number(atom.argument), constant(sympy.Integer(atom.divisor))]
+    dtype = common_of_parts(operands, [atom.argument, sympy.Integer(atom.divisor)])
+    if isinstance(atom, FloorDiv):
+        return rounded_quotient(operands, dtype, False)
+    return of_integers("mod", operands, dtype)
 
 
 def _sum_or_function(body: Any, leaves: Leaves) -> Value:

@@ -94,6 +94,17 @@ def _quotient_interval(atom: DividedForm, ranges: Ranges) -> tuple[Any, Any]:
     return 0, k - 1
 
 
+def is_of_64_bits(form: LinearForm, ranges: Ranges) -> bool:
+    """Return whether no part of a form needs integers of more than 64 bits; ranges are numbers."""
+    low, high = form_interval(form, ranges)
+    largest = max(high, -low, abs(form.const))
+    for atom, coefficient in form.terms:
+        largest = max(largest, abs(coefficient))
+        if not atom.is_Symbol and not is_of_64_bits(atom.argument, ranges):
+            return False
+    return largest < 2**63
+
+
 def number_interval(value: Any) -> tuple[float, float]:
     """Return closed bounds of a number or of a form of sizes over all sizes that are allowed:
     integers, or infinities.

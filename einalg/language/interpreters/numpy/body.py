@@ -117,7 +117,7 @@ class Evaluator:
         """Return where all conditions hold; None without conditions."""
         if not where:
             return None
-        return reduce(np.logical_and, [c.holds(loops.coordinates) for c in where])
+        return reduce(np.logical_and, [loops.holds(condition) for condition in where])
 
     def value(self, body: Any, loops: Loops) -> Any:
         """Return the value of a body at every point of the loops, in the axes of `loops`; extents
@@ -135,7 +135,7 @@ class Evaluator:
                 home.reductions[body] = self.reduction(flattened(body), home)
             return loops.lifted(home.reductions[body])
         if isinstance(body, IndexArithmetic):
-            return self.arithmetic.index(affine(body).evaluate(loops.coordinates))
+            return self.arithmetic.index(loops.index_values(affine(body)))
         if not body.args:
             return self.arithmetic.number(body)
         return self._compound(body, loops)

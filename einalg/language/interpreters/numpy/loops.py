@@ -13,6 +13,8 @@ from typing import Any
 import numpy as np
 
 from einalg.language.index.affine import Index
+from einalg.language.index.bounds import is_of_64_bits
+from einalg.language.index.constraint import Constraint
 
 Range = tuple[int, int]
 
@@ -51,6 +53,19 @@ class Loops:
     def coordinates(self) -> dict[Index, np.ndarray[Any, Any]]:
         """For each index its values, along its own axis."""
         return along_axes(self.ranges)
+
+    def index_values(self, form: Any) -> Any:
+        """Return index arithmetic at every point, as Python's integers where it is long."""
+        return form.evaluate(self._coordinates_for(form))
+
+    def holds(self, condition: Constraint) -> Any:
+        """Return whether a condition holds at every point."""
+        return condition.holds(self._coordinates_for(condition.form))
+
+    def _coordinates_for(self, form: Any) -> dict[Index, np.ndarray[Any, Any]]:
+        if is_of_64_bits(form, self.ranges):
+            return self.coordinates
+        return {index: values.astype(object) for index, values in self.coordinates.items()}
 
     def home(self, indices: Any) -> Loops:
         """Return the shallowest level at which all of `indices` are in force: what depends on no
