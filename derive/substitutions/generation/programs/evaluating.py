@@ -57,9 +57,18 @@ class RandomField:
         """Return a number for each tensor of many, of one type: one is equal for equal tensors, and
         differs for others but for a chance of about 2**-60.
         """
+        words = self.words(kind, values)
+        return self.packed(words, self.mark(kind))
+
+    def words(self, kind: Any, values: Array) -> Array:
+        """Return the residues of fingerprints, which are linear in the values."""
         flat = values.reshape(len(values), -1)
-        matrix, mark = self.functional(kind, flat.shape[1] // self.points)
-        return self.packed(matmul(flat, matrix, self.field.modulus), mark)
+        matrix, _ = self.functional(kind, flat.shape[1] // self.points)
+        return matmul(flat, matrix, self.field.modulus)
+
+    def mark(self, kind: Any) -> int:
+        """Return the number that tells fingerprints of a type, of which there are some."""
+        return self._functionals[kind][1]
 
     def packed(self, words: Array, mark: int) -> Array:
         return (words[..., 0] << 31 | words[..., 1]) ^ mark

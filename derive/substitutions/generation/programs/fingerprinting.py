@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from math import prod
 from typing import NamedTuple
 
@@ -79,13 +79,15 @@ class Fingerprints:
     """Fingerprints of the programs of blocks.
 
     Where the first step of an operator is affine in one of two inputs, it is a linear function of
-    that input, which is found once for each value of the other one.
+    that input, which is found once for each value of the other one. Where an operator is affine in
+    both together, a fingerprint is the sum of what each input gives alone.
     """
 
     def __init__(self, space: ProgramSpace) -> None:
         self.space, self.points = space, space.random.points
         self._steps: dict[TypedOperator, list[LastStep]] = {}
         self._affine: dict[TypedOperator, tuple[bool, bool]] = {}
+        self._sums: dict[TypedOperator, bool] = {}
 
     def keys(self, block: ProgramBlock) -> list[Array]:
         """Return the fingerprints of each output of the programs of a block; `UNDEFINED` where a
@@ -93,6 +95,8 @@ class Fingerprints:
         """
         application = block.application
         if block.is_product:
+            if self.is_sum(application):
+                return self._sum_keys(block)
             for position in self._cheaper_first(block):
                 if self.is_affine(application)[position]:
                     return self._affine_keys(block, position)
@@ -124,23 +128,32 @@ class Fingerprints:
 
     def is_affine(self, application: TypedOperator) -> tuple[bool, bool]:
         if application not in self._affine:
-            first, second = [self._is_affine_in(application, position) for position in (0, 1)]
+            first, second = [self._is_affine_in(application, (place,)) for place in (0, 1)]
             self._affine[application] = first, second
         return self._affine[application]
 
-    def _is_affine_in(self, application: TypedOperator, position: int) -> bool:
+    def is_sum(self, application: TypedOperator) -> bool:
+        """Return whether an operator is a sum of functions of one input each."""
+        if application not in self._sums:
+            is_one_step = all(step.last is None for step in self._steps_of(application))
+            self._sums[application] = is_one_step and self._is_affine_in(application, (0, 1))
+        return self._sums[application]
+
+    def _is_affine_in(self, application: TypedOperator, positions: Sequence[int]) -> bool:
         """Return whether the first step at `a + b - c` is that at a, and that at b, without that at
-        c, of random inputs: of so many that enough elements are compared.
+        c, of random inputs in some positions: of so many that enough elements are compared.
         """
         space, modulus = self.space, self.space.field.modulus
         shapes = [space.types[kind].shape for kind in application.types]
         fewest = min([prod(step.first.shape) for step in self._steps_of(application)])
         count = -(-AFFINE_ELEMENTS // max(1, fewest))
-        a, b, c = [space.random.draw((count, *shapes[position])) for _ in range(3)]
-        samples: list[Array] = [np.empty(0), np.empty(0)]
-        samples[position] = np.concatenate([(a + b - c) % modulus, a, b, c])
-        other = space.random.draw((count, *shapes[1 - position]))
-        samples[1 - position] = np.concatenate([other] * 4)
+        samples: list[Array] = []
+        for position, shape in enumerate(shapes):
+            a, b, c = [space.random.draw((count, *shape)) for _ in range(3)]
+            if position in positions:
+                samples.append(np.concatenate([(a + b - c) % modulus, a, b, c]))
+            else:
+                samples.append(np.concatenate([a] * 4))
         for values in self._first_values(application, samples):
             if not is_defined(values, space.field).all():
                 return False
@@ -152,6 +165,51 @@ class Fingerprints:
     def _first_values(self, application: TypedOperator, samples: list[Array]) -> list[Array]:
         firsts = [step.first for step in self._steps_of(application)]
         return evaluate(firsts, samples, self.space.field)
+
+    def _sum_keys(self, block: ProgramBlock) -> list[Array]:
+        """Return the fingerprints of an operator that is a sum of functions of one input each."""
+        application, random = block.application, self.space.random
+        first, second = [self._words_alone(block, position) for position in (0, 1)]
+        constants = self._words(application, self._zeros(application, 1))
+        results = []
+        for kind, one, two, (constant, _) in zip(application.results, first, second, constants):
+            words = one[0][:, None] + two[0][None, :] - constant
+            keys = random.packed(words % self.space.field.modulus, random.mark(kind))
+            keys[~(one[1][:, None] & two[1][None, :])] = UNDEFINED
+            results.append(keys.ravel() if block.mask is None else keys[block.mask])
+        return results
+
+    def _words_alone(self, block: ProgramBlock, position: int) -> list[tuple[Array, Array]]:
+        """Return the residues of each output at the values of one input, where the other one is 0,
+        and which are defined.
+        """
+        application, ids = block.application, block.ids[position]
+        step = _samples(self.space, application)
+        parts: list[list[tuple[Array, Array]]] = [[] for _ in application.results]
+        for start in range(0, len(ids), step):
+            values = self.space.values(ids[start : start + step])
+            samples = self._zeros(application, len(values))
+            samples[position] = values.reshape(samples[position].shape)
+            for part, words in zip(parts, self._words(application, samples)):
+                part.append(words)
+        joined = []
+        for part in parts:
+            words, are_defined = zip(*part)
+            joined.append((np.concatenate(words), np.concatenate(are_defined)))
+        return joined
+
+    def _zeros(self, application: TypedOperator, count: int) -> list[Array]:
+        """Return inputs of some programs that are 0."""
+        shapes = [self.space.types[kind].shape for kind in application.types]
+        return [np.zeros((count * self.points, *shape), np.int64) for shape in shapes]
+
+    def _words(
+        self, application: TypedOperator, samples: list[Array]
+    ) -> Iterator[tuple[Array, Array]]:
+        """Yield the residues of each output of some programs, and which are defined."""
+        for kind, values in zip(application.results, self._first_values(application, samples)):
+            by_point = values.reshape(-1, self.points, *values.shape[1:])
+            yield self.space.random.words(kind, by_point), is_defined(by_point, self.space.field)
 
     def _affine_keys(self, block: ProgramBlock, position: int) -> list[Array]:
         fixed, mask = block.ids[1 - position], block.mask
