@@ -377,7 +377,9 @@ class Forms:
         if not layers:
             return
         seconds = self._seconds_of_layers(competing)
-        reserved = self._trial_seconds + 2 * SECONDS_TO_MEASURE
+        # The kernels of the first form were new, as those of what is found will be.
+        trial_seconds = max(self._first_seconds, self._trial_seconds)
+        reserved = trial_seconds + 2 * SECONDS_TO_MEASURE
         with self.clock.phase(SEARCHING, "layers"):
             task = self.task.reserving(reserved)
             known = [layer for form in competing for layer in form.variant.layers]
