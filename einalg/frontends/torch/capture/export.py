@@ -20,6 +20,7 @@ from einalg.frontends.torch.capture.call_trace import (
     record_calls,
     repeats_calls,
 )
+from einalg.frontends.torch.capture.decisions import export_deciding
 from einalg.frontends.torch.capture.functionalize import (
     allocates_result,
     is_expressed,
@@ -138,8 +139,10 @@ def _torch_program(module: Any, arguments: Sequence[Any], keywords: Mapping[str,
         warnings.simplefilter("ignore")  # of torch about itself
         try:
             with without_unrolling():
-                program = torch.export.export(
-                    module, tuple(arguments), dict(keywords), strict=False
+                program = export_deciding(
+                    lambda: torch.export.export(
+                        module, tuple(arguments), dict(keywords), strict=False
+                    )
                 )
             # Decomposing what the module calls takes longer than tracing it.
             is_functional = replace_writes(program.graph_module)
