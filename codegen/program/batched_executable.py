@@ -83,6 +83,11 @@ class BatchedExecutable:
         return self.one.kernels
 
     @property
+    def has_open_choices(self) -> bool:
+        """As of `Executable`."""
+        return self.one.has_open_choices
+
+    @property
     def is_generated(self) -> bool:
         """As of `Executable`."""
         return self.one.is_generated

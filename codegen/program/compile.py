@@ -39,13 +39,15 @@ def compile_program(
     schedule: Schedule = DEFAULT,
     timeout: float = COMPILE_TIMEOUT_SECONDS,
     accuracy: float | None = None,
+    compares: bool = True,
 ) -> Executable:
     """Return a flat program (no nested scopes) as something that runs.
 
     `kernels` has one a statement, in order. Operators that no library here has are generated like
     eOperators, which is also what happens without `kernels`. `compiler=None` runs the program
     through NumPy; so does, with a warning, a machine without a C compiler. `timeout` is in seconds,
-    for the compiler. Raises `CodegenError`.
+    for the compiler. Unless it `compares` them, code with the shape of an operator runs without
+    being timed beside libraries: that is quick, and nothing is stored of it. Raises `CodegenError`.
 
     For `target="cuda"` all operators are generated; a device is needed only to run them. Values
     there may differ by `accuracy`, relative to the largest element.
@@ -75,7 +77,28 @@ def compile_program(
     if not isinstance(compiler, Compiler):
         step = _numpy_call(program, kernels)
         return Executable(program, target, [step], FixedKernels(kernels))
-    return _executable(BuildProblem.of(program, kernels, compiler, schedule, timeout))
+    return _executable(BuildProblem.of(program, kernels, compiler, schedule, timeout, compares))
+
+
+def expected_cycles(program: Program, kernels: Sequence[Kernel]) -> float | None:
+    """Return the cycles that the model of generated code expects of a run of a flat program.
+
+    None where there is no compiler. Raises `OutOfTime` where the time for the work under way is
+    over.
+
+    >>> import einalg as ea
+    >>> from einalg.language.ir.kernel import EOP, Kernel
+    >>> kernels, text = [Kernel(EOP, {}, ("A",), "O")], "O[i] = A[i] + 1"
+    >>> programs = [as_program(ea.parse(text, A=(size,))) for size in (1000, 4000)]
+    >>> one, other = (expected_cycles(program, kernels) for program in programs)
+    >>> one < other
+    True
+    """
+    compiler = find_compiler()
+    if compiler is None:
+        return None
+    usable = checked_kernels(program, kernels)
+    return BuildProblem.of(program, usable, compiler, DEFAULT, COMPILE_TIMEOUT_SECONDS).cycles()
 
 
 def known_program(record: Any, program: Program, kernel_of: KernelOf) -> Executable | None:

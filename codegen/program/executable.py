@@ -53,10 +53,15 @@ class BuildInfo(Protocol):
 
     def record(self) -> Any: ...
 
+    @property
+    def has_open_choices(self) -> bool: ...
+
 
 @dataclass(frozen=True)
 class FixedKernels:
     """Kernels of which no record is made."""
+
+    has_open_choices = False
 
     fixed: Sequence[Kernel]
     source: Callable[[], str] = str
@@ -178,6 +183,11 @@ class Executable:
         record = self.record()
         code = self._of.text() if record is None else json.dumps(record)
         return text_digest(code, *(f"{step.output} {step.library}" for step in self._steps))
+
+    @property
+    def has_open_choices(self) -> bool:
+        """Whether it was compiled without some comparisons of its kernels with libraries."""
+        return self._of.has_open_choices
 
     @property
     def is_generated(self) -> bool:

@@ -36,6 +36,7 @@ class RestoredProgram:
     whole: Program
     kernel_of: KernelOf
     compiler: Compiler
+    has_open_choices = False
 
     @cached_property
     def rebuilt(self) -> BuiltProgram:

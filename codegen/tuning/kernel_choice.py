@@ -226,6 +226,23 @@ def alternatives(kernel: Kernel, scope: Scope) -> Mapping[str, KernelFunction]:
     return library_kernels(kernel, scope)
 
 
+@dataclass(frozen=True)
+class LibraryChoice:
+    """The library that runs an operator; None where its generated code does.
+
+    It `is_conclusive` where another measurement would hardly choose another one, and `is_open`
+    where nothing was measured though a library may be faster.
+    """
+
+    library: str | None = None
+    is_conclusive: bool = True
+    is_open: bool = False
+
+
+OPEN = LibraryChoice(is_conclusive=False, is_open=True)
+NO_LIBRARY = LibraryChoice()  # beyond doubt
+
+
 def library_for(
     kernel: Kernel,
     scope: Scope,
@@ -234,15 +251,14 @@ def library_for(
     compiler: Compiler,
     timeout: float,
     reader: ReaderCode | None = None,
-) -> tuple[str | None, bool]:
-    """Return the library that runs an operator faster than its generated function.
+) -> LibraryChoice:
+    """Return the library that runs an operator faster than its generated function, if one does.
 
-    None where no library does; and whether that is beyond doubt. Where the function computes a
-    `reader` of the operator too, libraries are followed by that.
+    Where the function computes a `reader` of the operator too, libraries are followed by that.
     """
     libraries = alternatives(kernel, scope)
     if not libraries:
-        return None, True
+        return NO_LIBRARY
     compiled = partial(_compiled, compiler=compiler, timeout=timeout)
     sources, tensors, result = own_sources([function]), dict(scope.tensors), kernel.output
     if reader is not None:
@@ -264,8 +280,8 @@ def library_for(
     selection = selection_from_text(CHOICES.read(key))
     is_conclusive = selection is not None and selection.is_conclusive()
     if name == GENERATED:
-        return None, is_conclusive
-    return name, is_conclusive
+        return LibraryChoice(None, is_conclusive)
+    return LibraryChoice(name, is_conclusive)
 
 
 @dataclass(frozen=True)

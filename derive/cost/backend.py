@@ -41,6 +41,11 @@ class Runnable(Protocol):
         """
         ...
 
+    @property
+    def has_open_choices(self) -> bool:
+        """Whether some kernels were not compared with libraries when it was compiled."""
+        ...
+
     def accepting(self, inputs: Mapping[str, Tensor]) -> Runnable:
         """Return the same, which accepts arrays of these inputs too and ignores those that it does
         not read.
@@ -99,9 +104,25 @@ class Backend(Protocol):
     """Compiles, checks and times flat programs on one target."""
 
     def compile(
-        self, program: Program, kernels: Sequence[Kernel], target: str | None = None
+        self,
+        program: Program,
+        kernels: Sequence[Kernel],
+        target: str | None = None,
+        compares: bool = True,
     ) -> Runnable:
-        """Compile for this target, or for the one that `target` names."""
+        """Compile for this target, or for the one that `target` names.
+
+        Unless it `compares` them, generated kernels are taken without timing libraries beside
+        them: that is quick, and nothing is stored of it.
+        """
+        ...
+
+    def expected_cycles(self, program: Program, kernels: Sequence[Kernel]) -> float | None:
+        """Return the cycles of a run of a flat program by the model of generated code.
+
+        None where the target has no such model. Raises `OutOfTime` where the time for the work
+        under way is over.
+        """
         ...
 
     def known(self, record: Any, program: Program, kernel_of: KernelOf) -> Runnable | None:

@@ -33,7 +33,7 @@ from einalg.frontends.graph import Graph, ProgramNode
 from einalg.language.analysis.batching import Slices
 from einalg.language.interpreters.numpy import execute
 from einalg.language.ir.program import Program, in_double
-from einalg.runtime.clock import CHECKING, Clock
+from einalg.runtime.clock import CHECKING, Clock, check_time
 from einalg.storage.fingerprint import text_digest
 
 MAX_MEMORY_SHARE = 0.125  # of a machine's memory, for the results of one program
@@ -173,10 +173,11 @@ def reference_outputs_of(
 ) -> dict[str, Array]:
     """Return the outputs in double precision, of all `slices` where the program is that of one."""
     if slices is None:
-        return execute(in_double(program), known)
+        return execute(in_double(program), known, between_blocks=check_time)
     parts = []
     for number in range(slices.count):
-        parts.append(execute(in_double(program), slices.of(known, number)))
+        one = slices.of(known, number)
+        parts.append(execute(in_double(program), one, between_blocks=check_time))
     outputs = {}
     for name in program.outputs:
         outputs[name] = np.concatenate([part[name] for part in parts])

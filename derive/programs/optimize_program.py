@@ -1,8 +1,9 @@
 """One program made faster: its forms are compiled, checked and timed in the whole, then searched.
 
-The first form that runs is the program folded and fused, with what is known of its layers: it needs
-no search. The other forms follow, so that each search is of a layer of which it is known how long
-it takes, in a form that is worth it.
+The first form that runs is the program folded and fused, in the layout that the model of costs
+prefers, with what is known of its layers: it needs no search, and nothing is measured for it. Then
+its kernels are compared with those of libraries. The other forms follow, so that each search is of
+a layer of which it is known how long it takes, in a form that is worth it.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from math import inf
 
 from derive.cost.model import Roofline, known_rates
 from derive.programs.forms.expected_gain import saved_share
@@ -20,7 +22,9 @@ from derive.programs.forms.rewriting.search import Rewritten, rewritings
 from derive.programs.forms.variants import (
     CHANNELS_LAST,
     SearchedVariant,
+    Variant,
     changed_variants,
+    channels_last_variant,
     is_better,
     is_substituted,
     rewritten_variants,
@@ -47,7 +51,7 @@ from derive.rules.inter.lifting_nesting import lifted
 from einalg.errors import CodegenError
 from einalg.language.analysis.canonical import key
 from einalg.language.ir.program import Program
-from einalg.runtime.clock import CHECKING, COMPILING, MEASURING, SEARCHING, Clock
+from einalg.runtime.clock import CHECKING, COMPILING, MEASURING, SEARCHING, Clock, check_time
 from einalg.runtime.measurement import Measurement
 from einalg.text.wording import counted, milliseconds
 
@@ -57,8 +61,11 @@ SECONDS_TO_MEASURE = 0.15  # of one form
 QUICK_COMPILATION = 1.0  # seconds: where the first form takes less, and less than this
 QUICK_SHARE = 0.25  # share of all, the program as it is is timed beside it in any case
 MAX_ORIGINAL_SHARE = 0.1  # of the time that is left, that this may take before the first search
-MAX_FOLDING_SHARE = 0.25  # of the time that is left, that folding and fusing may take
+MAX_FOLDING_SHARE = 0.5  # of the time that is left, that folding and fusing may take
 MIN_FOLDING_SECONDS = 2.0  # that these may take in any case: what they leave is slow to compile
+MAX_LAYOUT_SHARE = 0.2  # of the time that is left, that choosing a layout by the model may take
+MAX_COMPARING_SHARE = 0.5  # of the time that is left, that comparing with libraries may take
+MAX_MEASURING_SHARE = 0.1  # of the time that is left, that timing forms in turns may take
 MAX_REWRITING_SHARE = 0.25  # of the time that is left, that applying substitutions may take
 MAX_REWRITTEN = 2  # programs that substitutions lead to, of which the forms are compiled
 MAX_JOINING_SHARE = 0.5  # of the time that is left, that making the other forms may take
@@ -87,6 +94,8 @@ def optimize_program(
     forms = Forms(Trial.of(ReferenceCall.of(program, weights, values), task))
     forms.begin()
     with forms.at_least_where_quick().bounding():
+        forms.compare_with_libraries()
+    with forms.at_least_where_quick().bounding():
         forms.compare_with_original()
     with forms.until_right().bounding():
         forms.compile_others()
@@ -94,7 +103,7 @@ def optimize_program(
         forms.compile_rewritten()
     if not forms.is_right and not task.is_compared:
         raise CodegenError(f"{UNSOUND % forms.error}\n  please report it with the model")
-    with clock.finishing().at_least(SECONDS_TO_MEASURE * forms.count).bounding():
+    with forms.measuring(forms.count).bounding():
         forms.measure()
     with clock.bounding():
         forms.mix_layouts()
@@ -128,6 +137,7 @@ class Forms:
         self._trial_seconds = 0.0  # of the last trial
         self._is_cut = False  # by the end of time
         self._plain: SearchedVariant  # the program folded and fused
+        self._preferred: SearchedVariant  # the same in the layout of the first form
         self._best: CompiledVariant
 
     @property
@@ -160,10 +170,11 @@ class Forms:
     def begin(self) -> None:
         """Compile the program folded and fused; as it is where that is not right."""
         clock = self.clock
-        plain = self._plain = self.task.need(self._fused)
+        self._plain = self.task.need(self._fused)
+        preferred = self._preferred = self._in_preferred_layout()
         began = clock.now()
         with clock.phase(COMPILING, "the program"):
-            first = self.task.need(lambda: self.trial.compiled(plain))
+            first = self.task.need(lambda: self.trial.compiled(preferred, compares=False))
         if first is not None:
             self._compiled.append(first)
             self._best = first
@@ -188,6 +199,40 @@ class Forms:
             program = without_unread_parts(in_best_order(program, rates, is_late))
             program = with_folded_weights(program, is_late)
             return with_known_layers(unchanged(program), self.task)
+
+    def _in_preferred_layout(self) -> SearchedVariant:
+        """Return the program folded and fused in the layout that costs less by the model.
+
+        Where there is no time to find that out, in the layout that it has.
+        """
+        preferred = self._plain
+        limit = self.clock.within(MAX_LAYOUT_SHARE * self.clock.left)
+        with limit.bounding(), self.clock.phase(SEARCHING, "the layout of the program"):
+            check_time()
+            last = channels_last_variant(self._plain.program)
+            if last is not None:
+                cycles = self.trial.expected_cycles(self._plain)
+                other = with_known_layers(last, self.task)
+                if cycles and (self.trial.expected_cycles(other) or inf) < cycles:
+                    preferred = other
+        return preferred
+
+    def compare_with_libraries(self) -> None:
+        """Compile the first form once more, its kernels compared with those of libraries."""
+        if not self._compiled or not self._best.run.has_open_choices:
+            return
+        is_cut, self._is_cut = self._is_cut, True
+        clock = self.at_least_where_quick()
+        if clock.left < RECOMPILED_SHARE * self._first_seconds:
+            return
+        began, first = clock.now(), self._best
+        limit = clock.within(MAX_COMPARING_SHARE * clock.left)
+        with limit.limiting(), clock.phase(COMPILING, "the program, with libraries"):
+            compared = self.trial.compiled(first.variant)
+        self._trial_seconds += clock.now() - began
+        if compared is not None:
+            self._compiled, self._best = [compared], compared
+        self._is_cut = is_cut
 
     def _compile_original(self) -> None:
         """Compile the program as it is; where nothing else is right, it is the best."""
@@ -231,13 +276,21 @@ class Forms:
         clock, program = self.clock, self._plain.program
         with clock.phase(SEARCHING, "forms of the program"):
             late = clock.within(MAX_JOINING_SHARE * clock.left)
-            others = changed_variants(program, self.task.backend.has_slices, lambda: late.is_over)
+            changed = changed_variants(program, self.task.backend.has_slices, lambda: late.is_over)
+        others = self._without_preferred(changed)
         limit = clock.within(MAX_FORMS_SHARE * clock.left)
         for number, variant in enumerate(others, 1):
             if self._is_too_late() or (number > 1 and limit.left < self._trial_seconds):
                 return
             self._compile(with_known_layers(variant, self.task), f"form {number} of {len(others)}")
         self._is_cut = is_cut
+
+    def _without_preferred(self, changed: Sequence[Variant]) -> Sequence[Variant]:
+        """Return the forms besides the one that was compiled first."""
+        if self._preferred is self._plain:
+            return changed
+        others = [form for form in changed if form.changes != self._preferred.changes]
+        return [self._plain, *others]
 
     def compile_rewritten(self) -> None:
         """Compile the forms of the programs that substitutions lead to, the most promising first.
@@ -302,6 +355,12 @@ class Forms:
         if not self.is_right:
             self._original, self._best, self.is_right = None, form, True
         return form
+
+    def measuring(self, count: int) -> Clock:
+        """Return the clock of timing so many forms in turns."""
+        clock = self.clock.finishing()
+        limit = clock.within(MAX_MEASURING_SHARE * clock.left)
+        return limit.at_least(SECONDS_TO_MEASURE * count)
 
     def measure(self) -> None:
         """Measure all that may run, and choose the fastest."""
@@ -428,7 +487,7 @@ class Forms:
         candidates = [self._best, *new]
         if self._original is not None and self._original is not self._best:
             candidates = [self._original, *candidates]
-        limit = self.clock.finishing().at_least(SECONDS_TO_MEASURE * len(candidates))
+        limit = self.measuring(len(candidates))
         with limit.limiting(), self.clock.phase(MEASURING, counted(len(candidates), "form")):
             self._choose(candidates, self.trial.measure(candidates))
 
@@ -472,7 +531,8 @@ class Forms:
         candidates = [self._best, other]
         if self._original is not None and self._original is not self._best:
             candidates = [self._original, *candidates]
-        with self.clock.phase(MEASURING, counted(len(candidates), "form")):
+        limit = self.measuring(len(candidates))
+        with limit.limiting(), self.clock.phase(MEASURING, counted(len(candidates), "form")):
             times = self.trial.measure(candidates)
         for candidate, measured in zip(candidates, times):
             self._measured[id(candidate)] = measured

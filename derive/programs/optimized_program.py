@@ -126,16 +126,17 @@ def compiled(
     slices: Slices | None = None,
     record: Any = None,
     inputs: Mapping[str, Tensor] | None = None,
+    compares: bool = True,
 ) -> Runnable:
     """Compile a program, or find it by the record of when it was, and bind the weights it reads.
 
     A program of one slice becomes one of all `slices`. Of the `inputs` that a call gives, it
-    ignores those that it does not read.
+    ignores those that it does not read. It `compares` kernels with libraries, or leaves that out.
     """
     run = backend.known(record, program, kernel_of)
     if run is None:
         flat = lifted(program)
-        run = backend.compile(flat, kernels_of(flat))
+        run = backend.compile(flat, kernels_of(flat), compares=compares)
     read = [name for name in program.inputs if name in weights]
     run = backend.bound(run, {name: weights[name] for name in read})
     if slices is not None:

@@ -8,10 +8,12 @@ from dataclasses import dataclass
 
 from derive.cost.accuracy import relative_error, tolerance
 from derive.cost.backend import Runnable
+from derive.matching import kernels_of
 from derive.programs.forms.variants import SearchedVariant
 from derive.programs.optimized import Array
 from derive.programs.optimized_program import compiled, difference_of_memory
 from derive.programs.task import Task
+from derive.rules.inter.lifting_nesting import lifted
 from einalg.errors import CodegenError
 from einalg.language.interpreters.numpy import execute
 from einalg.language.ir.program import Program
@@ -92,11 +94,17 @@ class Trial:
         """Tell whether the program as it is deviates by no more than rounding."""
         return original.error <= self.max_error or original.error <= self.example.rounding()
 
-    def compiled(self, variant: SearchedVariant) -> CompiledVariant | None:
+    def expected_cycles(self, variant: SearchedVariant) -> float | None:
+        """Return the cycles that a call of a form is expected to take; None without a model."""
+        flat = lifted(variant.derived)
+        return self.task.backend.expected_cycles(flat, kernels_of(flat))
+
+    def compiled(self, variant: SearchedVariant, compares: bool = True) -> CompiledVariant | None:
         """Return a form compiled; None where that fails, or its values are other ones.
 
         Nor may it read or give memory of another size or type: what runs on addresses relies on
-        these. It ignores the inputs of the program that it does not read.
+        these. It ignores the inputs of the program that it does not read. Unless it `compares`
+        them, its kernels are not timed beside libraries.
         """
         program = variant.derived
         difference = difference_of_memory(self.example.program, program, variant.slices)
@@ -106,7 +114,9 @@ class Trial:
         backend, weights = self.task.backend, self.example.weights
         try:
             inputs = self.example.program.inputs
-            run = compiled(program, backend, weights, variant.slices, inputs=inputs)
+            run = compiled(
+                program, backend, weights, variant.slices, inputs=inputs, compares=compares
+            )
         except CodegenError as failure:
             log.warning(
                 "einalg: an optimized program does not compile, and is not taken: %s", failure

@@ -13,7 +13,7 @@ from typing import Any
 from codegen.measure import calibration
 from codegen.measure.background import BackgroundTimers
 from codegen.program.batched_executable import BatchedExecutable
-from codegen.program.compile import compile_program, known_program
+from codegen.program.compile import compile_program, expected_cycles, known_program
 from codegen.targets.cuda.device.find import find_driver
 from einalg.api.export import export_program
 from einalg.errors import DeviceError
@@ -61,11 +61,24 @@ class LocalBackend:
         self._shares_weights = shares_weights
 
     def compile(
-        self, program: Program, kernels: Sequence[Kernel], target: str | None = None
+        self,
+        program: Program,
+        kernels: Sequence[Kernel],
+        target: str | None = None,
+        compares: bool = True,
     ) -> Any:
-        """Compile a flat program with these kernels, for another target if one is named."""
+        """Compile a flat program with these kernels, for another target if one is named.
+
+        Unless it `compares` them, generated kernels are not timed beside libraries.
+        """
         chosen = require_target(self.target if target is None else target)
-        return compile_program(program, kernels, chosen, accuracy=self.accuracy)
+        return compile_program(program, kernels, chosen, accuracy=self.accuracy, compares=compares)
+
+    def expected_cycles(self, program: Program, kernels: Sequence[Kernel]) -> float | None:
+        """Return the cycles that a run of generated code is expected to take; None on a device."""
+        if self.target != "cpu":
+            return None
+        return expected_cycles(program, kernels)
 
     def known(
         self, record: Any, program: Program, kernel_of: Callable[[str, Scope], Kernel]

@@ -35,6 +35,11 @@ class BuiltProgram:
         """The implementation of each kernel."""
         return [self.selection.implementations[key] for key in self.decision.keys]
 
+    @property
+    def has_open_choices(self) -> bool:
+        """Whether kernels may be compared with libraries still."""
+        return self.selection.has_open_choices
+
     def steps(self) -> list[KernelCall]:
         """Return the call of each kernel."""
         steps: list[KernelCall] = []

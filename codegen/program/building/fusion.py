@@ -19,7 +19,14 @@ from codegen.program.building.generated_code import (
 )
 from codegen.program.building.problem import BuildProblem, KernelSource
 from codegen.program.building.reviewed_records import store_reviewed, usable_record
-from codegen.tuning.kernel_choice import ReaderCode, alternatives, library_for
+from codegen.tuning.kernel_choice import (
+    NO_LIBRARY,
+    OPEN,
+    LibraryChoice,
+    ReaderCode,
+    alternatives,
+    library_for,
+)
 from einalg.language.ir.kernel import Kernel
 
 
@@ -27,13 +34,13 @@ from einalg.language.ir.kernel import Kernel
 class FusionVerdict:
     """Whether an operator and its reader become one kernel; `function` where it was generated.
 
-    Where a `library` was found to be faster with the reader after it, it runs the operator.
+    Where the `choice` is a library, it was found to be faster with the reader after it, and runs
+    the operator.
     """
 
     is_fused: bool
-    is_conclusive: bool = True
+    choice: LibraryChoice = NO_LIBRARY
     function: Function | None = None
-    library: str | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,14 +52,14 @@ class FusionDecision:
     verdicts: Mapping[str, FusionVerdict]
 
     @cached_property
-    def libraries(self) -> dict[str, FusionVerdict]:
-        """The verdicts that chose a library for an operator, by the operator's output."""
-        chosen: dict[str, FusionVerdict] = {}
+    def libraries(self) -> dict[str, LibraryChoice]:
+        """The libraries that were chosen for operators, by the output of each."""
+        chosen: dict[str, LibraryChoice] = {}
         for pairs in self.problem.fusible.values():
             for pair in pairs:
                 verdict = self.verdicts.get(self.problem.key(pair.signature))
-                if verdict is not None and verdict.library is not None:
-                    chosen[pair.product.output] = verdict
+                if verdict is not None and verdict.choice.library is not None:
+                    chosen[pair.product.output] = verdict.choice
         return chosen
 
     @property
@@ -88,7 +95,7 @@ class FusionDecision:
     def is_conclusive(self) -> bool:
         """Whether another run would decide the same; what is generated now is judged later."""
         cached = [verdict for verdict in self.verdicts.values() if verdict.function is None]
-        return all(verdict.is_conclusive for verdict in cached)
+        return all(verdict.choice.is_conclusive for verdict in cached)
 
     def source(self, position: int) -> KernelSource:
         """Return code for a kernel: that of its operator where there is some, else a loop nest."""
@@ -150,7 +157,7 @@ def _expected_sources(
                 function = functions[key] = problem.fused_function(pair)
                 if function is not None:
                     yield key, KernelSource(EINALG, function)
-                    if _needs_comparison(problem, pair.product):
+                    if problem.compares and _needs_comparison(problem, pair.product):
                         yield f"reader {name}", problem.source(problem.by_output[name])
             is_fused = functions.get(key) is not None
             if record is not None:
@@ -175,17 +182,17 @@ def _fusion_verdict(
     """
     record = usable_record(key)
     if record is not None:
-        return FusionVerdict(record.row != NOT_FUSED, record.is_conclusive)
+        return FusionVerdict(record.row != NOT_FUSED, LibraryChoice(None, record.is_conclusive))
     if key not in functions:
         functions[key] = problem.fused_function(pair)
-    function, library, is_conclusive = functions[key], None, True
+    function, choice = functions[key], NO_LIBRARY
     if function is not None and _needs_comparison(problem, pair.product):
-        library, is_conclusive = _compare_with_reader(problem, pair, function)
-        if library is not None:
+        choice = _compare_with_reader(problem, pair, function)
+        if choice.library is not None:
             function = None
     if function is None:
-        store_reviewed(key, KernelRecord(NOT_FUSED, is_conclusive))
-    return FusionVerdict(function is not None, is_conclusive, function, library)
+        store_reviewed(key, KernelRecord(NOT_FUSED, choice.is_conclusive))
+    return FusionVerdict(function is not None, choice, function)
 
 
 def _needs_comparison(problem: BuildProblem, product: Kernel) -> bool:
@@ -200,13 +207,10 @@ def _needs_comparison(problem: BuildProblem, product: Kernel) -> bool:
     return record is None or if_among(record.row.get("library", ""), libraries) is not None
 
 
-def _compare_with_reader(
-    problem: BuildProblem, pair: Fused, function: Function
-) -> tuple[str | None, bool]:
-    """Return the library that is faster with a reader after it than both as one function.
-
-    None where no library is; and whether that is beyond doubt.
-    """
+def _compare_with_reader(problem: BuildProblem, pair: Fused, function: Function) -> LibraryChoice:
+    """Return the library that is faster with a reader after it than both as one function."""
+    if not problem.compares:
+        return OPEN
     product, name = pair.product, pair.kernel.output
     reader = ReaderCode(name, pair.scope, problem.source(problem.by_output[name]).function)
     return compare_libraries(problem, product, function, reader)
@@ -219,8 +223,8 @@ def _record_alone(problem: BuildProblem, product: Kernel) -> KernelRecord | None
 
 def compare_libraries(
     problem: BuildProblem, kernel: Kernel, function: Function, reader: ReaderCode | None = None
-) -> tuple[str | None, bool]:
-    """Return the library that is faster than a function, and whether that is beyond doubt."""
+) -> LibraryChoice:
+    """Return the library that is faster than a function, if one is."""
     return library_for(
         kernel,
         problem.scopes[kernel.output],

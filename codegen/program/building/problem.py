@@ -67,13 +67,17 @@ def with_filled_gaps(program: Program, kernels: Sequence[Kernel]) -> list[Kernel
 
 @dataclass(frozen=True, eq=False)
 class BuildProblem:
-    """A flat program with one kernel for each statement, and what these are compiled with."""
+    """A flat program with one kernel for each statement, and what these are compiled with.
+
+    Unless it `compares` them, code with the shape of an operator is not timed beside libraries.
+    """
 
     program: Program
     kernels: tuple[Kernel, ...]
     compiler: Compiler
     schedule: Schedule
     timeout: float
+    compares: bool = True
     _sources: dict[str, KernelSource] = field(default_factory=dict, init=False, repr=False)
 
     @classmethod
@@ -84,10 +88,11 @@ class BuildProblem:
         compiler: Compiler,
         schedule: Schedule,
         timeout: float,
+        compares: bool = True,
     ) -> BuildProblem:
         """Return the problem, with an eOperator for each kernel whose gaps no library fills."""
         usable = with_filled_gaps(program, kernels)
-        return cls(program, tuple(usable), compiler, schedule, timeout)
+        return cls(program, tuple(usable), compiler, schedule, timeout, compares)
 
     @cached_property
     def scopes(self) -> dict[str, Scope]:
@@ -170,6 +175,25 @@ class BuildProblem:
     ) -> CodeUnit:
         digest = text_digest("unit", repr(signature.key), repr(self.schedule))
         return CodeUnit(kernel, scope, self.constants, self.scopes, self.schedule, epilogue, digest)
+
+    def cycles(self) -> float:
+        """Return what the model expects of a run, each distinct kernel by itself.
+
+        What is known before a run costs nothing. Raises `OutOfTime` where the time for the work
+        under way is over.
+        """
+        total, cycles = 0.0, dict[str, float]()
+        for kernel in self.kernels:
+            name = kernel.output
+            if name in self.constants:
+                continue
+            key = self.key(self.signatures[name])
+            if key not in cycles:
+                candidate = best_candidate(self.unit(kernel))
+                assert candidate is not None  # any statement has loops
+                cycles[key] = candidate.cycles
+            total += cycles[key]
+        return total
 
     def compiler_for(self, function: Function) -> Compiler:
         """Return the compiler with the flags that a function needs."""

@@ -64,6 +64,14 @@ def unchanged(program: Program) -> Variant:
     return Variant(program, layers_of(program))
 
 
+def channels_last_variant(program: Program) -> Variant | None:
+    """Return the form of a program with channels last; None where no statement lies otherwise."""
+    changed = channels_last(program)
+    if changed is program:
+        return None
+    return Variant(changed, layers_of(changed), (CHANNELS_LAST,))
+
+
 def changed_variants(
     program: Program, has_slices: bool = False, is_late: IsLate = lambda: False
 ) -> list[Variant]:

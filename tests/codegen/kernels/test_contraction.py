@@ -33,6 +33,7 @@ from codegen.program.compile import compile_program
 from codegen.runtime import kernel_call
 from codegen.targets.c.compiler import Compiler
 from codegen.targets.c.source_file import c_source
+from codegen.tuning.kernel_choice import NO_LIBRARY
 from codegen.tuning.spaces.unit import CodeUnit
 from codegen.tuning.spaces.unit_spaces import cheapest
 from derive.matching import match
@@ -267,7 +268,7 @@ def test_convolutions_are_contractions() -> None:
 def test_weights_are_packed_once(monkeypatch: Any, tmp_path: Path) -> None:
     """By `bind`; a program that is given them at each run packs them at each run."""
     monkeypatch.setenv("EINALG_CACHE", str(tmp_path))
-    monkeypatch.setattr("codegen.program.building.fusion.library_for", lambda *_: (None, False))
+    monkeypatch.setattr("codegen.program.building.fusion.library_for", lambda *_: NO_LIBRARY)
     packed, fill = [], kernel_call.PackedOperand.filled
     monkeypatch.setattr(
         kernel_call.PackedOperand,

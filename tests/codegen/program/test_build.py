@@ -20,6 +20,7 @@ from codegen.program.building.generated_code import KERNEL_RECORDS, read_record,
 from codegen.program.building.problem import BuildProblem
 from codegen.program.compile import compile_program
 from codegen.targets.c.compiler import COMPILE_TIMEOUT_SECONDS, KERNEL_CACHE, find_compiler
+from codegen.tuning.kernel_choice import NO_LIBRARY, LibraryChoice
 from derive.matching import kernels_of
 from einalg.language.interpreters.numpy import execute
 from einalg.language.ir.program import as_program, in_double
@@ -195,7 +196,7 @@ def test_a_record_does_not_need_the_steps():
 
 def test_reading_records_in_doubt_changes_nothing(monkeypatch):
     """A decision that was made stays as it is when others read the same records."""
-    monkeypatch.setattr(fusion, "library_for", lambda *_: (None, False))
+    monkeypatch.setattr(fusion, "library_for", lambda *_: LibraryChoice(None, is_conclusive=False))
     found = program("T[i,j] += A[i,k]*W[k,j]\nO[i,j] = T[i,j]*T[i,j]", 200)
     first = build(problem(found))
     assert first.selection.is_conclusive and first.record() is not None
@@ -214,7 +215,7 @@ PAIR = "U[i,j] += A[i,k]*W[k,j]\nO[i,j] = Max(U[i,j] + b[j], 0)"
 def compiled_alone(monkeypatch, library):
     """Compile an operator by itself, which runs in this library, or as generated code."""
     monkeypatch.setenv("EINALG_LIBRARIES", "numpy")
-    monkeypatch.setattr(fusion, "library_for", lambda *_: (library, True))
+    monkeypatch.setattr(fusion, "library_for", lambda *_: LibraryChoice(library))
     alone = program("T[i,j] += A[i,k]*W[k,j]")
     compile_program(alone, kernels_of(alone))
 
@@ -236,7 +237,7 @@ def test_a_library_is_measured_with_the_reader_that_it_needs_after_it(library, m
 
     def choose(kernel, *arguments):
         readers.extend(reader.output for reader in arguments[5:] if reader is not None)
-        return (None if kernel.is_eop else library), True
+        return NO_LIBRARY if kernel.is_eop else LibraryChoice(library)
 
     monkeypatch.setattr(fusion, "library_for", choose)
     fused = program(PAIR)
@@ -257,9 +258,32 @@ def test_what_no_record_is_of_is_generated_once_and_compiled_beside_that(monkeyp
         return generate(self, pair)
 
     monkeypatch.setattr(BuildProblem, "fused_function", fused_function)
-    monkeypatch.setattr(fusion, "library_for", lambda *_: (None, True))
+    monkeypatch.setattr(fusion, "library_for", lambda *_: NO_LIBRARY)
     fused = program(PAIR)
     one = problem(fused)
     built = build(one)
     assert generated == ["U"] and len(built.decision.kernels) == 1
     assert "U" not in one._sources
+
+
+def test_without_comparisons_generated_code_runs_and_nothing_is_stored_of_it(monkeypatch):
+    """The next program is compared, and of that there is a record; one that is known is complete."""
+    monkeypatch.setenv("EINALG_LIBRARIES", "numpy")
+    compared = []
+
+    def choose(kernel, *_):
+        compared.append(kernel.output)
+        return LibraryChoice("numpy" if kernel.output == "T" else None)
+
+    monkeypatch.setattr(fusion, "library_for", choose)
+    text = "T[i,j] += A[i,k]*W[k,j]\nU[i,j] = Max(T[i,j] + b[j], 0)\nO[i,l] += U[i,k]*W[l,k]"
+    whole = program(text)
+    hasty = compile_program(whole, kernels_of(whole), compares=False)
+    assert hasty.has_open_choices and hasty.is_generated and hasty.record() is None
+    assert not {"T", "O"} & {*compared}
+    assert_right(whole, hasty)
+    complete = compile_program(whole, kernels_of(whole))
+    assert not complete.has_open_choices and {"T", "O"} <= {*compared}
+    assert "numpy" in {step.library for step in complete.running}
+    known = compile_program(whole, kernels_of(whole), compares=False)
+    assert not known.has_open_choices and known.identity() == complete.identity()

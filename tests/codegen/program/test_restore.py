@@ -15,6 +15,7 @@ from codegen.program.building import fusion
 from codegen.program.building.problem import BuildProblem
 from codegen.program.compile import compile_program, known_program
 from codegen.targets.c.compiler import KERNEL_CACHE
+from codegen.tuning.kernel_choice import LibraryChoice
 from derive.matching import kernel_of, kernels_of
 from einalg.language.ir.program import as_program
 from einalg.language.ir.scope import Scope
@@ -98,7 +99,9 @@ def test_libraries_take_part_again(monkeypatch):
     """And one that is no longer chosen does not."""
     monkeypatch.setenv("EINALG_LIBRARIES", "numpy")
     monkeypatch.setattr(
-        fusion, "library_for", lambda kernel, *_: ("numpy" if kernel.op == "matmul" else None, True)
+        fusion,
+        "library_for",
+        lambda kernel, *_: LibraryChoice("numpy" if kernel.op == "matmul" else None),
     )
     monkeypatch.setattr(fusion, "alternatives", lambda *_: {})
     found = as_program(
@@ -122,7 +125,7 @@ def test_libraries_take_part_again(monkeypatch):
 
 
 def test_what_is_in_doubt_is_not_kept(monkeypatch):
-    monkeypatch.setattr(fusion, "library_for", lambda *_: (None, False))
+    monkeypatch.setattr(fusion, "library_for", lambda *_: LibraryChoice(None, is_conclusive=False))
     found = program()
     assert compile_program(found, kernels_of(found)).record() is None
 

@@ -23,6 +23,7 @@ from codegen.tuning.kernel_choice import (
     CHOICES,
     POLICY,
     Figures,
+    LibraryChoice,
     ReaderCode,
     Selection,
     fastest,
@@ -303,7 +304,8 @@ def test_nothing_is_measured_where_there_is_nothing_to_gain(
     monkeypatch.setattr(kernel_choice, "measure", lambda *given: pytest.fail("measured"))
     kernel, compiler = match(scope, "O"), find_compiler()
     assert kernel is not None and compiler is not None
-    assert library_for(kernel, scope, lower("O", scope), (), compiler, 60.0) == (None, True)
+    choice = library_for(kernel, scope, lower("O", scope), (), compiler, 60.0)
+    assert choice == LibraryChoice(None, is_conclusive=True)
 
 
 def test_a_library_is_followed_by_the_reader_of_its_result(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -45,10 +45,10 @@ class Timed(LocalBackend):
     def spent(self):
         return self.now - BEGAN
 
-    def compile(self, program, kernels, target=None):
+    def compile(self, program, kernels, target=None, compares=True):
         self.now += self.compile_seconds
         self.compiled.append(program)
-        return super().compile(program, kernels, target)
+        return super().compile(program, kernels, target, compares)
 
     def measure(self, runnables, arrays):
         return [exactly(self.seconds_of(run.program)) for run in runnables]
@@ -155,6 +155,36 @@ def test_the_first_program_is_there_before_anything_else(own_cache, monkeypatch)
     assert len(backend.compiled) == 1 and not any(searched)
 
 
+@pytest.mark.parametrize("prefers_last", [True, False])
+def test_the_first_program_has_the_layout_that_costs_less_by_the_model(
+    prefers_last, own_cache, monkeypatch
+):
+    backend = Timed(9.5)
+
+    def cycles(program, kernels):
+        return 1.0 if has_channels_last(program) == prefers_last else 2.0
+
+    monkeypatch.setattr(backend, "expected_cycles", cycles)
+    made, _ = backend.optimized(network(channels=8, space=6, layers=2), 10)
+    (part,) = made.parts.values()
+    assert len(backend.compiled) == 1
+    assert part.changes == (("channels last inside",) if prefers_last else ())
+
+
+@pytest.mark.parametrize(("seconds", "compiled"), [(10, 1), (100, 3)])
+def test_libraries_are_compared_once_there_is_a_program(seconds, compiled, own_cache, monkeypatch):
+    """Without time for that, a later call with more seconds goes on from there."""
+    monkeypatch.setenv("EINALG_LIBRARIES", "numpy")
+    backend = Timed(9.0)
+    backend.searching(monkeypatch, 1.0)
+    program = as_program(ea.parse("O[i,j] += A[i,k]*W[k,j]", A=(40, 30), W=weight("W", 30, 20)))
+    made, _ = backend.optimized(program, seconds)
+    (part,) = made.parts.values()
+    assert len(backend.compiled) == compiled  # without libraries, with them, and the original
+    assert part.run.has_open_choices == (compiled == 1)
+    assert part.ended_after == (seconds if compiled == 1 else None)
+
+
 @pytest.mark.parametrize(
     "seconds, compile_seconds, compiled", [(2, 0.3, 2), (4, 0.7, 2), (1, 0.7, 1), (0, 2.0, 1)]
 )
@@ -187,6 +217,7 @@ def test_what_saves_most_is_searched_first(own_cache, monkeypatch):
     searched = backend.searching(monkeypatch, 1.0)
     monkeypatch.setattr(optimize_program, "MAX_TIMING_SHARE", 0.0)  # seconds are shared by the work
     monkeypatch.setattr(optimize_program, "changed_variants", lambda *ready: [])
+    monkeypatch.setattr(optimize_program, "channels_last_variant", lambda program: None)
     backend.optimized(mixed_layers(), 60)
     assert [kind_of(layer) for layer in searched] == ["windows", "windows", "products"]
     assert searched[0].work > searched[2].work > searched[1].work
