@@ -52,7 +52,7 @@ class Tuning:
     """The result of `tune`: what came of each kernel, and the curve of the best so far.
 
     `units` has the kernels that were tuned, each with its `start` and its `winner`, their seconds,
-    its `curve` and what was `refused`. `left_out` counts the kernels for which there was no time.
+    its `curve` and what was `refused`. `left_out` counts the kernels of which nothing was measured.
     `log` is the file with all measurements.
 
     >>> import einalg as ea
@@ -123,7 +123,8 @@ class Tuning:
         for reason, count in self.refused.items():
             remarks.append(f"{counted(count, 'candidate')} refused: {reason}")
         if self.left_out:
-            remarks.append(f"no time was left for {counted(self.left_out, 'kernel')}")
+            kernels = counted(self.left_out, "kernel")
+            remarks.append(f"nothing was measured of {kernels}: no time was left, or all failed")
         remarks.append(f"all measurements: {self.log}")
         return remarks
 

@@ -27,6 +27,7 @@ from einalg.language.ir.program import in_double
 from einalg.language.ir.traversal import reductions
 from einalg.storage.fingerprint import text_digest
 
+Code = CompiledCandidate | Refusal
 MAX_REFERENCE_POINTS = 1 << 31  # above which the first candidate's values are the expected ones
 FIRST_SECONDS = 20.0  # for loading, packing and a first run of a candidate
 
@@ -40,8 +41,6 @@ class MeasuredUnit:
     log: TuningLog
     runner: BatchRunner
     sources: dict[str, CodeCandidate] = field(default_factory=dict)  # by the digest of their code
-    # By the identity of a function, which stays as long as its entry here.
-    codes: dict[int, tuple[Function, CompiledCandidate | Refusal]] = field(default_factory=dict)
 
     @classmethod
     def of(cls, unit: CodeUnit, compiler: CandidateCompiler, log: TuningLog) -> MeasuredUnit:
@@ -59,14 +58,11 @@ class MeasuredUnit:
             return None
         return function
 
-    def compiled(self, functions: Mapping[int, Function]) -> dict[int, CompiledCandidate | Refusal]:
-        """Return the machine code of functions, by their numbers; none is compiled twice."""
-        new = {n: f for n, f in functions.items() if id(f) not in self.codes}
-        for number, code in self.compiler.compiled(new).items():
-            self.codes[id(functions[number])] = functions[number], code
-        return {number: self.codes[id(f)][1] for number, f in functions.items()}
+    def compiled(self, functions: Mapping[int, Function]) -> Mapping[int, Code]:
+        """Return the machine code of functions, by their numbers."""
+        return self.compiler.compiled(functions)
 
-    def outcomes(self, compiled: Mapping[int, CompiledCandidate | Refusal]) -> dict[int, Outcome]:
+    def outcomes(self, compiled: Mapping[int, Code]) -> dict[int, Outcome]:
         """Return what came of candidates, by their numbers."""
         outcomes: dict[int, Outcome] = {}
         runnable: dict[int, CompiledCandidate] = {}
@@ -122,7 +118,7 @@ def measuring_task(unit: CodeUnit, compiler: CandidateCompiler) -> MeasuringTask
     (output,) = program.outputs
     scope = program[output]
     expected: Array | None = None
-    if _points(unit) <= MAX_REFERENCE_POINTS:
+    if _points(unit) <= MAX_REFERENCE_POINTS and not _reads_gaps(unit):
         expected = np.asarray(execute(in_double(program), arrays)[output])
     moved = sum(array.nbytes for array in arrays.values())
     return MeasuringTask(
@@ -141,6 +137,15 @@ def measuring_task(unit: CodeUnit, compiler: CandidateCompiler) -> MeasuringTask
 def statement_text(unit: CodeUnit) -> str:
     """Return a unit on one line."""
     return "; ".join(f"{name} = {scope}" for name, scope in unit.program.statements)
+
+
+def _reads_gaps(unit: CodeUnit) -> bool:
+    """Say whether a unit reads a statement that has no value at some points.
+
+    Code knows these points, and the reference would have to be given the whole program.
+    """
+    names = unit.program.inputs
+    return any(scope.where for name, scope in unit.statements.items() if name in names)
 
 
 def _points(unit: CodeUnit) -> int:

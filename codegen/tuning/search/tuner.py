@@ -13,15 +13,16 @@ from codegen.tuning.measuring.compilation import CandidateCompiler
 from codegen.tuning.measuring.task import Outcome
 from codegen.tuning.records.log import TuningLog
 from codegen.tuning.records.winners import Winner, tuned
-from codegen.tuning.search.history import ScheduleTrial, SearchHistory, identity
-from codegen.tuning.search.measured_unit import MeasuredUnit, statement_text
+from codegen.tuning.search.history import Identity, ScheduleTrial, SearchHistory, identity
+from codegen.tuning.search.measured_unit import Code, MeasuredUnit, statement_text
 from codegen.tuning.search.strategies import Strategy
 from codegen.tuning.spaces.points import point_row
 from codegen.tuning.spaces.space import CodeCandidate
 from codegen.tuning.spaces.unit import CodeUnit
-from codegen.tuning.spaces.unit_spaces import starts
+from codegen.tuning.spaces.unit_spaces import cheapest, starts
 from einalg.runtime.clock import COMPILING, MEASURING, SEARCHING, Clock, check_time
 
+INCUMBENT = -1  # the number of the fastest so far in a batch
 BATCH = 8  # candidates, which are compiled and run together
 PROPOSED = 4  # times as many, of which some have the code of others
 MAX_EMPTY_BATCHES = 4  # of which all had the code of others, after which nothing is new
@@ -67,7 +68,7 @@ class UnitTuner:
     strategy: Strategy
     clock: Clock
     max_trials: int
-    functions: dict[object, Function] = field(default_factory=dict)
+    codes: dict[Identity, Code] = field(default_factory=dict)
 
     @property
     def start(self) -> CodeCandidate:
@@ -114,26 +115,25 @@ class UnitTuner:
         batch = self._with_code(candidates, count)
         if not batch:
             return 0
-        incumbent = self.incumbent
-        functions = {number: self.functions[identity(c)] for number, c in batch.items()}
-        is_first = self.history.best is None
-        if not is_first:
-            functions = {-1: self.functions[identity(incumbent)], **functions}
         with self.clock.phase(COMPILING, f"{len(batch)} candidates"):
-            compiled = self.measured.compiled(functions)
+            codes = dict(self.measured.compiled(dict(enumerate(batch.values()))))
+        for number, candidate in enumerate(batch):
+            self.codes[identity(candidate)] = codes[number]
+        if self.history.best is not None:
+            codes[INCUMBENT] = self.codes[identity(self.incumbent)]
         with self.clock.phase(MEASURING, f"{len(batch)} candidates"):
-            outcomes = self.measured.outcomes(compiled)
-        scale = self._scale(outcomes.pop(-1, None))
-        for number, candidate in batch.items():
+            outcomes = self.measured.outcomes(codes)
+        scale = self._scale(outcomes.get(INCUMBENT))
+        for number, candidate in enumerate(batch):
             self._add(candidate, outcomes[number], scale)
         return len(batch)
 
     def _with_code(
         self, candidates: Sequence[CodeCandidate], count: int
-    ) -> dict[int, CodeCandidate]:
+    ) -> dict[CodeCandidate, Function]:
         """Return the first candidates, so many at most, that have code which no other one has."""
-        batch: dict[int, CodeCandidate] = {}
-        for number, candidate in enumerate(candidates):
+        batch: dict[CodeCandidate, Function] = {}
+        for candidate in candidates:
             if len(batch) == count:
                 break
             self.history.see(candidate)
@@ -141,8 +141,7 @@ class UnitTuner:
             if isinstance(function, str):
                 self._add(candidate, Outcome(reason=function), 1.0)
             elif function is not None:
-                self.functions[identity(candidate)] = function
-                batch[number] = candidate
+                batch[candidate] = function
         return batch
 
     def _scale(self, incumbent: Outcome | None) -> float:
@@ -177,7 +176,7 @@ class UnitTuner:
         first = self.history.trials[0]
         pair = (best.seconds, first.seconds or best.seconds)
         winner = best.candidate
-        if winner != self.start:
+        if winner != self.start and first.seconds is not None:
             pair = self._final(winner) or pair
             if pair[1] < MIN_GAIN * pair[0]:
                 winner, pair = self.start, (pair[1], pair[1])
@@ -195,11 +194,9 @@ class UnitTuner:
 
     def _final(self, winner: CodeCandidate) -> tuple[float, float] | None:
         """Return the seconds of the winner and of the start; None where time does not suffice."""
-        functions = {}
-        for number, candidate in enumerate((winner, self.start)):
-            functions[number] = self.functions[identity(candidate)]
+        codes = {0: self.codes[identity(winner)], 1: self.codes[identity(self.start)]}
         with self.clock.finishing().at_least(MIN_FINAL_SECONDS).bounding():
-            outcomes = self.measured.outcomes(self.measured.compiled(functions))
+            outcomes = self.measured.outcomes(codes)
             scores = outcomes[0].score, outcomes[1].score
             if scores[0] and scores[1]:
                 return scores[0], scores[1]
@@ -263,7 +260,13 @@ def _tuner(
     seed: int,
 ) -> UnitTuner:
     """Return a search that has not measured anything yet."""
-    firsts = sorted(starts(unit, machine()), key=lambda start: start.cycles)
+    usual = cheapest(unit, machine())
+
+    def rank(start: CodeCandidate) -> tuple[bool, float]:
+        is_other = usual is None or start.space.name != usual.space.name
+        return is_other, start.cycles
+
+    firsts = sorted(starts(unit, machine()), key=rank)
     with clock.phase(SEARCHING, statement_text(unit)):
         measured = MeasuredUnit.of(unit, compiler, log)
     recorded, refused = measured.recorded(firsts)

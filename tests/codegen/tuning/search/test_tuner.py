@@ -28,6 +28,7 @@ from codegen.tuning.spaces.unit import CodeUnit
 from codegen.tuning.spaces.unit_spaces import starts
 from derive.matching import match
 from einalg.language import ops
+from einalg.language.ir.kernel import EOP, Kernel
 from einalg.runtime.clock import Clock
 from tests.helpers.kernels import quick_compiler
 
@@ -192,6 +193,18 @@ def test_times_of_a_busy_moment_are_scaled(monkeypatch: pytest.MonkeyPatch) -> N
     assert busy.curve[-1][2] <= busy.curve[0][2]
 
 
+def test_a_start_that_is_refused_is_no_winner(monkeypatch: pytest.MonkeyPatch) -> None:
+    class StartFails(MadeUp):
+        def outcome(self, candidate: CodeCandidate) -> Outcome:
+            if candidate == self.measured[0]:
+                return Outcome(reason="crash: SIGSEGV")
+            return super().outcome(candidate)
+
+    tuning = search(monkeypatch, StartFails())
+    assert tuning is not None and tuning.winner != tuning.start and tuning.gain == 1.0
+    assert tuning.refused["crash: SIGSEGV"] == 1 and len(tuning.curve) == tuning.trials - 1
+
+
 @pytest.mark.parametrize("strategy", STRATEGIES)
 def test_no_candidate_is_proposed_twice(strategy: str) -> None:
     candidates = sorted(starts(unit(), machine()), key=lambda start: start.cycles)
@@ -224,3 +237,18 @@ def test_expected_values_are_those_of_the_reference() -> None:
     product = task.arrays["A"].astype(np.float64) @ task.arrays["B"]
     assert task.expected is not None and task.output == "O"
     np.testing.assert_allclose(task.expected, np.maximum(product, 0))
+
+
+def test_what_reads_a_statement_with_gaps_has_no_reference() -> None:
+    """Its code knows at which points there is no value, and arrays by chance do not."""
+    text = "T = L[j:6](2*A[j], where=j >= 2)\nO[i:8] = T.pad(1, fill=3)[i-1]"
+    program = ea.parse(text, A=(6,))
+    statements = dict(program.statements)
+    compiling = CandidateCompiler(quick_compiler(), Path(), 60.0)
+    tasks: dict[str, Any] = {}
+    for name, scope in statements.items():
+        kernel = Kernel(EOP, {}, tuple(scope.tensors), name)
+        unit = CodeUnit(kernel, scope, statements=statements)
+        tasks[name] = measuring_task(unit, compiling)
+    assert tasks["O"].expected is None and list(tasks["O"].arrays) == ["T"]
+    np.testing.assert_allclose(tasks["T"].expected[2:], 2.0 * tasks["T"].arrays["A"][2:])
