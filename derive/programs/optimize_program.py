@@ -132,6 +132,7 @@ class Forms:
         self._compiled: list[CompiledVariant] = []  # its forms that are right
         self._measured: dict[int, Measurement] = {}  # by the identity of what is compiled
         self._results = Results()
+        self._layer_seconds: dict[str, float] = {}  # of a call, by the identity of a layer
         self._mixtures: list[Program] = []  # of layouts, that were compiled
         self._first_seconds = 0.0  # of the first trial
         self._trial_seconds = 0.0  # of the last trial
@@ -463,6 +464,7 @@ class Forms:
             measured = self._measured.get(id(form))
             whole = measured.seconds if measured is not None else 1.0
             for identity, own in _seconds_in(form, whole, self.clock.left).items():
+                self._layer_seconds.setdefault(identity, own)
                 seconds[identity] = max(seconds.get(identity, 0.0), weight * own)
             weight = OTHER_FORM
         return seconds
@@ -495,7 +497,8 @@ class Forms:
         """Return the seconds that a form is expected to take with what was found."""
         saved, runs = 0.0, variant.slices.count if variant.slices else 1
         for layer in _new(form, variant):
-            saved += saved_share(layer) * (layer.original or 0.0) * len(layer.names) * runs
+            alone = (layer.original or 0.0) * len(layer.names) * runs
+            saved += saved_share(layer) * self._layer_seconds.get(layer.identity, alone)
         measured = self._measured.get(id(form))
         return (measured.seconds if measured is not None else 0.0) - saved
 

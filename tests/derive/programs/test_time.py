@@ -21,6 +21,7 @@ from derive.programs.passes.normalise import shaped
 from derive.programs.passes.weights.folding import folded
 from derive.programs.task import Task
 from derive.results.candidates import Candidate
+from derive.rewriting.moves import Move
 from einalg.api.backend import LocalBackend
 from einalg.api.models import network as model_network
 from einalg.language import ops
@@ -117,6 +118,33 @@ def test_every_layout_is_timed_though_no_layer_is_searched(faster, own_cache, mo
     np.testing.assert_allclose(
         made(given["A"])[0], ea.evaluate(program, **given), rtol=1e-4, atol=1e-4
     )
+
+
+def test_what_a_form_saves_is_a_share_of_what_its_layers_take_in_it(own_cache, monkeypatch):
+    """A layer that by itself takes far longer than in the whole is no reason to compile its form:
+    the one of the other layout, of which more is saved, is compiled first.
+    """
+
+    def search(layers, *_):
+        results = {}
+        for layer in layers:
+            is_last = layer.program.result.shape[-1] == 8
+            original, share = (1.0, 0.5) if is_last else (100.0, 0.2)
+            moves = (Move("a rule of nobody", ("O",), {}),)
+            cost = (1 - share) * original
+            candidate = Candidate(layer.program, (), moves, cost, "proved", True)
+            results[layer.identity] = SearchedLayer.of(
+                layer, candidate=candidate, original=original
+            )
+        return results
+
+    monkeypatch.setattr("derive.programs.forms.layers.MIN_LAYER_OPERATIONS", 1)
+    monkeypatch.setattr(optimize_program, "search_layers", search)
+    monkeypatch.setattr(optimize_program, "MAX_SEARCHED_FORMS", 1)
+    backend = Timed(1.0, lambda program: 1.0)
+    backend.optimized(network(channels=8, space=6, layers=2), 20)
+    folded_first, _, channels_last, searched, *_ = map(has_channels_last, backend.compiled)
+    assert (folded_first, channels_last, searched) == (False, True, True)
 
 
 def test_many_forms_leave_time_for_searches(own_cache, monkeypatch):
