@@ -114,3 +114,8 @@ def test_branches_that_are_normalised_become_one() -> None:
     arrays = {name: np.abs(array) for name, array in sample(program).items()}
     expected, values = execute(program, arrays)["R"], execute(changed, arrays)["R"]
     np.testing.assert_allclose(values, expected, rtol=1e-5, atol=1e-5)
+
+
+def test_weights_are_added_though_it_is_late() -> None:
+    program = two_windows((3, 1, 1), (1, 1, 0))
+    assert "Q" not in with_folded_weights(program, lambda: True).names

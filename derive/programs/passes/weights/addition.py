@@ -48,10 +48,11 @@ class _Product:
 
 
 def with_folded_weights(program: Program, is_late: Callable[[], bool] = lambda: False) -> Program:
-    """Return a shaped program in which weights do what can be done ahead, before it `is_late`.
+    """Return a shaped program in which weights do what can be done ahead.
 
     What follows a product reads fewer tensors once factors are folded into weights, and may become
-    one statement with what reads that.
+    one statement with what reads that. No factors are folded once it `is_late`. Weights are added
+    all the same: that takes less time than it takes to compile the products apart.
     """
     program = folded(program, is_late)
     ahead = compile_time_statements(program)
@@ -59,11 +60,11 @@ def with_folded_weights(program: Program, is_late: Callable[[], bool] = lambda: 
     def is_fusible(name: str, scope: Scope) -> bool:
         return name not in ahead and is_elementwise(scope)
 
-    return with_added_weights(fused(program, is_fusible, is_late)[0], is_late)
+    return with_added_weights(fused(program, is_fusible)[0])
 
 
-def with_added_weights(program: Program, is_late: Callable[[], bool] = lambda: False) -> Program:
-    """Return the program with such products as one, as far as there are any before it `is_late`.
+def with_added_weights(program: Program) -> Program:
+    """Return the program with such products as one.
 
     >>> import einalg as ea
     >>> V, W = (ea.tensor(name, (3, n), role="weight") for name, n in (("V", 3), ("W", 1)))
@@ -77,7 +78,7 @@ def with_added_weights(program: Program, is_late: Callable[[], bool] = lambda: F
     known, outputs = dict(program.statements), program.outputs
     ahead, readers = set(compile_time_statements(program)), _readers(program)
     for reader in program.names:
-        while is_elementwise(known[reader]) and not is_late():
+        while is_elementwise(known[reader]):
             single = {name for name in known[reader].tensors if readers.get(name) == [reader]}
             changed = _changed(known, reader, single - set(outputs), ahead)
             if not changed:
