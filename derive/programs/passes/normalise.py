@@ -210,7 +210,11 @@ class _Fusing:
         if move in self.refused:
             return
         fused = nested(excerpt(self.known, [name, reader]), name, reader)
-        if fused is None or self._is_product_lost(reader, fused):
+        if (
+            fused is None
+            or self._is_product_lost(reader, fused)
+            or self._are_rows_lost(name, reader, fused)
+        ):
             self.refused.add(move)
             return
         self._reads_no_more(reader, self.known[reader])
@@ -220,6 +224,16 @@ class _Fusing:
 
     def _is_product_lost(self, reader: str, fused: Scope) -> bool:
         return _is_product(reader, self.known[reader]) and not _is_product(reader, fused)
+
+    def _are_rows_lost(self, name: str, reader: str, fused: Scope) -> bool:
+        """Say whether the terms of a sum would be columns, which are rows as long as it is alone.
+
+        A reader that exchanges its axes reads one column of the result instead.
+        """
+        scope = self.known[name]
+        if _terms(scope) == 1:
+            return False
+        return _column_reads(fused) > _column_reads(scope) + _column_reads(self.known[reader])
 
     def _reads(self, reader: str, scope: Scope) -> None:
         for tensor in scope.tensors:
@@ -309,6 +323,37 @@ def _is_repeated(scope: Scope, bare: Collection[Index], reader: Scope) -> bool:
 def _terms(scope: Scope) -> int:
     """Return how many terms its reductions have; 1 without any."""
     return prod(it.extent for node in reductions(scope.body) for it in node.iterators)
+
+
+def _column_reads(scope: Scope) -> int:
+    """Return how many elements a point reads that are in other rows than those of the next point.
+
+    >>> import einalg as ea
+    >>> sizes = {"A": (8, 9), "B": (5, 8)}
+    >>> _column_reads(ea.parse("O[i:8,j:5] = B[j,i] + Sum[s:3](A[i,j+s] + A[j+s,i])", **sizes))
+    4
+    """
+    inner = [iterator.index for iterator in scope.iterators if iterator.extent > 1][-1:]
+    if not inner:
+        return 0
+    of_sums: set[Access] = set()
+    count = 0
+    for node in reductions(scope.body):
+        summed = set(accesses(node.body))
+        of_sums |= summed
+        terms = prod(iterator.extent for iterator in node.iterators)
+        count += terms * sum(_is_column(access, inner[0]) for access in summed)
+    others = set(accesses(scope.body)) - of_sums
+    return count + sum(_is_column(access, inner[0]) for access in others)
+
+
+def _is_column(access: Access, index: Index) -> bool:
+    """Say whether an index runs along another axis of what is read than the last with rows."""
+    subscripts, shape = list(access.subscripts), list(access.base.shape)
+    while shape and shape[-1] == 1:
+        subscripts.pop()
+        shape.pop()
+    return any(index in form.free_symbols for form in subscripts[:-1])
 
 
 def _conditions(scope: Scope) -> int:

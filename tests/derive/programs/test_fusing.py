@@ -179,6 +179,16 @@ def test_what_is_no_factor_of_the_weights_stays(after):
     assert flat["O"].body == program["O"].body
 
 
+@pytest.mark.parametrize(("order", "count"), [("b,i,j", 1), ("b,j,i", 2)])
+@pytest.mark.parametrize("sum_of_terms", ["Sum[s:5](A[b,i,j+s])", "Max[s:5](2*A[b,i,2*j+s])"])
+def test_windows_stay_where_rows_would_become_columns(order, count, sum_of_terms):
+    """Of each window one element is a column for a reader that exchanges axes, and not all."""
+    text = f"T[b:2,i:6,j:8] = {sum_of_terms}\nO[{order}] = T[b,i,j]/5"
+    program = with_epilogues(as_program(ea.parse(text, A=(2, 6, 19))))
+    assert len(program.statements) == count
+    assert_same_values(ea.parse(text, A=(2, 6, 19)), program)
+
+
 @pytest.mark.parametrize("order", ["b,i,j", "b,j,i"])
 def test_weights_get_no_axes_of_a_factor(order):
     """A scale of the rows of a product, as of channels that a layer mixes places of, would make a
