@@ -14,7 +14,7 @@ from derive.substitutions.graphs.kinds import KINDS
 from derive.substitutions.verification.refuting import quick_refutation
 from derive.substitutions.verification.rule import Substitution
 from derive.substitutions.verification.verdict import RuleVerdict
-from derive.substitutions.verification.verifier import exact_verdict, verify
+from derive.substitutions.verification.verifier import verdict_for_all_sizes, verify
 from einalg.errors import EinalgError
 from einalg.language.ir.program import Program
 from einalg.language.ir.scope import Scope
@@ -22,7 +22,7 @@ from einalg.language.notation.builders import L, indices, tensor
 
 NO_RULE = "no sizes in general were found"
 UNNAMED = "pair"
-UNDECIDED = "no exact comparison decides"
+UNDECIDED = "no proof for all sizes was found"
 
 
 def rules_of(
@@ -128,7 +128,7 @@ def _of_graph(graph: RuleGraph) -> RuleVerdict:
     """Decide a rule of open sizes, which has to hold wherever convolutions have one group, if they
     may have that: else no proof is sought. Agreement at more sizes would be no proof either.
     """
-    for decided in (quick_refutation, exact_verdict):
+    for decided in (quick_refutation, verdict_for_all_sizes):
         verdict = decided(UNNAMED, graph)
         if verdict is not None:
             return verdict

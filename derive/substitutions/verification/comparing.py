@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from enum import Enum
 from typing import Any
 
 import islpy as isl
@@ -49,9 +50,15 @@ class SizesComparison:
         return None if holding.is_empty() else holding
 
 
-def compared(before: Program, after: Program, exactly: bool = False) -> SizesComparison:
-    """Compare two programs; `exactly` raises `Undecided` where that takes more than comparing
-    relations.
+class Effort(Enum):
+    """The methods of a comparison: relations, laws of functions too, and some sizes too."""
+
+    RELATIONS, LAWS, SIZES = range(3)
+
+
+def compared(before: Program, after: Program, effort: Effort = Effort.SIZES) -> SizesComparison:
+    """Compare two programs. Raises `Undecided` where that would take more methods than those of an
+    effort.
     """
     if not before.sizes and not after.sizes:
         proof = prove(before, after)
@@ -61,7 +68,10 @@ def compared(before: Program, after: Program, exactly: bool = False) -> SizesCom
     parts = []
     for one, two in zip(before.outputs, after.outputs):
         sides = _of_output(before, one), _of_output(after, two)
-        proof = prove_for_all_sizes(*sides, _refuse, False) if exactly else prove(*sides)
+        if effort is Effort.SIZES:
+            proof = prove(*sides)
+        else:
+            proof = prove_for_all_sizes(*sides, _refuse, effort is Effort.LAWS)
         parts.append(_of_proof(proof, before, after))
     return _together(parts)
 

@@ -9,6 +9,7 @@ a leaf for each occurrence of one.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -27,6 +28,7 @@ from derive.substitutions.sizes.sizing import (
     Sizing,
 )
 from derive.substitutions.verification.comparing import (
+    Effort,
     SizesComparison,
     Undecided,
     at_sizes,
@@ -104,20 +106,33 @@ def _verdict(name: str, comparison: SizesComparison) -> RuleVerdict:
 
 
 def _verdict_of_graph(name: str, graph: RuleGraph) -> RuleVerdict:
-    """Decide a rule of open sizes: by exact comparisons, else at some sizes."""
-    verdict = exact_verdict(name, graph)
+    """Decide a rule of open sizes: by relations, else by laws of functions and at some sizes."""
+    verdict = _by_relations(name, graph)
     if verdict is not None:
         return verdict
-    return _confirmed(_decided(name, graph, exactly=False), graph)
+    return _confirmed(_decided(name, graph, Effort.SIZES), graph)
 
 
-def exact_verdict(name: str, graph: RuleGraph) -> RuleVerdict | None:
-    """Return the verdict on a rule of open sizes by exact comparisons, as a case of more general
-    rules where these are simpler; None where these do not decide.
+def verdict_for_all_sizes(name: str, graph: RuleGraph) -> RuleVerdict | None:
+    """Return the verdict on a rule of open sizes by relations, else by laws of functions; None
+    where these do not decide.
+    """
+    verdict = _by_relations(name, graph)
+    if verdict is not None:
+        return verdict
+    try:
+        return _confirmed(_decided(name, graph, Effort.LAWS), graph)
+    except (Undecided, WrongOperation):
+        return None
+
+
+def _by_relations(name: str, graph: RuleGraph) -> RuleVerdict | None:
+    """Decide a rule of open sizes by exact comparisons, as a case of more general rules where these
+    are simpler; None where these do not decide.
     """
     for general in _generalisations(graph):
         try:
-            verdict = _decided(name, general, exactly=True)
+            verdict = _decided(name, general, Effort.RELATIONS)
         except (Undecided, WrongOperation):
             continue
         if general is graph or _is_unconditional(verdict):
@@ -186,13 +201,13 @@ def _generalisations(graph: RuleGraph) -> Iterator[RuleGraph]:
 
 def _is_proved(graph: RuleGraph) -> bool:
     try:
-        verdict = _decided("part", graph, exactly=True)
+        verdict = _decided("part", graph, Effort.RELATIONS)
     except (Undecided, WrongOperation, ValueError):
         return False
     return _is_unconditional(verdict) and not verdict.coverage
 
 
-def _decided(name: str, graph: RuleGraph, exactly: bool) -> RuleVerdict:
+def _decided(name: str, graph: RuleGraph, effort: Effort) -> RuleVerdict:
     """Decide a rule for every choice of taps that it leaves open."""
     rule = typed(graph)
     choices = list(choices_of_taps(rule))
@@ -202,7 +217,7 @@ def _decided(name: str, graph: RuleGraph, exactly: bool) -> RuleVerdict:
             sizes = OpenSizes(rule, taps)
         except (Unsolvable, Unsolved):
             continue
-        verdicts.append(_at_taps(name, rule, sizes, exactly))
+        verdicts.append(_at_taps(name, rule, sizes, effort))
         if verdicts[-1].verdict == DIFFERENT:
             break
     if not verdicts:
@@ -219,18 +234,19 @@ def _weakness(verdict: RuleVerdict) -> tuple[int, bool]:
     return [PROVED, TESTED, DIFFERENT].index(verdict.verdict), verdict.condition is not None
 
 
-def _at_taps(name: str, rule: TypedRule, sizes: OpenSizes, exactly: bool) -> RuleVerdict:
+def _at_taps(name: str, rule: TypedRule, sizes: OpenSizes, effort: Effort) -> RuleVerdict:
     if not sizes.channels or sizes.is_of_one_group():
-        return _of_sizing(name, rule, sizes.of_one_group(), exactly)
+        with suppress(*FAILURES):  # else constants may have more rows than columns
+            return _of_sizing(name, rule, sizes.of_one_group(), effort)
     is_general = _is_proved_of_any_groups(rule, sizes)
     if is_general and sizes.is_any_groups_complete():
         return RuleVerdict(name, PROVED)
-    return _of_groups(name, rule, sizes, exactly, is_general)
+    return _of_groups(name, rule, sizes, effort, is_general)
 
 
-def _of_sizing(name: str, rule: TypedRule, sizing: Sizing, exactly: bool) -> RuleVerdict:
+def _of_sizing(name: str, rule: TypedRule, sizing: Sizing, effort: Effort) -> RuleVerdict:
     sides = programs(rule, sizing)
-    verdict = _verdict(name, compared(*sides, exactly=exactly))
+    verdict = _verdict(name, compared(*sides, effort))
     return _with_sizes_of_leaves(verdict, rule, sizing)
 
 
@@ -240,20 +256,20 @@ def _is_proved_of_any_groups(rule: TypedRule, sizes: OpenSizes) -> bool:
         sizing = sizes.of_any_groups()
         if sizing is None:
             return False
-        return compared(*programs(rule, sizing), exactly=True).verdict == PROVED
+        return compared(*programs(rule, sizing), Effort.RELATIONS).verdict == PROVED
     except (Undecided, *FAILURES):
         return False
 
 
 def _of_groups(
-    name: str, rule: TypedRule, sizes: OpenSizes, exactly: bool, is_general: bool
+    name: str, rule: TypedRule, sizes: OpenSizes, effort: Effort, is_general: bool
 ) -> RuleVerdict:
     """Compare both sides at few numbers of groups, and infer the condition on them; `is_general`
     where they are equal wherever channels are pairs of digits.
     """
-    of_one = _of_one_group(rule, sizes, exactly)
+    of_one = _of_one_group(rule, sizes, effort)
     known = _Known(of_one is not None and of_one.verdict == PROVED, is_general)
-    points = list(_points(rule, sizes, exactly, known))
+    points = list(_points(rule, sizes, effort, known))
     if of_one is None and not points:
         return RuleVerdict(name, DIFFERENT, coverage=NO_SIZES)
     failing = [point for point in points if point[1].verdict == DIFFERENT]
@@ -294,7 +310,7 @@ class _Known:
         return self.of_pairs and sizes.are_pairs(sizing)
 
 
-def _points(rule: TypedRule, sizes: OpenSizes, exactly: bool, known: _Known) -> Iterator[Point]:
+def _points(rule: TypedRule, sizes: OpenSizes, effort: Effort, known: _Known) -> Iterator[Point]:
     """Yield comparisons at few groups."""
     refuted: set[tuple[Group, ...]] = set()
     for sizing in sizes.of_some_groups():
@@ -304,7 +320,7 @@ def _points(rule: TypedRule, sizes: OpenSizes, exactly: bool, known: _Known) -> 
             yield sizing, SizesComparison(PROVED)
             continue
         try:
-            comparison = compared(*programs(rule, sizing), exactly=exactly)
+            comparison = compared(*programs(rule, sizing), effort)
         except (NoExpression, ShapeError):
             continue
         if comparison.verdict == DIFFERENT:
@@ -319,10 +335,10 @@ def _condition(points: Sequence[Point]) -> GroupCondition | None:
     return inferred(sorted(proved), sorted(refuted))
 
 
-def _of_one_group(rule: TypedRule, sizes: OpenSizes, exactly: bool) -> SizesComparison | None:
+def _of_one_group(rule: TypedRule, sizes: OpenSizes, effort: Effort) -> SizesComparison | None:
     """Compare both sides for one group in each convolution; None where no sizes fit that."""
     try:
-        return compared(*programs(rule, sizes.of_one_group()), exactly=exactly)
+        return compared(*programs(rule, sizes.of_one_group()), effort)
     except FAILURES:
         return None
 
