@@ -17,7 +17,7 @@ Identity = tuple[str, Point]  # of a candidate: the name of its space, and its p
 class ScheduleTrial:
     """A candidate that was measured: the `number`th, so many seconds after the search began.
 
-    `seconds` are comparable with those of other trials; None where it was refused.
+    `seconds` are those that decide; None where it was refused.
     """
 
     candidate: CodeCandidate

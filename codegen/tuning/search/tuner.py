@@ -22,6 +22,7 @@ from codegen.tuning.spaces.unit import CodeUnit
 from codegen.tuning.spaces.unit_spaces import cheapest, starts
 from einalg.runtime.clock import COMPILING, MEASURING, SEARCHING, Clock, check_time
 
+MAX_SLOWDOWN = 1.25  # of the incumbent, above which a batch runs once more
 INCUMBENT = -1  # the number of the fastest so far in a batch
 BATCH = 8  # candidates, which are compiled and run together
 PROPOSED = 4  # times as many, of which some have the code of others
@@ -122,10 +123,9 @@ class UnitTuner:
         if self.history.best is not None:
             codes[INCUMBENT] = self.codes[identity(self.incumbent)]
         with self.clock.phase(MEASURING, f"{len(batch)} candidates"):
-            outcomes = self.measured.outcomes(codes)
-        scale = self._scale(outcomes.get(INCUMBENT))
+            outcomes = self._outcomes(codes)
         for number, candidate in enumerate(batch):
-            self._add(candidate, outcomes[number], scale)
+            self._add(candidate, outcomes[number])
         return len(batch)
 
     def _with_code(
@@ -139,26 +139,28 @@ class UnitTuner:
             self.history.see(candidate)
             function = self.measured.built(candidate)
             if isinstance(function, str):
-                self._add(candidate, Outcome(reason=function), 1.0)
+                self._add(candidate, Outcome(reason=function))
             elif function is not None:
                 batch[candidate] = function
         return batch
 
-    def _scale(self, incumbent: Outcome | None) -> float:
-        """Return what the times of a batch are multiplied by to compare with those of others.
+    def _outcomes(self, codes: Mapping[int, Code]) -> Mapping[int, Outcome]:
+        """Return what came of a batch; the lower times of two, where the machine was busy.
 
-        The incumbent takes longer where the machine is busier.
+        The incumbent tells that: it takes much longer than before.
         """
-        best = self.history.best
-        if best is None or incumbent is None or not incumbent.score or not best.seconds:
-            return 1.0
-        return best.seconds / incumbent.score
+        outcomes = self.measured.outcomes(codes)
+        incumbent, best = outcomes.get(INCUMBENT), self.history.best
+        if incumbent is None or not incumbent.score or best is None or not best.seconds:
+            return outcomes
+        if incumbent.score <= MAX_SLOWDOWN * best.seconds:
+            return outcomes
+        again = self.measured.outcomes(codes)
+        return {number: _lower(outcome, again[number]) for number, outcome in outcomes.items()}
 
-    def _add(self, candidate: CodeCandidate, outcome: Outcome, scale: float) -> None:
-        seconds = None
-        if outcome.score is not None:
-            seconds = outcome.score * scale
-        trial = ScheduleTrial(candidate, outcome, self.made + 1, self.clock.spent, seconds)
+    def _add(self, candidate: CodeCandidate, outcome: Outcome) -> None:
+        elapsed = self.clock.spent
+        trial = ScheduleTrial(candidate, outcome, self.made + 1, elapsed, outcome.score)
         self.history.trials.append(trial)
         self.measured.record(candidate, outcome)
         best = self.history.best
@@ -215,6 +217,13 @@ class UnitTuner:
     def _refused(self) -> Mapping[str, int]:
         reasons = [trial.outcome.reason for trial in self.history.trials]
         return Counter(reason for reason in reasons if reason is not None)
+
+
+def _lower(one: Outcome, other: Outcome) -> Outcome:
+    """Return the outcome with the lower times; what was refused once is refused."""
+    if one.score is None or other.score is None:
+        return min(one, other, key=lambda outcome: outcome.score is not None)
+    return min(one, other, key=lambda outcome: outcome.score or 0.0)
 
 
 def tune_unit(

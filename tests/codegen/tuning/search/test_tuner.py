@@ -178,19 +178,20 @@ def test_a_slower_winner_gives_way_to_the_start(monkeypatch: pytest.MonkeyPatch)
     assert tuning is not None and tuning.winner == tuning.start and tuning.gain == 1.0
 
 
-def test_times_of_a_busy_moment_are_scaled(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The incumbent of each batch says how busy the machine is."""
+def test_a_batch_of_a_busy_moment_runs_once_more(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The incumbent of each batch says how busy the machine is, and lower times count."""
 
-    class Busier(MadeUp):
+    class Busy(MadeUp):
         def outcome(self, candidate: CodeCandidate) -> Outcome:
             outcome = super().outcome(candidate)
-            if outcome.seconds is None:
+            if self.batches != 2 or outcome.seconds is None:
                 return outcome
-            return Outcome(outcome.seconds * self.batches)
+            return Outcome(100 * outcome.seconds)
 
-    plain, busy = search(monkeypatch, MadeUp()), search(monkeypatch, Busier())
-    assert plain is not None and busy is not None
-    assert busy.curve[-1][2] <= busy.curve[0][2]
+    plain, busy = MadeUp(), Busy()
+    quiet, disturbed = search(monkeypatch, plain), search(monkeypatch, busy)
+    assert quiet is not None and disturbed is not None
+    assert disturbed.curve[-1][2] < 1e-2 and busy.batches > 2
 
 
 def test_a_start_that_is_refused_is_no_winner(monkeypatch: pytest.MonkeyPatch) -> None:
