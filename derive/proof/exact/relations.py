@@ -138,7 +138,7 @@ def pieces_of(
             longer.append(((*heads, *[name] * times), relation.flat_range_product(coordinates)))
         products = longer
     for heads, relation in products:
-        if not relation.is_empty():
+        if not truths or not relation.is_empty():  # truth values may be apart nowhere
             yield Piece(term.coefficient, heads, relation, len(point))
 
 

@@ -8,14 +8,20 @@ from enum import Enum
 from typing import Any
 
 import islpy as isl
+import numpy as np
 
 from derive.proof import prove
 from derive.proof.all_sizes import prove_for_all_sizes
 from derive.proof.outcome.verdict import DIFFERENT, PROVED, TESTED, Proof
+from derive.proof.random.blocks import evaluation_steps
+from einalg.errors import EinalgError
 from einalg.language.analysis.sizes import allowed_sizes, smallest
+from einalg.language.interpreters.reference import evaluate
+from einalg.language.ir.dtypes import is_float
 from einalg.language.ir.program import Program
 from einalg.language.ir.scope import numbers_of_sizes
 
+MAX_STEPS = 20_000  # bodies evaluated at one input
 Sides = tuple[Program, Program]
 
 
@@ -124,5 +130,38 @@ def _at(program: Program, numbers: Mapping[str, int]) -> Program:
 
 
 def differs_at(sides: Sides, sizes: Mapping[str, int]) -> bool:
-    """Return whether two programs differ at some sizes, by a proof for these numbers."""
-    return prove(*at_sizes(sides, sizes)).verdict == DIFFERENT
+    """Return whether two programs differ at some sizes, by what they compute of numbers, or by a
+    proof.
+    """
+    return differ(*at_sizes(sides, sizes))
+
+
+def differ(before: Program, after: Program) -> bool:
+    """Return whether two programs without symbolic sizes differ: at an input, or by a proof."""
+    return _differ_at_an_input(before, after) or prove(before, after).verdict == DIFFERENT
+
+
+def _differ_at_an_input(before: Program, after: Program) -> bool:
+    """Return whether two small programs differ at random whole numbers, where both compute exactly
+    with them.
+    """
+    shapes = [[program[name].shape for name in program.outputs] for program in (before, after)]
+    scopes = [scope for program in (before, after) for _, scope in program.statements]
+    if shapes[0] != shapes[1] or evaluation_steps(scopes) > MAX_STEPS:
+        return False
+    tensors = {**before.inputs, **after.inputs}
+    if not all(is_float(tensor.dtype) for tensor in tensors.values()):
+        return False
+    rng = np.random.default_rng(0)
+    arrays = {name: rng.integers(-9, 10, tensor.shape) for name, tensor in tensors.items()}
+    results = []
+    for program in (before, after):
+        try:
+            values = evaluate(program, **{name: arrays[name] for name in program.inputs})
+        except (EinalgError, ArithmeticError):
+            return False
+        results.append(list(values.values()) if isinstance(values, dict) else [values])
+    for ours, theirs in zip(*results):
+        if ours.dtype.kind in "iO" and theirs.dtype.kind in "iO" and (ours != theirs).any():
+            return True
+    return False

@@ -33,6 +33,7 @@ from derive.substitutions.verification.comparing import (
     Undecided,
     at_sizes,
     compared,
+    differ,
     differs_at,
 )
 from derive.substitutions.verification.rule import Substitution
@@ -172,7 +173,7 @@ def differs_with(graph: RuleGraph, example: Mapping[str, int]) -> bool:
         try:
             sizing = OpenSizes(rule, taps).at(numbers)
             if sizing is not None:
-                return compared(*programs(rule, sizing)).verdict == DIFFERENT
+                return differ(*programs(rule, sizing))
         except FAILURES:
             continue
     return False

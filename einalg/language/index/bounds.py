@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
+from functools import lru_cache
 from math import ceil, floor, inf
 from typing import Any, Protocol
 
@@ -113,8 +114,13 @@ def number_interval(value: Any) -> tuple[float, float]:
     """
     if not hasattr(value, "terms"):
         return value, value
+    return _interval_over_sizes(value)
+
+
+@lru_cache(maxsize=8192)
+def _interval_over_sizes(form: LinearForm) -> tuple[float, float]:
     total = _Linear()
-    total.add(value, 1)
+    total.add(form, 1)
     return total.bounds()
 
 

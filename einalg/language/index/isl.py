@@ -18,6 +18,7 @@ from einalg.language.index.iterator import LoopIndex
 from einalg.language.index.size import Extent, Size, by_name, is_number
 
 MAX_OPERATIONS = 2_000_000  # about a second of isl's time
+MAX_MACHINE_NUMBER = 2**31  # isl takes longer ones as text
 _CONTEXT_LOCK = RLock()  # the count of operations belongs to isl's context, which all threads share
 
 
@@ -38,6 +39,11 @@ def bounded(operations: int = MAX_OPERATIONS) -> Iterator[None]:
             context.reset_operations()
 
 
+def _value(number: int) -> isl.Val:
+    """Return a whole number of any length."""
+    return isl.Val(number) if abs(number) < MAX_MACHINE_NUMBER else isl.Val(str(number))
+
+
 def all_values(sizes: Iterable[Size]) -> isl.Set:
     """Return the values that some sizes may have, as an isl set of parameters."""
     ordered = list(by_name(sizes).values())
@@ -45,13 +51,13 @@ def all_values(sizes: Iterable[Size]) -> isl.Set:
     space = isl.Space.create_from_names(isl.DEFAULT_CONTEXT, set=[], params=names).params()
     values = isl.Set.universe(space)
     for position, one in enumerate(ordered):
-        values = values.lower_bound_val(isl.dim_type.param, position, isl.Val(one.at_least))
+        values = values.lower_bound_val(isl.dim_type.param, position, _value(one.at_least))
         if one.at_most is not None:
-            values = values.upper_bound_val(isl.dim_type.param, position, isl.Val(one.at_most))
+            values = values.upper_bound_val(isl.dim_type.param, position, _value(one.at_most))
         if one.multiple_of > 1:
             aff = isl.Aff.var_on_domain(
                 isl.LocalSpace.from_space(space), isl.dim_type.param, position
-            ).mod_val(isl.Val(one.multiple_of))
+            ).mod_val(_value(one.multiple_of))
             values = values.intersect(aff.zero_basic_set().to_set())
     return values
 
@@ -117,18 +123,18 @@ class Space:
         return self._aff(form)
 
     def _aff(self, form: Affine) -> isl.Aff:
-        total = isl.Aff.val_on_domain_space(self.space, isl.Val(form.const))
+        total = isl.Aff.val_on_domain_space(self.space, _value(form.const))
         for atom, coefficient in form.terms:
             value = self._atom(atom)
             if coefficient != 1:
-                value = value.scale_val(isl.Val(coefficient))
+                value = value.scale_val(_value(coefficient))
             total = total.add(value)
         return total
 
     def _atom(self, atom: Atom) -> isl.Aff:
         if isinstance(atom, Index):
             return self._variables[atom]
-        inner, divisor = self._aff(atom.argument), isl.Val(atom.divisor)
+        inner, divisor = self._aff(atom.argument), _value(atom.divisor)
         if isinstance(atom, FloorDiv):
             return inner.scale_down_val(divisor).floor()
         return inner.mod_val(divisor)
@@ -161,20 +167,21 @@ class Space:
                 points = points.intersect(self.between(to_affine(it.index), it.low, it.high))
                 continue
             k = self.indices.index(it.index)
-            points = points.lower_bound_val(isl.dim_type.set, k, isl.Val(it.low)).upper_bound_val(
-                isl.dim_type.set, k, isl.Val(it.high - 1)
+            points = points.lower_bound_val(isl.dim_type.set, k, _value(it.low)).upper_bound_val(
+                isl.dim_type.set, k, _value(it.high - 1)
             )
         return points
 
     def map(self, forms: Sequence[Affine]) -> isl.Map:
         """Return the map from a point to the values of `forms`."""
-        result = isl.Map.from_domain_and_range(
-            self.universe(), isl.Set.universe(isl.Space.set_alloc(isl.DEFAULT_CONTEXT, 0, 0))
-        )
-        space = self.over(forms)
+        return _map(self.indices, self.sizes, tuple(forms))
+
+    def _map(self, forms: Sequence[Affine]) -> isl.Map:
+        affs = isl.AffList.alloc(isl.DEFAULT_CONTEXT, len(forms))
         for form in forms:
-            result = result.flat_range_product(isl.Map.from_aff(space._aff(form)))
-        return result
+            affs = affs.add(self._aff(form))
+        space = self.space.from_domain().add_dims(isl.dim_type.out, len(forms))
+        return isl.Map.from_multi_aff(isl.MultiAff.from_aff_list(space, affs))
 
 
 @lru_cache(maxsize=8192)  # a space for each condition of a box
@@ -191,6 +198,11 @@ def _points(
     for constraint in where:
         points = points.intersect(space.where(constraint))
     return points
+
+
+@lru_cache(maxsize=8192)
+def _map(indices: tuple[Index, ...], sizes: tuple[Any, ...], forms: tuple[Affine, ...]) -> isl.Map:
+    return Space(indices, sizes).over(forms)._map(forms)
 
 
 def domain_set(iterators: Sequence[LoopIndex], where: Sequence[Constraint] = ()) -> isl.Set:
@@ -252,7 +264,7 @@ def affine_of(aff: isl.Aff, indices: Sequence[Index]) -> Affine:
 def _read_div(div: isl.Aff, indices: Sequence[Index]) -> Affine:
     """Read a div of isl, the floor of a rational affine expression."""
     denominator = _integer(_denominator(div))
-    return floordiv(affine_of(div.scale_val(isl.Val(denominator)), indices), denominator)
+    return floordiv(affine_of(div.scale_val(_value(denominator)), indices), denominator)
 
 
 def _denominator(aff: isl.Aff) -> isl.Val:

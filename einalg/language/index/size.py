@@ -136,6 +136,8 @@ def settled(value: Any) -> Extent:
 
 def extent_of(low: Extent, high: Extent) -> Extent:
     """Return the number of elements of a half-open range."""
+    if type(low) is int and low == 0 and isinstance(high, (int, Affine)):
+        return settled(high)
     extent = high - low
     return extent if type(extent) is int else settled(extent)
 

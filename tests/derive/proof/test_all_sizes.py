@@ -154,6 +154,13 @@ def test_sizes_that_are_tried_are_allowed() -> None:
     assert proof.coverage.startswith("at sizes M = 1, N = 21; M = 2, N = 21; M = 1, N = 24; ")
 
 
+def test_bounds_may_be_long_numbers() -> None:
+    N = ea.size("N", at_least=10**20, at_most=10**30, multiple_of=10**19)
+    assert ea.prove("O[i] = A[i] + A[i]", "O[i] = 2*A[i]", A=(N,))
+    proof = ea.prove("O[i] = A[i]", "O[i:N] = A[0]", A=(N,))
+    assert proof.counterexample == {"N": 10**20}
+
+
 def test_one_name_is_one_size() -> None:
     one, two = ea.parse("O[i] = A[i]", A=("N",)), ea.parse("O[i] = A[i]", A=(ea.size("N", 2),))
     with pytest.raises(ea.NotationError, match="two sizes are called N"):

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import random
+from collections.abc import Iterator
+from copy import deepcopy
 from pathlib import Path
 from typing import Any
 
@@ -280,3 +282,78 @@ def test_mutated_files(tmp_path: Path) -> None:
 @pytest.mark.nightly
 def test_many_mutated_files(tmp_path: Path) -> None:
     check_mutated(tmp_path, 10_000)
+
+
+JUNK: list[Any] = [
+    None, True, 0, -1, 2, 10**6, 2**31, 10**30, 0.5, float("nan"), float("inf"), "", "in", "op", "N",
+    "x" * 300, "relu", "conv2d", [], {}, [0, 0], ["in", 1], ["op", 99, 0], [[1]], [{}], {"a": 1},
+    {"op": "relu"}, [None], "O[i] = A[i]", [10**9] * 4,
+]  # fmt: skip
+KEYS = ["op", "params", "inputs", "src", "dst", "outputs", "kernel", "pad", "act", "axis", "before"]
+SPLIT = rule(
+    "split", [op("concat", 1, 2, axis=1), op("split", "0", axis=1, n=2)], [],
+    {"src": [1, 1], "dst": ["in", 2]},
+)  # fmt: skip
+
+
+def _places(value: Any) -> Iterator[tuple[Any, Any]]:
+    """Yield the containers inside a value, each with a key of it."""
+    if isinstance(value, (dict, list)):
+        keys = list(value) if isinstance(value, dict) else range(len(value))
+        for key in keys:
+            yield value, key
+            yield from _places(value[key])
+
+
+def with_changes(content: Any, chance: random.Random) -> Any:
+    """Return a content with another value, key or type in a few places, or with a part of it in
+    another place.
+    """
+    changed = deepcopy(content)
+    for _ in range(chance.choice((1, 1, 1, 2, 3))):
+        places = list(_places(changed))
+        if not places:
+            break
+        container, key = chance.choice(places)
+        kind = chance.randrange(6)
+        if kind < 3:
+            container[key] = deepcopy(chance.choice(JUNK))
+        elif kind == 3:
+            del container[key]
+        elif kind == 4 and isinstance(container, dict):
+            container[chance.choice(KEYS)] = container.pop(key)
+        else:
+            other, place = chance.choice(places)
+            container[key] = deepcopy(other[place])
+    return changed
+
+
+def check_changed(folder: Path, number: int) -> None:
+    chance = random.Random(1)
+    seeds: list[Any] = [
+        {"sets": {"set": {"leaf_shapes": {"1": [2, 4]}, "rules": [GOOD, GROUPED, SPLIT]}}},
+        {"rules": [TEXTS]},
+    ]
+    refused = 0
+    path = folder / "changed.json"
+    for k in range(number):
+        content = json.dumps(with_changes(seeds[k % len(seeds)], chance))
+        path.write_text(content)
+        try:
+            for one in ea.substitutions.load(path):
+                assert repr(one)
+        except EinalgError as error:
+            refused += 1
+            assert isinstance(error, ea.RecordError), error
+            assert error.message.splitlines()[-1].startswith("  ")
+        assert path.read_text() == content
+    assert number // 4 < refused < number
+
+
+def test_files_of_another_structure(tmp_path: Path) -> None:
+    check_changed(tmp_path, 300)
+
+
+@pytest.mark.nightly
+def test_many_files_of_another_structure(tmp_path: Path) -> None:
+    check_changed(tmp_path, 10_000)
