@@ -85,7 +85,11 @@ def _absolute(operands: Sequence[Interval]) -> Interval:
 
 def _sign(operands: Sequence[Interval]) -> Interval:
     low, high = operands[0]
-    return max(low, -1), min(high, 1)
+    return _sign_of(low), _sign_of(high)
+
+
+def _sign_of(number: int) -> int:
+    return (number > 0) - (number < 0)
 
 
 def _remainder(operands: Sequence[Interval]) -> Interval:
