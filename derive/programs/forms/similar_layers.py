@@ -184,16 +184,15 @@ def _derived(layer: SearchedLayer) -> Iterator[Candidate]:
 def family(layer: Layer) -> str:
     """Return the text of a layer without its sizes; extents of windows are none of these.
 
-        >>> import einalg as ea
-        >>> from derive.programs.forms.known_forms import KnownForm, StoredForms
-    from derive.programs.forms.layers import layers_of
-        >>> from einalg.language.ir.program import as_program
-        >>> text = "O[f,h:62] += A[c,h+r]*K[f,c,r]"
-        >>> (layer,) = layers_of(as_program(ea.parse(text, A=(64, 66), K=(64, 64, 5))))
-        >>> family(layer)
-        'O[f, h] = Sum[c, r:5](A0[c, h + r]*A1[f, c, r])'
-        >>> sizes(layer)
-        (64, 62, 64)
+    >>> import einalg as ea
+    >>> from derive.programs.forms.layers import layers_of
+    >>> from einalg.language.ir.program import as_program
+    >>> text = "O[f,h:62] += A[c,h+r]*K[f,c,r]"
+    >>> (layer,) = layers_of(as_program(ea.parse(text, A=(64, 66), K=(64, 64, 5))))
+    >>> family(layer)
+    'O[f, h] = Sum[c, r:5](A0[c, h + r]*A1[f, c, r])'
+    >>> sizes(layer)
+    (64, 62, 64)
     """
     fixed = _taps(layer)
 
