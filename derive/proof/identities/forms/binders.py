@@ -18,7 +18,10 @@ from derive.proof.identities.forms.polynomials.atoms import (
     Exp,
     IndexAtom,
     IndexCondition,
+    PositiveNumber,
     Prefix,
+    Surd,
+    TensorElement,
     indices_of,
     of_index,
     whole_power,
@@ -50,6 +53,7 @@ from einalg.language.index.convert import affine
 from einalg.language.index.size import Extent, is_always_at_most, least
 
 MAX_EXPONENT = 8  # of an index that is summed
+WITH_INVERSE = (TensorElement, IndexAtom, PositiveNumber, Surd, Exp)
 MAX_BETWEEN = 4  # values between the end of a range and a form without constant
 Bounds = tuple[Affine, Affine]
 
@@ -189,14 +193,31 @@ def _between(op: str, body: Poly, index: Index, bounds: Bounds) -> Poly:
     low, high = affine(low), affine(high)
     if op == "Sum":
         return _prefix(op, moved, place, high) - _prefix(op, moved, place, low)
+    if not _has_inverse(moved):
+        return _prefix(op, substituted_poly(moved, {place: place + low}), place, high - low)
     return _prefix(op, moved, place, high) * whole_power(_prefix(op, moved, place, low), -1)
+
+
+def _has_inverse(polynomial: Poly) -> bool:
+    """Return whether products may be divided by a polynomial: what then cancels is equal also where
+    it is 0.
+
+    That is so of letters that obey no law but those of powers. A condition is its own square, and
+    an extreme absorbs conditions.
+    """
+    for atom in polynomial.atoms():
+        inside = isinstance(atom, Base) and _has_inverse(atom.fields[0])
+        if not inside and not isinstance(atom, WITH_INVERSE):
+            return False
+    return True
 
 
 def _prefix(op: str, body: Poly, index: Index, upper: Affine) -> Poly:
     """Return a prefix: up to a form without constant where that is near, and what is between."""
     if not upper.terms and upper.const == 0:
         return ZERO if op == "Sum" else ONE
-    if not upper.terms or abs(upper.const) > MAX_BETWEEN:
+    is_divided = op == "Prod" and upper.const < 0
+    if not upper.terms or abs(upper.const) > MAX_BETWEEN or is_divided and not _has_inverse(body):
         return of_atom(Prefix(op, body, index, upper))
     end = upper - upper.const
     values = []

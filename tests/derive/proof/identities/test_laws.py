@@ -114,6 +114,29 @@ def test_wrong_laws_are_not_proved_with_symbolic_sizes() -> None:
     assert count >= 150 and not proved
 
 
+PRODUCTS_OF_CONDITIONS = [  # a range, and a place beside it
+    ("k:N-1", "N-1"),
+    ("k:N-2", "N-1"),
+    ("k:3:N+4", "2"),
+    ("k:N+1:N+4", "N"),
+    ("k:N+1:N+M", "N"),
+    ("k:4:9", "3"),
+]
+
+
+@pytest.mark.parametrize(("reduced", "place"), PRODUCTS_OF_CONDITIONS)
+@pytest.mark.parametrize("value", ["Piecewise((1, A[{}] > -9), (0, True))", "Max(A[{}], 0)"])
+def test_products_of_conditions_are_not_divided(value: str, reduced: str, place: str) -> None:
+    N, M = ea.size("N", at_least=2), ea.size("M", at_least=2)
+    shapes = {"A": (N + M + 9,), "B": (2,)}
+    one = f"O[i] = Prod[{reduced}]({value.format('k')})*B[i]"
+    condition = f"Piecewise((1, A[{place}] > -9), (0, True))"
+    if value.startswith("Max"):
+        condition = f"Piecewise((1, A[{place}] > 0), (0, True))"
+    sides = [as_symbolic_program(ea.parse(text, **shapes)) for text in (one, f"{one}*{condition}")]
+    assert shown_equal(*[inlined(side, "O") for side in sides]) is None
+
+
 @pytest.mark.nightly
 @pytest.mark.parametrize("law", [*WRONG, *UNSEEN_WRONG, *EVERYDAY_WRONG], ids=str)
 def test_a_wrong_law_has_another_verdict(law: Law) -> None:
