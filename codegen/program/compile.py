@@ -7,7 +7,6 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from codegen.ir.scalars.index_parts import is_index_number
 from codegen.lowering.schedule import DEFAULT, Schedule
 from codegen.program.building.built_program import build
 from codegen.program.building.compilation import compile_together
@@ -21,6 +20,8 @@ from codegen.targets.c.compiler import COMPILE_TIMEOUT_SECONDS, Compiler, find_c
 from codegen.targets.c.object_store import BackgroundCompiler
 from codegen.targets.cuda.lowering.threads.schedule import schedule_for_accuracy
 from einalg.errors import CodegenError, EinalgError
+from einalg.language.index.affine import Index
+from einalg.language.index.bounds import is_of_64_bits
 from einalg.language.index.constraint import Constraint
 from einalg.language.interpreters.numpy import execute
 from einalg.language.ir.kernel import EOP, Kernel
@@ -180,9 +181,13 @@ def checked_kernels(program: Program, kernels: Sequence[Kernel] | None) -> list[
 
 def _long_conditions(scope: Scope) -> Iterator[Constraint]:
     """Yield the conditions whose index arithmetic is longer than an index of C."""
-    for part in (scope, *reductions(scope.body)):
+    parts = (scope, *reductions(scope.body))
+    ranges: dict[Index, tuple[int, int]] = {}
+    for part in parts:
+        ranges.update({it.index: (it.low, it.high) for it in part.iterators})
+    for part in parts:
         for condition in part.where:
-            if not is_index_number(condition.form):
+            if not is_of_64_bits(condition.form, ranges):
                 yield condition
 
 

@@ -13,6 +13,8 @@ from math import frexp
 
 from codegen.ir.nodes import Apply, Number, Value
 
+MAX_EXPONENT = 126  # of numbers of single precision, and of their inverses
+
 
 def shares_factors(terms: Sequence[Value]) -> bool:
     """Return whether two terms of a sum have a factor in common.
@@ -67,17 +69,21 @@ def _scaled(arguments: Sequence[Value], dtype: str) -> tuple[Value, Value]:
 
 
 def _quotient(arguments: Sequence[Value], dtype: str) -> tuple[Value, Value] | None:
-    """Return a quotient by a power of 2, by whose inverse gcc multiplies."""
+    """Return a quotient by a power of 2, by whose inverse gcc multiplies: one that its type has."""
     numerator, divisor = arguments
-    if not isinstance(divisor, Number) or abs(frexp(divisor.value)[0]) != 0.5:
+    if not isinstance(divisor, Number):
+        return None
+    fraction, exponent = frexp(divisor.value)
+    if abs(fraction) != 0.5 or abs(exponent) > MAX_EXPONENT:
         return None
     return numerator, Number(1 / float(divisor.value), dtype)
 
 
-def _power(arguments: Sequence[Value], dtype: str) -> tuple[Value, Value]:
+def _power(arguments: Sequence[Value], dtype: str) -> tuple[Value, Value] | None:
     """Return a power as a square, or as one of an even exponent times its base."""
     base, exponent = arguments
-    assert isinstance(exponent, Number)
+    if not isinstance(exponent, Number) or exponent.value < 2:
+        return None
     half, odd = divmod(int(exponent.value), 2)
     if odd:
         return _raised(base, 2 * half, exponent.dtype, dtype), base

@@ -270,10 +270,24 @@ class ExpressionPrinter:
         return Text(f"{condition} ? {first} : {second}", Precedence.SELECT)
 
     def _sum(self, arguments: Iterable[Value], dtype: str) -> str:
-        """Return a sum, its negative terms last and subtracted."""
+        """Return a sum, its negative terms last and subtracted.
+
+        Products are added as they are multiplied where the compiler could take a factor out.
+        """
         terms = sorted(arguments, key=_is_negative)
+        products: list[tuple[Value, Value]] = []
         if self.is_reassociated and is_float(dtype) and shares_factors(terms):
-            return self._fused_sum(terms, dtype)
+            products = [pair for pair in map(two_factors, terms) if pair is not None]
+            terms = [term for term in terms if two_factors(term) is None]
+        if products and not terms:
+            terms = [Apply("mul", products.pop(), dtype)]
+        text = self._plain_sum(terms, dtype)
+        for factors in products:
+            operands = ", ".join(self.operand(factor, dtype) for factor in factors)
+            text = f"{self.call('fused', dtype)}({operands}, {text})"
+        return text
+
+    def _plain_sum(self, terms: Sequence[Value], dtype: str) -> str:
         text = ""
         for argument in terms:
             if not text:
@@ -282,19 +296,6 @@ class ExpressionPrinter:
                 text = f"{text} - {self.operand(_negated(argument), dtype, Precedence.PRODUCT)}"
             else:
                 text = f"{text} + {self.operand(argument, dtype, Precedence.PRODUCT)}"
-        return text
-
-    def _fused_sum(self, terms: Sequence[Value], dtype: str) -> str:
-        """Return a sum whose products are added as they are multiplied."""
-        products = [pair for pair in map(two_factors, terms) if pair is not None]
-        others = [term for term in terms if two_factors(term) is None]
-        if others:
-            text = self._sum(others, dtype)
-        else:
-            text = self.operand(Apply("mul", products.pop(), dtype), dtype)
-        for factors in products:
-            operands = ", ".join(self.operand(factor, dtype) for factor in factors)
-            text = f"{self.call('fused', dtype)}({operands}, {text})"
         return text
 
     def function_call(self, op: str, arguments: Sequence[Value], dtype: str) -> str:

@@ -10,7 +10,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
+from math import gcd
 from typing import Any
+
+import sympy
 
 from einalg.language.index.affine import Affine, FloorDiv, Index, Modulo, floordiv, modulo
 from einalg.language.index.constraint import Constraint
@@ -22,6 +26,7 @@ from einalg.language.ir.scope import Scope
 from einalg.language.ir.tensor import Access, Padded, padded_box
 
 Ranges = Mapping[Index, tuple[int, int]]
+MOST_DIVISORS = 1000  # of numbers, that are remembered
 MAX_TRIED_VALUES = 1024  # of an index whose conditions are tried one by one
 
 
@@ -44,9 +49,7 @@ def _small_part(
     """Return the largest `g`, `x` and `y` with `argument == g·x + y`, where `g > 1` divides
     `divisor` and `0 <= y < g`; None where there are none.
     """
-    for g in range(divisor, 1, -1):
-        if divisor % g:
-            continue
+    for g in _common_divisors(argument, divisor):
         multiples, rest_terms = [], []
         for atom, coefficient in argument.terms:
             if coefficient % g:
@@ -58,6 +61,21 @@ def _small_part(
         if low // g == high // g and (g == divisor or multiples):
             return g, Affine.from_normal_form(tuple(multiples), low // g), rest - g * (low // g)
     return None
+
+
+def _common_divisors(argument: Affine, divisor: int) -> list[int]:
+    """Return a divisor, and those of its divisors above 1 that divide a coefficient as well, the
+    largest first.
+    """
+    common = {divisor}
+    for _, coefficient in argument.terms:
+        common.update(_divisors(gcd(coefficient, divisor)))
+    return sorted(common - {1}, reverse=True)
+
+
+@lru_cache(MOST_DIVISORS)
+def _divisors(number: int) -> tuple[int, ...]:
+    return tuple(sympy.divisors(number))
 
 
 def _quotient_of_small_part(

@@ -6,6 +6,7 @@ from itertools import product
 from typing import Any
 
 import numpy as np
+import pytest
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
@@ -62,6 +63,22 @@ def test_halves_are_not_added_before_they_are_halved() -> None:
 
 def test_sums_without_common_factors_are_plain() -> None:
     assert "fused" not in compile_program(parsed("x[i]*y[i] + z[i]", "f32")).source()
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "A[i//2] + A[(i+1)//2]",
+        "A[0] - A[i]",
+        "exp(A[i//2]) + exp(A[(i+1)//2])",
+        "A[i//2]*A[i] + A[i] + A[(i+1)//2]",
+    ],
+)
+def test_terms_that_are_equal_at_a_place(body: str) -> None:
+    program = as_program(ea.parse(f"O[i:4] = {body}", A=(8,)))
+    values = np.arange(8, dtype=np.float32) / 4
+    expected = execute(program, {"A": values})["O"]
+    np.testing.assert_allclose(compile_program(program)(A=values), expected, rtol=1e-6)
 
 
 terms = st.lists(st.sampled_from(FACTORS), min_size=1, max_size=3).map("*".join)
