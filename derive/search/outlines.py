@@ -28,7 +28,7 @@ class Outline:
         >>> from derive.rules import ALL
         >>> from einalg.language.ir.program import as_program
         >>> p = as_program(ea.parse("O[i] += A[i,j,k]*x[k]", A=(4, 5, 6), x=(6,)))
-        >>> move = ea.Session(p).moves("summation splitting")[0]
+        >>> move = ea.Session(p).moves("summation splitting")[0].move
         >>> print(Outline.of(p, [move], ALL).groups[0][0])
         summation splitting at O: reduction=0, outer=(j)
         """

@@ -13,6 +13,7 @@ from codegen.ir.nodes import Function
 from codegen.measure.calibration import kernel_timers
 from codegen.program.building import compilation, problem
 from codegen.targets.c.compiler import Compiler
+from codegen.tuning.spaces import loops
 from derive.matching import kernels_of
 from einalg.errors import CodegenError
 from einalg.language.ir.kernel import Kernel
@@ -52,7 +53,7 @@ def test_kernels_are_compiled_together(compiled: list[str]) -> None:
 def test_a_compiler_runs_while_code_is_generated(
     compiled: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    begun, lower, run = Event(), problem.lower, Compiler._run
+    begun, lower, run = Event(), loops.lower, Compiler._run
     generated = list[bool]()
 
     def generate(name: str, scope: Scope, *rest: Any) -> Function:
@@ -66,7 +67,7 @@ def test_a_compiler_runs_while_code_is_generated(
         begun.set()
         return run(self, source, timeout)
 
-    monkeypatch.setattr(problem, "lower", generate)
+    monkeypatch.setattr(loops, "lower", generate)
     monkeypatch.setattr(Compiler, "_run", compile_it)
     monkeypatch.setattr(compilation, "MIN_BATCH_CHARACTERS", 1)
     kernel_timers([kernel("O[i] = A[i]*2", A=(50,)), kernel("O[i] = A[i] + 7", A=(60,))])
@@ -86,7 +87,7 @@ def test_batches_grow_while_no_compiler_is_free(
     monkeypatch.setattr(Compilers, "is_free", is_free)
     scope = kernel("O[i] = A[i] + 1", A=(50,)).scope
     assert scope is not None
-    source = problem.KernelSource("generated", problem.lower("O", scope))
+    source = problem.KernelSource("generated", loops.lower("O", scope))
     (text,) = compilation.own_sources([source.function])
     monkeypatch.setattr(compilation, "MIN_BATCH_CHARACTERS", len(text))
     monkeypatch.setattr(compilation, "MAX_BATCH_CHARACTERS", 4 * len(text))
@@ -99,14 +100,14 @@ def test_batches_grow_while_no_compiler_is_free(
 def test_what_has_no_code_fails_by_itself(
     compiled: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    lower = problem.lower
+    lower = loops.lower
 
     def refusing(name: str, scope: Scope, *rest: Any) -> Function:
         if "cosh" in str(scope):
             raise CodegenError("there is no cosh")
         return lower(name, scope, *rest)
 
-    monkeypatch.setattr(problem, "lower", refusing)
+    monkeypatch.setattr(loops, "lower", refusing)
     first, broken, last = kernel_timers(
         [kernel(f"O[i] = {body}", A=(50,)) for body in ("A[i] + 1", "cosh(A[i])", "A[i] - 1")]
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from typing import Any
 
 from derive.proof.identities.forms.polynomials.atoms import Exp
@@ -11,6 +12,7 @@ from tests.helpers.interrupts import functions_entered
 
 def test_no_python_code_runs_where_atoms_die() -> None:
     """A proof makes and forgets thousands, and may be interrupted anywhere."""
+    gc.collect()  # of what other tests left
     before = len(Atom._known)
     atoms: list[Any] = [Exp(number(1000 + k)) for k in range(3)]
     assert Exp(number(1000)) is atoms[0] and len(Atom._known) == before + 3
