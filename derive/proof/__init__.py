@@ -14,7 +14,7 @@ from typing import Any
 
 from derive.proof.all_sizes import prove_for_all_sizes
 from derive.proof.exact.compare import compare_exactly
-from derive.proof.identities.compare import shown_equal
+from derive.proof.identities.compare import DIVIDING, shown_equal
 from derive.proof.outcome.verdict import DIFFERENT, PROVED, TESTED, Proof
 from derive.proof.random.evaluation import compare
 from derive.proof.random.refutation import is_refuted, positive_values
@@ -112,14 +112,18 @@ def _weakest(proofs: list[Proof]) -> Proof:
     """
     tested = [proof for proof in proofs if proof.verdict == TESTED]
     if not tested:
-        by_laws = [proof for proof in proofs if proof.method != EXACT]
-        return replace([*by_laws, *proofs][0], output=None)
+        return replace(max(proofs, key=_assumptions), output=None)
     total = 0.0
     for proof in tested:
         if proof.error_probability is None:
             return replace(proof, output=None)
         total += proof.error_probability
     return replace(tested[0], output=None, error_probability=min(1.0, total))
+
+
+def _assumptions(proof: Proof) -> tuple[bool, bool]:
+    """Return what a proof assumes: that no denominator is 0, and laws of functions."""
+    return proof.method == DIVIDING, proof.method != EXACT
 
 
 def _mismatch(one: Program, two: Program) -> str | None:

@@ -16,7 +16,7 @@ from typing import TypeVar
 import islpy as isl
 
 from derive.proof.exact.compare import ExactComparison, compare_exactly
-from derive.proof.identities.compare import shown_equal
+from derive.proof.identities.compare import Identity, shown_equal, together
 from derive.proof.outcome.verdict import DIFFERENT, PROVED, TESTED, Proof
 from derive.proof.random.refutation import is_refuted
 from einalg.language.analysis.sizes import (
@@ -108,14 +108,17 @@ def _at_equal_shapes(one: Program, two: Program, allowed: isl.Set, with_laws: bo
         elif not comparison.equal:
             proof = Proof(DIFFERENT, comparison.region, METHOD, 0.0, name, is_region_exact=True)
             return replace(proof, coverage=coverage, sizes=_sizes_of(comparison))
-    method = METHOD
+    identities: list[Identity] = []
     for ours, theirs in undecided:
         identity = None
         if not _is_refuted(ours, theirs, allowed):
             identity = shown_equal(ours, theirs)
         if identity is None:
             return None
-        method = f"{identity.method}, {WITH_SIZES}"
+        identities.append(identity)
+    method = METHOD
+    if identities:
+        method = f"{together(identities).method}, {WITH_SIZES}"
     nowhere = allowed.subtract(allowed)
     return Proof(PROVED, None, method, 0.0, coverage=coverage, sizes=nowhere)
 

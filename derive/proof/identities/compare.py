@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
 from math import prod
@@ -43,6 +43,11 @@ class Identity:
         return DIVIDING if self.divides else BY_LAWS
 
 
+def together(identities: Iterable[Identity]) -> Identity:
+    """Return what several identities show that are all needed: any may divide by what may be 0."""
+    return Identity(any(identity.divides for identity in identities))
+
+
 def shown_equal(
     one: Scope, two: Scope, *, values: Mapping[Scope, Array] | None = None
 ) -> Identity | None:
@@ -56,16 +61,34 @@ def shown_equal(
         identity = whole.attempt(0, MAX_PRODUCTS) or whole.written_out(MAX_PRODUCTS)
         if identity is not None:
             return identity
-    cuts = {} if one.sizes or two.sizes else shared_values(one, two, _is_equal_step, values)
+    if one.sizes or two.sizes:
+        return None
+    return _shown_in_steps(one, two, values)
+
+
+def _shown_in_steps(
+    one: Scope, two: Scope, values: Mapping[Scope, Array] | None
+) -> Identity | None:
+    """Return that two scopes are equal since inner ones are; None where this is not shown."""
+    steps: list[Identity] = []
+
+    def is_equal_step(ours: Scope, theirs: Scope, cuts: Mapping[Scope, str]) -> bool:
+        comparison = _Comparison(ours, theirs, cuts)
+        for limit in LIMITS:
+            identity = comparison.attempt(limit, MAX_STEP_PRODUCTS)
+            if identity is not None:
+                steps.append(identity)
+                return True
+        return False
+
+    cuts = shared_values(one, two, is_equal_step, values)
     if not cuts:
         return None
     in_steps = _Comparison(one, two, cuts)
-    return in_steps.attempt(0, MAX_PRODUCTS) or in_steps.written_out(MAX_PRODUCTS)
-
-
-def _is_equal_step(one: Scope, two: Scope, cuts: Mapping[Scope, str]) -> bool:
-    comparison = _Comparison(one, two, cuts)
-    return any(comparison.attempt(limit, MAX_STEP_PRODUCTS) is not None for limit in LIMITS)
+    last = in_steps.attempt(0, MAX_PRODUCTS) or in_steps.written_out(MAX_PRODUCTS)
+    if last is None:
+        return None
+    return together([*steps, last])
 
 
 @dataclass(frozen=True)
@@ -96,15 +119,17 @@ class _Comparison:
             return identity
         if prod(shape) > MAX_POINTS:
             return None
+        identities: list[Identity] = []
         try:
             with effort(products):
                 for point in product(*map(range, shape)):
                     identity = self._at(list(map(affine, point)), {}, MAX_WRITTEN_OUT)
                     if identity is None:
                         return None
+                    identities.append(identity)
         except FAILURES:
             return None
-        return identity
+        return together(identities)
 
     def _at(self, point: Sequence[Affine], ranges: Ranges, limit: int) -> Identity | None:
         """Compare at a point, counted from 0 on every axis, of indices or of numbers."""

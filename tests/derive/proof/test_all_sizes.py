@@ -316,3 +316,23 @@ def _check(proof: Any, n: int, m: int, differing: set[int]) -> None:
     else:
         assert points <= differing
     assert proof.counterexample is not None
+
+
+DIVIDED = "P[i] = Sum[k:{0}](exp(C[k])*A[i])/A[i]", "P[i:3] = Sum[k:{0}](exp(C[k]))"
+LARGEST = "O[i] = Max[k:{0}](exp(C[k]))*B[i]", "O[i] = exp(Max[k:{0}](C[k]))*B[i]"
+
+
+@pytest.mark.parametrize("size", ["N", 5])
+@pytest.mark.parametrize("rows", [(DIVIDED, LARGEST), (LARGEST, DIVIDED), (DIVIDED,), (LARGEST,)])
+def test_the_condition_of_any_output_is_told(rows: Any, size: Any) -> None:
+    """Also where only one of several needs it."""
+    outputs = ", ".join(one[0] for one, _ in rows)
+    shapes = {"A": (3,), "B": (3,), "C": (size,)}
+    programs = []
+    for side in zip(*rows):
+        text = "\n".join([*(row.format(size) for row in side), outputs])
+        read = {name: shape for name, shape in shapes.items() if f"{name}[" in text}
+        programs.append(ea.parse(text, **read))
+    proof = ea.prove(*programs)
+    assert proof.verdict == "proved"
+    assert ("where no denominator is 0" in proof.method) == (DIVIDED in rows)

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 import pytest
 
 import einalg as ea
+from derive.proof.identities import compare
 from derive.proof.identities.cuts import shared_values
 from einalg.language.analysis.canonical import key, key_among
 from einalg.language.ir.program import as_program, inlined
@@ -66,3 +67,12 @@ def test_keys_among_classes_tell_classes_apart() -> None:
     assert key_among(one, {first: 1, second: 1}) == key_among(two, {first: 1, second: 1})
     assert key_among(one, {first: 1, second: 2}) != key_among(two, {first: 1, second: 2})
     assert key_among(one, {first: 1}) != key(one)
+
+
+def test_a_step_that_divides_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also where the last step, which reads it as one value, divides by nothing."""
+    monkeypatch.setattr(compare, "MAX_WHOLE", 0)
+    last, shapes = "O[i] += D[i,j]*T[j]", {"C": (5,), "D": (3, 3)}
+    one = ea.parse(f"T[i] = Sum[k](exp(C[k])*A[i])/A[i]\n{last}", A=(3,), **shapes)
+    two = ea.parse(f"T[i:3] = Sum[k](exp(C[k]))\n{last}", **shapes)
+    assert ea.prove(one, two).method == compare.DIVIDING
