@@ -10,7 +10,12 @@ from derive.results.progress import shown_progress
 from derive.substitutions.generation.checkpoint import VerdictFile
 from derive.substitutions.generation.judging import Judgement, PairJudge
 from derive.substitutions.generation.programs.enumeration import ProgramEnumeration
-from derive.substitutions.generation.programs.growing import SpaceGrowth, grow, grow_last
+from derive.substitutions.generation.programs.growing import (
+    GoesOn,
+    SpaceGrowth,
+    grow,
+    grow_last,
+)
 from derive.substitutions.generation.programs.inputs import (
     default_inputs,
     shapes_of,
@@ -201,7 +206,8 @@ class RuleSearch:
         """Look at the pairs of programs that share work, of so many operations."""
         with self.clock.course.during(SEARCHING, f"two outputs, size {size}", self.clock.now):
             self.joint.add(growth.repeated)
-            pairs = list(self.joint.pairs(size))
+            goes_on = self._goes_on(f"two outputs, size {size}")
+            pairs = list(self.joint.pairs(size, goes_on))
             if not pairs:
                 return
             candidates = self._unknown(pairs)
@@ -236,19 +242,25 @@ class RuleSearch:
             self.listener(self.report())
 
     def _grow(self, size: int, is_last: bool) -> SpaceGrowth:
+        grown = grow_last if is_last else grow
+        return grown(self.enumeration, size, self._goes_on(f"size {size}"))
+
+    def _goes_on(self, words: str) -> GoesOn:
+        """Return a function that is told how many programs are looked at next, and says whether
+        there is time for them: there is a share of what is left now.
+        """
         clock = self.clock.within(SHARE_OF_SEARCH * self.clock.left)
         total = 0
 
         def goes_on(count: int) -> bool:
             nonlocal total
             total += count
-            self.clock.course.tell(f"size {size}, {total:,} programs")
+            self.clock.course.tell(f"{words}, {total:,} programs")
             if clock.is_over:
                 self.is_complete = False
             return not clock.is_over
 
-        grown = grow_last if is_last else grow
-        return grown(self.enumeration, size, goes_on)
+        return goes_on
 
     def _candidates(self, growth: SpaceGrowth) -> list[_Candidate]:
         """Return the pairs that differ by more than names, the most general ones first."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
+from derive.substitutions.generation.programs.growing import GoesOn
 from derive.substitutions.generation.programs.movements import Movements
 from derive.substitutions.generation.programs.space import (
     AppliedNode,
@@ -53,15 +54,19 @@ class JointEnumeration:
     def _reads(self, operation: Operation, leaves: set[int]) -> bool:
         return not leaves.isdisjoint(self.space.leaves_of(operation[1]))
 
-    def pairs(self, size: int) -> Iterator[ValuedPrograms]:
+    def pairs(self, size: int, goes_on: GoesOn) -> Iterator[ValuedPrograms]:
         """Yield pairs of exactly so many operations, fewer of which compute than of the programs
         that stand for their classes.
+
+        There are as many as are met while the search `goes_on`.
         """
         known = set()
         for node, operations in self._open.items():
             others: dict[AppliedNode, None] = {}
             for operation in sorted(operations):
                 others.update(self._users[operation])
+            if not goes_on(len(others)):
+                return
             for other in others:
                 nodes = (min(node, other), max(node, other))
                 if nodes not in known:

@@ -14,10 +14,13 @@ from derive.programs.forms.rewriting.patterns import patterns_of
 from derive.programs.forms.rewriting.replacement import replaced
 from derive.substitutions.generation import judging, rules
 from derive.substitutions.generation.checkpoint import VerdictFile
+from derive.substitutions.generation.generator import searched
 from derive.substitutions.generation.programs.fingerprinting import Fingerprints
+from derive.substitutions.generation.programs.growing import SpaceGrowth
 from derive.substitutions.generation.programs.operators import operators_of
 from derive.substitutions.generation.programs.space import ProgramSpace
 from einalg.errors import RecordError, UseError
+from einalg.runtime.clock import Clock
 
 generate = ea.substitutions.generate
 PLAIN = ("conv2d", {"stride": [(1, 1)], "pad": ["same"], "act": ["none"]})
@@ -117,6 +120,23 @@ def test_verdicts_are_kept_on_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPat
 def test_an_end_of_time_leaves_what_is_proved() -> None:
     found = generate(["relu", "add", "matmul"], size=3, seconds=1e-9)
     assert not found.report.is_complete and "the time was over" in str(found)
+
+
+def test_pairs_are_looked_at_while_there_is_time() -> None:
+    search = searched(["relu", JOINED, PARTS], {"x": (2, 4), "y": (2, 4)}, 3, 60.0)
+    programs: list[int] = []
+
+    def goes_on(count: int) -> bool:
+        programs.append(count)
+        return len(programs) < 2
+
+    assert search.is_complete and list(search.joint.pairs(3, lambda _: True))
+    assert not list(search.joint.pairs(3, lambda _: False))
+    list(search.joint.pairs(3, goes_on))
+    assert len(programs) == 2
+    search.clock, sizes = Clock.of(0.0), len(search.sizes)
+    search._join(SpaceGrowth(0, 0, []), 3)
+    assert not search.is_complete and len(search.sizes) == sizes
 
 
 def test_progress_is_called_with_the_report() -> None:
