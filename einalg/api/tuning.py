@@ -19,8 +19,15 @@ from codegen.targets.c.compiler import COMPILE_TIMEOUT_SECONDS, Compiler, find_c
 from codegen.tuning.measuring.compilation import CandidateCompiler
 from codegen.tuning.records.log import TuningLog
 from codegen.tuning.records.provenance import Provenance
+from codegen.tuning.search.measured_unit import statement_text
 from codegen.tuning.search.strategies import STRATEGIES
-from codegen.tuning.search.tuner import Curve, UnitTuning, tune_unit
+from codegen.tuning.search.tuner import (
+    INTERRUPTED,
+    Curve,
+    UnitTuning,
+    UntunedUnit,
+    tune_unit,
+)
 from codegen.tuning.spaces.points import point_row
 from codegen.tuning.spaces.space import CodeCandidate
 from codegen.tuning.spaces.unit import CodeUnit
@@ -52,8 +59,8 @@ class Tuning:
     """The result of `tune`: what came of each kernel, and the curve of the best so far.
 
     `units` has the kernels that were tuned, each with its `start` and its `winner`, their seconds,
-    its `curve` and what was `refused`. `left_out` counts the kernels of which nothing was measured.
-    `log` is the file with all measurements.
+    its `curve` and what was `refused`. `untuned` has those of which nothing was measured, each with
+    what was `refused`, and `left_out` counts them. `log` is the file with all measurements.
 
     >>> import einalg as ea
     >>> tuning = ea.tune("O[i] += A[i,j]", A=(8, 64), seconds=0)
@@ -62,8 +69,13 @@ class Tuning:
     """
 
     units: Sequence[UnitTuning]
-    left_out: int
+    untuned: Sequence[UntunedUnit]
     log: Path
+
+    @property
+    def left_out(self) -> int:
+        """Return how many kernels there are of which nothing was measured."""
+        return len(self.untuned)
 
     @property
     def best(self) -> UnitTuning | None:
@@ -100,16 +112,20 @@ class Tuning:
     def refused(self) -> Mapping[str, int]:
         """Return how many candidates were refused, by the reason."""
         total: Counter[str] = Counter()
-        for unit in self.units:
+        for unit in (*self.units, *self.untuned):
             total.update(unit.refused)
         return total
 
     @property
     def reason(self) -> str:
-        """Return why the search of the last kernel ended."""
-        if not self.units:
-            return "the time did not suffice for a first measurement; allow more seconds"
-        return self.units[-1].reason
+        """Return why the search of the last kernel ended, or why none was tuned."""
+        if self.units:
+            return self.units[-1].reason
+        if any(unit.reason == INTERRUPTED for unit in self.untuned):
+            return "it was interrupted before a first measurement; let it run on"
+        if self.refused:
+            return "all candidates were refused; the kernels stay as they were"
+        return "the time did not suffice for a first measurement; allow more seconds"
 
     def rows(self) -> list[tuple[str, ...]]:
         """Return a row for each kernel, under `HEADS`."""
@@ -230,6 +246,7 @@ def tune(
     log = TuningLog.here(Provenance.here(compiler))
     units: list[CodeUnit] = []
     tuned: list[UnitTuning] = []
+    untuned: list[UntunedUnit] = []
     with shown_progress(progress, clock, "tune") as listener, _heard(clock, listener):
         with clock.bounding():
             units = _units(program, compiler)
@@ -239,10 +256,12 @@ def tune(
                 share = clock.within(clock.left / (len(units) - number))
                 chosen = STRATEGIES[strategy]()
                 tuning = tune_unit(unit, candidates, log, chosen, trials, share, seed)
-                if tuning is not None:
-                    tuned.append(tuning)
-                    clock.course.tell_result(f"{tuning.gain:.2f}x for {tuning.statement}")
-    return Tuning(tuple(tuned), len(units) - len(tuned), log.path)
+                if isinstance(tuning, UntunedUnit):
+                    untuned.append(tuning)
+                    continue
+                tuned.append(tuning)
+                clock.course.tell_result(f"{tuning.gain:.2f}x for {tuning.statement}")
+    return Tuning(tuple(tuned), tuple(untuned), log.path)
 
 
 @contextmanager
@@ -263,7 +282,11 @@ def _units(program: Any, compiler: Compiler) -> list[CodeUnit]:
 
     def cycles(unit: CodeUnit) -> float:
         best = cheapest(unit, machine())
-        assert best is not None  # of a unit that is one kernel
+        if best is None:
+            raise CodegenError(
+                f"{statement_text(unit)} is no one kernel with what follows it\n"
+                "  please report the program"
+            )
         return best.cycles
 
     return sorted(tunable_units(problem), key=cycles, reverse=True)

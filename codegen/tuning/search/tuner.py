@@ -60,6 +60,16 @@ class UnitTuning:
         return self.start_seconds / self.seconds
 
 
+@dataclass(frozen=True)
+class UntunedUnit:
+    """A unit of which no time is known: what was `refused`, by the reason, and the `reason` why its
+    search ended.
+    """
+
+    refused: Mapping[str, int]
+    reason: str
+
+
 @dataclass
 class UnitTuner:
     """A search that is under way."""
@@ -167,14 +177,14 @@ class UnitTuner:
         if best is not None and best.seconds is not None:
             self.clock.course.tell_best(f"{best.seconds * 1e3:.3g} ms after {self.made} trials")
 
-    def result(self, reason: str) -> UnitTuning | None:
-        """Return what came of it; None where not even the start was measured.
+    def result(self, reason: str) -> UnitTuning | UntunedUnit:
+        """Return what came of it.
 
         The best candidate and the start run once more in turns, in another process.
         """
         best = self.history.best
         if best is None or best.seconds is None:
-            return None
+            return UntunedUnit(self._refused(), reason)
         first = self.history.trials[0]
         pair = (best.seconds, first.seconds or best.seconds)
         winner = best.candidate
@@ -234,19 +244,19 @@ def tune_unit(
     trials: int,
     clock: Clock,
     seed: int,
-) -> UnitTuning | None:
+) -> UnitTuning | UntunedUnit:
     """Search for the fastest schedule of a unit, and have later compilations use it.
 
     So many candidates are measured, while the clock's time lasts; an interrupt keeps the best so
-    far. None where the time did not suffice for the start.
+    far. The unit stays untuned where there is none that was measured.
     """
     tuner: UnitTuner | None = None
     with clock.bounding():
         tuner = _tuner(unit, compiler, log, strategy, trials, clock, seed)
     if tuner is None:
-        return None
+        return UntunedUnit({}, INTERRUPTED if clock.course.is_stopped else TIME_OVER)
     tuning = tuner.result(tuner.search())
-    if tuning is not None:
+    if isinstance(tuning, UnitTuning):
         Winner(
             log.provenance,
             unit.digest,

@@ -11,11 +11,12 @@ import einalg as ea
 from codegen.hardware.cpu import CpuModel
 from codegen.lowering.schedule import Schedule
 from codegen.program.compile import compile_program
-from codegen.tuning.search.tuner import UnitTuning
+from codegen.tuning.search.tuner import INTERRUPTED, TRIALS_OVER, UnitTuning, UntunedUnit
 from codegen.tuning.spaces.loops import LoopsSpace
 from codegen.tuning.spaces.space import CodeCandidate
 from codegen.tuning.spaces.unit import CodeUnit
 from einalg.api.tuning import Tuning
+from einalg.errors import CodegenError
 from einalg.language.ir.kernel import EOP, Kernel
 
 TEXT = "O[i,j] += A[i,k]*B[k,j]"
@@ -59,7 +60,9 @@ def unit_tuning(elapsed: float) -> UnitTuning:
 
 
 def test_a_result_of_several_kernels_reads_as_one() -> None:
-    tuning = Tuning((unit_tuning(1.0), unit_tuning(5.0)), 1, Path("log.jsonl"))
+    tuning = Tuning(
+        (unit_tuning(1.0), unit_tuning(5.0)), [UntunedUnit({}, "no time")], Path("log.jsonl")
+    )
     assert [seconds for *_, seconds in tuning.curve] == [8e-3, 8e-3, 5e-3, 5e-3, 5e-3, 2e-3]
     assert tuning.refused == {"time-out": 4} and tuning.reason == "all were made"
     text, page = str(tuning), tuning._repr_html_()
@@ -67,3 +70,24 @@ def test_a_result_of_several_kernels_reads_as_one() -> None:
         assert words in text
     assert "4 candidates refused: time-out" in text and "1 kernel" in text
     assert "<polyline" in page and "O = A&lt;B" in page
+
+
+@pytest.mark.parametrize(
+    ("untuned", "reason"),
+    [
+        ([UntunedUnit({"wrong values": 3}, TRIALS_OVER)], "all candidates were refused"),
+        ([UntunedUnit({}, INTERRUPTED)], "it was interrupted"),
+    ],
+)
+def test_why_nothing_was_tuned(untuned: list[UntunedUnit], reason: str) -> None:
+    tuning = Tuning((), untuned, Path("log.jsonl"))
+    assert tuning.left_out == 1 and tuning.reason.startswith(reason)
+    text = str(tuning)
+    assert reason in text and "more seconds" not in text
+    assert ("3 candidates refused: wrong values" in text) == bool(untuned[0].refused)
+
+
+def test_a_unit_without_a_start_is_told_as_a_fault(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("einalg.api.tuning.cheapest", lambda unit, target: None)
+    with pytest.raises(CodegenError, match="please report"):
+        ea.tune(TEXT, A=(8, 20), B=(20, 24))

@@ -22,7 +22,13 @@ from codegen.tuning.search import strategies
 from codegen.tuning.search.history import ScheduleTrial, SearchHistory
 from codegen.tuning.search.measured_unit import MeasuredUnit, measuring_task
 from codegen.tuning.search.strategies import STRATEGIES
-from codegen.tuning.search.tuner import UnitTuning, tune_unit
+from codegen.tuning.search.tuner import (
+    TIME_OVER,
+    TRIALS_OVER,
+    UnitTuning,
+    UntunedUnit,
+    tune_unit,
+)
 from codegen.tuning.spaces.space import CodeCandidate
 from codegen.tuning.spaces.unit import CodeUnit
 from codegen.tuning.spaces.unit_spaces import starts
@@ -80,7 +86,7 @@ def search(
     strategy: str = "evolution",
     trials: int = 12,
     seconds: float = 1e6,
-) -> UnitTuning | None:
+) -> UnitTuning | UntunedUnit:
     compiler = find_compiler()
     assert compiler is not None
     monkeypatch.setattr(MeasuredUnit, "compiled", lambda own, f: times.compiled(own, f))
@@ -97,7 +103,7 @@ def test_the_start_is_measured_and_the_best_is_kept(
 ) -> None:
     times = MadeUp()
     tuning = search(monkeypatch, times, strategy)
-    assert tuning is not None and tuning.trials == 12 == len(tuning.curve)
+    assert isinstance(tuning, UnitTuning) and tuning.trials == 12 == len(tuning.curve)
     assert times.measured[0] == tuning.start
     best = [seconds for _, _, seconds in tuning.curve]
     assert best == sorted(best, reverse=True) and tuning.seconds <= tuning.start_seconds
@@ -108,7 +114,7 @@ def test_the_start_is_measured_and_the_best_is_kept(
 def test_evolution_descends_to_the_best(monkeypatch: pytest.MonkeyPatch) -> None:
     """It finds registers that are full of sums, however the model ranks them."""
     tuning = search(monkeypatch, MadeUp(), trials=40)
-    assert tuning is not None and tuning.winner.space.name == "contraction"
+    assert isinstance(tuning, UnitTuning) and tuning.winner.space.name == "contraction"
     point = tuning.winner.point
     registers = machine().registers
     assert point.rows * point.vectors >= 0.75 * (registers - 2)
@@ -119,12 +125,12 @@ def test_what_is_refused_is_counted_and_not_measured_again(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     first = search(monkeypatch, MadeUp(), "random", trials=24)
-    assert first is not None
+    assert isinstance(first, UnitTuning)
     wrong = first.refused.get("wrong values", 0)
     assert wrong == sum(first.refused.values())
     times = MadeUp()
     second = search(monkeypatch, times, "random", trials=24)
-    assert second is not None and wrong > 0
+    assert isinstance(second, UnitTuning) and wrong > 0
     log = TuningLog.here(Provenance.here(quick_or_usual()))
     refused = [record for record in log.records() if record.outcome.reason]
     assert len(refused) == wrong + second.refused.get("wrong values", 0)
@@ -142,7 +148,7 @@ def test_what_was_fast_before_is_measured_soon(monkeypatch: pytest.MonkeyPatch) 
     first = search(monkeypatch, MadeUp(), trials=12)
     times = MadeUp()
     search(monkeypatch, times, trials=10)
-    assert first is not None
+    assert isinstance(first, UnitTuning)
     points = [candidate.point for candidate in times.measured]
     assert first.winner.point in points
 
@@ -155,13 +161,22 @@ def test_an_interrupt_keeps_the_best(monkeypatch: pytest.MonkeyPatch) -> None:
             return super().outcome(candidate)
 
     tuning = search(monkeypatch, Interrupted())
-    assert tuning is not None and tuning.reason == "it was interrupted"
+    assert isinstance(tuning, UnitTuning) and tuning.reason == "it was interrupted"
     assert tuning.trials == 1 and tuning.winner == tuning.start
     assert tuned("a unit", starts(unit(), machine())) is not None
 
 
 def test_without_time_there_is_no_result(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert search(monkeypatch, MadeUp(), seconds=0.0) is None
+    assert search(monkeypatch, MadeUp(), seconds=0.0) == UntunedUnit({}, TIME_OVER)
+
+
+def test_what_is_refused_is_told_though_nothing_is_tuned(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Wrong(MadeUp):
+        def outcome(self, candidate: CodeCandidate) -> Outcome:
+            return Outcome(reason="wrong values")
+
+    untuned = search(monkeypatch, Wrong(), trials=4)
+    assert untuned == UntunedUnit({"wrong values": 4}, TRIALS_OVER)
 
 
 def test_a_slower_winner_gives_way_to_the_start(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -175,7 +190,7 @@ def test_a_slower_winner_gives_way_to_the_start(monkeypatch: pytest.MonkeyPatch)
             return outcomes
 
     tuning = search(monkeypatch, Fickle(), trials=20)
-    assert tuning is not None and tuning.winner == tuning.start and tuning.gain == 1.0
+    assert isinstance(tuning, UnitTuning) and tuning.winner == tuning.start and tuning.gain == 1.0
 
 
 def test_a_batch_of_a_busy_moment_runs_once_more(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -190,7 +205,7 @@ def test_a_batch_of_a_busy_moment_runs_once_more(monkeypatch: pytest.MonkeyPatch
 
     plain, busy = MadeUp(), Busy()
     quiet, disturbed = search(monkeypatch, plain), search(monkeypatch, busy)
-    assert quiet is not None and disturbed is not None
+    assert isinstance(quiet, UnitTuning) and isinstance(disturbed, UnitTuning)
     assert disturbed.curve[-1][2] < 1e-2 and busy.batches > 2
 
 
@@ -202,7 +217,7 @@ def test_a_start_that_is_refused_is_no_winner(monkeypatch: pytest.MonkeyPatch) -
             return super().outcome(candidate)
 
     tuning = search(monkeypatch, StartFails())
-    assert tuning is not None and tuning.winner != tuning.start and tuning.gain == 1.0
+    assert isinstance(tuning, UnitTuning) and tuning.winner != tuning.start and tuning.gain == 1.0
     assert tuning.refused["crash: SIGSEGV"] == 1 and len(tuning.curve) == tuning.trials - 1
 
 
