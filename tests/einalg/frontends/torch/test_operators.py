@@ -825,3 +825,13 @@ def test_logarithms_of_sums_of_infinities(name: str, dtype: Any) -> None:
 def test_training_is_refused(name: str, given: Any) -> None:
     with pytest.raises(TrainingMode, match=r"training mode.*\n.*model\.eval\(\)"):
         graph_of(name, given, {})
+
+
+class AlongNoAxis(torch.nn.Module):
+    def forward(self, x: Any) -> Any:
+        return torch.ops.aten.index.Tensor(x, [None, None])
+
+
+def test_positions_along_no_axis_are_left_to_torch() -> None:
+    model = import_exported(AlongNoAxis(), (torch.ones(2, 3),), {})
+    assert [node.why for node in model.graph.opaque] == ["positions along no axis"]

@@ -195,6 +195,8 @@ def _index(x: Any, indices: Sequence[Any]) -> Any:
     places = [indices[axis] for axis in axes]
     if not all(isinstance(along, np.ndarray) for along in places):
         raise NotExpressed(UNKNOWN_POSITIONS)
+    if not places:
+        raise NotExpressed("positions along no axis")
     first = axes[0]
     if axes != list(range(first, first + len(axes))):
         others = [axis for axis in range(x.rank) if axis not in axes]
