@@ -178,10 +178,12 @@ class _LayerSearches:
 
 
 def _better(adapted: SearchedLayer | None, searched: SearchedLayer) -> SearchedLayer:
-    """Return what a search found for a layer, or the form that it had, where time ended the search
-    before anything was measured.
+    """Return what a search found for a layer, or the form that it had, where time or an error ended
+    the search before anything was measured.
     """
-    if adapted is None or searched.timed_out_after is None:
+    if adapted is None:
+        return searched
+    if searched.original is not None and searched.timed_out_after is None:
         return searched
     if searched.candidate is not None and searched.candidate.measured:
         return searched

@@ -11,7 +11,10 @@ import logging
 import os
 import sys
 import tempfile
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from fcntl import LOCK_EX, flock
 from hashlib import sha256
 from pathlib import Path
 
@@ -107,6 +110,24 @@ class DiskCache:
             if old != path:
                 _remove(old)
         return path
+
+    @contextmanager
+    def locked(self, key: str) -> Iterator[None]:
+        """Change the content of a key in a block, while no other one who locks it does.
+
+        The folder of its file is locked. Where that fails, as where it cannot be written, the block
+        runs without a lock.
+        """
+        folder = self._folder(cache_folder(), key)
+        with ExitStack() as at_end:
+            try:
+                folder.mkdir(parents=True, exist_ok=True)
+                handle = os.open(folder, os.O_RDONLY)
+                at_end.callback(os.close, handle)  # which unlocks it
+                flock(handle, LOCK_EX)
+            except OSError as error:
+                LOG.debug("einalg: %s are changed without a lock: %s", self.description, error)
+            yield
 
     def _folder(self, root: Path, key: str) -> Path:
         return root / self.name / key[:2]

@@ -6,6 +6,7 @@ import json
 import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from math import inf
 from typing import Any
 
 from derive.cost.backend import Backend
@@ -54,8 +55,10 @@ class KnownForm:
         for group in row["groups"]:
             groups.append(tuple(Move.from_record(move) for move in group))
         sizes = tuple(map(int, row["sizes"]))
-        outline = Outline(tuple(groups))
-        return cls(outline, sizes, float(row["scale"]), float(row["original_scale"]))
+        scale, original_scale = float(row["scale"]), float(row["original_scale"])
+        if not all(0 < number < inf for number in (*sizes, scale, original_scale)):
+            raise ValueError("a size or a scale is not positive")
+        return cls(Outline(tuple(groups)), sizes, scale, original_scale)
 
 
 @dataclass(frozen=True)
@@ -81,12 +84,13 @@ class StoredForms:
 
     def add(self, family: str, form: KnownForm) -> None:
         """Keep a form with those of its family, in the place of what was known at its sizes."""
-        forms = []
-        for known in self.read(family):
-            if (known.outline, known.sizes) != (form.outline, form.sizes):
-                forms.append(known)
-        rows = [known.as_record() for known in [*forms, form][-MAX_KEPT:]]
-        self.cache.replace(self._key(family), json.dumps(rows).encode())
+        key, forms = self._key(family), []
+        with self.cache.locked(key):
+            for known in self.read(family):
+                if (known.outline, known.sizes) != (form.outline, form.sizes):
+                    forms.append(known)
+            rows = [known.as_record() for known in [*forms, form][-MAX_KEPT:]]
+            self.cache.replace(key, json.dumps(rows).encode())
 
     def _key(self, family: str) -> str:
         names = ""

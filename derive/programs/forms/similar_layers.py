@@ -37,7 +37,7 @@ log = logging.getLogger("einalg")
 MAX_OUTLINES = 4  # that are followed for a layer
 MIN_SHARE = 0.1  # of a layer's time, that a form is expected to save where it is not measured
 MIN_SECONDS = 1e-12  # of an estimate
-ITERATOR = re.compile(r"\b(\w+):(\d+)")  # with its extent, in the text of a layer
+ITERATOR = re.compile(r"\b(\w+):(?:(-?\d+):)?(-?\d+)")  # with its range, in a layer's text
 
 
 @dataclass(frozen=True)
@@ -182,7 +182,8 @@ def _derived(layer: SearchedLayer) -> Iterator[Candidate]:
 
 
 def family(layer: Layer) -> str:
-    """Return the text of a layer without its sizes; extents of windows are none of these.
+    """Return the text of a layer without its sizes; extents of windows are none of these, nor is
+    where a range begins.
 
     >>> import einalg as ea
     >>> from derive.programs.forms.layers import layers_of
@@ -197,9 +198,11 @@ def family(layer: Layer) -> str:
     fixed = _taps(layer)
 
     def without_size(iterator: re.Match[str]) -> str:
-        if _is_size(iterator, fixed):
-            return iterator[1]
-        return iterator[0]
+        if not _is_size(iterator, fixed):
+            return iterator[0]
+        if iterator[2] is not None:
+            return f"{iterator[1]}:{iterator[2]}:"
+        return iterator[1]
 
     return ITERATOR.sub(without_size, layer.text)
 
@@ -219,11 +222,15 @@ def sizes(layer: Layer) -> tuple[int, ...]:
     """Return the extents that the text of a layer's family leaves out."""
     fixed = _taps(layer)
     iterators = ITERATOR.finditer(layer.text)
-    return tuple(int(iterator[2]) for iterator in iterators if _is_size(iterator, fixed))
+    return tuple(_extent(iterator) for iterator in iterators if _is_size(iterator, fixed))
 
 
 def _is_size(iterator: re.Match[str], fixed: frozenset[str]) -> bool:
-    return iterator[1] not in fixed and iterator[2] != "1"
+    return iterator[1] not in fixed and _extent(iterator) != 1
+
+
+def _extent(iterator: re.Match[str]) -> int:
+    return int(iterator[3]) - int(iterator[2] or 0)
 
 
 def _taps(layer: Layer) -> frozenset[str]:

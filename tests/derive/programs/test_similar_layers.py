@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import json
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import replace
-from functools import cache
+from functools import cache, partial
+from threading import Barrier, BrokenBarrierError
 
 import pytest
 
@@ -20,9 +23,11 @@ from derive.results.candidates import Candidate
 from derive.results.pipeline import find_derivation
 from derive.search.best_first import Budget
 from einalg.api.backend import LocalBackend
+from einalg.errors import CodegenError
 from einalg.language import ops
 from einalg.language.ir.program import as_program
 from einalg.runtime.clock import Clock
+from einalg.storage.disk_cache import DiskCache
 
 BACKEND = LocalBackend()
 pytestmark = pytest.mark.usefixtures("own_cache")
@@ -173,3 +178,73 @@ def derived(layer):
     candidate = adapted.candidate
     assert isinstance(candidate, Candidate)
     return replace(candidate, cost=0.5e-3, measured=True)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"sizes": (0, 28, 28, 32)},
+        {"sizes": (-1,)},
+        {"scale": 0.0},
+        {"original_scale": float("nan")},
+    ],
+)
+def test_forms_of_no_size_or_scale_are_damaged(change):
+    similar = SimilarLayers(BACKEND)
+    similar.learn(searched())
+    layer = convolution(48, 48, 30)
+    stored = StoredForms(BACKEND)
+    (form,) = stored.read(family(layer))
+    row = json.dumps([replace(form, **change).as_record()])
+    FAMILIES.replace(stored._key(family(layer)), row.encode())
+    assert not stored.read(family(layer))
+    assert SimilarLayers(BACKEND).follow(layer) is None
+
+
+@pytest.mark.parametrize("low", [-3, 0, 2])
+def test_sizes_of_ranges_that_begin_anywhere(low):
+    """Where they begin is a part of the family."""
+    layers = []
+    for rows, channels in ((32, 64), (48, 60)):
+        text = f"O[f,h] = Sum[c:{low}:{channels}](A[f,c+3]*K[h,c+3])"
+        (layer,) = layers_of(as_program(ea.parse(text, A=(rows, 70), K=(50, 70))))
+        assert sizes(layer) == (rows, 50, channels - low)
+        layers.append(layer)
+    assert family(layers[0]) == family(layers[1])
+    assert (f"c:{low}:" in family(layers[0])) == (low != 0)
+
+
+def test_forms_that_are_added_at_once_are_all_kept(monkeypatch):
+    """Each is added to what is there when it is its turn."""
+    SimilarLayers(BACKEND).learn(searched())
+    name, stored = family(convolution(32, 32, 28)), StoredForms(BACKEND)
+    (form,) = stored.read(name)
+    read, both = DiskCache.read, Barrier(2)
+
+    def read_together(cache, key):
+        content = read(cache, key)
+        with suppress(BrokenBarrierError):
+            both.wait(0.2)  # for another one that reads the same
+        return content
+
+    monkeypatch.setattr(DiskCache, "read", read_together)
+    with ThreadPoolExecutor() as threads:
+        others = [replace(form, sizes=(size, 28, 28, 32)) for size in (40, 48)]
+        list(threads.map(partial(stored.add, name), others))
+    assert {known.sizes[0] for known in stored.read(name)} == {32, 40, 48}
+
+
+def test_a_search_that_fails_leaves_the_form_of_other_sizes(monkeypatch):
+    layers = [convolution(64, 64, 56), convolution(56, 56, 28)]
+    searches = []
+
+    def search(layer, budget, seconds, backend, rules, clock):
+        searches.append(layer)
+        if len(searches) > 1:
+            raise CodegenError("no code")
+        return SearchedLayer.of(layer, candidate=derived(layer), original=1e-3)
+
+    monkeypatch.setattr(layer_search, "search_layer", search)
+    task = Task(BACKEND, 1000.0, Clock.of(1000.0, now=lambda: 0.0))
+    results = search_layers(layers, task, lambda layer: float(layer.work))
+    assert searches == layers and results[layers[1].identity].is_adapted
