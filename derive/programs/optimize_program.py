@@ -189,17 +189,21 @@ class Forms:
         limit = clock.within(MAX_FOLDING_SHARE * clock.left).at_least(MIN_FOLDING_SECONDS)
         if not self.task.seconds:
             limit = clock.unlimited()
+        with self.clock.phase(SEARCHING, "forms of the program"):
+            program = self._folded(self.trial.example.program, limit)
+            return with_known_layers(unchanged(program), self.task)
+
+    def _folded(self, program: Program, limit: Clock) -> Program:
+        """Return a program folded and fused, as far as a clock has time for that."""
 
         def is_late() -> bool:
-            self._is_cut = limit.is_over
-            return self._is_cut
+            self._is_cut |= limit.is_over
+            return limit.is_over
 
-        with self.clock.phase(SEARCHING, "forms of the program"):
-            program = shared(shaped(self.trial.example.program, is_late)[0], is_late)
-            rates = known_rates(self.task.backend) or Roofline()
-            program = without_unread_parts(in_best_order(program, rates, is_late))
-            program = with_folded_weights(program, is_late)
-            return with_known_layers(unchanged(program), self.task)
+        program = shared(shaped(program, is_late)[0], is_late)
+        rates = known_rates(self.task.backend) or Roofline()
+        program = without_unread_parts(in_best_order(program, rates, is_late))
+        return with_folded_weights(program, is_late)
 
     def _in_preferred_layout(self) -> SearchedVariant:
         """Return the program folded and fused in the layout that costs less by the model.
@@ -306,10 +310,9 @@ class Forms:
         known = {key(form.variant.program) for form in self._compiled}
         for number, rewritten in enumerate(self._rewritten(), 1):
             words = f"substituted form {number}"
+            limit = self.clock.within(MAX_FOLDING_SHARE * self.clock.left)
             with self.clock.phase(SEARCHING, words):
-                program = shared(shaped(rewritten.program)[0])
-                program = without_unread_parts(in_best_order(program))
-                program = with_folded_weights(program)
+                program = self._folded(rewritten.program, limit)
                 variants = rewritten_variants(program, rewritten)
             for variant in variants:
                 identity = key(variant.program)

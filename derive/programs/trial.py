@@ -95,9 +95,15 @@ class Trial:
         return original.error <= self.max_error or original.error <= self.example.rounding()
 
     def expected_cycles(self, variant: SearchedVariant) -> float | None:
-        """Return the cycles that a call of a form is expected to take; None without a model."""
+        """Return the cycles that a call of a form is expected to take; None without a model, or
+        without code.
+        """
         flat = lifted(variant.derived)
-        return self.task.backend.expected_cycles(flat, kernels_of(flat))
+        try:
+            return self.task.backend.expected_cycles(flat, kernels_of(flat))
+        except CodegenError as failure:
+            log.debug("einalg: the cycles of a program are not known: %s", failure)
+            return None
 
     def compiled(self, variant: SearchedVariant, compares: bool = True) -> CompiledVariant | None:
         """Return a form compiled; None where that fails, or its values are other ones.

@@ -23,7 +23,12 @@ from einalg.language.analysis.compile_time import compile_time_statements
 from einalg.language.index.affine import Affine, Index
 from einalg.language.index.convert import affine
 from einalg.language.ir.body import Reduce, substitute
-from einalg.language.ir.program import Program, statement_tensor, substitute_accesses
+from einalg.language.ir.program import (
+    Program,
+    in_order,
+    statement_tensor,
+    substitute_accesses,
+)
 from einalg.language.ir.scope import Scope
 from einalg.language.ir.tensor import Access
 from einalg.language.ir.traversal import accesses
@@ -62,7 +67,7 @@ def in_best_order(
                 break
     if not is_changed:
         return program
-    return Program(known.items(), program.outputs)
+    return Program(in_order(known.items()), program.outputs)
 
 
 def _summed_statements(reader: str, known: dict[str, Scope]) -> list[str]:

@@ -54,6 +54,17 @@ def test_what_weights_give_alone_stays() -> None:
     assert in_best_order(program, RATES) is program
 
 
+@pytest.mark.parametrize("size", [1, 64])
+def test_a_sum_stands_behind_what_it_reads_now(size: int) -> None:
+    """The weights of the product are computed behind the pooling."""
+    text = "C[c,h:25] = Sum[r:4](A[c,4*h+r])\nW[f,c] = Max(K[f,c], B[f,c])\nO[f,h] += W[f,c]*C[c,h]"
+    shapes = {"A": (64, 100), "K": (size, 64), "B": (size, 64)}
+    program = ea.parse(text, **shapes)
+    best = in_best_order(program, RATES)
+    assert best.names == {1: ("W", "C", "O"), 64: program.names}[size]
+    _assert_same_values(program, best)
+
+
 def test_operators_stay_operators() -> None:
     best = in_best_order(ea.parse(TRANSITION, A=(1, 12, 14, 10), K=(9, 12, 1, 1)), RATES)
     assert [kernel.op for kernel in kernels_of(best)] == ["reduce", "matmul"]

@@ -24,6 +24,7 @@ from derive.results.candidates import Candidate
 from derive.rewriting.moves import Move
 from einalg.api.backend import LocalBackend
 from einalg.api.models import network as model_network
+from einalg.errors import CodegenError
 from einalg.language import ops
 from einalg.language.analysis.compile_time import compile_time_statements
 from einalg.language.ir.program import Program, as_program, statement_tensor
@@ -197,6 +198,21 @@ def test_the_first_program_has_the_layout_that_costs_less_by_the_model(
     (part,) = made.parts.values()
     assert len(backend.compiled) == 1
     assert part.changes == (("channels last inside",) if prefers_last else ())
+
+
+def test_a_layout_without_code_is_not_the_first(own_cache, monkeypatch):
+    """Where no code of it can be made to estimate, the program stays in the layout that it has."""
+    backend = Timed(9.5)
+
+    def cycles(program, kernels):
+        if has_channels_last(program):
+            raise CodegenError("no code")
+        return 2.0
+
+    monkeypatch.setattr(backend, "expected_cycles", cycles)
+    made, _ = backend.optimized(network(channels=8, space=6, layers=2), 10)
+    (part,) = made.parts.values()
+    assert len(backend.compiled) == 1 and not part.changes
 
 
 @pytest.mark.parametrize(("seconds", "compiled"), [(10, 1), (100, 3)])

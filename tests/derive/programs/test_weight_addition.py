@@ -119,3 +119,18 @@ def test_branches_that_are_normalised_become_one() -> None:
 def test_weights_are_added_though_it_is_late() -> None:
     program = two_windows((3, 1, 1), (1, 1, 0))
     assert "Q" not in with_folded_weights(program, lambda: True).names
+
+
+@pytest.mark.parametrize("read", ["A[(h+r)//2]", "A[h//2 + r//2]", "A[(h+r)//2 + r]"])
+@pytest.mark.parametrize("taps", [1, 3])
+def test_data_that_is_read_at_quotients(read: str, taps: int) -> None:
+    text = f"P[f,h:8] += {read}*V[f,r]\nQ[f,h:8] += {read}*W[f,r]\nO[f,h] = P[f,h] + Q[f,h]"
+    tensors = {"V": weight("V", 3, 3), "W": weight("W", 3, taps)}
+    program = ea.parse(text, A=(12,), **tensors)
+    assert_equal(program, with_added_weights(program))
+
+
+def test_no_statements_become_one_where_it_is_late() -> None:
+    program = ea.parse("T[i] = A[i] + 1\nO[i] = Max(T[i], 0)", A=(5,))
+    assert with_folded_weights(program).names == ("O",)
+    assert with_folded_weights(program, lambda: True).names == ("T", "O")

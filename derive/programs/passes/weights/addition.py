@@ -51,8 +51,9 @@ def with_folded_weights(program: Program, is_late: Callable[[], bool] = lambda: 
     """Return a shaped program in which weights do what can be done ahead.
 
     What follows a product reads fewer tensors once factors are folded into weights, and may become
-    one statement with what reads that. No factors are folded once it `is_late`. Weights are added
-    all the same: that takes less time than it takes to compile the products apart.
+    one statement with what reads that. No factors are folded and no statements become one once it
+    `is_late`. Weights are added all the same: that takes less time than it takes to compile the
+    products apart.
     """
     program = folded(program, is_late)
     ahead = compile_time_statements(program)
@@ -60,7 +61,7 @@ def with_folded_weights(program: Program, is_late: Callable[[], bool] = lambda: 
     def is_fusible(name: str, scope: Scope) -> bool:
         return name not in ahead and is_elementwise(scope)
 
-    return with_added_weights(fused(program, is_fusible)[0])
+    return with_added_weights(fused(program, is_fusible, is_late)[0])
 
 
 def with_added_weights(program: Program) -> Program:
@@ -251,7 +252,10 @@ def _shift(difference: Affine, index: Index, coefficient: int) -> int | None:
     """Return the shift of an index by which a difference of subscripts becomes 0.
 
     It is a constant, or has the index with this coefficient where the other one has a single point.
+    None where there is no such shift, as where the index stands in quotients alone.
     """
+    if coefficient == 0:
+        return None
     rest = difference.plus(affine(index), -difference.coefficient(index))
     if difference.coefficient(index) not in (0, coefficient) or rest.indices:
         return None

@@ -8,11 +8,13 @@ import pytest
 import einalg as ea
 from bench.blocks import fire
 from derive.cost.model import Roofline
+from derive.programs import optimize_program
 from derive.programs.forms.rewriting.concatenations import with_neighbours_apart
 from derive.programs.forms.rewriting.convolutions import convolution_kinds
 from derive.programs.forms.rewriting.patterns import patterns_of
 from derive.programs.forms.rewriting.rule_set import RuleSet
 from derive.programs.forms.rewriting.search import rewritings
+from derive.programs.passes.summation_order import in_best_order
 from derive.substitutions.sizes.sides import ConvolutionKind
 from einalg.errors import RecordError, UseError
 from einalg.language.ir.program import as_program
@@ -99,7 +101,16 @@ def test_a_worse_program_is_gone_through_as_far_as_alpha_allows():
 
 
 @pytest.mark.usefixtures("own_cache")
-def test_the_report_names_what_was_applied_and_what_was_left_out():
+def test_the_report_names_what_was_applied_and_what_was_left_out(monkeypatch):
+    """All forms are folded by the same rates."""
+    measured, used = Roofline(call=0.0), []
+
+    def in_order(program, rates, is_late):
+        used.append(rates)
+        return in_best_order(program, rates, is_late)
+
+    monkeypatch.setattr(optimize_program, "known_rates", lambda backend: measured)
+    monkeypatch.setattr(optimize_program, "in_best_order", in_order)
     program = chain(512, 512)
     rng = np.random.default_rng(0)
     arrays = {name: rng.random(t.shape) / 64 for name, t in program.inputs.items()}
@@ -108,6 +119,7 @@ def test_the_report_names_what_was_applied_and_what_was_left_out():
     report = str(optimized.report)
     assert "substitution wrong is left out: it is different at N = 1" in report
     assert "substituted by associative twice" in report.replace("\n      ", " ")
+    assert len(used) > 1 and all(rates is measured for rates in used)
     expected = arrays["A"] @ (arrays["B"] @ (arrays["C"] @ arrays["D"]))
     np.testing.assert_allclose(optimized(*arrays.values()), expected, rtol=1e-3)
 
