@@ -124,7 +124,7 @@ class Tuning:
         if any(unit.reason == INTERRUPTED for unit in self.untuned):
             return "it was interrupted before a first measurement; let it run on"
         if self.refused:
-            return "all candidates were refused; the kernels stay as they were"
+            return "all candidates that were tried were refused; the kernels stay as they were"
         return "the time did not suffice for a first measurement; allow more seconds"
 
     def rows(self) -> list[tuple[str, ...]]:

@@ -254,7 +254,10 @@ def tune_unit(
     with clock.bounding():
         tuner = _tuner(unit, compiler, log, strategy, trials, clock, seed)
     if tuner is None:
-        return UntunedUnit({}, INTERRUPTED if clock.course.is_stopped else TIME_OVER)
+        reason = TIME_OVER
+        if clock.course.is_stopped:
+            reason = INTERRUPTED
+        return UntunedUnit({}, reason)
     tuning = tuner.result(tuner.search())
     if isinstance(tuning, UnitTuning):
         Winner(

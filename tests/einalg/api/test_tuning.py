@@ -75,7 +75,10 @@ def test_a_result_of_several_kernels_reads_as_one() -> None:
 @pytest.mark.parametrize(
     ("untuned", "reason"),
     [
-        ([UntunedUnit({"wrong values": 3}, TRIALS_OVER)], "all candidates were refused"),
+        (
+            [UntunedUnit({"wrong values": 3}, TRIALS_OVER)],
+            "all candidates that were tried were refused",
+        ),
         ([UntunedUnit({}, INTERRUPTED)], "it was interrupted"),
     ],
 )
