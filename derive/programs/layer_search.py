@@ -6,13 +6,20 @@ import logging
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 
-from derive.programs.forms.expected_gain import Expectation, next_layer
-from derive.programs.forms.layers import Layer, SearchedLayer, known_layer, search_layer
-from derive.programs.forms.similar_layers import SimilarLayers, families
+from derive.programs.forms.expected_gain import Expectation, next_layer, saved_share
+from derive.programs.forms.layers import (
+    Layer,
+    SearchedLayer,
+    known_layer,
+    measure_layer,
+    search_layer,
+)
+from derive.programs.forms.similar_layers import SimilarLayers, families, family
 from derive.programs.forms.variants import SearchedVariant, Variant
 from derive.programs.task import Task
+from derive.results.candidates import Candidate
 from einalg.errors import EinalgError
-from einalg.runtime.clock import PROVING, SEARCHING
+from einalg.runtime.clock import PROVING, SEARCHING, Clock
 from einalg.text.wording import milliseconds
 
 log = logging.getLogger("einalg")
@@ -61,7 +68,8 @@ def search_layers(
     First comes the one that is expected to save most in a second of its search, where `seconds` are
     those that all of a layer takes in a call. What is derived for a layer, or was for one of the
     `known` or in an earlier network, is taken for those that differ from it in their sizes or
-    layout; these are searched at last.
+    layout; these are searched at last. So is a layer for which a derivation comes with einalg,
+    once that is measured to save time.
     """
     run = _LayerSearches(layers, task, seconds)
     with task.clock.bounding():
@@ -91,6 +99,7 @@ class _LayerSearches:
         self.results = Results()
         self._expectation = Expectation()
         self._similar = SimilarLayers(task.backend, task.rules)
+        self._measured = set[str]()  # families, with the derivations that come with einalg
 
     def begin(self, known: Iterable[SearchedLayer]) -> None:
         """Take what is known of these layers, and of those of earlier networks."""
@@ -110,15 +119,42 @@ class _LayerSearches:
         if not promising:
             return False
         layer = next_layer(promising, self._promised_seconds, self._expectation)
+        if layer.identity not in self.results and self._measure_common(layer):
+            return True
         if task.progress:
             task.progress(layer, self.searched, self.count)
         began = task.clock.now()
         self.searched += 1
         number = f"{self.searched} of {self.count}"
-        result = _search_one(layer, number, self._share(layer), task)
+        result = _search_one(layer, number, self._clock(layer), task)
         self._expectation.learn(result, task.clock.now() - began)
         del self.waiting[layer.identity]
         self.results[layer.identity] = _better(self.results.get(layer.identity), result)
+        if self.learn(result):
+            self.follow(self.families[layer.identity])
+        return True
+
+    def _measure_common(self, layer: Layer) -> bool:
+        """Measure what derivations that come with einalg lead to for a layer; tell whether there
+        is anything. It is measured for one layer of a family.
+        """
+        name = family(layer)
+        if name in self._measured:
+            return False
+        clock, candidates = self._clock(layer), list[Candidate]()
+        with clock.phase(PROVING, "forms of common layers"), clock.bounding():
+            candidates = self._similar.common(layer)
+        if not candidates:
+            return False
+        self._measured.add(name)
+        try:
+            result = measure_layer(layer, candidates, self.task.accuracy, clock)
+        except EinalgError as error:
+            log.debug("forms of a common layer are not measured: %s", error)
+            return True
+        self.task.clock.course.tell_result(f"a common layer: {_outcome(result)}")
+        if saved_share(result) > 0:
+            self.results[layer.identity] = replace(result, timed_out_after=self.task.seconds)
         if self.learn(result):
             self.follow(self.families[layer.identity])
         return True
@@ -158,6 +194,10 @@ class _LayerSearches:
                 seconds += self.seconds(other)
         return seconds
 
+    def _clock(self, layer: Layer) -> Clock:
+        """Return the clock of a layer's share of the time that is left."""
+        return self.task.clock.within(max(MIN_LAYER_SECONDS, self._share(layer) * self.task.left))
+
     def _share(self, layer: Layer) -> float:
         """Return the share of the time that is left that the search of a layer may take.
 
@@ -178,22 +218,23 @@ class _LayerSearches:
 
 
 def _better(adapted: SearchedLayer | None, searched: SearchedLayer) -> SearchedLayer:
-    """Return what a search found for a layer, or the form that it had, where time or an error ended
-    the search before anything was measured.
+    """Return what a search found for a layer, or the form that it had: where time or an error ended
+    the search before anything was measured, or where that form was measured to be faster.
     """
-    if adapted is None:
+    if adapted is None or adapted.candidate is None:
         return searched
-    if searched.original is not None and searched.timed_out_after is None:
-        return searched
-    if searched.candidate is not None and searched.candidate.measured:
-        return searched
-    return adapted
+    candidate = searched.candidate
+    if candidate is None or not candidate.measured:
+        is_whole = searched.original is not None and searched.timed_out_after is None
+        return searched if is_whole else adapted
+    if adapted.candidate.measured and adapted.candidate.cost < candidate.cost:
+        return adapted
+    return searched
 
 
-def _search_one(layer: Layer, number: str, share: float, task: Task) -> SearchedLayer:
-    """Search a layer within a share of the time that is left, and say what came of it."""
-    seconds = max(MIN_LAYER_SECONDS, share * task.left)
-    clock = task.clock.within(min(task.budget.seconds, seconds))
+def _search_one(layer: Layer, number: str, clock: Clock, task: Task) -> SearchedLayer:
+    """Search a layer within the time of a clock and its budget, and say what came of it."""
+    clock = clock.within(task.budget.seconds)
     try:
         with clock.phase(SEARCHING, f"layer {number}"):
             result = search_layer(

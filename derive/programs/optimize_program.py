@@ -478,13 +478,14 @@ class Forms:
         for form in self._competing():
             variant = with_results(form.variant, self._results)
             if any(map(is_better, _new(form, variant))):
-                promising.append((self._expected(form, variant), variant))
-        promising.sort(key=lambda pair: pair[0])
+                promising.append((self._expected(form, variant), form, variant))
+        promising.sort(key=lambda row: row[0])
         new = []
-        for number, (_, variant) in enumerate(promising[:MAX_SEARCHED_FORMS], 1):
+        for number, (_, before, variant) in enumerate(promising[:MAX_SEARCHED_FORMS], 1):
             if new and self.clock.finishing().left < self._trial_seconds:
                 break
-            form = self._compile(variant, f"searched form {number} of {len(promising)}")
+            words = f"searched form {number} of {len(promising)}"
+            form = self._compile(variant, words) or self._compile_measured(before, words)
             if form is not None:
                 new.append(form)
         if not new:
@@ -495,6 +496,21 @@ class Forms:
         limit = self.measuring(len(candidates))
         with limit.limiting(), self.clock.phase(MEASURING, counted(len(candidates), "form")):
             self._choose(candidates, self.trial.measure(candidates))
+
+    def _compile_measured(self, form: CompiledVariant, words: str) -> CompiledVariant | None:
+        """Compile a form with what was measured for its layers alone, where that is not all of it.
+
+        What is only estimated may be what is not accurate in the whole.
+        """
+        measured = Results()
+        for identity, layer in self._results.items():
+            if layer.candidate is not None and layer.candidate.measured:
+                measured[identity] = layer
+        variant = with_results(form.variant, measured)
+        has_less = variant != with_results(form.variant, self._results)
+        if has_less and any(map(is_better, _new(form, variant))):
+            return self._compile(variant, words)
+        return None
 
     def _expected(self, form: CompiledVariant, variant: SearchedVariant) -> float:
         """Return the seconds that a form is expected to take with what was found."""

@@ -284,7 +284,9 @@ def _replacement(layer: SearchedLayer) -> Replacement | None:
     if layer.stored:
         origin = "found before, kept on disk"
     if layer.is_adapted:
-        origin = "derived at other sizes, times estimated"
+        origin = "derived at other sizes"
+        if not candidate.measured:
+            origin += ", times estimated"
     program = candidate.program
     if str(program) == str(layer.program):
         program = None

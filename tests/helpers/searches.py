@@ -22,8 +22,10 @@ LAYER_STATES = 20  # in which convolutions and products have other forms
 def shorten_layer_searches(monkeypatch: pytest.MonkeyPatch) -> None:
     """End the search of each layer of a network after a few states, on any machine at the same.
 
-    A test that asks for what a search finds gives it more seconds than the slowest machine needs.
+    It begins with nothing. A test that asks for what a search finds gives it more seconds than the
+    slowest machine needs.
     """
+    monkeypatch.setattr("derive.programs.forms.similar_layers.common_forms", dict)
     monkeypatch.setattr("derive.programs.optimize.Budget", partial(Budget, states=LAYER_STATES))
 
 

@@ -10,19 +10,21 @@ from functools import cached_property
 from math import prod
 from typing import Any
 
+from derive.cost.accuracy import tolerance
 from derive.cost.backend import Backend
 from derive.cost.model import operations
 from derive.matching import kernels_of, with_operator_names
 from derive.programs.passes.constant_slices import ConstantSlice, on_slabs, on_tensors, slabs
 from derive.results.candidates import Candidate
-from derive.results.derivation import SearchResult
 from derive.results.history import replay
 from derive.results.pipeline import find_derivation
-from derive.results.selection import SELECTION
+from derive.results.selection import SELECTION, ranked
+from derive.results.verification import ShortlistCheck
 from derive.rewriting.moves import Move, Rule
 from derive.rules import OF_MODELS
 from derive.rules.inter.lifting_nesting import lifted
 from derive.search.best_first import Budget
+from derive.search.candidates import Stats
 from einalg.errors import EinalgError
 from einalg.frontends.graph import unique_name
 from einalg.language.analysis.compile_time import compile_time_statements, is_weight
@@ -83,7 +85,7 @@ class SearchedLayer(Layer):
     `alternatives` may be better among the layers around. Where time ended the search,
     `timed_out_after` says how many seconds there were. `stored` ones were found by an earlier run.
     The candidate of one that `is_adapted` was derived for other sizes; it and the `original` are
-    estimates.
+    estimates unless it is measured.
     """
 
     candidate: Candidate | None = None
@@ -211,19 +213,44 @@ def search_layer(
         original=result.original.cost,
         states=result.stats.states,
         timed_out_after=timed_out_after,
-        alternatives=_alternatives(result),
+        alternatives=_alternatives(result.best, result.candidates),
     )
     if cache is not None and result.best.measured:
         cache.replace(layer_key(layer, backend, rules), json.dumps(layer_record(searched)).encode())
     return searched
 
 
-def _alternatives(result: SearchResult) -> tuple[Candidate, ...]:
+def measure_layer(
+    layer: Layer, candidates: Sequence[Candidate], accuracy: float | None, clock: Clock
+) -> SearchedLayer:
+    """Check and time a layer as it is, the first of the candidates, and other forms of it.
+
+    Nothing is searched. Those that time is not enough for, or that are not accurate, do not count.
+    """
+    original, *forms = candidates
+    assert original.backend is not None
+    allowed = tolerance(layer.program) if accuracy is None else accuracy
+    check = ShortlistCheck(layer.program, original.backend, Stats(), allowed)
+    with clock.bounding():
+        check.run(candidates, clock)
+    measured = [candidate for candidate in candidates if candidate.measured]
+    if not original.measured or not any(form.measured for form in forms):
+        return SearchedLayer.of(layer)
+    ordered = ranked(measured)
+    return SearchedLayer.of(
+        layer,
+        candidate=ordered[0],
+        original=original.cost,
+        alternatives=_alternatives(ordered[0], ordered),
+        is_adapted=True,
+    )
+
+
+def _alternatives(best: Candidate, candidates: Sequence[Candidate]) -> tuple[Candidate, ...]:
     """Return the measured candidates that are nearly as good as the best one."""
-    best = result.best
     limit = MAX_ALTERNATIVE_COST * best.cost
     near = []
-    for candidate in result.candidates:
+    for candidate in candidates:
         if candidate is not best and candidate.measured and candidate.cost <= limit:
             near.append(candidate)
     near.sort(key=lambda candidate: candidate.cost)

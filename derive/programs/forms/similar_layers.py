@@ -2,20 +2,23 @@
 
 A search takes seconds; its derivation is followed at other sizes, and proven there, in
 milliseconds. The model of costs says where that is worth it, corrected by what was measured.
+Where nothing was derived on this machine, there are the derivations that come with einalg.
 """
 
 from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import islice
 from math import log2
 
 from derive.cost.backend import Backend
-from derive.cost.model import CostModel, Roofline, known_rates, total
+from derive.cost.model import CostModel, Roofline, calibrated, known_rates, total
 from derive.matching import kernels_of, with_operator_names
+from derive.programs.forms.common_forms import common_forms
 from derive.programs.forms.known_forms import KnownForm, StoredForms
 from derive.programs.forms.layers import Layer, Rules, SearchedLayer
 from derive.programs.forms.other_layout import LayerInside
@@ -34,7 +37,9 @@ from einalg.language.ir.traversal import accesses, reductions
 
 log = logging.getLogger("einalg")
 
+FormsOf = Callable[[str], Sequence[KnownForm]]  # a family
 MAX_OUTLINES = 4  # that are followed for a layer
+MAX_COMMON = 3  # forms of a layer, of those that come with einalg, that are measured
 MIN_SHARE = 0.1  # of a layer's time, that a form is expected to save where it is not measured
 MIN_SECONDS = 1e-12  # of an estimate
 ITERATOR = re.compile(r"\b(\w+):(?:(-?\d+):)?(-?\d+)")  # with its range, in a layer's text
@@ -61,8 +66,9 @@ class SimilarLayers:
     """What was derived for layers, in this network and in earlier ones, by their families."""
 
     def __init__(self, backend: Backend, rules: Rules = None):
-        self.backend, self._stored = backend, StoredForms(backend, rules)
-        self._families: dict[str, dict[Outline, list[KnownForm]]] = {}
+        self.backend, self.rules = backend, rules
+        self._stored = StoredForms(backend, rules)
+        self._families: dict[str, list[KnownForm]] = {}
 
     @cached_property
     def model(self) -> CostModel:
@@ -75,34 +81,23 @@ class SimilarLayers:
             return False
         original_scale = layer.original / self._estimate(layer.program)
         for candidate in _derived(layer):
-            try:
-                outline = Outline.of(layer.program, candidate.moves, ALL)
-            except EinalgError as error:
-                log.debug("a derivation of a layer is not followed again: %s", error)
-                continue
             scale = candidate.cost / self._estimate(candidate.program)
-            form = KnownForm(outline, sizes(layer), scale, original_scale)
-            self._keep(layer, form, candidate)
-            inside = LayerInside.of(layer)
-            rest = inside.of_inside(outline) if inside is not None else None
-            if inside is not None and rest is not None:
-                form = KnownForm(rest, sizes(inside.layer), scale, original_scale)
-                self._keep(inside.layer, form, candidate)
+            for place, outline in outlines(layer, candidate):
+                form = KnownForm(outline, sizes(place), scale, original_scale)
+                self._keep(place, form, candidate)
         return True
 
     def _keep(self, layer: Layer, form: KnownForm, candidate: Candidate) -> None:
         """Keep a form of a layer; on disk too, where it was measured."""
         name = family(layer)
-        self._forms(name).setdefault(form.outline, []).append(form)
+        self._forms(name).append(form)
         if candidate.measured:
             self._stored.add(name, form)
 
-    def _forms(self, name: str) -> dict[Outline, list[KnownForm]]:
-        """Return the forms of a family, with those on disk."""
+    def _forms(self, name: str) -> list[KnownForm]:
+        """Return the forms of a family that were derived on this machine, with those on disk."""
         if name not in self._families:
-            self._families[name] = {}
-            for form in self._stored.read(name):
-                self._families[name].setdefault(form.outline, []).append(form)
+            self._families[name] = self._stored.read(name)
         return self._families[name]
 
     def _estimate(self, program: Program) -> float:
@@ -113,33 +108,63 @@ class SimilarLayers:
 
         None where no such form is expected to save time.
         """
-        forms = sorted(self._followed(layer), key=lambda form: form.cost)
-        for form in forms:
-            if form.share < MIN_SHARE:
-                break
-            verdict = verdict_of(layer.program, form.program)
-            if verdict == DIFFERENT:
-                continue
-            candidate = Candidate(
-                form.program,
-                with_operator_names(kernels_of(form.program)),
-                form.moves,
-                form.cost,
-                verdict,
-                backend=self.backend,
-                expression=layer.program,
-            )
+        for form, candidate in self._promising(layer, _nearest(layer, self._forms)):
             return SearchedLayer.of(
                 layer, candidate=candidate, original=form.original, is_adapted=True
             )
         return None
 
-    def _followed(self, layer: Layer) -> Iterator[FollowedForm]:
-        nearest = self._nearest(layer)
+    def common(self, layer: Layer) -> list[Candidate]:
+        """Return a layer as it is, and the best that derivations which come with einalg lead to.
+
+        Nothing where these are not expected to save time, or where anything was derived for layers
+        of its families on this machine.
+        """
+        if any(self._forms(name) for name in families(layer)):
+            return []
+        nearest = _nearest(layer, _common)
         if not nearest:
+            return []
+        calibrated(self.backend)  # so that `model` knows the rates of this machine
+        promising = list(islice(self._promising(layer, nearest), MAX_COMMON))
+        if not promising:
+            return []
+        original = self._candidate(layer, lifted(layer.program), (), promising[0][0].original)
+        return [original, *(candidate for _, candidate in promising)]
+
+    def _promising(
+        self, layer: Layer, forms: Sequence[KnownForm]
+    ) -> Iterator[tuple[FollowedForm, Candidate]]:
+        """Yield what derivations lead to where that is expected to save time, the best first.
+
+        Each is proven when it is due.
+        """
+        for form in sorted(self._followed(layer, forms), key=lambda form: form.cost):
+            if form.share < MIN_SHARE:
+                return
+            candidate = self._candidate(layer, form.program, form.moves, form.cost)
+            if candidate.verdict != DIFFERENT:
+                yield form, candidate
+
+    def _candidate(
+        self, layer: Layer, program: Program, moves: tuple[Move, ...], cost: float
+    ) -> Candidate:
+        """Return a flat program as a candidate for a layer, with the verdict on its equality."""
+        return Candidate(
+            program,
+            with_operator_names(kernels_of(program)),
+            moves,
+            cost,
+            verdict_of(layer.program, program),
+            backend=self.backend,
+            expression=layer.program,
+        )
+
+    def _followed(self, layer: Layer, forms: Sequence[KnownForm]) -> Iterator[FollowedForm]:
+        if not forms:
             return
         original = self._estimate(layer.program)
-        for form in nearest:
+        for form in forms:
             try:
                 program, moves = form.outline.followed_from(layer.program, ALL)
                 flat = lifted(program)
@@ -147,31 +172,62 @@ class SimilarLayers:
             except EinalgError as error:
                 log.debug("a derivation does not apply at other sizes: %s", error)
                 continue
-            yield FollowedForm(flat, moves, cost, form.original_scale * original)
+            if self._are_allowed(moves):
+                yield FollowedForm(flat, moves, cost, form.original_scale * original)
 
-    def _nearest(self, layer: Layer) -> list[KnownForm]:
-        """Return the derivations for a layer, or for what it is with channels last."""
-        nearest = self._nearest_of_family(layer)
-        inside = LayerInside.of(layer)
-        if inside is None:
-            return nearest
-        for form in self._nearest_of_family(inside.layer):
-            outline = inside.of_whole(form.outline)
-            if outline is not None:
-                nearest.append(replace(form, outline=outline))
+    def _are_allowed(self, moves: Sequence[Move]) -> bool:
+        """Tell whether all moves are those of rules that layers are searched with."""
+        if self.rules is None:
+            return True
+        names = {rule.name for rule in self.rules}
+        return all(move.rule in names for move in moves)
+
+
+def _nearest(layer: Layer, forms_of: FormsOf) -> list[KnownForm]:
+    """Return the derivations for a layer, or for what it is with channels last."""
+    nearest = _nearest_of_family(layer, forms_of)
+    inside = LayerInside.of(layer)
+    if inside is None:
         return nearest
+    for form in _nearest_of_family(inside.layer, forms_of):
+        outline = inside.of_whole(form.outline)
+        if outline is not None:
+            nearest.append(replace(form, outline=outline))
+    return nearest
 
-    def _nearest_of_family(self, layer: Layer) -> list[KnownForm]:
-        """Return each derivation as it was found for the nearest sizes, the nearest first."""
-        here, nearest = sizes(layer), list[KnownForm]()
 
-        def distance(form: KnownForm) -> float:
-            pairs = zip(form.sizes, here)
-            return sum(abs(log2(one / other)) for one, other in pairs)
+def _common(name: str) -> Sequence[KnownForm]:
+    """Return the forms of a family that come with einalg."""
+    return common_forms().get(name, ())
 
-        for forms in self._forms(family(layer)).values():
-            nearest.append(min(forms, key=distance))
-        return sorted(nearest, key=distance)[:MAX_OUTLINES]
+
+def _nearest_of_family(layer: Layer, forms_of: FormsOf) -> list[KnownForm]:
+    """Return each derivation as it was found for the nearest sizes, the nearest first."""
+    here, nearest = sizes(layer), dict[Outline, KnownForm]()
+
+    def distance(form: KnownForm) -> float:
+        pairs = zip(form.sizes, here)
+        return sum(abs(log2(one / other)) for one, other in pairs)
+
+    for form in sorted(forms_of(family(layer)), key=distance):
+        nearest.setdefault(form.outline, form)
+    return list(nearest.values())[:MAX_OUTLINES]
+
+
+def outlines(layer: Layer, candidate: Candidate) -> Iterator[tuple[Layer, Outline]]:
+    """Yield the derivation of a candidate for a layer, and its rest for the layer inside that has
+    channels last, if it goes on there.
+    """
+    try:
+        outline = Outline.of(layer.program, candidate.moves, ALL)
+    except EinalgError as error:
+        log.debug("a derivation of a layer is not followed again: %s", error)
+        return
+    yield layer, outline
+    inside = LayerInside.of(layer)
+    rest = inside.of_inside(outline) if inside is not None else None
+    if inside is not None and rest is not None:
+        yield inside.layer, rest
 
 
 def _derived(layer: SearchedLayer) -> Iterator[Candidate]:

@@ -32,6 +32,7 @@ from derive.programs.passes.weights.folding import folded
 from derive.results.candidates import Candidate
 from derive.results.pipeline import find_derivation
 from derive.rewriting.moves import Move
+from derive.rules.inter.lifting_nesting import lifted
 from derive.search.best_first import Budget
 from einalg.api.backend import LocalBackend
 from einalg.api.models import network as model_network
@@ -330,15 +331,44 @@ def test_an_interrupt_keeps_what_there_is(own_cache, caplog):
     np.testing.assert_allclose(o(given["A"]), ea.evaluate(program, **given), rtol=1e-4, atol=1e-4)
 
 
-def test_a_layer_with_wrong_values_is_not_taken(own_cache, caplog, monkeypatch):
-    """As if a proof and the checks of a layer had failed to see it."""
+def with_wrong_values(layer, measured=True):
+    """A layer as if a proof and the checks had failed to see that its form is wrong."""
+    scope = layer.program.result
+    changed = Program([("O", type(scope)(scope.iterators, scope.where, scope.body * 2))])
+    moves = (Move("a rule of nobody", ("O",), {}),)
+    double = Candidate(changed, (), moves, 0.0, "proved", measured)
+    return SearchedLayer.of(layer, candidate=double, original=1.0)
 
+
+def test_what_is_only_estimated_is_dropped_alone_where_the_whole_is_wrong(own_cache, monkeypatch):
+    def searched_layers(layers, task, seconds, known):
+        first, second = layers
+        (right,) = searched(second.program)
+        candidate = replace(right.candidate, cost=0.0, measured=True)
+        right = SearchedLayer.of(second, candidate=candidate, original=1.0)
+        wrong = with_wrong_values(first, measured=False)
+        return {first.identity: wrong, second.identity: right}
+
+    monkeypatch.setattr(optimize_program, "changed_variants", lambda *ready: [])
+    monkeypatch.setattr(optimize_program, "search_layers", searched_layers)
+    inner = ops.conv1d(ea.tensor("A", (1, 8, 90)), weight("W", 8, 8, 5))
+    program = as_program(ops.conv1d(inner, weight("V", 8, 8, 3)))
+    given = given_for(program)
+    before = len(lifted(program).statements)
+    backend = Preferring(lambda run: len(run.program.statements) > before)
+    made = optimizer.optimized(model_network(program, given).graph, [given["A"]], backend, 300.0)
+    (part,) = made.parts.values()
+    derived = [
+        layer.candidate for layer in part.layers if layer.candidate and layer.candidate.moves
+    ]
+    assert [candidate.measured for candidate in derived] == [True]
+    expected = ea.evaluate(program, **given)
+    np.testing.assert_allclose(made(given["A"])[0], expected, rtol=1e-4, atol=1e-4)
+
+
+def test_a_layer_with_wrong_values_is_not_taken(own_cache, caplog, monkeypatch):
     def wrong(layer, *_, **__):
-        scope = layer.program.result
-        changed = Program([("O", type(scope)(scope.iterators, scope.where, scope.body * 2))])
-        moves = (Move("a rule of nobody", ("O",), {}),)
-        double = Candidate(changed, (), moves, 0.0, "proved", True)
-        return SearchedLayer.of(layer, candidate=double, original=1.0)
+        return with_wrong_values(layer)
 
     monkeypatch.setattr("derive.programs.layer_search.search_layer", wrong)
     program = network(channels=16, space=9)

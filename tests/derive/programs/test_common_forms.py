@@ -1,0 +1,162 @@
+"""Derivations of common layers that come with einalg."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import product
+
+import pytest
+
+from bench import common_forms as maker
+from bench.common_forms import KINDS, OTHERS, Convolution
+from derive.programs import layer_search
+from derive.programs.forms import common_forms as stored
+from derive.programs.forms import similar_layers
+from derive.programs.forms.common_forms import PATH, as_text, common_forms
+from derive.programs.forms.layers import SearchedLayer, measure_layer
+from derive.programs.forms.similar_layers import SimilarLayers, families
+from derive.programs.layer_search import search_layers
+from derive.programs.task import Task
+from derive.proof.outcome.verdict import DIFFERENT
+from derive.results import verification
+from derive.results.verification import verdict_of
+from derive.rules import ALL
+from derive.rules.inter.lifting_nesting import lifted
+from einalg.api.backend import LocalBackend
+from einalg.errors import EinalgError
+from einalg.runtime.clock import Clock
+
+BACKEND = LocalBackend()
+WINDOW = Convolution((3, 3))
+VARIANTS = ((1, True), *OTHERS)
+ODD_SIZES = ((3, 5), (1, 7), (2, 11), (5, 2), (7, 13))
+pytestmark = pytest.mark.usefixtures("own_cache", "has_common_forms")
+
+
+@pytest.fixture
+def has_common_forms(monkeypatch):
+    monkeypatch.setattr(similar_layers, "common_forms", common_forms)
+
+
+def how_many_hold(kind, batch, is_padded, channels, size):
+    """Follow all derivations of a kind at other sizes; none leads to another program."""
+    usual, count = kind.layer(16, 24, batch, is_padded), 0
+    try:
+        start = kind.program(channels, size, batch, is_padded)
+    except EinalgError:
+        return 0  # the window is larger than the image
+    for form in similar_layers._nearest(usual, similar_layers._common):
+        try:
+            program, _ = form.outline.followed_from(start, ALL)
+        except EinalgError:
+            continue
+        assert verdict_of(start, lifted(program)) != DIFFERENT
+        count += 1
+    return count
+
+
+def test_derivations_hold_at_other_sizes():
+    """Each kind at one odd size by day, in turns."""
+    count = 0
+    for number, (kind, variant) in enumerate(product(KINDS, VARIANTS)):
+        if number % 5 == 0:
+            count += how_many_hold(kind, *variant, *ODD_SIZES[number // 5 % len(ODD_SIZES)])
+    assert count > 0
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("kind", KINDS, ids=str)
+def test_all_derivations_hold_at_all_odd_sizes(kind):
+    count = 0
+    for variant, sizes in product(VARIANTS, ODD_SIZES):
+        count += how_many_hold(kind, *variant, *sizes)
+    assert count > 0
+
+
+def test_all_that_is_stored_is_of_kinds_that_are_searched():
+    reached = set()
+    for kind, variant in product(KINDS, VARIANTS):
+        reached |= families(kind.layer(16, 24, *variant))
+    assert common_forms().keys() <= reached
+    assert PATH.read_text(encoding="utf-8") == as_text(common_forms())
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_a_window_has_derivations_in_both_layouts(variant):
+    for name in families(WINDOW.layer(64, 56, *variant)):
+        assert common_forms()[name]
+
+
+def test_rules_that_are_left_out_are_not_applied():
+    layer = WINDOW.layer(64, 56)
+    original, *forms = SimilarLayers(BACKEND).common(layer)
+    assert not original.moves and all(form.verdict == "proved" for form in forms)
+    used = {move.rule for form in forms for move in form.moves}
+    allowed = [rule for name, rule in ALL.items() if name in used]
+    assert len(SimilarLayers(BACKEND, allowed).common(layer)) == len(forms) + 1
+    without = [rule for rule in allowed if rule.name != "bilinear factorisation"]
+    assert SimilarLayers(BACKEND, without).common(layer) == []
+
+
+def test_a_family_of_which_anything_was_derived_has_no_other_forms():
+    layer, similar = WINDOW.layer(64, 56), SimilarLayers(BACKEND)
+    best = similar.common(layer)[1]
+    similar.learn(measured(layer, [best]))
+    assert similar.common(layer) == [] == similar.common(WINDOW.layer(48, 28))
+
+
+def measured(layer, candidates, cost=0.5e-3):
+    """A layer with a form that was measured to take so long, where the layer takes 1 ms."""
+    best = replace(candidates[-1], cost=cost, measured=True)
+    return SearchedLayer.of(layer, candidate=best, original=1e-3, is_adapted=True)
+
+
+@pytest.mark.parametrize("cost, searched", [(0.5e-3, []), (2e-3, [0, 1])])
+def test_forms_are_measured_for_the_largest_layer_of_a_kind_and_searched_for_last(
+    cost, searched, monkeypatch
+):
+    """The others are derived from it; where nothing is gained, they are searched."""
+    layers = [WINDOW.layer(64, 56), WINDOW.layer(40, 28)]
+    order, looks = [], []
+
+    def measure(layer, candidates, accuracy, clock):
+        looks.append(layer)
+        return measured(layer, candidates, cost)
+
+    def search(layer, budget, seconds, backend, rules, clock):
+        order.append(layers.index(layer))
+        return SearchedLayer.of(layer, original=1e-3)
+
+    monkeypatch.setattr(layer_search, "measure_layer", measure)
+    monkeypatch.setattr(layer_search, "search_layer", search)
+    task = Task(BACKEND, 10.0, Clock.of(10.0, now=lambda: 0.0))
+    monkeypatch.setattr(layer_search.Expectation, "seconds", lambda self, layer: 20.0)
+    results = search_layers(layers, task, lambda layer: float(layer.work))
+    assert looks == [layers[0]] and order == searched
+    if not searched:
+        assert all(results[layer.identity].is_adapted for layer in layers)
+
+
+def test_a_form_that_is_not_accurate_is_dropped_alone(monkeypatch):
+    layer = WINDOW.layer(64, 14)
+    original, *forms = SimilarLayers(BACKEND).common(layer)
+    errors = iter([1e-7, 1.0, 1e-7])
+    monkeypatch.setattr(verification, "relative_error", lambda *_: next(errors))
+    result = measure_layer(layer, [original, *forms[:2]], None, Clock.of(600.0))
+    assert [form.measured for form in (original, *forms[:2])] == [True, False, True]
+    assert result.original == original.cost and result.candidate.measured
+
+
+def test_the_file_is_made_of_what_is_searched(tmp_path, monkeypatch):
+    def search(layer, budget, seconds, backend, clock):
+        return measured(layer, SimilarLayers(BACKEND).common(layer))
+
+    monkeypatch.setattr(maker, "search_layer", search)
+    monkeypatch.setattr(maker, "SIZES", {2: ((64, 56),)})
+    path = tmp_path / "forms.json"
+    maker.work([WINDOW], 1.0, path, None)
+    monkeypatch.setattr(stored, "PATH", path)
+    families = stored.common_forms.__wrapped__()
+    assert len(families) >= len(VARIANTS)
+    for family, forms in families.items():
+        assert forms[0].outline in [form.outline for form in common_forms()[family]]
