@@ -18,6 +18,7 @@ from warnings import catch_warnings
 
 import click
 
+from codegen.tuning.search.strategy_names import EVOLUTION, STRATEGY_NAMES
 from einalg import __version__
 from einalg.cli.shape_options import (
     ONNX,
@@ -389,8 +390,8 @@ def bench(
 )
 @click.option(
     "--strategy",
-    type=click.Choice(["evolution", "model", "random"]),
-    default="evolution",
+    type=click.Choice(STRATEGY_NAMES),
+    default=EVOLUTION,
     show_default=True,
     help="What says which schedules are measured.",
 )

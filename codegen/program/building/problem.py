@@ -139,7 +139,7 @@ class BuildProblem:
 
     def _generated(self, kernel: Kernel) -> KernelSource:
         check_time()
-        candidate = best_candidate(self.unit(kernel))
+        candidate = best_candidate(self.unit(kernel), self.compiler)
         assert candidate is not None  # any statement has loops
         library = GENERATED
         if candidate.space.name in OPERATOR_SPACES:
@@ -149,7 +149,7 @@ class BuildProblem:
     def fused_function(self, pair: Fused) -> Function | None:
         """Return a function for an operator with its reader; None where there is none."""
         check_time()
-        candidate = best_candidate(self.fused_unit(pair))
+        candidate = best_candidate(self.fused_unit(pair), self.compiler)
         if candidate is None:
             return None
         return candidate.build()
@@ -189,7 +189,7 @@ class BuildProblem:
                 continue
             key = self.key(self.signatures[name])
             if key not in cycles:
-                candidate = best_candidate(self.unit(kernel))
+                candidate = best_candidate(self.unit(kernel), self.compiler)
                 assert candidate is not None  # any statement has loops
                 cycles[key] = candidate.cycles
             total += cycles[key]

@@ -5,8 +5,9 @@ from __future__ import annotations
 import signal
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import islice
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -16,6 +17,7 @@ from codegen.tuning.measuring.task import (
     MARKER,
     NOT_MARKED,
     OUTCOMES,
+    VALUES,
     CompiledCandidate,
     MeasuringTask,
     Outcome,
@@ -23,8 +25,16 @@ from codegen.tuning.measuring.task import (
 )
 from einalg.runtime.processes import run_command
 
-CRASH, HANG = "crash", "time-out"
-START_SECONDS = 60.0  # for a child to begin, and to measure, besides first runs
+CRASH = "crash"
+HANG = Outcome(reason="time-out")
+SILENT = Outcome(reason="it told nothing")
+NO_VALUES = Outcome(reason="there are no values to compare with")
+# Signals that code brings about; others come from outside, as where memory is short.
+FAULTS = (signal.SIGSEGV, signal.SIGBUS, signal.SIGILL, signal.SIGFPE, signal.SIGABRT)
+START_SECONDS = 60.0  # for a child to begin, and to measure what is fast
+# Of a slow candidate: loading, a run for its values, two turns after one that does not count, and
+# as many with empty caches.
+SLOW_RUNS = 8
 PROGRAM = """\
 import sys
 sys.path[:] = {path!r}
@@ -33,50 +43,63 @@ main({arguments!r})
 """
 
 
-@dataclass(frozen=True)
+@dataclass
 class BatchRunner:
-    """Runs candidates of one task, whose `template` has none of them yet."""
+    """Runs candidates of one `task`, which has none of them yet.
 
-    template: MeasuringTask
+    Where the task has no expected values, those of the first candidate that runs are expected from
+    then on, so that has to be one which is known to be right.
+    """
+
+    task: MeasuringTask
 
     def outcomes(self, candidates: Mapping[int, CompiledCandidate]) -> dict[int, Outcome]:
         """Return the outcome of each candidate.
 
-        One that ends its process is refused, and the others run in another process.
+        One that ends its process is refused, and the others run in another process. Where it is the
+        one that is known to be right, so are they.
         """
         outcomes: dict[int, Outcome] = {}
         waiting = dict(candidates)
         while waiting:
-            outcomes |= self._in_one_process(waiting)
+            batch = waiting
+            if self.task.expected is None:
+                batch = dict(islice(waiting.items(), 1))
+            outcomes |= self._in_one_process(batch) or dict.fromkeys(batch, SILENT)
             waiting = {n: candidate for n, candidate in waiting.items() if n not in outcomes}
+            if self.task.expected is None:
+                return outcomes | dict.fromkeys(waiting, NO_VALUES)
         return outcomes
 
     def _in_one_process(self, candidates: Mapping[int, CompiledCandidate]) -> dict[int, Outcome]:
-        """Return the outcomes of a process, at least one: that of the candidate that ended it."""
+        """Return the outcomes of a process; none where it tells nothing that can be read.
+
+        One of them is that of the candidate that ended it, where one did.
+        """
         numbers = list(candidates)
         with TemporaryDirectory(prefix="einalg-") as name:
             folder = Path(name)
-            replace(self.template, candidates=tuple(candidates.values())).write(folder)
+            replace(self.task, candidates=tuple(candidates.values())).write(folder)
             np.array([NOT_MARKED], np.int64).tofile(folder / MARKER)
             (folder / OUTCOMES).touch()
-            reason = self._run(folder, len(numbers))
+            end = self._run(folder, len(numbers))
             outcomes: dict[int, Outcome] = {}
             for line in (folder / OUTCOMES).read_text(encoding="utf-8").splitlines():
                 entry = outcome_from_line(line)
-                if entry is not None:
+                if entry is not None and entry[0] in range(len(numbers)):
                     outcomes[numbers[entry[0]]] = entry[1]
             marked = int(np.fromfile(folder / MARKER, np.int64)[0])
-        if reason is not None and len(outcomes) < len(numbers):
-            culprit = numbers[0]
-            if marked != NOT_MARKED:
-                culprit = numbers[marked]
-            outcomes[culprit] = Outcome(reason=reason)
+            if end is not None and len(outcomes) < len(numbers):
+                outcomes |= _ended(end, numbers, marked)
+            first = outcomes.get(numbers[0], SILENT)
+            if self.task.expected is None and first.score is not None:
+                self.task = replace(self.task, expected=np.load(folder / VALUES))
         return outcomes
 
-    def _run(self, folder: Path, count: int) -> str | None:
-        """Return why a process ended before it was done; None where it was."""
+    def _run(self, folder: Path, count: int) -> Outcome | None:
+        """Return how a process ended before it was done; None where it was."""
         program = PROGRAM.format(path=sys.path, arguments=[str(folder)])
-        seconds = START_SECONDS + count * self.template.first_seconds
+        seconds = START_SECONDS + count * SLOW_RUNS * self.task.first_seconds
         try:
             status, said = run_command([sys.executable, "-c", program], seconds)
         except subprocess.TimeoutExpired:
@@ -84,7 +107,19 @@ class BatchRunner:
         if status == -signal.SIGALRM:
             return HANG
         if status < 0:
-            return f"{CRASH}: {signal.Signals(-status).name}"
+            reason = f"{CRASH}: {signal.Signals(-status).name}"
+            return Outcome(reason=reason, strikes=int(-status in FAULTS))
         if status:
-            return f"{CRASH}: {(said.strip().splitlines() or ['no message'])[-1][:100]}"
+            last = (said.strip().splitlines() or ["no message"])[-1]
+            return Outcome(reason=f"{CRASH}: {last[:100]}")
         return None
+
+
+def _ended(end: Outcome, numbers: Sequence[int], marked: int) -> dict[int, Outcome]:
+    """Return the outcome of the candidate that ended a process: that which was marked.
+
+    Where the process ended before it began one, the first is refused, which is not to blame.
+    """
+    if marked == NOT_MARKED:
+        return {numbers[0]: replace(end, strikes=0)}
+    return {numbers[marked]: end}

@@ -25,14 +25,16 @@ from codegen.runtime.protocol import KernelFunction, prepared
 from codegen.targets.c.compiler import COMPILE_TIMEOUT_SECONDS
 from codegen.targets.c.thread_pool import attached
 from codegen.tuning.measuring.task import (
+    LASTING,
     MARKER,
     OUTCOMES,
+    VALUES,
     CompiledCandidate,
     MeasuringTask,
     Outcome,
     read_task,
 )
-from codegen.tuning.value_comparison import same_values
+from codegen.tuning.value_comparison import fill_unlike, same_values
 from einalg.runtime.measurement import Measurement, Turn
 from einalg.runtime.timing import Stopwatch, measure, processor_watch
 
@@ -46,6 +48,7 @@ class Child:
 
     task: MeasuringTask
     buffers: Mapping[str, Array]
+    folder: Path
     marker: Any
     outcomes: TextIO
 
@@ -55,25 +58,25 @@ class Child:
         output = task.candidates[0].function.output
         buffers = {**task.arrays, task.output: aligned(output.shape, output.dtype)}
         marker = np.memmap(folder / MARKER, np.int64, "r+", shape=(1,))
-        return cls(task, buffers, marker, outcomes)
+        return cls(task, buffers, folder, marker, outcomes)
 
     def run(self) -> None:
         """Run all candidates once, and those that have the right values in turns."""
         runs: dict[int, KernelFunction] = {}
         first: dict[int, float] = {}
-        expected = self.task.expected
+        out, expected = self.buffers[self.task.output], self.task.expected
         for number, candidate in enumerate(self.task.candidates):
             self.marker[0] = number
             with _Alarm(self.task.first_seconds):
                 run = self.loaded(candidate)
-                began = perf_counter()
-                values = self.values(run)
-                seconds = perf_counter() - began
             if expected is None:
-                expected = values
-            reason = _difference(values, expected, self.task.dtype)
+                self.seconds(run, np.zeros_like(out))
+                expected = out.copy()
+                np.save(self.folder / VALUES, expected)
+            seconds = self.seconds(run, expected)
+            reason = _difference(out, expected, self.task.dtype)
             if reason is not None:
-                self.tell(number, Outcome(reason=reason))
+                self.tell(number, Outcome(reason=reason, strikes=LASTING))
                 continue
             runs[number], first[number] = run, seconds
         self.measure(runs, first)
@@ -85,15 +88,13 @@ class Child:
         known = {name: self.task.arrays[name] for name in self.task.constants}
         return prepared(run, known)
 
-    def values(self, run: KernelFunction) -> Array:
-        """Return what a run computes; elements that it does not write show."""
-        out = self.buffers[self.task.output]
-        if out.dtype.kind == "f":
-            out.fill(np.nan)
-        else:
-            out.fill(77)
-        run(self.buffers)
-        return out.copy()
+    def seconds(self, run: KernelFunction, expected: Array) -> float:
+        """Return the time of a first run; elements that it does not write are none expected."""
+        fill_unlike(self.buffers[self.task.output], expected)
+        with _Alarm(self.task.first_seconds):
+            began = perf_counter()
+            run(self.buffers)
+            return perf_counter() - began
 
     def measure(self, runs: Mapping[int, KernelFunction], first: Mapping[int, float]) -> None:
         """Tell the times of candidates; of one that is late, that of its first run."""

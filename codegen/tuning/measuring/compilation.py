@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from concurrent.futures import Executor, Future
 from dataclasses import dataclass
 from functools import partial
+from math import inf
 from pathlib import Path
 from typing import Any
 
@@ -15,19 +16,14 @@ from codegen.targets.c.compiler import Compiler, run_compiler
 from codegen.targets.c.object_store import compiler_for
 from codegen.targets.c.source_file import c_source
 from codegen.targets.c.thread_pool import REGIONS
-from codegen.tuning.measuring.task import CompiledCandidate, without_body
+from codegen.tuning.measuring.task import LASTING, CompiledCandidate, Outcome, without_body
 from einalg.errors import CodegenError
+from einalg.runtime.clock import OutOfTime, time_left
 from einalg.runtime.processes import in_parallel
 from einalg.storage.fingerprint import text_digest
 
+KILLED = "Killed"  # in the message of a compiler whose process the system ends, short of memory
 FILE_CANDIDATES = 4  # whose compilers would each start for little else
-
-
-@dataclass(frozen=True)
-class Refusal:
-    """The reason why a candidate has no machine code."""
-
-    reason: str
 
 
 @dataclass(frozen=True)
@@ -43,8 +39,8 @@ class CandidateCompiler:
     seconds: float
     executor: Executor | None = None
 
-    def compiled(self, functions: Mapping[int, Function]) -> dict[int, CompiledCandidate | Refusal]:
-        """Return the machine code of each function, by its number.
+    def compiled(self, functions: Mapping[int, Function]) -> dict[int, CompiledCandidate | Outcome]:
+        """Return the machine code of each function by its number, or why it has none.
 
         Where a file with several is refused, each is compiled alone, so that one of them takes none
         of the others along.
@@ -60,7 +56,7 @@ class CandidateCompiler:
 
     def _compiled(
         self, functions: Mapping[int, Function], files: Sequence[Sequence[int]]
-    ) -> dict[int, CompiledCandidate | Refusal]:
+    ) -> dict[int, CompiledCandidate | Outcome]:
         """Return what came of files; nothing of one with several candidates that is refused."""
         texts: list[str] = []
         for file in files:
@@ -69,9 +65,9 @@ class CandidateCompiler:
         if files:
             compiler = compiler_for(compiler, functions[files[0][0]])
         work = partial(machine_code, compiler, self.seconds)
-        candidates: dict[int, CompiledCandidate | Refusal] = {}
+        candidates: dict[int, CompiledCandidate | Outcome] = {}
         for file, text, content in zip(files, texts, self._map(work, texts), strict=True):
-            if isinstance(content, Refusal):
+            if isinstance(content, Outcome):
                 if len(file) == 1:
                     candidates[file[0]] = content
                 continue
@@ -82,20 +78,18 @@ class CandidateCompiler:
                 candidates[number] = CompiledCandidate(path, position, function)
         return candidates
 
-    def _map(self, work: partial[bytes | Refusal], texts: Sequence[str]) -> list[bytes | Refusal]:
+    def _map(self, work: partial[bytes | Outcome], texts: Sequence[str]) -> list[bytes | Outcome]:
         if self.executor is None:
             return in_parallel(work, texts)
         futures = [_submitted(self.executor, work, text) for text in texts]
-        contents: list[bytes | Refusal] = []
-        for future in futures:
-            try:
-                contents.append(future.result())
-            except Exception as error:  # of a worker, which may die in ways of its own
-                contents.append(Refusal(f"no worker: {type(error).__name__}"))
-        return contents
+        try:
+            return [_content(future) for future in futures]
+        finally:
+            for future in futures:
+                future.cancel()  # nothing that is done
 
 
-def _submitted(executor: Executor, work: partial[bytes | Refusal], text: str) -> Future[Any]:
+def _submitted(executor: Executor, work: partial[bytes | Outcome], text: str) -> Future[Any]:
     """Return a future of some work; of an executor that takes none, one with its error."""
     try:
         return executor.submit(work, text)
@@ -105,13 +99,30 @@ def _submitted(executor: Executor, work: partial[bytes | Refusal], text: str) ->
         return future
 
 
-def machine_code(compiler: Compiler, seconds: float, source: str) -> bytes | Refusal:
+def _content(future: Future[Any]) -> bytes | Outcome:
+    """Return what a worker has made; `OutOfTime` where it does not finish in the time left."""
+    seconds: float | None = time_left()
+    if seconds == inf:
+        seconds = None
+    try:
+        return future.result(seconds)
+    except Exception as error:  # of a worker, which may die in ways of its own
+        if isinstance(error, TimeoutError) and not future.done():
+            raise OutOfTime from None
+        return Outcome(reason=f"no worker: {type(error).__name__}")
+
+
+def machine_code(compiler: Compiler, seconds: float, source: str) -> bytes | Outcome:
     """Return the shared object of a C source, or why there is none."""
     try:
         return run_compiler((*compiler.command, *compiler.flags), source, seconds)[0]
     except subprocess.TimeoutExpired:
-        return Refusal("the compiler takes too long")
+        return Outcome(reason="the compiler takes too long")
     except CodegenError as error:
-        return Refusal(f"the compiler refuses it: {str(error).splitlines()[-1][:100]}")
+        said = str(error).splitlines()[-1]
+        strikes = LASTING
+        if KILLED in str(error):
+            strikes = 0
+        return Outcome(reason=f"the compiler refuses it: {said[:100]}", strikes=strikes)
     except OSError as error:
-        return Refusal(f"it cannot be compiled: {error.strerror}")
+        return Outcome(reason=f"it cannot be compiled: {error.strerror}")

@@ -19,7 +19,9 @@ from codegen.targets.c.compiler import Compiler
 from einalg.runtime.timing import MeasuringPolicy
 
 TASK, OUTCOMES, MARKER = "task", "outcomes", "marker"  # files of a task's folder
+VALUES = "values.npy"  # of a task without expected ones: those of its first candidate
 NOT_MARKED = -1
+LASTING = 2  # strikes, from which on a candidate is not measured again
 # A candidate in a child: few turns each, since only the best one matters.
 POLICY = MeasuringPolicy(0.05, 5, 50, hopeless_ratio=2.0, visits=1)
 COLD_POLICY = replace(POLICY, seconds_per_alternative=0.03, min_turns=5, max_turns=20)
@@ -39,9 +41,9 @@ class MeasuringTask:
     """Candidates that compute the same, on the same inputs.
 
     `arrays` are the inputs, of which the `constants` are known before a run. `expected` are the
-    values that a candidate must have; where that is None, those of the first one. `first_seconds`
-    is the time for loading, packing and a first run of one of them. Where `is_cold`, they are timed
-    with empty caches too.
+    values that a candidate must have; where that is None, those of the first one, which is known to
+    be right. `first_seconds` is the time for loading and packing one of them, and for a first run.
+    Where `is_cold`, they are timed with empty caches too.
     """
 
     candidates: Sequence[CompiledCandidate]
@@ -65,7 +67,8 @@ class Outcome:
     """The seconds of a candidate, warm and with empty caches, or the reason why it is refused.
 
     `spread` is that of its turns, as a part of the seconds; `busy` says that the machine did other
-    work meanwhile.
+    work meanwhile. `strikes` says how far the reason follows from the code: with `LASTING` of them,
+    in one record or in several, it is not measured again. A reason of the moment has none.
     """
 
     seconds: float | None = None
@@ -73,6 +76,7 @@ class Outcome:
     spread: float = 0.0
     busy: bool = False
     reason: str | None = None
+    strikes: int = 0
 
     @property
     def score(self) -> float | None:

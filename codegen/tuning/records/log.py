@@ -11,6 +11,7 @@ import logging
 import os
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -71,16 +72,19 @@ def record_from_row(row: Any) -> TuningRecord:
 
 @dataclass(frozen=True)
 class TuningLog:
-    """The log of a provenance: a file that holds no records of another machine or compiler."""
+    """The log of a provenance: a file with no records of another machine, compiler or schema."""
 
     path: Path
     provenance: Provenance
 
     @classmethod
     def here(cls, provenance: Provenance) -> TuningLog:
-        """Return the log of this machine and compiler in the cache."""
-        name = f"{provenance.machine.replace(' ', '-')}-{provenance.compiler}.jsonl"
-        return cls(cache_folder() / FOLDER / name, provenance)
+        """Return the log of this machine, compiler and schema in the cache.
+
+        An older schema has a file of its own, so that a new version begins anew beside it.
+        """
+        parts = (*provenance.machine.split(), provenance.compiler, f"schema{provenance.schema}")
+        return cls(cache_folder() / FOLDER / f"{'-'.join(parts)}.jsonl", provenance)
 
     def append(self, record: TuningRecord) -> None:
         """Write a record behind all others; a warning says where that cannot be done."""
@@ -114,12 +118,19 @@ class TuningLog:
                 yield record
 
     def of_unit(self, unit: str) -> list[TuningRecord]:
-        """Return the records of a unit that the same code of einalg has measured."""
-        own: list[TuningRecord] = []
+        """Return the records of a unit that the same code of einalg has measured.
+
+        They are those that the file had when it was first asked for one: it is read once.
+        """
+        return self._by_unit.get(unit, [])
+
+    @cached_property
+    def _by_unit(self) -> dict[str, list[TuningRecord]]:
+        units: dict[str, list[TuningRecord]] = {}
         for record in self.records():
-            if record.unit == unit and record.provenance == self.provenance:
-                own.append(record)
-        return own
+            if record.provenance == self.provenance:
+                units.setdefault(record.unit, []).append(record)
+        return units
 
     def _record(self, line: bytes, where: str) -> TuningRecord | None:
         try:

@@ -13,7 +13,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from codegen.targets.c.compiler import find_compiler
+from codegen.targets.c.compiler import Compiler, find_compiler
 from codegen.tuning.records.provenance import SCHEMA, Provenance
 from codegen.tuning.spaces.space import CodeCandidate
 from einalg.errors import RecordError
@@ -72,15 +72,17 @@ def winner_from_row(row: Any) -> Winner:
     return winner
 
 
-def tuned(unit: str, starts: Iterable[CodeCandidate]) -> CodeCandidate | None:
+def tuned(
+    unit: str, starts: Iterable[CodeCandidate], compiler: Compiler | None = None
+) -> CodeCandidate | None:
     """Return the fastest candidate of a unit that was measured here; None where none was.
 
     `unit` is its digest, and `starts` has a candidate of each of its spaces, of which as many are
-    looked at as it takes.
+    looked at as it takes. It was measured with the `compiler`, or with the usual one.
     """
     if not unit or not (cache_folder() / TUNINGS.name).is_dir():
         return None
-    compiler = find_compiler()
+    compiler = compiler or find_compiler()
     if compiler is None:
         return None
     winner = _stored(_key(unit, Provenance.here(compiler)), str(cache_folder()))
@@ -113,14 +115,19 @@ def _stored(key: str, folder: str) -> Winner | None:
         return None
 
 
+def forget_stored() -> None:
+    """Have the next question read the cache anew, in which other processes may store winners."""
+    _stored.cache_clear()
+
+
 def exported() -> str:
-    """Return all winners that the cache holds, as JSON."""
-    rows: dict[str, Any] = {}
+    """Return all winners that the cache holds, as JSON; those of an older schema are left out."""
+    texts: set[str] = set()
     for path in (cache_folder() / TUNINGS.name).glob("*/*.json"):
-        content = TUNINGS.read(path.stem.partition("-")[0])
-        if content:
-            rows[content.decode()] = json.loads(content)
-    kernels = [rows[text] for text in sorted(rows)]
+        winner = _stored(path.stem.partition("-")[0], str(cache_folder()))
+        if winner is not None:
+            texts.add(winner.text())
+    kernels = [json.loads(text) for text in sorted(texts)]
     return json.dumps({"schema": SCHEMA, "kernels": kernels}, indent=1, sort_keys=True)
 
 

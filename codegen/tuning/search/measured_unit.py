@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from math import prod
-from typing import Any
 
 import numpy as np
 
@@ -15,21 +15,21 @@ from codegen.runtime.array_arguments import Array
 from codegen.targets.c.source_file import own_sources
 from codegen.tuning.kernel_choice import inputs_of
 from codegen.tuning.measuring.batch import BatchRunner
-from codegen.tuning.measuring.compilation import CandidateCompiler, Refusal
-from codegen.tuning.measuring.task import CompiledCandidate, MeasuringTask, Outcome
+from codegen.tuning.measuring.compilation import CandidateCompiler
+from codegen.tuning.measuring.task import LASTING, CompiledCandidate, MeasuringTask, Outcome
 from codegen.tuning.records.log import TuningLog, TuningRecord
+from codegen.tuning.search.history import Identity, identity
 from codegen.tuning.spaces.points import point_row
-from codegen.tuning.spaces.space import CodeCandidate
+from codegen.tuning.spaces.space import NO_CODE, CodeCandidate
 from codegen.tuning.spaces.unit import CodeUnit
-from einalg.errors import EinalgError
 from einalg.language.interpreters.numpy import execute
 from einalg.language.ir.program import in_double
 from einalg.language.ir.traversal import reductions
 from einalg.storage.fingerprint import text_digest
 
-Code = CompiledCandidate | Refusal
-MAX_REFERENCE_POINTS = 1 << 31  # above which the first candidate's values are the expected ones
-FIRST_SECONDS = 20.0  # for loading, packing and a first run of a candidate
+Code = CompiledCandidate | Outcome
+MAX_REFERENCE_POINTS = 1 << 31  # above which the start's values are the expected ones
+FIRST_SECONDS = 20.0  # for loading and packing a candidate, and for a first run
 
 
 @dataclass
@@ -46,17 +46,25 @@ class MeasuredUnit:
     def of(cls, unit: CodeUnit, compiler: CandidateCompiler, log: TuningLog) -> MeasuredUnit:
         return cls(unit, compiler, log, BatchRunner(measuring_task(unit, compiler)))
 
-    def built(self, candidate: CodeCandidate) -> Function | str | None:
-        """Return a candidate's function, or why there is none; None where another one has it."""
+    @property
+    def has_expected(self) -> bool:
+        """Whether there are values to compare with."""
+        return self.runner.task.expected is not None
+
+    def built(self, candidate: CodeCandidate) -> Function | Outcome:
+        """Return a candidate's function, or why there is none."""
         try:
             function = candidate.build()
             (source,) = own_sources([function])
-        except (EinalgError, ArithmeticError, ValueError, AssertionError) as error:
-            return f"no code: {type(error).__name__}"
-        known = self.sources.setdefault(text_digest(source), candidate)
-        if known != candidate:
-            return None
+        except NO_CODE as error:
+            return Outcome(reason=f"no code: {type(error).__name__}", strikes=LASTING)
+        self.sources.setdefault(text_digest(source), candidate)
         return function
+
+    def is_first(self, candidate: CodeCandidate, function: Function) -> bool:
+        """Say whether no other candidate had the code of a function before."""
+        (source,) = own_sources([function])
+        return self.sources[text_digest(source)] == candidate
 
     def compiled(self, functions: Mapping[int, Function]) -> Mapping[int, Code]:
         """Return the machine code of functions, by their numbers."""
@@ -67,8 +75,8 @@ class MeasuredUnit:
         outcomes: dict[int, Outcome] = {}
         runnable: dict[int, CompiledCandidate] = {}
         for number, code in compiled.items():
-            if isinstance(code, Refusal):
-                outcomes[number] = Outcome(reason=code.reason)
+            if isinstance(code, Outcome):
+                outcomes[number] = code
             else:
                 runnable[number] = code
         return outcomes | self.runner.outcomes(runnable)
@@ -87,14 +95,16 @@ class MeasuredUnit:
             )
         )
 
-    def recorded(self, starts: Sequence[CodeCandidate]) -> tuple[list[CodeCandidate], set[Any]]:
+    def recorded(
+        self, starts: Sequence[CodeCandidate]
+    ) -> tuple[list[CodeCandidate], set[Identity]]:
         """Return the candidates that the log knows, the fastest first; and those that it refuses.
 
-        The latter are pairs of a space's name and a point.
+        The latter are pairs of a space's name and a point, with strikes enough in all records.
         """
         spaces = {start.space.name: start.space for start in starts}
         fast: list[tuple[float, int, CodeCandidate]] = []
-        refused: set[Any] = set()
+        strikes: Counter[Identity] = Counter()
         for number, record in enumerate(self.log.of_unit(self.unit.digest)):
             space = spaces.get(record.space)
             if space is None:
@@ -103,12 +113,14 @@ class MeasuredUnit:
                 point = space.read(record.point)
             except ValueError:
                 continue
-            if record.outcome.score is None:
-                refused.add((space.name, point))
-            else:
-                fast.append((record.outcome.score, number, CodeCandidate(space, point)))
+            candidate = CodeCandidate(space, point)
+            strikes[identity(candidate)] += record.outcome.strikes
+            if record.outcome.score is not None:
+                fast.append((record.outcome.score, number, candidate))
+        refused = {name for name, count in strikes.items() if count >= LASTING}
         fast.sort(key=lambda entry: entry[:2])
-        return [candidate for _, _, candidate in fast], refused
+        right = [candidate for _, _, candidate in fast if identity(candidate) not in refused]
+        return right, refused
 
 
 def measuring_task(unit: CodeUnit, compiler: CandidateCompiler) -> MeasuringTask:

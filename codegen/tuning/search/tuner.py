@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import reduce
+from math import inf
 from random import Random
 
 from codegen.hardware.cpu import machine
@@ -12,7 +14,8 @@ from codegen.ir.nodes import Function
 from codegen.tuning.measuring.compilation import CandidateCompiler
 from codegen.tuning.measuring.task import Outcome
 from codegen.tuning.records.log import TuningLog
-from codegen.tuning.records.winners import Winner, tuned
+from codegen.tuning.records.winners import Winner, forget_stored, tuned
+from codegen.tuning.search.finalists import Choice, Finalists
 from codegen.tuning.search.history import Identity, ScheduleTrial, SearchHistory, identity
 from codegen.tuning.search.measured_unit import Code, MeasuredUnit, statement_text
 from codegen.tuning.search.strategies import Strategy
@@ -29,9 +32,11 @@ PROPOSED = 4  # times as many, of which some have the code of others
 MAX_EMPTY_BATCHES = 4  # of which all had the code of others, after which nothing is new
 FINAL_SHARE = 0.85  # of the time, after which no batch begins
 MIN_FINAL_SECONDS = 5.0  # that comparing the winner with the start may take
-MIN_GAIN = 1.02  # of the winner over the start, below which the start stays
 TRIALS_OVER, TIME_OVER = "all trials were made", "the time was over"
 NOTHING_NEW, INTERRUPTED = "nothing new was left to measure", "it was interrupted"
+NO_VALUES = "the start was refused, and there are no other values to compare with"
+UNCONFIRMED = "the last comparison failed, so what later compilations use stays"
+FAILED_BATCH = Outcome(reason="the fastest so far failed beside it")
 Curve = Sequence[tuple[int, float, float]]
 
 
@@ -41,7 +46,7 @@ class UnitTuning:
 
     `curve` has, for each trial, its number, the seconds since the clock began, and those of the
     best candidate so far. `refused` says how many were refused for which reason. `reason` says why
-    the search ended.
+    the search ended. Where it `is_stored`, later compilations use the winner.
     """
 
     statement: str
@@ -53,6 +58,7 @@ class UnitTuning:
     curve: Curve
     refused: Mapping[str, int]
     reason: str
+    is_stored: bool = True
 
     @property
     def gain(self) -> float:
@@ -103,6 +109,8 @@ class UnitTuner:
 
     def _batches(self) -> str:
         self._measure([self.start], 1)
+        if not self.measured.has_expected:
+            return NO_VALUES
         empty = 0
         while self.made < self.max_trials:
             count = min(BATCH, self.max_trials - self.made)
@@ -126,12 +134,13 @@ class UnitTuner:
         batch = self._with_code(candidates, count)
         if not batch:
             return 0
-        with self.clock.phase(COMPILING, f"{len(batch)} candidates"):
-            codes = dict(self.measured.compiled(dict(enumerate(batch.values()))))
-        for number, candidate in enumerate(batch):
-            self.codes[identity(candidate)] = codes[number]
+        codes: dict[int, Code] = {}
         if self.history.best is not None:
             codes[INCUMBENT] = self.codes[identity(self.incumbent)]
+        with self.clock.phase(COMPILING, f"{len(batch)} candidates"):
+            codes |= self.measured.compiled(dict(enumerate(batch.values())))
+        for number, candidate in enumerate(batch):
+            self.codes[identity(candidate)] = codes[number]
         with self.clock.phase(MEASURING, f"{len(batch)} candidates"):
             outcomes = self._outcomes(codes)
         for number, candidate in enumerate(batch):
@@ -148,25 +157,28 @@ class UnitTuner:
                 break
             self.history.see(candidate)
             function = self.measured.built(candidate)
-            if isinstance(function, str):
-                self._add(candidate, Outcome(reason=function))
-            elif function is not None:
+            if isinstance(function, Outcome):
+                self._add(candidate, function)
+            elif self.measured.is_first(candidate, function):
                 batch[candidate] = function
         return batch
 
     def _outcomes(self, codes: Mapping[int, Code]) -> Mapping[int, Outcome]:
         """Return what came of a batch; the lower times of two, where the machine was busy.
 
-        The incumbent tells that: it takes much longer than before.
+        The incumbent tells that: it takes much longer than before, or is refused. Where it is
+        refused twice, the batch says nothing of the others.
         """
-        outcomes = self.measured.outcomes(codes)
-        incumbent, best = outcomes.get(INCUMBENT), self.history.best
-        if incumbent is None or not incumbent.score or best is None or not best.seconds:
+        outcomes, best = self.measured.outcomes(codes), self.history.best
+        if best is None or best.seconds is None:
             return outcomes
-        if incumbent.score <= MAX_SLOWDOWN * best.seconds:
+        if (outcomes[INCUMBENT].score or inf) <= MAX_SLOWDOWN * best.seconds:
             return outcomes
-        again = self.measured.outcomes(codes)
-        return {number: _lower(outcome, again[number]) for number, outcome in outcomes.items()}
+        runs = [outcomes, self.measured.outcomes(codes)]
+        right = [run for run in runs if run[INCUMBENT].score is not None]
+        if not right:
+            return dict.fromkeys(codes, FAILED_BATCH)
+        return {number: reduce(_lower, (run[number] for run in right)) for number in codes}
 
     def _add(self, candidate: CodeCandidate, outcome: Outcome) -> None:
         elapsed = self.clock.spent
@@ -180,39 +192,67 @@ class UnitTuner:
     def result(self, reason: str) -> UnitTuning | UntunedUnit:
         """Return what came of it.
 
-        The best candidate and the start run once more in turns, in another process.
+        The start, the winner that is stored, and the best candidate run once more in turns, in
+        another process.
         """
         best = self.history.best
-        if best is None or best.seconds is None:
+        if best is None:
             return UntunedUnit(self._refused(), reason)
-        first = self.history.trials[0]
-        pair = (best.seconds, first.seconds or best.seconds)
-        winner = best.candidate
-        if winner != self.start and first.seconds is not None:
-            pair = self._final(winner) or pair
-            if pair[1] < MIN_GAIN * pair[0]:
-                winner, pair = self.start, (pair[1], pair[1])
+        choice = self._choice(best.candidate)
+        if choice is None:
+            return UntunedUnit(self._refused(), UNCONFIRMED)
+        if not choice.confirmed:
+            reason = UNCONFIRMED
         return UnitTuning(
             statement_text(self.measured.unit),
             self.start,
-            winner,
-            pair[1],
-            pair[0],
+            choice.winner,
+            choice.start_seconds,
+            choice.seconds,
             self.made,
             self._curve(),
             self._refused(),
             reason,
+            choice.confirmed,
         )
 
-    def _final(self, winner: CodeCandidate) -> tuple[float, float] | None:
-        """Return the seconds of the winner and of the start; None where time does not suffice."""
-        codes = {0: self.codes[identity(winner)], 1: self.codes[identity(self.start)]}
+    def _choice(self, best: CodeCandidate) -> Choice | None:
+        """Return which candidate is used later; None where all of them fail at last.
+
+        Where time does not suffice to compare them, the times of the batches decide.
+        """
+        start = None
+        if self.history.trials[0].seconds is not None:
+            start = self.start
+        finalists = Finalists(start, self._stored(), best)
+        outcomes = {identity(trial.candidate): trial.outcome for trial in self.history.trials}
+        if len(finalists.candidates) > 1:
+            outcomes = self._final(finalists.candidates) or outcomes
+        return finalists.choice(outcomes)
+
+    def _stored(self) -> CodeCandidate | None:
+        """Return the winner that is stored now: another process may have found one meanwhile."""
+        forget_stored()
+        measured = self.measured
+        return tuned(measured.unit.digest, self.history.starts, measured.compiler.compiler)
+
+    def _final(self, candidates: Sequence[CodeCandidate]) -> Mapping[Identity, Outcome]:
+        """Return what comes of candidates in one process; nothing where time does not suffice."""
+        outcomes: Mapping[int, Outcome] = {}
         with self.clock.finishing().at_least(MIN_FINAL_SECONDS).bounding():
+            codes = {number: self._code(candidate) for number, candidate in enumerate(candidates)}
             outcomes = self.measured.outcomes(codes)
-            scores = outcomes[0].score, outcomes[1].score
-            if scores[0] and scores[1]:
-                return scores[0], scores[1]
-        return None
+        return {identity(candidates[number]): outcome for number, outcome in outcomes.items()}
+
+    def _code(self, candidate: CodeCandidate) -> Code:
+        """Return the machine code of a candidate, which may come from an earlier search."""
+        name = identity(candidate)
+        if name not in self.codes:
+            function = self.measured.built(candidate)
+            if isinstance(function, Outcome):
+                return function
+            self.codes[name] = self.measured.compiled({0: function})[0]
+        return self.codes[name]
 
     def _curve(self) -> Curve:
         points: list[tuple[int, float, float]] = []
@@ -230,10 +270,15 @@ class UnitTuner:
 
 
 def _lower(one: Outcome, other: Outcome) -> Outcome:
-    """Return the outcome with the lower times; what was refused once is refused."""
-    if one.score is None or other.score is None:
-        return min(one, other, key=lambda outcome: outcome.score is not None)
-    return min(one, other, key=lambda outcome: outcome.score or 0.0)
+    """Return the outcome with the lower times; what was refused once for its code is refused."""
+
+    def rank(outcome: Outcome) -> tuple[int, float]:
+        seconds = inf
+        if outcome.score is not None:
+            seconds = outcome.score
+        return -outcome.strikes, seconds
+
+    return min(one, other, key=rank)
 
 
 def tune_unit(
@@ -259,7 +304,7 @@ def tune_unit(
             reason = INTERRUPTED
         return UntunedUnit({}, reason)
     tuning = tuner.result(tuner.search())
-    if isinstance(tuning, UnitTuning):
+    if isinstance(tuning, UnitTuning) and tuning.is_stored:
         Winner(
             log.provenance,
             unit.digest,
@@ -292,7 +337,7 @@ def _tuner(
     with clock.phase(SEARCHING, statement_text(unit)):
         measured = MeasuredUnit.of(unit, compiler, log)
     recorded, refused = measured.recorded(firsts)
-    known = tuned(unit.digest, firsts)
+    known = tuned(unit.digest, firsts, compiler.compiler)
     if known is not None:
         recorded.insert(0, known)
     history = SearchHistory(firsts, Random(seed), recorded[:BATCH], seen=refused)

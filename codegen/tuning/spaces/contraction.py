@@ -127,7 +127,7 @@ class Tilings(Fields):
         )
 
     def fits(self, point: OrderedTiling) -> bool:
-        if not 0 <= point.order < len(self.orders):
+        if point.lanes not in self._choices["lanes"] or not self.is_in_range(point):
             return False
         return self._fits_registers(point) and point.fits(self.ordered(point))
 

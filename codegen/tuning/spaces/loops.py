@@ -17,7 +17,7 @@ from codegen.kernels.transpose import transpose_kernel
 from codegen.lowering.lower import lower
 from codegen.lowering.schedule import Schedule
 from codegen.tuning.spaces.points import Choices
-from codegen.tuning.spaces.space import CodeCandidate, Fields
+from codegen.tuning.spaces.space import NEVER, NO_CODE, CodeCandidate, Fields
 from codegen.tuning.spaces.unit import CodeUnit, Epilogue
 
 WRITTEN_FUNCTIONS = 64  # of a space, that are at hand
@@ -50,8 +50,14 @@ class WrittenFields(Fields):
 
     def cycles(self, point: object) -> float:
         if point not in self.known_cycles:
-            self.known_cycles[point] = function_cycles(self.build(point), self.target)
+            self.known_cycles[point] = self._priced(point)
         return self.known_cycles[point]
+
+    def _priced(self, point: object) -> float:
+        try:
+            return function_cycles(self.build(point), self.target)
+        except NO_CODE:
+            return NEVER
 
     def with_epilogue(self, point: object, epilogue: Epilogue) -> CodeCandidate | None:
         return None
@@ -71,8 +77,7 @@ class LoopsSpace(WrittenFields):
         return CHOICES
 
     def fits(self, point: Schedule) -> bool:
-        numbers = (point.unroll, point.written_calls, point.row, point.regions, point.tile)
-        return min(*numbers, point.constant_terms, point.hoisted_points, point.chunks) >= 1
+        return self.is_in_range(point)
 
     def written(self, point: Schedule) -> Function:  # type: ignore[override]
         unit = self.unit

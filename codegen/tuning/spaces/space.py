@@ -7,13 +7,17 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from math import log2
 from random import Random
+from sys import float_info
 from typing import Any, Protocol
 
 from codegen.ir.nodes import Function
 from codegen.tuning.spaces import points
 from codegen.tuning.spaces.points import Choices, Point
 from codegen.tuning.spaces.unit import Epilogue
+from einalg.errors import EinalgError
 
+NO_CODE = (EinalgError, ArithmeticError, ValueError, AssertionError)  # of a point without code
+NEVER = float_info.max  # the cycles of a point without code
 MAX_DRAWS = 64  # of random fields, before a walk from the start takes their place
 WALK_STEPS = 6
 
@@ -58,7 +62,10 @@ class ScheduleSpace(Protocol):
         ...
 
     def cycles(self, point: Point) -> float:
-        """Return the cycles that the cost model expects of a run on one core."""
+        """Return the cycles that the cost model expects of a run on one core.
+
+        Where the code is written to be priced, and cannot be, these are `NEVER`.
+        """
         ...
 
     def features(self, point: Point) -> tuple[float, ...]:
@@ -112,6 +119,19 @@ class Fields(ABC):
 
     @abstractmethod
     def cycles(self, point: Point) -> float: ...
+
+    def is_in_range(self, point: Point) -> bool:
+        """Whether each number lies between choices for it, or is that of the start.
+
+        A point that is read may have any, and code with them may have any length.
+        """
+        start, choices = self.start(), self.choices()
+        for name, value in vars(point).items():
+            own = (getattr(start, name), *choices.get(name, ()))
+            is_number = isinstance(value, int | float)
+            if is_number and not min(own) <= value <= max(own):
+                return False
+        return True
 
     def repaired(self, point: Point) -> Point:
         """Return a point with those numbers made to fit which follow from others."""

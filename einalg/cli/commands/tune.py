@@ -11,6 +11,7 @@ from codegen.tuning.records.winners import exported, imported
 from einalg.cli.output import say
 from einalg.cli.shape_options import Shape
 from einalg.cli.sources import programs
+from einalg.storage.atomic_file import write_whole
 from einalg.text.wording import counted
 
 
@@ -27,5 +28,5 @@ def read(path: Path) -> None:
 
 def write(path: Path) -> None:
     """Write all winners that this machine has into a file."""
-    path.write_text(exported() + "\n")
+    write_whole(path, (exported() + "\n").encode())
     say(f"all tuned kernels are in {path}")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import signal
 from collections.abc import Mapping
 from concurrent.futures import Future
 from pathlib import Path
@@ -13,9 +15,20 @@ import pytest
 from codegen.ir.nodes import Buf, Function
 from codegen.runtime.array_arguments import Array
 from codegen.targets.c.thread_pool import REGIONS
+from codegen.tuning.measuring import batch
 from codegen.tuning.measuring.batch import BatchRunner
-from codegen.tuning.measuring.compilation import CandidateCompiler, Refusal, machine_code
-from codegen.tuning.measuring.task import CompiledCandidate, MeasuringTask, outcome_from_line
+from codegen.tuning.measuring.compilation import CandidateCompiler, machine_code
+from codegen.tuning.measuring.task import (
+    LASTING,
+    OUTCOMES,
+    CompiledCandidate,
+    MeasuringTask,
+    Outcome,
+    outcome_from_line,
+)
+from codegen.tuning.value_comparison import fill_unlike, same_values
+from einalg.language.ir.dtypes import dtype_name
+from einalg.runtime.clock import Clock, OutOfTime
 from einalg.runtime.timing import MeasuringPolicy
 from tests.helpers.kernels import compiler, quick_compiler
 
@@ -70,17 +83,92 @@ def test_each_candidate_has_its_times_or_a_reason(
         "hang": "time-out",
         "unwritten": "not a number",
     }
+    strikes = {name: outcome.strikes for name, outcome in named.items() if outcome.reason}
+    assert strikes == {"crash": 1, "wrong": LASTING, "hang": 0, "unwritten": LASTING}
     for name in ("right", "also right"):
         assert named[name].seconds and named[name].cold_seconds == named[name].score
     assert named["wrong"].score is None
 
 
-def test_without_a_reference_the_first_one_is_right(
+def test_without_a_reference_the_first_values_stay_the_expected_ones(
     candidates: Mapping[str, CompiledCandidate],
 ) -> None:
-    chosen = [candidates[name] for name in ("wrong", "right")]
-    outcomes = BatchRunner(task(None)).outcomes(dict(enumerate(chosen)))
-    assert outcomes[0].seconds and outcomes[1].reason == "wrong values"
+    runner = BatchRunner(task(None))
+    assert runner.outcomes({0: candidates["right"]})[0].seconds
+    outcomes = runner.outcomes({1: candidates["wrong"], 2: candidates["also right"]})
+    assert outcomes[1].reason == "wrong values" and outcomes[2].seconds
+
+
+@pytest.mark.parametrize("name", ["unwritten", "crash"])
+def test_where_the_first_is_refused_nothing_is_compared_with_it(
+    name: str, candidates: Mapping[str, CompiledCandidate]
+) -> None:
+    """Elements that it does not write are not the same in two runs."""
+    runner = BatchRunner(task(None))
+    outcomes = runner.outcomes({0: candidates[name], 1: candidates["right"]})
+    assert outcomes[0].strikes and outcomes[1].reason == "there are no values to compare with"
+    assert runner.task.expected is None
+
+
+@pytest.mark.parametrize("said", ["", "no JSON\n", '{"candidate": 9, "seconds": 1.0}\n'])
+def test_a_process_that_tells_nothing_is_no_endless_loop(
+    said: str, candidates: Mapping[str, CompiledCandidate], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def run(command: Any, seconds: float) -> tuple[int, str]:
+        (folder,) = re.findall(r"main\(\['(.*)'\]\)", command[-1])
+        (Path(folder) / OUTCOMES).write_text(said)
+        return 0, ""
+
+    monkeypatch.setattr(batch, "run_command", run)
+    outcomes = BatchRunner(task(np.zeros(SIZE))).outcomes(dict(enumerate(candidates.values())))
+    reasons = {(outcome.reason, outcome.strikes) for outcome in outcomes.values()}
+    assert len(outcomes) == len(BODIES) and reasons == {("it told nothing", 0)}
+
+
+def test_a_process_that_ends_from_outside_is_no_fault_of_the_code(
+    candidates: Mapping[str, CompiledCandidate], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nor is the end of one that has not begun a candidate."""
+    ends = iter([-signal.SIGKILL, -signal.SIGSEGV])
+    monkeypatch.setattr(batch, "run_command", lambda *_: (next(ends), ""))
+    chosen = {3: candidates["right"], 4: candidates["wrong"]}
+    outcomes = BatchRunner(task(np.zeros(SIZE))).outcomes(chosen)
+    refused = [(outcome.reason, outcome.strikes) for outcome in outcomes.values()]
+    assert refused == [("crash: SIGKILL", 0), ("crash: SIGSEGV", 0)]
+
+
+def test_there_is_time_for_the_turns_of_slow_candidates(
+    candidates: Mapping[str, CompiledCandidate], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each run may take nearly as long as a first one: two turns, warm and with empty caches."""
+    limits: list[float] = []
+
+    def run(command: Any, seconds: float) -> tuple[int, str]:
+        limits.append(seconds)
+        return -signal.SIGKILL, ""
+
+    monkeypatch.setattr(batch, "run_command", run)
+    BatchRunner(task(np.zeros(SIZE))).outcomes({0: candidates["right"]})
+    runs, kinds = 3, 2  # one that does not count, and two turns
+    assert limits[0] >= HANG_SECONDS * (2 + runs * kinds)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.int8, np.uint8, np.int64, np.bool_])
+def test_elements_that_are_not_written_are_never_the_expected_ones(dtype: Any) -> None:
+    expected = np.array([0, 1, 77, -1, 127, 300]).astype(dtype)
+    if expected.dtype.kind == "f":
+        expected[1:3] = np.nan, np.inf
+    out = expected.copy()
+    fill_unlike(out, expected)
+    for element, other in zip(out, expected):
+        assert not same_values(np.array([element]), np.array([other]), dtype_name(dtype))
+
+
+def test_integers_are_equal_modulo_their_type() -> None:
+    wide = np.array([300, -3, 128])
+    assert same_values(wide.astype(np.uint8), wide, "u8")
+    assert same_values(wide.astype(np.int8), wide, "i8")
+    assert not same_values(wide.astype(np.uint8) + np.uint8(1), wide, "u8")
 
 
 def test_a_torn_line_is_no_outcome() -> None:
@@ -112,11 +200,27 @@ def test_a_killed_worker_loses_one_candidate(tmp_path: Path) -> None:
     compiling = CandidateCompiler(compiler(), tmp_path, 60.0, workers)  # type: ignore[arg-type]
     functions = dict.fromkeys(range(3), FUNCTION)
     results = compiling.compiled(functions)
-    lost = {number for number, result in results.items() if isinstance(result, Refusal)}
+    lost = {number for number, result in results.items() if isinstance(result, Outcome)}
     assert lost == {0} and workers.calls == 4
-    assert results[0] == Refusal("no worker: RuntimeError")
+    assert results[0] == Outcome(reason="no worker: RuntimeError")
 
 
 def test_a_source_that_is_refused_has_the_reason_of_the_compiler() -> None:
     refused = machine_code(quick_compiler(), 60.0, "this is no C")
-    assert isinstance(refused, Refusal) and refused.reason.startswith("the compiler refuses it")
+    assert isinstance(refused, Outcome) and refused.strikes == LASTING
+    assert str(refused.reason).startswith("the compiler refuses it")
+
+
+def test_a_worker_that_does_not_answer_costs_no_more_than_the_time(tmp_path: Path) -> None:
+    """What it has not begun is taken back."""
+    futures: list[Future[Any]] = []
+
+    class Silent:
+        def submit(self, work: Any, *arguments: Any) -> Future[Any]:
+            futures.append(Future())
+            return futures[-1]
+
+    compiling = CandidateCompiler(compiler(), tmp_path, 60.0, Silent())  # type: ignore[arg-type]
+    with Clock.of(0.05).limiting(), pytest.raises(OutOfTime):
+        compiling.compiled(dict.fromkeys(range(5), FUNCTION))
+    assert len(futures) == 2 and all(future.cancelled() for future in futures)

@@ -74,6 +74,25 @@ def test_records_of_other_code_say_nothing_of_a_point(log: TuningLog) -> None:
     assert log.of_unit("unit") == [RECORD] and len(list(log.records())) == 3
 
 
+def test_each_schema_has_a_file_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A new version begins anew beside the records of an older one."""
+    monkeypatch.setenv("EINALG_CACHE", str(tmp_path))
+    older = replace(PROVENANCE, schema=PROVENANCE.schema - 1)
+    TuningLog.here(older).append(replace(RECORD, provenance=older))
+    log = TuningLog.here(PROVENANCE)
+    assert log.of_unit("unit") == []
+    log.append(RECORD)
+    assert list(log.records()) == [RECORD]
+
+
+def test_the_file_is_read_once(log: TuningLog, monkeypatch: pytest.MonkeyPatch) -> None:
+    log.append(RECORD)
+    log.append(replace(RECORD, unit="another"))
+    assert log.of_unit("unit") == [RECORD]
+    log.path.unlink()
+    assert len(log.of_unit("another")) == 1 and log.of_unit("third") == []
+
+
 @pytest.mark.parametrize(
     "change", [{"seconds": -1}, {"seconds": "1"}, {"point": []}, {"unit": 3}, {"cycles": None}]
 )

@@ -12,7 +12,10 @@ import pytest
 
 import einalg as ea
 from codegen.hardware.cpu import machine
+from codegen.lowering.schedule import DEFAULT
 from codegen.program.building.generated_kernels import best_candidate
+from codegen.program.building.problem import BuildProblem
+from codegen.runtime.protocol import GENERATED
 from codegen.targets.c.compiler import find_compiler
 from codegen.tuning.records import winners
 from codegen.tuning.records.provenance import Provenance
@@ -23,6 +26,7 @@ from codegen.tuning.spaces.unit_spaces import starts
 from derive.matching import match
 from einalg.errors import RecordError
 from einalg.language import ops
+from einalg.language.ir.program import as_program
 
 SCOPE = ops.matmul(ea.tensor("A", (29, 40)), ea.tensor("B", (40, 35), role="weight"))
 
@@ -77,7 +81,34 @@ def test_a_winner_of_elsewhere_is_not_used(name: str) -> None:
     assert tuned("a unit", starts(unit(), machine())) is None
 
 
-@pytest.mark.parametrize("point", [{"row": 16}, {**winner().point, "row": "16"}])
+def test_each_compiler_has_its_winners() -> None:
+    """The one that a program is compiled with decides, not the usual one."""
+    usual = find_compiler()
+    assert usual is not None
+    other = usual.with_flags("-DOTHER")
+    point = {**winner().point, "row": 32}
+    winner(provenance=Provenance.here(other), point=point).store()
+    best, without = best_candidate(unit(), other), best_candidate(unit(), usual)
+    assert best is not None and (best.space.name, best.point.row) == ("loops", 32)
+    assert without is not None and without.space.name == "contraction"
+    problem = BuildProblem.of(as_program(SCOPE), [unit().kernel], other, DEFAULT, 60.0)
+    digest = problem.unit(unit().kernel).digest
+    winner(provenance=Provenance.here(other), point=point, unit=digest).store()
+    assert problem.source(unit().kernel).library == GENERATED
+
+
+def test_winners_of_an_older_schema_stay_at_home(tmp_path: Path) -> None:
+    winner().store()
+    older = replace(winner().provenance, schema=1, code="older")
+    winner(provenance=older).store()
+    path = tmp_path / "tuned.json"
+    path.write_text(exported())
+    assert imported(path) == 1
+
+
+@pytest.mark.parametrize(
+    "point", [{"row": 16}, {**winner().point, "row": "16"}, {**winner().point, "row": 1 << 20}]
+)
 def test_a_point_that_does_not_fit_is_left_out(
     point: dict[str, Any], caplog: pytest.LogCaptureFixture
 ) -> None:

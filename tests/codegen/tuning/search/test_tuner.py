@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -12,27 +12,31 @@ import pytest
 
 import einalg as ea
 from codegen.hardware.cpu import machine
+from codegen.lowering.schedule import Schedule
 from codegen.targets.c.compiler import find_compiler
 from codegen.tuning.measuring.compilation import CandidateCompiler
-from codegen.tuning.measuring.task import Outcome
+from codegen.tuning.measuring.task import LASTING, Outcome
 from codegen.tuning.records.log import TuningLog
 from codegen.tuning.records.provenance import Provenance
 from codegen.tuning.records.winners import tuned
-from codegen.tuning.search import strategies
-from codegen.tuning.search.history import ScheduleTrial, SearchHistory
+from codegen.tuning.search import measured_unit, strategies
+from codegen.tuning.search.history import ScheduleTrial, SearchHistory, identity
 from codegen.tuning.search.measured_unit import MeasuredUnit, measuring_task
 from codegen.tuning.search.strategies import STRATEGIES
 from codegen.tuning.search.tuner import (
+    NO_VALUES,
     TIME_OVER,
     TRIALS_OVER,
     UnitTuning,
     UntunedUnit,
     tune_unit,
 )
+from codegen.tuning.spaces.loops import LoopsSpace
 from codegen.tuning.spaces.space import CodeCandidate
 from codegen.tuning.spaces.unit import CodeUnit
 from codegen.tuning.spaces.unit_spaces import starts
 from derive.matching import match
+from einalg.errors import CodegenError
 from einalg.language import ops
 from einalg.language.ir.kernel import EOP, Kernel
 from einalg.runtime.clock import Clock
@@ -76,7 +80,7 @@ class MadeUp:
         if candidate.space.name == "loops":
             return Outcome(1.0)
         if candidate.point.rows == 2:
-            return Outcome(reason="wrong values")
+            return Outcome(reason="wrong values", strikes=LASTING)
         return Outcome(1e-3 / candidate.point.rows / candidate.point.vectors)
 
 
@@ -186,7 +190,7 @@ def test_a_slower_winner_gives_way_to_the_start(monkeypatch: pytest.MonkeyPatch)
         def outcomes(self, unit: MeasuredUnit, functions: Mapping[int, Any]) -> dict[int, Outcome]:
             outcomes = super().outcomes(unit, functions)
             if set(functions) == {0, 1} and self.batches > 2:
-                return {0: Outcome(2.0), 1: Outcome(1.0)}
+                return {0: Outcome(1.0), 1: Outcome(2.0)}
             return outcomes
 
     tuning = search(monkeypatch, Fickle(), trials=20)
@@ -219,6 +223,160 @@ def test_a_start_that_is_refused_is_no_winner(monkeypatch: pytest.MonkeyPatch) -
     tuning = search(monkeypatch, StartFails())
     assert isinstance(tuning, UnitTuning) and tuning.winner != tuning.start and tuning.gain == 1.0
     assert tuning.refused["crash: SIGSEGV"] == 1 and len(tuning.curve) == tuning.trials - 1
+
+
+class Numbered(MadeUp):
+    """A start that is slow, and others that are refused by their numbers in some batches.
+
+    Batches have the numbers 1 (the start), 2 (8 others), and 3: the last comparison, of the start,
+    the stored winner and the best.
+    """
+
+    def __init__(self, refused: Mapping[tuple[int, int], Outcome] | None = None) -> None:
+        super().__init__()
+        self.refused, self.orders = refused or {}, list[list[int]]()
+
+    def outcome(self, candidate: CodeCandidate) -> Outcome:
+        if candidate == self.measured[0]:
+            return Outcome(2.0)
+        return super().outcome(candidate)
+
+    def outcomes(self, unit: MeasuredUnit, functions: Mapping[int, Any]) -> dict[int, Outcome]:
+        outcomes = super().outcomes(unit, functions)
+        self.orders.append(list(functions))
+        for number in outcomes:
+            outcomes[number] = self.refused.get((self.batches, number), outcomes[number])
+        return outcomes
+
+
+CRASH = Outcome(reason="crash: SIGSEGV", strikes=1)
+
+
+def test_what_is_known_to_be_right_comes_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    times = Numbered()
+    tuning = search(monkeypatch, times, trials=9)
+    assert isinstance(tuning, UnitTuning) and tuning.winner != tuning.start
+    assert [order[0] for order in times.orders] == [0, -1, 0]
+    assert times.measured[-2:] == [tuning.start, tuning.winner]
+
+
+def test_a_batch_whose_incumbent_is_refused_runs_once_more(monkeypatch: pytest.MonkeyPatch) -> None:
+    times = Numbered({(2, -1): CRASH, (2, 0): CRASH})
+    tuning = search(monkeypatch, times, trials=9)
+    assert isinstance(tuning, UnitTuning) and times.orders[1] == times.orders[2]
+    assert "crash: SIGSEGV" not in tuning.refused
+
+
+def test_a_batch_whose_incumbent_is_refused_twice_says_nothing(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    tuning = search(monkeypatch, Numbered({(2, -1): CRASH, (3, -1): CRASH}), trials=9)
+    assert isinstance(tuning, UnitTuning) and tuning.winner == tuning.start
+    assert tuning.refused == {"the fastest so far failed beside it": 8}
+
+
+@pytest.mark.parametrize(
+    "refused, confirmed",
+    [({0: CRASH}, False), ({1: Outcome(reason="time-out")}, False), ({1: CRASH}, True)],
+)
+def test_nothing_is_stored_that_the_last_comparison_does_not_confirm(
+    refused: Mapping[int, Outcome], confirmed: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where the best candidate crashes in it, that speaks for the start."""
+    times = Numbered({(3, number): outcome for number, outcome in refused.items()})
+    tuning = search(monkeypatch, times, trials=9)
+    assert times.batches == 3 and isinstance(tuning, UnitTuning) and tuning.is_stored == confirmed
+    winner = tuned("a unit", starts(unit(), machine()))
+    if not confirmed:
+        assert winner is None
+    else:
+        assert winner is not None and winner.point == tuning.start.point == tuning.winner.point
+
+
+def test_without_values_to_compare_with_nothing_is_measured(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(measured_unit, "MAX_REFERENCE_POINTS", 0)
+    times = Numbered({(1, 0): CRASH})
+    refused = {"crash: SIGSEGV": 1}
+    assert search(monkeypatch, times) == UntunedUnit(refused, NO_VALUES) and times.batches == 1
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES)
+def test_a_weaker_search_leaves_the_stored_winner(
+    strategy: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    strong = search(monkeypatch, Numbered(), trials=9)
+    weak = search(monkeypatch, Numbered(), strategy, trials=1)
+    assert (
+        isinstance(strong, UnitTuning)
+        and isinstance(weak, UnitTuning)
+        and strong.winner != strong.start
+    )
+    assert weak.winner.point == strong.winner.point and weak.gain == strong.gain
+    stored = tuned("a unit", starts(unit(), machine()))
+    assert stored is not None and stored.point == strong.winner.point
+
+
+def test_a_stored_winner_that_is_not_measured_stays(monkeypatch: pytest.MonkeyPatch) -> None:
+    strong = search(monkeypatch, Numbered(), trials=9)
+    weak = search(monkeypatch, Numbered({(2, 1): Outcome(reason="time-out")}), trials=1)
+    stored = tuned("a unit", starts(unit(), machine()))
+    assert (
+        isinstance(strong, UnitTuning)
+        and stored is not None
+        and stored.point == strong.winner.point
+    )
+    assert isinstance(weak, UnitTuning) and not weak.is_stored
+
+
+def test_a_stored_winner_with_wrong_values_gives_way(monkeypatch: pytest.MonkeyPatch) -> None:
+    strong = search(monkeypatch, Numbered(), trials=9)
+    wrong = Outcome(reason="wrong values", strikes=LASTING)
+    weak = search(monkeypatch, Numbered({(2, 1): wrong}), trials=1)
+    stored = tuned("a unit", starts(unit(), machine()))
+    assert isinstance(strong, UnitTuning) and isinstance(weak, UnitTuning) and weak.is_stored
+    assert stored is not None and stored.point == weak.start.point != strong.winner.point
+
+
+@pytest.mark.parametrize(
+    "outcomes, counts",
+    [
+        ([Outcome(reason="time-out")] * 3, False),
+        ([Outcome(reason="no worker: OSError"), Outcome(1e-3)], False),
+        ([CRASH], False),
+        ([CRASH, CRASH], True),
+        ([Outcome(1e-3), Outcome(reason="wrong values", strikes=LASTING)], True),
+    ],
+)
+def test_only_refusals_that_follow_from_the_code_count_later(
+    outcomes: Sequence[Outcome], counts: bool
+) -> None:
+    compiler = quick_compiler()
+    log = TuningLog.here(Provenance.here(compiler))
+    firsts = list(starts(unit(), machine()))
+    first = MeasuredUnit.of(unit(), CandidateCompiler(compiler, Path(), 60.0), log)
+    for outcome in outcomes:
+        first.record(firsts[0], outcome)
+    later = TuningLog.here(Provenance.here(compiler))
+    again = MeasuredUnit.of(unit(), CandidateCompiler(compiler, Path(), 60.0), later)
+    recorded, refused = again.recorded(firsts)
+    assert refused == ({identity(firsts[0])} if counts else set())
+    is_fast = not counts and any(outcome.score for outcome in outcomes)
+    assert recorded == ([firsts[0]] if is_fast else [])
+
+
+def test_candidates_without_code_do_not_end_a_search(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Loops are written to be priced, wherever a strategy or the log asks for their cycles."""
+
+    def written(self: LoopsSpace, point: Schedule) -> Any:
+        raise CodegenError("a nest that cannot be written")
+
+    monkeypatch.setattr(LoopsSpace, "written", written)
+    tuning = search(monkeypatch, MadeUp(), trials=12)
+    assert isinstance(tuning, UnitTuning) and tuning.refused["no code: CodegenError"] > 0
+    log = TuningLog.here(Provenance.here(quick_or_usual()))
+    assert len(list(log.records())) == 12
 
 
 @pytest.mark.parametrize("strategy", STRATEGIES)

@@ -153,6 +153,29 @@ def test_a_row_that_does_not_fit_is_refused() -> None:
             space.read(broken)
 
 
+@pytest.mark.parametrize(
+    "kind, name, broken",
+    [
+        ("matmul", "contraction", {"lanes": 3}),
+        ("matmul", "contraction", {"block": 1 << 40}),
+        ("matmul", "contraction", {"order": 99}),
+        ("sum", "loops", {"unroll": 1 << 40}),
+        ("sum", "loops", {"row": 1 << 40}),
+        ("sum", "loops", {"parallel": -1}),
+        ("sum", "loops", {"parallel": 0}),
+        ("sum", "loops", {"chunks": 1 << 40}),
+        ("sum", "loops", {"tile": 0}),
+    ],
+)
+def test_numbers_that_no_search_chooses_are_refused(
+    kind: str, name: str, broken: dict[str, Any]
+) -> None:
+    """A file may have been edited before it is imported."""
+    (space,) = [space for space in spaces_of(kind) if space.name == name]
+    with pytest.raises(ValueError, match="these numbers"):
+        space.read({**points.point_row(space.start()), **broken})
+
+
 def test_the_cheapest_space_is_that_of_least_cycles() -> None:
     """The figures of all spaces are on one scale."""
     for kind in ("matmul", "depthwise", "order", "band"):
