@@ -22,7 +22,7 @@ from einalg.storage.disk_cache import cache_folder
 
 LOG = logging.getLogger("einalg")
 FOLDER = "tuning-log"
-NUMBERS = ("seconds", "cold_seconds", "spread", "cycles")
+NUMBERS = ("seconds", "cold_seconds", "spread", "strikes", "cycles")
 
 
 @dataclass(frozen=True)

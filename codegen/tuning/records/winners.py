@@ -122,6 +122,7 @@ def forget_stored() -> None:
 
 def exported() -> str:
     """Return all winners that the cache holds, as JSON; those of an older schema are left out."""
+    forget_stored()
     texts: set[str] = set()
     for path in (cache_folder() / TUNINGS.name).glob("*/*.json"):
         winner = _stored(path.stem.partition("-")[0], str(cache_folder()))

@@ -44,6 +44,13 @@ def test_a_program_is_tuned_and_runs() -> None:
     np.testing.assert_array_equal(compile_program(program)(**arrays), np.full((8, 24), 40.0))
 
 
+def test_integers_that_wrap_are_tuned() -> None:
+    """Sums of 300 terms, of which a reference keeps all digits."""
+    left, right = ea.tensor("A", (4, 300), dtype="u8"), ea.tensor("B", (300, 6), dtype="u8")
+    tuning = ea.tune(ea.ops.matmul(left, right), trials=1, seconds=1e6)
+    assert len(tuning.units) == 1 and not tuning.refused
+
+
 def test_no_time_is_a_result() -> None:
     tuning = ea.tune(TEXT, seconds=0, A=(8, 20), B=(20, 24))
     assert not tuning.units and tuning.best is None and not tuning.curve

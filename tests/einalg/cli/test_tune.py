@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from einalg.cli.commands.tune import write
 from tests.helpers.command_line import printed, refused
 
 ARGUMENTS = ("O[i,j] += A[i,k]*B[k,j]", "--A", "8,40", "--B", "40,24")
@@ -21,6 +22,21 @@ def test_kernels_are_tuned_exported_and_imported(
     assert "(1.00x), 1 trials" in text and "contraction: lanes=" in text
     monkeypatch.setenv("EINALG_CACHE", str(tmp_path / "elsewhere"))
     assert "1 tuned kernel read from" in printed("tune", "--import", path)
+
+
+def test_an_export_that_fails_leaves_the_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "tuned.json"
+    path.write_text("before")
+
+    def is_full(*names: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("os.replace", is_full)
+    with pytest.raises(OSError, match="No space"):
+        write(path)
+    assert path.read_text() == "before"
 
 
 def test_bad_use(tmp_path: Path) -> None:

@@ -94,7 +94,15 @@ def test_the_file_is_read_once(log: TuningLog, monkeypatch: pytest.MonkeyPatch) 
 
 
 @pytest.mark.parametrize(
-    "change", [{"seconds": -1}, {"seconds": "1"}, {"point": []}, {"unit": 3}, {"cycles": None}]
+    "change",
+    [
+        {"seconds": -1},
+        {"seconds": "1"},
+        {"point": []},
+        {"unit": 3},
+        {"cycles": None},
+        {"strikes": "2"},
+    ],
 )
 def test_a_damaged_record_is_an_error(log: TuningLog, change: dict[str, Any]) -> None:
     log.path.parent.mkdir()
