@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import reduce
 from math import inf
 from random import Random
@@ -12,7 +12,7 @@ from random import Random
 from codegen.hardware.cpu import machine
 from codegen.ir.nodes import Function
 from codegen.tuning.measuring.compilation import CandidateCompiler
-from codegen.tuning.measuring.task import Outcome
+from codegen.tuning.measuring.task import LASTING, Outcome
 from codegen.tuning.records.log import TuningLog
 from codegen.tuning.records.winners import Winner, forget_stored, tuned
 from codegen.tuning.search.finalists import Choice, Finalists
@@ -167,7 +167,7 @@ class UnitTuner:
         """Return what came of a batch; the lower times of two, where the machine was busy.
 
         The incumbent tells that: it takes much longer than before, or is refused. Where it is
-        refused twice, the batch says nothing of the others.
+        refused twice, the batch says nothing of the others but what follows from their code.
         """
         outcomes, best = self.measured.outcomes(codes), self.history.best
         if best is None or best.seconds is None:
@@ -177,8 +177,19 @@ class UnitTuner:
         runs = [outcomes, self.measured.outcomes(codes)]
         right = [run for run in runs if run[INCUMBENT].score is not None]
         if not right:
-            return dict.fromkeys(codes, FAILED_BATCH)
+            self._refuse(best, [run[INCUMBENT] for run in runs])
+            of_code = {number: one for number, one in outcomes.items() if one.strikes}
+            return dict.fromkeys(codes, FAILED_BATCH) | of_code
         return {number: reduce(_lower, (run[number] for run in right)) for number in codes}
+
+    def _refuse(self, incumbent: ScheduleTrial, outcomes: Sequence[Outcome]) -> None:
+        """Refuse the fastest so far where what came of it since follows from its code."""
+        if sum(outcome.strikes for outcome in outcomes) < LASTING:
+            return
+        for outcome in outcomes:
+            self.measured.record(incumbent.candidate, outcome)
+        refused = replace(incumbent, outcome=outcomes[-1], seconds=None)
+        self.history.trials[incumbent.number - 1] = refused
 
     def _add(self, candidate: CodeCandidate, outcome: Outcome) -> None:
         elapsed = self.clock.spent

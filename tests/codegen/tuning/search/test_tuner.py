@@ -270,9 +270,24 @@ def test_a_batch_whose_incumbent_is_refused_runs_once_more(monkeypatch: pytest.M
 def test_a_batch_whose_incumbent_is_refused_twice_says_nothing(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    tuning = search(monkeypatch, Numbered({(2, -1): CRASH, (3, -1): CRASH}), trials=9)
+    """But of what follows from the code of the others."""
+    wrong = Outcome(reason="wrong values", strikes=LASTING)
+    late = Outcome(reason="time-out")
+    refused = {(2, -1): late, (3, -1): late, **{(2, number): wrong for number in range(3)}}
+    tuning = search(monkeypatch, Numbered(refused), trials=9)
     assert isinstance(tuning, UnitTuning) and tuning.winner == tuning.start
-    assert tuning.refused == {"the fastest so far failed beside it": 8}
+    wrongs = tuning.refused["wrong values"]
+    failed = tuning.refused["the fastest so far failed beside it"]
+    assert wrongs >= 3 and wrongs + failed == 8
+
+
+def test_an_incumbent_that_crashes_twice_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    tuning = search(monkeypatch, Numbered({(2, -1): CRASH, (3, -1): CRASH}), trials=12)
+    assert isinstance(tuning, UnitTuning) and tuning.winner != tuning.start
+    assert tuning.refused["crash: SIGSEGV"] == 1
+    log = TuningLog.here(Provenance.here(quick_or_usual()))
+    reasons = [record.outcome.reason for record in log.records()]
+    assert reasons.count("crash: SIGSEGV") == 2
 
 
 @pytest.mark.parametrize(
