@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import reduce
+from math import prod
 from random import Random
 from typing import Any
 
@@ -23,9 +24,11 @@ from einalg.language.ir.dtypes import bounds, is_float, numpy_dtype, promote, wi
 from einalg.language.ir.program import Program
 
 SIZE = 5
+LARGEST_INDEX = 2**31
 TERMS = 3  # of a reduction
 DTYPES = ("bool", "i8", "i16", "i32", "i64", "u8", "u16", "u32", "u64")
 INEXACT = 2.0**-51  # the relative error of a sum or a product in f64
+LONGEST = 2**127 - 1  # of which integers are computed exactly
 EXACT = 2**53  # up to which f64 holds every integer
 EXACT_IN_F32 = 2**24
 CONSTANTS = (0, 1, 2, 3, -1, -2, 7, -7, 255, -129, 300, 2**16, 2**24 + 1, 2**30 + 1, 2**33)
@@ -38,6 +41,12 @@ CONDITIONS: dict[str, Callable[[int, int], bool]] = {  # of a reduction; they ho
     "k*i < 3": lambda i, k: k * i < 3,
 }
 EXTREMES: dict[str, Callable[..., int]] = {"Max": max, "Min": min}
+LIMITS: dict[str, Callable[[Sequence[int]], int]] = {
+    "add": sum,
+    "mul": prod,
+    "max": max,
+    "min": max,
+}
 REDUCTIONS: dict[str, tuple[Callable[[int, int], int], str]] = {
     "Sum": (operator.add, "add"),
     "Prod": (operator.mul, "mul"),
@@ -66,11 +75,12 @@ Points = list["Point | None"]
 
 @dataclass(frozen=True)
 class Part:
-    """A part of a formula; a constant has no type."""
+    """A part of a formula; a constant has no type. `limit` is what nothing of these types exceeds."""
 
     text: str
     points: Points
     dtype: str = ""
+    limit: int = 0
 
 
 @dataclass(frozen=True)
@@ -114,7 +124,8 @@ class Generator:
             self.arrays[name] = self.values(self.tensors[name])
         index = self.random.choice(tuple(self.places[0]))
         points: Points = [Point(int(self.arrays[name][place[index]])) for place in self.places]
-        return Part(f"{name}[{index}]", points, self.tensors[name])
+        low, high = bounds(self.tensors[name])
+        return Part(f"{name}[{index}]", points, self.tensors[name], max(-low, high))
 
     def values(self, dtype: str) -> Any:
         low, high = bounds(dtype)
@@ -125,11 +136,11 @@ class Generator:
 
     def constant(self) -> Part:
         number = self.random.choice(CONSTANTS)
-        return Part(f"({number})", [Point(number)] * len(self.places))
+        return Part(f"({number})", [Point(number)] * len(self.places), limit=abs(number))
 
     def index(self) -> Part:
         index = self.random.choice(tuple(self.places[0]))
-        return Part(index, [Point(place[index]) for place in self.places], "i64")
+        return Part(index, [Point(place[index]) for place in self.places], "i64", LARGEST_INDEX)
 
     # Operations.
 
@@ -160,7 +171,7 @@ class Generator:
             return _part(f"Abs({part.text})", lambda x: abs(x), [part])
         jumps = [part.points, part.points]
         signs = _at_points(lambda x, _: (x > 0) - (x < 0), jumps, _no_error)
-        return Part(f"sign({part.text})", signs, _counted(part.dtype))
+        return Part(f"sign({part.text})", signs, _counted(part.dtype), 1)
 
     def cases(self, depth: int) -> Part:
         parts = [self.part(depth), self.part(depth)]
@@ -180,7 +191,8 @@ class Generator:
         dtype = _promoted(parts)
         if not dtype:
             dtype = "i64"
-        return Part(text, _held(_at_points(selected, columns, _rounding(dtype)), dtype), dtype)
+        points = _at_points(selected, columns, _rounding(dtype))
+        return Part(text, _held(points, dtype), dtype, max(part.limit for part in parts))
 
     def test(self, sides: Sequence[Part]) -> tuple[str, Points]:
         """Return a comparison, and where it holds."""
@@ -195,7 +207,7 @@ class Generator:
 
     def conversion(self, depth: int) -> Part:
         part = self.part(depth)
-        return Part(f"f32({part.text})", _in_float(part.points), "f32")
+        return Part(f"f32({part.text})", _in_float(part.points), "f32", part.limit)
 
     def reduction(self, depth: int) -> Part:
         name = self.random.choice(tuple(REDUCTIONS))
@@ -217,7 +229,7 @@ class Generator:
             dtype = _counted(dtype)
         function, op = REDUCTIONS[name]
         totals = [_reduced(rows[place["i"]], function, op, dtype) for place in self.places]
-        return Part(text, _held(totals, dtype), dtype)
+        return Part(text, _held(totals, dtype), dtype, LIMITS[op]([part.limit] * TERMS))
 
     @contextmanager
     def inside(self) -> Iterator[None]:
@@ -335,7 +347,8 @@ def _part(
     points = _at_points(function, columns, _rounding(dtype))
     if op == "add":
         points = [_with_terms(point, terms) for point, *terms in zip(points, *columns)]
-    return Part(text, _held(points, dtype), dtype)
+    limit = LIMITS[op or "max"]([part.limit for part in parts])
+    return Part(text, _held(points, dtype), dtype, limit)
 
 
 def _reduced(
@@ -371,7 +384,7 @@ def _division(text: str, function: Callable[..., int], left: Part, right: Part) 
     points = _at_points(function, [left.points, right.points], _jumping([left, right]))
     if dtype.startswith("u") and any(point and point.value < 0 for point in points):
         dtype = promote(dtype, "i8")
-    return Part(text, _held(points, dtype), dtype)
+    return Part(text, _held(points, dtype), dtype, max(left.limit, right.limit))
 
 
 def _at_points(function: Callable[..., Any], columns: Sequence[Points], errors: Errors) -> Points:
@@ -404,6 +417,8 @@ def _jumping(parts: Sequence[Part]) -> Errors:
     which are converted where one is a float.
     """
     floats = [part.dtype for part in parts if part.dtype and is_float(part.dtype)]
+    if any(part.limit > LONGEST for part in parts):
+        floats.append("f64")
     exact = EXACT
     if "f32" in floats:
         exact = EXACT_IN_F32
