@@ -12,6 +12,7 @@ import einalg as ea
 from derive.proof.identities.compare import shown_equal
 from derive.proof.identities.laws import LAWS, Law
 from einalg.language.ir.program import as_symbolic_program, inlined
+from tests.helpers.batches import batches
 
 VARIABLES = "abc"
 VALUES = st.lists(st.fractions(-4, 4, max_denominator=8), min_size=6, max_size=6)
@@ -48,7 +49,7 @@ def _value(text: str, numbers: dict[str, list[object]]) -> float:
 
 
 @pytest.mark.parametrize("law", LAWS, ids=lambda law: law.name)
-@settings(max_examples=15)
+@settings(max_examples=batches(5))
 @given(values=VALUES)
 def test_both_sides_have_one_value(law: Law, values: list[object]) -> None:
     numbers = {name: [value] for name, value in zip(VARIABLES, values)}
