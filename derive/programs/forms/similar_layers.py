@@ -2,7 +2,7 @@
 
 A search takes seconds; its derivation is followed at other sizes, and proven there, in
 milliseconds. The model of costs says where that is worth it, corrected by what was measured.
-Where nothing was derived on this machine, there are the derivations that come with einalg.
+Where that saves nothing, there are the derivations that come with einalg.
 """
 
 from __future__ import annotations
@@ -117,12 +117,11 @@ class SimilarLayers:
     def common(self, layer: Layer) -> list[Candidate]:
         """Return a layer as it is, and the best that derivations which come with einalg lead to.
 
-        Nothing where these are not expected to save time, or where anything was derived for layers
-        of its families on this machine.
+        Nothing where these are not expected to save time. Those that were derived on this machine
+        are left out: what they save there is known.
         """
-        if any(self._forms(name) for name in families(layer)):
-            return []
-        nearest = _nearest(layer, _common)
+        known = {form.outline for form in _nearest(layer, self._forms)}
+        nearest = [form for form in _nearest(layer, _common) if form.outline not in known]
         if not nearest:
             return []
         calibrated(self.backend)  # so that `model` knows the rates of this machine
