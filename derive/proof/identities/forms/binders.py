@@ -10,6 +10,7 @@ from fractions import Fraction
 from math import comb, isinf
 from typing import Any
 
+from derive.proof.identities.forms.conditions import index_at_least
 from derive.proof.identities.forms.entries import counted_from_first_use, substituted_poly
 from derive.proof.identities.forms.functions import exponential
 from derive.proof.identities.forms.polynomials.atoms import (
@@ -246,6 +247,8 @@ def _depth(value: Any) -> int:
 def total_product(polynomial: Poly, index: Index, bounds: Bounds) -> Poly:
     """Return the product over a range of an index."""
     low, high = bounds
+    if not polynomial and _is_at_most(low, high):
+        return ONE - index_at_least(high - low - 1)
     if len(polynomial.terms) != 1:
         return _between("Prod", polynomial, index, bounds)
     count = high - low

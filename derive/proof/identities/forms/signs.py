@@ -34,6 +34,7 @@ from derive.proof.identities.forms.polynomials.integers import (
 from derive.proof.identities.forms.polynomials.laurent import (
     Atom,
     Mono,
+    NoValue,
     Number,
     Poly,
     number,
@@ -143,7 +144,10 @@ def _sign_of_fraction(polynomial: Poly) -> Sign:
     """Return the sign of a polynomial over its denominators: that of both together."""
     if not any(isinstance(atom, Base) for atom in polynomial.atoms()):
         return None
-    value, mono, rest = content(polynomial)
+    try:
+        value, mono, rest = content(polynomial)
+    except NoValue:
+        return ZERO_SIGN
     if not any(isinstance(atom, Base) and exponent < 0 for atom, exponent in mono):
         return None
     product = sign_of_terms(rest), sign_of_mono(mono)
@@ -497,10 +501,10 @@ def _is_analytic_or_its_absolute_value(atom: Atom) -> bool:
 
 def is_analytic(value: Any) -> bool:
     """Return whether a polynomial, an atom or a field is an analytic function of elements, of no
-    index in the place of a number, and not constant in a part of them.
+    index in the place of a number, and not constant in a part of them. 0 is none.
     """
     if isinstance(value, Poly):
-        return all(map(is_analytic, value.atoms()))
+        return bool(value) and all(map(is_analytic, value.atoms()))
     if isinstance(value, tuple):
         return all(map(is_analytic, value))
     if isinstance(value, (Abs, Condition, IndexCondition, Extreme, IndexAtom, Infinity)):

@@ -137,6 +137,24 @@ def test_products_of_conditions_are_not_divided(value: str, reduced: str, place:
     assert shown_equal(*[inlined(side, "O") for side in sides]) is None
 
 
+PRODUCTS_OF_ZERO = [  # two sides, and whether they are equal
+    ("sqrt(B[i]*Prod[k:9](0))", "sqrt(B[i])*sqrt(Prod[k:9](0))", False),
+    ("B[i]*Prod[k:N](A[k] - A[k])", "B[i]*0", True),
+    ("B[i]*Prod[k:1:N](A[k] - A[k])", "B[i]*0", False),
+]
+
+
+@pytest.mark.parametrize(("one", "two", "is_equal"), PRODUCTS_OF_ZERO)
+def test_a_product_of_zero_is_zero_where_it_has_points(one: str, two: str, is_equal: bool) -> None:
+    N = ea.size("N", at_least=1)
+    sides = []
+    for text in (one, two):
+        shapes = {name: shape for name, shape in {"A": (N,), "B": (2,)}.items() if name in text}
+        program = as_symbolic_program(ea.parse(f"O[i] = {text}", **shapes))
+        sides.append(inlined(program, "O"))
+    assert (shown_equal(*sides) is not None) is is_equal
+
+
 @pytest.mark.nightly
 @pytest.mark.parametrize("law", [*WRONG, *UNSEEN_WRONG, *EVERYDAY_WRONG], ids=str)
 def test_a_wrong_law_has_another_verdict(law: Law) -> None:

@@ -7,19 +7,21 @@ import pytest
 from derive.proof.identities.forms.polynomials.atoms import (
     MAX_DIVISIONS,
     TensorElement,
+    content,
     whole_power,
     with_reduced_fractions,
 )
 from derive.proof.identities.forms.polynomials.laurent import (
     MAX_TERMS,
     ONE,
+    NoValue,
     Poly,
     TooLarge,
     effort,
     of_atom,
     summed,
 )
-from derive.proof.identities.forms.signs import contradictory
+from derive.proof.identities.forms.signs import ZERO_SIGN, contradictory, sign
 
 
 def element(name: str) -> Poly:
@@ -71,3 +73,11 @@ def test_few_inequalities_around_a_circle_are_decided() -> None:
     x, y, z = map(element, "xyz")
     assert contradictory([(x - y, True), (y - z, False), (z - x, False)])
     assert not contradictory([(x - y, False), (y - z, False), (z - x, False)])
+
+
+def test_terms_that_cancel_over_a_denominator_are_zero() -> None:
+    x = element("x")
+    vanishing = (x + ONE) * whole_power(x + ONE, -1) - ONE
+    assert vanishing and sign(vanishing) == ZERO_SIGN
+    with pytest.raises(NoValue):
+        content(vanishing)

@@ -224,12 +224,16 @@ def _inverse_of_sum(polynomial: Poly, exponent: int) -> Poly:
 def content(polynomial: Poly) -> tuple[Number, Mono, Poly]:
     """Return a rational number, a monomial and a primitive sum whose product is the polynomial; the
     leading coefficient of the sum is positive. Denominators count as factors of the monomial.
+
+    Raise `NoValue` for 0, also where terms cancel only over a common denominator.
     """
     total: Number = 1
     powers: dict[Atom, Number] = {}
     rest = polynomial
     has_denominators = True
     while has_denominators:
+        if not rest:
+            raise NoValue
         value = rational_content(rest)
         if rest.sorted_terms()[0][1] < 0:
             value = -value
