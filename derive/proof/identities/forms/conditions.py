@@ -20,6 +20,7 @@ from derive.proof.identities.forms.polynomials.atoms import (
     Condition,
     Exp,
     IndexCondition,
+    Prefix,
     arguments_of,
     content,
     leaves,
@@ -38,6 +39,7 @@ from derive.proof.identities.forms.polynomials.laurent import (
     Atom,
     Number,
     Poly,
+    TooLarge,
     number,
     of_atom,
     of_mono,
@@ -56,6 +58,7 @@ from einalg.language.index.constraint import Constraint
 
 MAX_FACTORS = 4  # of a product whose sign is told by theirs
 Factor = tuple[Poly, Number]
+SIGNED = POSITIVE, NEGATIVE
 
 
 def at_least(argument: Poly, strict: bool) -> Poly:
@@ -70,10 +73,35 @@ def _at_least(argument: Poly, strict: bool) -> Poly:
     decided = _decided(argument, strict)
     if decided is not None:
         return decided
+    if _divides_a_product(argument):
+        raise TooLarge
     is_positive, factors = _factors_of_unknown_sign(argument)
     if not is_positive:
         return ONE - _product_at_least(factors, not strict)
     return _product_at_least(factors, strict)
+
+
+def _divides_a_product(argument: Poly) -> bool:
+    """Return whether a product over a range is divided by what may be 0.
+
+    So `Prod[k:N-1](A[k])` is written, which has a sign where `A[N-1]` is 0: not that of the
+    quotient.
+    """
+    for mono in argument.terms:
+        if any(exponent < 0 and sign(of_atom(atom)) not in SIGNED for atom, exponent in mono):
+            return _has_product(argument)
+    return False
+
+
+def _has_product(value: Any) -> bool:
+    """Return whether a product over a range is in a field."""
+    if isinstance(value, Poly):
+        return any(map(_has_product, value.atoms()))
+    if isinstance(value, tuple):
+        return any(map(_has_product, value))
+    if not isinstance(value, Atom):
+        return False
+    return isinstance(value, Prefix) and value.fields[0] == "Prod" or _has_product(value.fields)
 
 
 def _factors_of_unknown_sign(argument: Poly) -> tuple[bool, list[Factor]]:

@@ -137,6 +137,18 @@ def test_products_of_conditions_are_not_divided(value: str, reduced: str, place:
     assert shown_equal(*[inlined(side, "O") for side in sides]) is None
 
 
+@pytest.mark.parametrize(
+    "template", ["sign({})", "Piecewise((1, {} > 0), (0, True))", "sign(Abs({}))"]
+)
+def test_a_product_has_a_sign_where_the_next_value_is_zero(template: str) -> None:
+    N = ea.size("N", at_least=2)
+    sides = []
+    for value in ("Prod[k:N-1](A[k])", "A[N-1]*Prod[k:N](A[k])"):
+        program = ea.parse(f"O[i] = B[i]*{template.format(value)}", A=(N,), B=(2,))
+        sides.append(inlined(as_symbolic_program(program), "O"))
+    assert shown_equal(*sides) is None
+
+
 PRODUCTS_OF_ZERO = [  # two sides, and whether they are equal
     ("sqrt(B[i]*Prod[k:9](0))", "sqrt(B[i])*sqrt(Prod[k:9](0))", False),
     ("B[i]*Prod[k:N](A[k] - A[k])", "B[i]*0", True),
