@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
+
 import pytest
 
 from derive.proof.identities.forms.polynomials.atoms import (
     MAX_DIVISIONS,
     TensorElement,
     content,
+    replaced,
     whole_power,
     with_reduced_fractions,
 )
 from derive.proof.identities.forms.polynomials.laurent import (
     MAX_TERMS,
     ONE,
+    ZERO,
     NoValue,
     Poly,
     TooLarge,
@@ -81,3 +85,10 @@ def test_terms_that_cancel_over_a_denominator_are_zero() -> None:
     assert vanishing and sign(vanishing) == ZERO_SIGN
     with pytest.raises(NoValue):
         content(vanishing)
+
+
+def test_a_root_of_what_becomes_zero_is_zero() -> None:
+    x = TensorElement("x", ())
+    assert replaced(of_atom(x, Fraction(1, 2)), {x: ZERO}) == ZERO
+    with pytest.raises(NoValue):
+        replaced(of_atom(x, Fraction(-1, 2)), {x: ZERO})

@@ -1,5 +1,6 @@
 """What is shown to be equal has equal values: random expressions of rounded numbers, signs, products
-in conditions and maxima, and others with a part changed.
+in conditions and maxima, and others with a part changed; reductions up to a size over ranges that
+differ by a value or two.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from hypothesis import strategies as st
 
 import einalg as ea
 from derive.proof.identities.compare import shown_equal
-from einalg.language.ir.program import as_program, inlined
+from einalg.language.ir.program import as_program, as_symbolic_program, inlined
 
 POINTS = 300
 REAL, WHOLE = "xy", "nm"
@@ -111,3 +112,53 @@ def test_what_is_shown_to_be_equal_has_equal_values(sides: tuple[str, str]) -> N
 @given(pairs())
 def test_many_that_are_shown_to_be_equal_have_equal_values(sides: tuple[str, str]) -> None:
     _check(sides)
+
+
+VALUE = st.sampled_from(
+    ["{}", "{} - 2", "Max({}, 0)", "Abs({})", "{}**2", "Piecewise((1, {} > -2), (0, True))"]
+)
+AROUND = st.sampled_from(["{}", "sign({})", "Max({}, 1)", "Abs({})", "floor(({})/2)"])
+REDUCTION = st.sampled_from(["Prod", "Prod", "Sum", "Max", "Min"])
+RANGE = st.sampled_from(["N", "1:N", "N-1", "1:N-1", "N+1", "2:N+1"])
+PLACE = st.sampled_from(["0", "1", "N-2", "N-1", "N"])
+BESIDE = st.sampled_from(["{}", "{}*({})", "{} + {}", "Max({}, {})"])
+
+
+@st.composite
+def reductions(draw: st.DrawFn) -> tuple[str, str]:
+    """Draw reductions of one value over two ranges, each maybe with a value beside its range."""
+    value, around, op = draw(VALUE), draw(AROUND), draw(REDUCTION)
+    sides = []
+    for _ in range(2):
+        whole = f"{op}[k:{draw(RANGE)}]({value.format('n[i,k]')})"
+        beside = value.format(f"n[i,{draw(PLACE)}]")
+        sides.append(around.format(draw(BESIDE).format(whole, beside)))
+    return sides[0], sides[1]
+
+
+def _check_at_sizes(sides: tuple[str, str]) -> None:
+    N = ea.size("N", at_least=3)
+    scopes = []
+    for text in sides:
+        program = ea.parse(f"O[i] = m[i]*{text}", m=(POINTS,), n=ea.tensor("n", (POINTS, N + 1)))
+        scopes.append(inlined(as_symbolic_program(program), "O"))
+    if shown_equal(*scopes) is None:
+        return
+    for size in (3, 4, 6):
+        numbers = np.random.default_rng(size).integers(-3, 4, (POINTS, size + 1)).astype(float)
+        arrays = {"m": np.ones(POINTS), "n": numbers}
+        one, two = [np.asarray(ea.evaluate(scope.at(N=size), **arrays)) for scope in scopes]
+        assert np.allclose(one, two), sides
+
+
+@settings(max_examples=40)
+@given(reductions())
+def test_reductions_that_are_shown_to_be_equal_have_equal_values(sides: tuple[str, str]) -> None:
+    _check_at_sizes(sides)
+
+
+@pytest.mark.nightly
+@settings(max_examples=3000)
+@given(reductions())
+def test_many_reductions_shown_to_be_equal_have_equal_values(sides: tuple[str, str]) -> None:
+    _check_at_sizes(sides)

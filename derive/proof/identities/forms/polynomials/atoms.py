@@ -367,6 +367,8 @@ def simple_power(polynomial: Poly, exponent: Number) -> Poly:
     """Return a power: an integer one, or a root of a single atom or of anything as a whole."""
     if isinstance(exponent, int):
         return whole_power(polynomial, exponent)
+    if not polynomial:
+        return whole_power(ZERO, 1 if exponent > 0 else -1)
     ((mono, value), *others) = polynomial.terms.items()
     if others or value != 1 or len(mono) != 1:
         return of_atom(Base(polynomial), exponent)
