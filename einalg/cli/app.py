@@ -18,7 +18,6 @@ from warnings import catch_warnings
 
 import click
 
-from codegen.tuning.search.strategy_names import EVOLUTION, STRATEGY_NAMES
 from einalg import __version__
 from einalg.cli.shape_options import (
     ONNX,
@@ -390,8 +389,8 @@ def bench(
 )
 @click.option(
     "--strategy",
-    type=click.Choice(STRATEGY_NAMES),
-    default=EVOLUTION,
+    type=click.Choice(["evolution", "random", "model"]),
+    default="evolution",
     show_default=True,
     help="What says which schedules are measured.",
 )

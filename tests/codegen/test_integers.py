@@ -612,10 +612,13 @@ def test_terms_on_a_device_are_computed_in_the_type_of_their_sum() -> None:
 def test_extremes_over_no_points_are_those_of_their_type() -> None:
     """Not of the longer type in which they are computed."""
     n, u, i, k = ea.tensor("n", (6,), "i32"), ea.tensor("u", (6,), "u64"), *ea.indices("i k")
+    v, short = ea.tensor("v", (6,), "u32"), ea.tensor("s", (6,), "i16")
+    lower = sympy.Piecewise((sympy.Abs(short[k]), v[k] <= short[k] - 99), (v[i] * v[k], True))
     programs = [
         as_program(ea.L[i:6](ea.Max[k:6](n[k] * n[i], where=k > i))),
         as_program(ea.L[i:6](ea.Min[k:6](n[k] * n[i], where=k > i))),
         as_program(ea.L[i:6](ea.Max[k:6](u[k] - n[i], where=k > i))),
+        as_program(ea.L[i:6](ea.Max[k:6](lower, where=k > i))),
     ]
     numbers = [5, 2, 7, 1, 3, 4]
     arrays = [
@@ -623,7 +626,8 @@ def test_extremes_over_no_points_are_those_of_their_type() -> None:
         for program in programs
     ]
     for run in (run_programs, run_on_shim, partial(run_on_shim, schedule=TIGHT)):
-        largest, least, mixed = [results["O"] for results in run(programs, arrays)]
+        largest, least, mixed, signed = [results["O"] for results in run(programs, arrays)]
+        assert signed[-1] == -(2**63) and signed[:-1].tolist() == largest[:-1].tolist()
         assert (largest[-1], least[-1], mixed[-1]) == (-(2**31), 2**31 - 1, -np.inf)
         assert largest[:-1].tolist() == [
             max(x * y for y in numbers[at + 1 :]) for at, x in enumerate(numbers[:-1])

@@ -83,7 +83,10 @@ def accumulated(reduce: Reduce) -> str:
     if is_float(dtype):
         return dtype
     if reduce.op in ("Max", "Min"):
-        return exact_type(dtype, [value])
+        exact = exact_type(dtype, [value])
+        if exact.startswith("u") and not dtype.startswith("u"):
+            return WIDE  # over no points, it is an end of its own type
+        return exact
     return type_with_sign(dtype, [value])
 
 

@@ -3,5 +3,5 @@
 `history` is what was measured so far, `strategies` say what to measure next, `measured_unit` has it
 compiled, run and recorded, `tuner` goes on until the time or the trials are over, and `finalists`
 decides what is stored. May import the spaces, the measuring and the records. A new strategy is a
-class in `strategies`, and a row there; its name stands in `strategy_names`.
+class in `strategies`, and a row there.
 """

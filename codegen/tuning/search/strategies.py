@@ -13,7 +13,6 @@ from time import perf_counter
 from typing import Protocol
 
 from codegen.tuning.search.history import SearchHistory, identity
-from codegen.tuning.search.strategy_names import EVOLUTION, MODEL, RANDOM
 from codegen.tuning.spaces.space import CodeCandidate
 from einalg.runtime.clock import check_time
 
@@ -73,9 +72,9 @@ class EvolutionStrategy:
 
 
 STRATEGIES: Mapping[str, Callable[[], Strategy]] = {
-    EVOLUTION: EvolutionStrategy,
-    RANDOM: RandomStrategy,
-    MODEL: ModelStrategy,
+    "evolution": EvolutionStrategy,
+    "random": RandomStrategy,
+    "model": ModelStrategy,
 }
 
 

@@ -6,6 +6,7 @@ written; the functions of the last ones are at hand when they are built.
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -44,9 +45,9 @@ class WrittenFields(Fields):
         self.build = lru_cache(WRITTEN_FUNCTIONS)(self.written)
         self.known_cycles: dict[object, float] = {}
 
+    @abstractmethod
     def written(self, point: object) -> Function:
         """Return the loop nest of a point."""
-        raise NotImplementedError
 
     def cycles(self, point: object) -> float:
         if point not in self.known_cycles:

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from codegen.tuning.search.strategies import STRATEGIES
 from einalg.cli.commands.tune import write
 from tests.helpers.command_line import printed, refused
 
@@ -37,6 +38,11 @@ def test_an_export_that_fails_leaves_the_file(
     with pytest.raises(OSError, match="No space"):
         write(path)
     assert path.read_text() == "before"
+
+
+def test_every_strategy_is_an_option() -> None:
+    refusal = refused("tune", *ARGUMENTS, "--strategy", "other")
+    assert all(f"'{name}'" in refusal for name in STRATEGIES)
 
 
 def test_bad_use(tmp_path: Path) -> None:
