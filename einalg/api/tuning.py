@@ -147,7 +147,8 @@ class Tuning:
     def __str__(self) -> str:
         lines: list[str] = []
         for statement, start, winner, gain, trials, schedule in self.rows():
-            lines.append(f"{statement}\n  {start} -> {winner} ({gain}), {trials} trials")
+            made = counted(int(trials), "trial")
+            lines.append(f"{statement}\n  {start} -> {winner} ({gain}), {made}")
             lines.append(f"  {schedule}")
         return "\n".join([*lines, *self.remarks()])
 

@@ -24,6 +24,7 @@ from codegen.tuning.spaces.space import CodeCandidate
 from codegen.tuning.spaces.unit import CodeUnit
 from codegen.tuning.spaces.unit_spaces import cheapest, starts
 from einalg.runtime.clock import COMPILING, MEASURING, SEARCHING, Clock, check_time
+from einalg.text.wording import counted
 
 MAX_SLOWDOWN = 1.25  # of the incumbent, above which a batch runs once more
 INCUMBENT = -1  # the number of the fastest so far in a batch
@@ -198,7 +199,8 @@ class UnitTuner:
         self.measured.record(candidate, outcome)
         best = self.history.best
         if best is not None and best.seconds is not None:
-            self.clock.course.tell_best(f"{best.seconds * 1e3:.3g} ms after {self.made} trials")
+            made = counted(self.made, "trial")
+            self.clock.course.tell_best(f"{best.seconds * 1e3:.3g} ms after {made}")
 
     def result(self, reason: str) -> UnitTuning | UntunedUnit:
         """Return what came of it.
