@@ -713,6 +713,23 @@ def test_index_arithmetic_of_more_than_64_bits() -> None:
             assert [int(result) for result in results["O"]] == expected, str(program)
 
 
+def test_numbers_that_a_sum_leaves_wrap_round_in_their_type() -> None:
+    """In a function or a comparison they do not."""
+    texts = (
+        "Piecewise((0, Ne(3, m[i])), (n[i], True)) - 2",
+        "Piecewise((n[i], Piecewise((0, Ne(3, m[i])), (n[i], True)) - 2 >= 0), (7, True))",
+    )
+    programs = []
+    for text in texts:
+        n, m = ea.tensor("n", (3,), "u32"), ea.tensor("m", (3,), "bool")
+        programs.append(as_program(ea.parse(f"O[i:3] = {text}", n=n, m=m)))
+    arrays = {"n": np.array([5, 6, 7], np.uint32), "m": np.array([True, False, True])}
+    given = [{name: arrays[name] for name in program.inputs} for program in programs]
+    for run in (run_programs, run_on_shim):
+        less, chosen = [results["O"].tolist() for results in run(programs, given)]
+        assert less == [2**32 - 2] * 3 and chosen == [7] * 3
+
+
 def test_a_condition_of_more_than_64_bits_is_refused() -> None:
     program = expression("Sum[k:3](n[k], where=(2**63 - 1)*i <= k)", "i16")
     with pytest.raises(CodegenError, match="needs more than 64 bits"):

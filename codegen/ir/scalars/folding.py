@@ -65,12 +65,25 @@ def _with_one_number(
 
 
 def _associative(op: str, arguments: Sequence[Value], dtype: str, identity: float) -> Value:
-    """Return a function of some arguments; one as it is, none as the identity."""
+    """Return a function of some arguments; one as it is, none as the identity.
+
+    An integer that its type does not hold has none: it wraps round only where it is stored.
+    """
     if not arguments:
         return Number(identity, dtype)
     if len(arguments) == 1:
-        return cast(arguments[0], dtype)
+        (value,) = arguments
+        if isinstance(value, Number) and _is_longer(value.value, dtype):
+            return Number(value.value, WEAK)
+        return cast(value, dtype)
     return Apply(op, tuple(arguments), dtype)
+
+
+def _is_longer(number: object, dtype: str) -> bool:
+    """Return whether a number is an integer that a type of integers does not hold."""
+    if dtype == WEAK or not isinstance(number, int):
+        return False
+    return not holds(dtype, number)
 
 
 def _add(arguments: list[Value], dtype: str) -> Value:

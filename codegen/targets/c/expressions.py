@@ -14,7 +14,7 @@ from codegen.ir.types import WEAK, WEAK_FLOAT, WIDE, common, computed
 from codegen.targets.c.functions.elementary import NAMES
 from codegen.targets.c.functions.names import C_TYPES, MATH
 from codegen.targets.c.helpers import helper, index_function, index_helper
-from codegen.targets.c.literals import literal
+from codegen.targets.c.literals import held, literal
 from codegen.targets.c.names import Names
 from einalg.language.index.affine import Affine, FloorDiv, Index
 from einalg.language.index.constraint import Constraint
@@ -187,7 +187,7 @@ class ExpressionPrinter:
         """Return a value in type `dtype` as an operand of an operator that binds so tightly."""
         if not isinstance(value, Number):
             return self._converted(value, dtype).bracketed(binding)
-        text = literal(value.value, dtype)
+        text = literal(held(value.value, dtype), dtype)
         if text.startswith("-") and binding > Precedence.SUM:
             return f"({text})"
         return text
@@ -209,7 +209,8 @@ class ExpressionPrinter:
         if isinstance(value, Ref):
             return Text(self.ref(value), Precedence.ATOM)
         if isinstance(value, Number):
-            return Text(literal(value.value, value.dtype), Precedence.ATOM)
+            number = held(value.value, value.dtype)
+            return Text(literal(number, value.dtype), Precedence.ATOM)
         if isinstance(value, IndexNumber):
             text = self.form(value.form)
             if text.isidentifier():
@@ -277,8 +278,7 @@ class ExpressionPrinter:
         terms = sorted(arguments, key=_is_negative)
         products: list[tuple[Value, Value]] = []
         if self.is_reassociated and is_float(dtype) and shares_factors(terms):
-            products = [pair for pair in map(two_factors, terms) if pair is not None]
-            terms = [term for term in terms if two_factors(term) is None]
+            products, terms = _products_and_others(terms)
         if products and not terms:
             terms = [Apply("mul", products.pop(), dtype)]
         text = self._plain_sum(terms, dtype)
@@ -350,6 +350,21 @@ class ExpressionPrinter:
         """Return the name of a helper function of a type, which the file then has."""
         self.helpers.add(helper(name, dtype))
         return f"{name}_{dtype}"
+
+
+def _products_and_others(
+    terms: Sequence[Value],
+) -> tuple[list[tuple[Value, Value]], list[Value]]:
+    """Return the terms that are products of two values, and those that are none."""
+    products: list[tuple[Value, Value]] = []
+    others: list[Value] = []
+    for term in terms:
+        factors = two_factors(term)
+        if factors is None:
+            others.append(term)
+        else:
+            products.append(factors)
+    return products, others
 
 
 def _sign(is_negative: bool) -> str:

@@ -57,6 +57,18 @@ def _floating(value: Any, suffix: str) -> str:
     return "INFINITY"
 
 
+def held(value: Any, dtype: str) -> Any:
+    """Return a constant as its type holds it: integers wrap round.
+
+    >>> held(-2, "u32") == 2**32 - 2, held(-2, "i32"), held(-2, "f32")
+    (True, -2, -2)
+    """
+    if dtype not in LIMITS or not isinstance(value, int):
+        return value
+    low, high = LIMITS[dtype]
+    return (value - low) % (high - low + 1) + low
+
+
 def _nearest_float(value: Any) -> float:
     try:
         return float(value)

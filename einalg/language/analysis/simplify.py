@@ -26,7 +26,7 @@ from einalg.language.ir.scope import Scope
 from einalg.language.ir.tensor import Access, Padded, padded_box
 
 Ranges = Mapping[Index, tuple[int, int]]
-MOST_DIVISORS = 1000  # of numbers, that are remembered
+REMEMBERED_NUMBERS = 1000  # whose divisors are
 MAX_TRIED_VALUES = 1024  # of an index whose conditions are tried one by one
 
 
@@ -73,7 +73,7 @@ def _common_divisors(argument: Affine, divisor: int) -> list[int]:
     return sorted(common - {1}, reverse=True)
 
 
-@lru_cache(MOST_DIVISORS)
+@lru_cache(REMEMBERED_NUMBERS)
 def _divisors(number: int) -> tuple[int, ...]:
     return tuple(sympy.divisors(number))
 
