@@ -118,37 +118,55 @@ VALUE = st.sampled_from(
     ["{}", "{} - 2", "Max({}, 0)", "Abs({})", "{}**2", "Piecewise((1, {} > -2), (0, True))"]
 )
 AROUND = st.sampled_from(["{}", "sign({})", "Max({}, 1)", "Abs({})", "floor(({})/2)"])
-REDUCTION = st.sampled_from(["Prod", "Prod", "Sum", "Max", "Min"])
-RANGE = st.sampled_from(["N", "1:N", "N-1", "1:N-1", "N+1", "2:N+1"])
-PLACE = st.sampled_from(["0", "1", "N-2", "N-1", "N"])
-BESIDE = st.sampled_from(["{}", "{}*({})", "{} + {}", "Max({}, {})"])
+TOGETHER = {"Prod": "{}*({})", "Sum": "{} + {}", "Max": "Max({}, {})", "Min": "Min({}, {})"}
+RANGES = ("N", "1:N", "N-1", "1:N-1", "N+1", "2:N+1", "2:N")
+SPLITS = [  # a range, a shorter one, and the place that it lacks
+    ("N", "N-1", "N-1"),
+    ("N", "1:N", "0"),
+    ("N+1", "N", "N"),
+    ("1:N", "1:N-1", "N-1"),
+    ("2:N+1", "2:N", "N"),
+]
+ANY_SPLIT = st.tuples(*map(st.sampled_from, (RANGES, RANGES, ("0", "1", "N-2", "N-1", "N"))))
+
+
+def _split(op: str, value: str, split: tuple[str, str, str]) -> tuple[str, str]:
+    """Return a reduction over a range, and one over another with a value beside it."""
+    longer, shorter, place = split
+    reduced = [f"{op}[k:{reach}]({value.format('n[i,k]')})" for reach in (longer, shorter)]
+    return reduced[0], TOGETHER[op].format(reduced[1], value.format(f"n[i,{place}]"))
 
 
 @st.composite
 def reductions(draw: st.DrawFn) -> tuple[str, str]:
-    """Draw reductions of one value over two ranges, each maybe with a value beside its range."""
-    value, around, op = draw(VALUE), draw(AROUND), draw(REDUCTION)
-    sides = []
-    for _ in range(2):
-        whole = f"{op}[k:{draw(RANGE)}]({value.format('n[i,k]')})"
-        beside = value.format(f"n[i,{draw(PLACE)}]")
-        sides.append(around.format(draw(BESIDE).format(whole, beside)))
-    return sides[0], sides[1]
+    """Draw a reduction and what it may be without one of its values, with functions around."""
+    op, value = draw(st.sampled_from(list(TOGETHER))), draw(VALUE)
+    sides = _split(op, value, draw(st.sampled_from(SPLITS) | ANY_SPLIT))
+    around = draw(AROUND)
+    return around.format(sides[0]), draw(st.just(around) | AROUND).format(sides[1])
 
 
-def _check_at_sizes(sides: tuple[str, str]) -> None:
+def _check_at_sizes(sides: tuple[str, str]) -> bool:
+    """Return whether both sides are shown to be equal; their values are then."""
     N = ea.size("N", at_least=3)
     scopes = []
     for text in sides:
         program = ea.parse(f"O[i] = m[i]*{text}", m=(POINTS,), n=ea.tensor("n", (POINTS, N + 1)))
         scopes.append(inlined(as_symbolic_program(program), "O"))
     if shown_equal(*scopes) is None:
-        return
+        return False
     for size in (3, 4, 6):
         numbers = np.random.default_rng(size).integers(-3, 4, (POINTS, size + 1)).astype(float)
         arrays = {"m": np.ones(POINTS), "n": numbers}
         one, two = [np.asarray(ea.evaluate(scope.at(N=size), **arrays)) for scope in scopes]
         assert np.allclose(one, two), sides
+    return True
+
+
+@pytest.mark.parametrize("op", TOGETHER)
+def test_a_reduction_is_that_of_its_parts(op: str) -> None:
+    shown = [split for split in SPLITS if _check_at_sizes(_split(op, "{}", split))]
+    assert len(shown) >= len(SPLITS) - (op == "Prod")  # whose first factor is not split off
 
 
 @settings(max_examples=40)
