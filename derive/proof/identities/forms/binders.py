@@ -215,16 +215,16 @@ def _has_inverse(polynomial: Poly) -> bool:
 
 def _prefix(op: str, body: Poly, index: Index, upper: Affine) -> Poly:
     """Return a prefix: up to a form without constant where that is near, and what is between."""
+    end = upper - upper.const
     if not upper.terms and upper.const == 0:
         return ZERO if op == "Sum" else ONE
     is_divided = op == "Prod" and upper.const < 0
-    if not upper.terms or abs(upper.const) > MAX_BETWEEN or is_divided and not _has_inverse(body):
+    if abs(upper.const) > MAX_BETWEEN or is_divided and not _has_inverse(body):
         return of_atom(Prefix(op, body, index, upper))
-    end = upper - upper.const
     values = []
     for place in range(min(upper.const, 0), max(upper.const, 0)):
         values.append(substituted_poly(body, {index: end + place}))
-    whole = of_atom(Prefix(op, body, index, end))
+    whole = _prefix(op, body, index, end) if upper.const else of_atom(Prefix(op, body, index, end))
     if op == "Sum":
         between = summed(values)
         return whole + between if upper.const > 0 else whole - between

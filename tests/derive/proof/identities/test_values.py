@@ -118,7 +118,7 @@ VALUE = st.sampled_from(
     ["{}", "{} - 2", "Max({}, 0)", "Abs({})", "{}**2", "Piecewise((1, {} > -2), (0, True))"]
 )
 AROUND = st.sampled_from(["{}", "sign({})", "Max({}, 1)", "Abs({})", "floor(({})/2)"])
-TOGETHER = {"Prod": "{}*({})", "Sum": "{} + {}", "Max": "Max({}, {})", "Min": "Min({}, {})"}
+TOGETHER = {"Prod": "{}*({})", "Sum": "({} + {})", "Max": "Max({}, {})", "Min": "Min({}, {})"}
 RANGES = ("N", "1:N", "N-1", "1:N-1", "N+1", "2:N+1", "2:N")
 SPLITS = [  # a range, a shorter one, and the place that it lacks
     ("N", "N-1", "N-1"),
