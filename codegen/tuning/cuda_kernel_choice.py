@@ -55,7 +55,7 @@ def measured(
 ) -> Selection:
     """The times of all ways that have the values of the first one."""
 
-    def attempt(start: Callable[[int], None]) -> tuple[Figures, Array]:
+    def attempt(start: Callable[[int], None], _: Array | None) -> tuple[Figures, Array]:
         start(1)
         values = read()
         run = repeated_seconds(driver, start)

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from math import prod
 from time import perf_counter
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import numpy as np
 
@@ -29,7 +29,7 @@ from codegen.targets.c.object_store import loaded, placed
 from codegen.targets.c.source_file import own_sources
 from codegen.targets.c.thread_pool import RUNTIME
 from codegen.tuning.fingerprint import CHOICE_CODE, library_versions, thread_settings
-from codegen.tuning.value_comparison import same_values
+from codegen.tuning.value_comparison import fill_unlike, same_values
 from einalg.language.ir.dtypes import numpy_dtype
 from einalg.language.ir.kernel import EOP, Kernel
 from einalg.language.ir.scope import Scope
@@ -54,15 +54,12 @@ class ChoicePolicy:
     """When implementations are compared, and when a choice is beyond doubt.
 
     A library is tried for a scope of `min_library_points`, below which its call costs more than it
-    can save. What takes longer at its first run than `late_seconds` and `late_factor` times the
-    best is not run again. A choice is beyond doubt where the best is ahead of the second by
-    `margin`, of which half its own times may differ, or after `max_measurements`, by as many
-    processes. A process measures again what leaves doubt for `repeat_seconds`.
+    can save. A choice is beyond doubt where the best is ahead of the second by `margin`, of which
+    half its own times may differ, or after `max_measurements`, by as many processes. A process
+    measures again what leaves doubt for `repeat_seconds`.
     """
 
     min_library_points: int = 1 << 12
-    late_seconds: float = 0.1
-    late_factor: float = 5.0
     margin: float = 0.1
     max_measurements: int = 4
     repeat_seconds: float = 0.25
@@ -379,17 +376,19 @@ def _measured(
     buffers[output] = np.empty(scope.shape, numpy_dtype(scope.dtype))
     first: dict[str, float] = {}
 
-    def attempt(name: str) -> tuple[KernelFunction, Array]:
+    out = buffers[output]
+
+    def attempt(name: str, expected: Array | None) -> tuple[KernelFunction, Array]:
         check_time()
         run = prepared(calls[name](), known)
+        fill_unlike(out, np.zeros_like(out) if expected is None else expected)
         began = perf_counter()
-        values = _result(run, buffers, output)
+        run(buffers)
         first[name] = perf_counter() - began
-        return run, values
+        return run, out.copy()
 
     runs = consistent_runs({name: partial(attempt, name) for name in calls}, scope)
-    best = min(first[name] for name in runs)
-    latest = max(POLICY.late_seconds, POLICY.late_factor * best)
+    latest = MEASURING.latest(first[name] for name in runs)
     quick = {name: run for name, run in runs.items() if first[name] <= latest}
     recorded = measurements(timed(quick, buffers))
     figures: dict[str, Figures] = {}
@@ -401,18 +400,19 @@ def _measured(
 
 
 def consistent_runs(
-    attempts: Mapping[str, Callable[[], tuple[Run, Array]]], scope: Scope
+    attempts: Mapping[str, Callable[[Array | None], tuple[Run, Array]]], scope: Scope
 ) -> dict[str, Run]:
     """Return the runs of those attempts whose values are those of the first one.
 
-    An attempt gives a run and its values. One that raises or has other values is left out, with a
-    warning; what the first one raises is raised.
+    An attempt is asked with the values that are expected, None at first, and gives a run and its
+    own values. One that raises or has other values is left out, with a warning; what the first one
+    raises is raised.
     """
     runs: dict[str, Run] = {}
     expected: Array | None = None
     for name, attempt in attempts.items():
         try:
-            run, values = attempt()
+            run, values = attempt(expected)
         except Exception as error:  # a library may raise anything, and there are others
             if expected is None:
                 raise
@@ -465,14 +465,3 @@ def inputs_of(tensors: Mapping[str, Tensor]) -> dict[str, Array]:
         else:
             others[name] = Tensor(name, tensor.axes, tensor.dtype)
     return {**constants, **sample(others)}
-
-
-def _result(run: KernelFunction, buffers: Mapping[str, Any], output: str) -> Array:
-    """Return what a run computes; elements that it does not write show."""
-    out = buffers[output]
-    if out.dtype.kind == "f":
-        out.fill(np.nan)
-    else:
-        out.fill(77)
-    run(buffers)
-    return out.copy()

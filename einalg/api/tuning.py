@@ -48,8 +48,9 @@ from einalg.runtime.clock import Clock
 from einalg.text.wording import counted
 
 CANDIDATE_SECONDS = 60.0  # for compiling a file of candidates
-HEADS = ("kernel", "start", "winner", "gain", "trials", "schedule")
+HEADS = ("kernel", "start", "winner", "gain", "trials", "used later", "schedule")
 NUMBERS = (1, 2, 3, 4)
+NOT_USED = "no"  # by later compilations
 MAX_STATEMENT = 60  # characters of a statement in a table
 
 
@@ -118,9 +119,15 @@ class Tuning:
 
     @property
     def reason(self) -> str:
-        """Return why the search of the last kernel ended, or why none was tuned."""
+        """Return why the search ended, or why no kernel was tuned.
+
+        Where that of some kernels ended for other reasons, each with the number of these.
+        """
         if self.units:
-            return self.units[-1].reason
+            reasons = Counter(unit.reason for unit in (*self.units, *self.untuned))
+            if len(reasons) == 1:
+                return self.units[0].reason
+            return "; ".join(f"{one} ({counted(n, 'kernel')})" for one, n in reasons.items())
         if any(unit.reason == INTERRUPTED for unit in self.untuned):
             return "it was interrupted before a first measurement; let it run on"
         if self.refused:
@@ -146,8 +153,10 @@ class Tuning:
 
     def __str__(self) -> str:
         lines: list[str] = []
-        for statement, start, winner, gain, trials, schedule in self.rows():
+        for statement, start, winner, gain, trials, used, schedule in self.rows():
             made = counted(int(trials), "trial")
+            if used == NOT_USED:
+                made += ", not used later"
             lines.append(f"{statement}\n  {start} -> {winner} ({gain}), {made}")
             lines.append(f"  {schedule}")
         return "\n".join([*lines, *self.remarks()])
@@ -169,6 +178,7 @@ def _row(unit: UnitTuning) -> tuple[str, ...]:
         _duration(unit.seconds),
         f"{unit.gain:.2f}x",
         str(unit.trials),
+        "yes" if unit.is_stored else NOT_USED,
         candidate_text(unit.winner),
     )
 

@@ -11,7 +11,7 @@ program that mixes libraries pays for that; a `teardown` that runs another libra
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from math import ceil, inf
 from time import perf_counter, process_time, sleep, thread_time
@@ -41,6 +41,8 @@ class MeasuringPolicy:
     sharp_spread: float = 0.03  # after which no other turn is needed
     min_sharp_turns: int = 9  # that a spread must come from
     hopeless_ratio: float = inf  # to the best time: a slower alternative has no further turn
+    late_seconds: float = 0.1  # of a first run, that are never late
+    late_factor: float = 5.0  # to the best first run: a later alternative has no turn
     slow_seconds: float = 1.0  # an alternative that takes longer has two turns
     brief_seconds: float = 0.02  # a shorter call depends on who used the caches before it
     turn_seconds: float = 0.0005  # that a turn takes at least, by several runs in a row
@@ -49,6 +51,14 @@ class MeasuringPolicy:
     max_wait_seconds: float = 0.12  # after which no thread of a library waits for work
     idle_check_seconds: float = 0.002
     idle_processor_share: float = 0.2  # of one processor, used by a process without busy threads
+
+    def latest(self, first_seconds: Iterable[float]) -> float:
+        """Return the seconds of a first run, above which an alternative is late.
+
+        >>> MeasuringPolicy(late_factor=3.0).latest([2.0, 9.0])
+        6.0
+        """
+        return max(self.late_seconds, self.late_factor * min(first_seconds, default=0.0))
 
 
 DEFAULT_POLICY = MeasuringPolicy()

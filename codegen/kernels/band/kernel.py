@@ -4,43 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from codegen.hardware.cpu import CpuModel, machine
+from codegen.hardware.cpu import CpuModel
 from codegen.ir.builder import LoopBuilder
 from codegen.ir.nodes import Function
 from codegen.kernels.band import g2bmm_loop_nest, gbmm_loop_nest
 from codegen.kernels.band.g2bmm_loop_nest import G2bmmTile, write_g2bmm
 from codegen.kernels.band.gbmm_loop_nest import GbmmTile, write_gbmm
-from codegen.kernels.band.problem import BandProduct, band_products_of
+from codegen.kernels.band.problem import BandProduct
 from codegen.lowering.parallel import pays
-from einalg.language.ir.kernel import Kernel
-from einalg.language.ir.scope import Scope
 
 BandTile = G2bmmTile | GbmmTile
-
-
-def band_function(
-    kernel: Kernel,
-    scope: Scope,
-    dtype: str,
-    target: CpuModel | None = None,
-    parallel: bool | None = None,
-) -> Function | None:
-    """Return the generated function of a band product computed in `dtype`.
-
-    None where a kernel is none, or lies in no strides. Threads share it where `parallel`; where
-    that is None, if it takes long enough.
-
-    >>> import einalg as ea
-    >>> scope = ea.parse("O[i] = A[i]", A=(3,))
-    >>> band_function(Kernel("eop", {}, ("A",), "O"), scope, "f32") is None
-    True
-    """
-    bands = band_products_of(kernel, scope, dtype)
-    if not bands:
-        return None
-    target = target or machine()
-    tiles = [choose_band_tile(band, target) for band in bands]
-    return tiled_bands(bands, tiles, str(scope), target, parallel)
 
 
 def choose_band_tile(band: BandProduct, target: CpuModel) -> BandTile:

@@ -27,14 +27,17 @@ from einalg.runtime.processes import run_command
 
 CRASH = "crash"
 HANG = Outcome(reason="time-out")
-SILENT = Outcome(reason="it told nothing")
+SILENT = Outcome(reason="its process reported nothing")
 NO_VALUES = Outcome(reason="there are no values to compare with")
 # Signals that code brings about; others come from outside, as where memory is short.
 FAULTS = (signal.SIGSEGV, signal.SIGBUS, signal.SIGILL, signal.SIGFPE, signal.SIGABRT)
 START_SECONDS = 60.0  # for a child to begin, and to measure what is fast
-# Of a slow candidate: loading, a run for its values, two turns after one that does not count, and
-# as many with empty caches.
-SLOW_RUNS = 8
+# Of a slow candidate, each of which may take as long as a first run.
+LOADING = 1
+VALUE_RUNS = 2  # where the values of the first one are to be expected ones
+SLOW_TURNS = 2
+CACHES = 2  # warm ones and empty ones
+SLOW_RUNS = LOADING + VALUE_RUNS + CACHES * SLOW_TURNS
 PROGRAM = """\
 import sys
 sys.path[:] = {path!r}

@@ -38,7 +38,6 @@ from codegen.tuning.value_comparison import fill_unlike, same_values
 from einalg.runtime.measurement import Measurement, Turn
 from einalg.runtime.timing import Stopwatch, measure, processor_watch
 
-LATE_SECONDS, LATE_FACTOR = 0.1, 3.0  # of the best first run, after which there is no second one
 EVICTED_CACHES = 8  # of the second level, that are read between two runs with empty caches
 
 
@@ -98,7 +97,7 @@ class Child:
 
     def measure(self, runs: Mapping[int, KernelFunction], first: Mapping[int, float]) -> None:
         """Tell the times of candidates; of one that is late, that of its first run."""
-        latest = max(LATE_SECONDS, LATE_FACTOR * min(first.values(), default=0.0))
+        latest = self.task.policy.latest(first.values())
         calls: dict[str, Callable[[], None]] = {}
         for number, run in runs.items():
             if first[number] > latest:

@@ -23,7 +23,7 @@ VALUES = "values.npy"  # of a task without expected ones: those of its first can
 NOT_MARKED = -1
 LASTING = 2  # strikes, from which on a candidate is not measured again
 # A candidate in a child: few turns each, since only the best one matters.
-POLICY = MeasuringPolicy(0.05, 5, 50, hopeless_ratio=2.0, visits=1)
+POLICY = MeasuringPolicy(0.05, 5, 50, hopeless_ratio=2.0, visits=1, late_factor=3.0)
 COLD_POLICY = replace(POLICY, seconds_per_alternative=0.03, min_turns=5, max_turns=20)
 
 

@@ -11,6 +11,7 @@ import logging
 import os
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
+from errno import ENOSPC
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -94,7 +95,8 @@ class TuningLog:
                 line = record.line()
                 if not _ends_whole(file):
                     line = b"\n" + line
-                file.write(line)
+                if file.write(line) != len(line):
+                    raise OSError(ENOSPC, "a part of the line was written")
         except OSError as error:
             LOG.warning("einalg: a measurement is not kept in %s: %s", self.path, error)
 

@@ -15,7 +15,7 @@ from codegen.tuning.measuring.compilation import CandidateCompiler
 from codegen.tuning.measuring.task import LASTING, Outcome
 from codegen.tuning.records.log import TuningLog
 from codegen.tuning.records.winners import Winner, forget_stored, tuned
-from codegen.tuning.search.finalists import Choice, Finalists
+from codegen.tuning.search.finalists import Finalists
 from codegen.tuning.search.history import Identity, ScheduleTrial, SearchHistory, identity
 from codegen.tuning.search.measured_unit import Code, MeasuredUnit, statement_text
 from codegen.tuning.search.strategies import Strategy
@@ -37,6 +37,7 @@ TRIALS_OVER, TIME_OVER = "all trials were made", "the time was over"
 NOTHING_NEW, INTERRUPTED = "nothing new was left to measure", "it was interrupted"
 NO_VALUES = "the start was refused, and there are no other values to compare with"
 UNCONFIRMED = "the last comparison failed, so what later compilations use stays"
+UNCOMPARED = "the last comparison did not take place, so what later compilations use stays"
 FAILED_BATCH = Outcome(reason="the fastest so far failed beside it")
 Curve = Sequence[tuple[int, float, float]]
 
@@ -130,11 +131,18 @@ class UnitTuner:
         return len(self.history.trials)
 
     def _measure(self, candidates: Sequence[CodeCandidate], count: int) -> int:
-        """Measure so many candidates in turns with the incumbent; return how many there were."""
+        """Measure so many candidates in turns with the incumbent; return how many trials it took.
+
+        Those without code are trials too.
+        """
         check_time()
+        before = self.made
         batch = self._with_code(candidates, count)
-        if not batch:
-            return 0
+        if batch:
+            self._measure_batch(batch)
+        return self.made - before
+
+    def _measure_batch(self, batch: Mapping[CodeCandidate, Function]) -> None:
         codes: dict[int, Code] = {}
         if self.history.best is not None:
             codes[INCUMBENT] = self.codes[identity(self.incumbent)]
@@ -146,15 +154,18 @@ class UnitTuner:
             outcomes = self._outcomes(codes)
         for number, candidate in enumerate(batch):
             self._add(candidate, outcomes[number])
-        return len(batch)
 
     def _with_code(
         self, candidates: Sequence[CodeCandidate], count: int
     ) -> dict[CodeCandidate, Function]:
-        """Return the first candidates, so many at most, that have code which no other one has."""
+        """Return the first candidates that have code which no other one has.
+
+        With those that are refused, since they have none, they are so many at most.
+        """
         batch: dict[CodeCandidate, Function] = {}
+        most = self.made + count
         for candidate in candidates:
-            if len(batch) == count:
+            if self.made + len(batch) == most:
                 break
             self.history.see(candidate)
             function = self.measured.built(candidate)
@@ -189,7 +200,8 @@ class UnitTuner:
             return
         for outcome in outcomes:
             self.measured.record(incumbent.candidate, outcome)
-        refused = replace(incumbent, outcome=outcomes[-1], seconds=None)
+        worst = max(outcomes, key=lambda outcome: outcome.strikes)
+        refused = replace(incumbent, outcome=worst, seconds=None)
         self.history.trials[incumbent.number - 1] = refused
 
     def _add(self, candidate: CodeCandidate, outcome: Outcome) -> None:
@@ -206,16 +218,18 @@ class UnitTuner:
         """Return what came of it.
 
         The start, the winner that is stored, and the best candidate run once more in turns, in
-        another process.
+        another process. Where time does not suffice for that, the times of the batches decide.
         """
         best = self.history.best
         if best is None:
             return UntunedUnit(self._refused(), reason)
-        choice = self._choice(best.candidate)
+        finalists = Finalists(self._right_start(), self._stored(), best.candidate)
+        final = self._final(finalists.candidates)
+        choice = finalists.choice(final or self._batch_outcomes())
         if choice is None:
             return UntunedUnit(self._refused(), UNCONFIRMED)
         if not choice.confirmed:
-            reason = UNCONFIRMED
+            reason = UNCONFIRMED if final else UNCOMPARED
         return UnitTuning(
             statement_text(self.measured.unit),
             self.start,
@@ -229,19 +243,15 @@ class UnitTuner:
             choice.confirmed,
         )
 
-    def _choice(self, best: CodeCandidate) -> Choice | None:
-        """Return which candidate is used later; None where all of them fail at last.
+    def _right_start(self) -> CodeCandidate | None:
+        """Return the start; None where it was refused for what its code does."""
+        if self.history.trials[0].outcome.strikes:
+            return None
+        return self.start
 
-        Where time does not suffice to compare them, the times of the batches decide.
-        """
-        start = None
-        if self.history.trials[0].seconds is not None:
-            start = self.start
-        finalists = Finalists(start, self._stored(), best)
-        outcomes = {identity(trial.candidate): trial.outcome for trial in self.history.trials}
-        if len(finalists.candidates) > 1:
-            outcomes = self._final(finalists.candidates) or outcomes
-        return finalists.choice(outcomes)
+    def _batch_outcomes(self) -> Mapping[Identity, Outcome]:
+        """Return what came of the candidates in the batches."""
+        return {identity(trial.candidate): trial.outcome for trial in self.history.trials}
 
     def _stored(self) -> CodeCandidate | None:
         """Return the winner that is stored now: another process may have found one meanwhile."""
@@ -250,8 +260,13 @@ class UnitTuner:
         return tuned(measured.unit.digest, self.history.starts, measured.compiler.compiler)
 
     def _final(self, candidates: Sequence[CodeCandidate]) -> Mapping[Identity, Outcome]:
-        """Return what comes of candidates in one process; nothing where time does not suffice."""
+        """Return what comes of candidates in one process.
+
+        Nothing where there is a single one, or time does not suffice.
+        """
         outcomes: Mapping[int, Outcome] = {}
+        if len(candidates) == 1:
+            return {}
         with self.clock.finishing().at_least(MIN_FINAL_SECONDS).bounding():
             codes = {number: self._code(candidate) for number, candidate in enumerate(candidates)}
             outcomes = self.measured.outcomes(codes)

@@ -127,12 +127,12 @@ class Tilings(Fields):
         )
 
     def fits(self, point: OrderedTiling) -> bool:
-        if point.lanes not in self._choices["lanes"] or not self.is_in_range(point):
+        if point.lanes not in self._choices["lanes"]:
             return False
         return self._fits_registers(point) and point.fits(self.ordered(point))
 
     def _fits_registers(self, point: OrderedTiling) -> bool:
-        """Whether sums, and a row of the right operand beside them, are in registers."""
+        """Say whether sums, and a row of the right operand beside them, are in registers."""
         row = point.vectors * point.lines
         read = min(1, point.rows - 1) * row
         return 0 < row * point.rows + read <= self.target.registers - SPARE_REGISTERS

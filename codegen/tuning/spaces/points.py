@@ -1,14 +1,13 @@
 """Points of spaces: frozen dataclasses of numbers, flags, names, and tuples of such points.
 
-What a search does with points comes from their fields, whatever the space: JSON, neighbours,
-crossover and the numbers that a learned model reads.
+What a search does with points comes from their fields, whatever the space: JSON, neighbours and
+crossover.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, fields, is_dataclass, replace
-from math import log2
 from random import Random
 from typing import Any
 
@@ -101,26 +100,6 @@ def neighbours(point: Point, choices: Choices) -> Iterator[Point]:
         for other, larger in more.items():
             if one != other:
                 yield replace(point, **{one: smaller, other: larger})
-
-
-def features(point: Point) -> tuple[float, ...]:
-    """Return the fields of a point as numbers: logarithms, flags as 0 or 1; of names, nothing.
-
-    >>> from codegen.kernels.depthwise.tile_choice import DepthwiseTile
-    >>> features(DepthwiseTile(7, 1, 3, 0, True))
-    (3.0, 1.0, 2.0, 0.0, 1.0)
-    """
-    numbers: list[float] = []
-    for field in fields(point):
-        value = getattr(point, field.name)
-        if isinstance(value, tuple):
-            for part in value:
-                numbers += features(part)
-        elif isinstance(value, bool):
-            numbers.append(float(value))
-        elif isinstance(value, int | float):
-            numbers.append(log2(1 + value))
-    return tuple(numbers)
 
 
 def ladder(most: int) -> tuple[int, ...]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from math import log2
 from random import Random
 from sys import float_info
 from typing import Any, Protocol
@@ -68,10 +67,6 @@ class ScheduleSpace(Protocol):
         """
         ...
 
-    def features(self, point: Point) -> tuple[float, ...]:
-        """Return a point as numbers; the last is the logarithm of its cycles."""
-        ...
-
     def read(self, row: Any) -> Point:
         """Return the point that a row of JSON is of; `ValueError` for what does not fit."""
         ...
@@ -103,11 +98,28 @@ class CodeCandidate:
         return self.space.with_epilogue(self.point, epilogue)
 
 
-class Fields(ABC):
-    """Points whose fields are chosen one by one, where not every choice of them fits."""
+class Readable(ABC):
+    """Points that are read, as of a record or of a file that may have been edited."""
 
     @abstractmethod
     def start(self) -> Point: ...
+
+    @abstractmethod
+    def fits(self, point: Point) -> bool: ...
+
+    @abstractmethod
+    def is_in_range(self, point: Point) -> bool:
+        """Say whether a search may choose numbers like these: code with others has any length."""
+
+    def read(self, row: Any) -> Point:
+        point = points.point_from_row(row, self.start())
+        if not self.is_in_range(point) or not self.fits(point):
+            raise ValueError("code cannot be written with these numbers")
+        return point
+
+
+class Fields(Readable):
+    """Points whose fields are chosen one by one, where not every choice of them fits."""
 
     @abstractmethod
     def choices(self) -> Choices:
@@ -115,16 +127,10 @@ class Fields(ABC):
         ...
 
     @abstractmethod
-    def fits(self, point: Point) -> bool: ...
-
-    @abstractmethod
     def cycles(self, point: Point) -> float: ...
 
     def is_in_range(self, point: Point) -> bool:
-        """Whether each number lies between choices for it, or is that of the start.
-
-        A point that is read may have any, and code with them may have any length.
-        """
+        """Say whether each number lies between choices for it, or is that of the start."""
         start, choices = self.start(), self.choices()
         for name, value in vars(point).items():
             own = (getattr(start, name), *choices.get(name, ()))
@@ -171,15 +177,6 @@ class Fields(ABC):
                 return point
         return one
 
-    def features(self, point: Point) -> tuple[float, ...]:
-        return (*points.features(point), log2(1 + self.cycles(point)))
-
-    def read(self, row: Any) -> Point:
-        point = points.point_from_row(row, self.start())
-        if not self.fits(point):
-            raise ValueError("code cannot be written with these numbers")
-        return point
-
 
 @dataclass(frozen=True)
 class JointPoint:
@@ -188,7 +185,7 @@ class JointPoint:
     parts: tuple[Point, ...]
 
 
-class Joint(ABC):
+class Joint(Readable):
     """Points of several parts that are computed one after the other, as the phases of a stride."""
 
     @property
@@ -200,6 +197,9 @@ class Joint(ABC):
 
     def fits(self, point: JointPoint) -> bool:
         return all(part.fits(own) for part, own in zip(self.parts, point.parts))
+
+    def is_in_range(self, point: JointPoint) -> bool:
+        return all(part.is_in_range(own) for part, own in zip(self.parts, point.parts))
 
     def cycles(self, point: JointPoint) -> float:
         return sum(part.cycles(own) for part, own in zip(self.parts, point.parts))
@@ -224,12 +224,3 @@ class Joint(ABC):
     def cross(self, one: JointPoint, other: JointPoint, rng: Random) -> JointPoint:
         """Return the parts of both, each as one of them has it."""
         return JointPoint(tuple(map(rng.choice, zip(one.parts, other.parts))))
-
-    def features(self, point: JointPoint) -> tuple[float, ...]:
-        return (*points.features(point), log2(1 + self.cycles(point)))
-
-    def read(self, row: Any) -> JointPoint:
-        point = points.point_from_row(row, self.start())
-        if not self.fits(point):
-            raise ValueError("code cannot be written with these numbers")
-        return point

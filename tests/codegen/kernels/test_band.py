@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 import einalg as ea
 from codegen.hardware.cpu import CpuModel
 from codegen.ir.nodes import For, Function, Store, walk
-from codegen.kernels.band.kernel import band_function
+from codegen.kernels.band.kernel import choose_band_tile, tiled_bands
 from codegen.kernels.band.problem import band_products_of
 from codegen.program.compile import compile_program
 from codegen.targets.c.compiler import Compiler
@@ -45,11 +45,13 @@ class Case:
 
     def function(self) -> Function | None:
         kernel = match(self.scope, "O", BANDS)
-        return (
-            None
-            if kernel is None
-            else band_function(kernel, self.scope, self.dtype, self.machine, self.parallel)
-        )
+        if kernel is None:
+            return None
+        bands = band_products_of(kernel, self.scope, self.dtype)
+        if not bands:
+            return None
+        tiles = [choose_band_tile(band, self.machine) for band in bands]
+        return tiled_bands(bands, tiles, str(self.scope), self.machine, self.parallel)
 
     def arrays(self) -> dict[str, Any]:
         rng = np.random.default_rng(7)
@@ -293,7 +295,7 @@ def test_compiled_programs_have_them(op: str) -> None:
 def test_other_operators_are_refused() -> None:
     scope = ops.matmul(ea.tensor("A", (3, 4)), ea.tensor("B", (4, 5)))
     kernel = match(scope, "O", templates("matmul"))
-    assert kernel is not None and band_function(kernel, scope, "f32") is None
+    assert kernel is not None and not band_products_of(kernel, scope, "f32")
 
 
 def test_depth_of_several_axes() -> None:

@@ -16,8 +16,15 @@ from hypothesis import strategies as st
 import einalg as ea
 from codegen.hardware.cpu import CpuModel
 from codegen.ir.nodes import For, Function, Store, walk
-from codegen.kernels.stencil.kernel import stencil_function
-from codegen.kernels.stencil.problem import Phase, StencilAxis, phase_groups, stencils_of, tap_runs
+from codegen.kernels.stencil.kernel import tiled_stencils
+from codegen.kernels.stencil.problem import (
+    Phase,
+    Stencil,
+    StencilAxis,
+    phase_groups,
+    stencils_of,
+    tap_runs,
+)
 from codegen.kernels.stencil.tile_choice import choose_tile
 from codegen.kernels.strided_axes import StridedAxis
 from codegen.program.building.generated_kernels import best_candidate
@@ -56,13 +63,15 @@ class Case:
 
     def function(self) -> Function | None:
         kernel = match(self.scope, "O", CONVOLUTIONS)
-        return (
-            None
-            if kernel is None
-            else stencil_function(
-                kernel, self.scope, self.dtype, target=self.machine, parallel=self.parallel
-            )
-        )
+        if kernel is None:
+            return None
+        return self.written(stencils_of(kernel, self.scope, self.dtype))
+
+    def written(self, stencils: Sequence[Stencil] | None) -> Function | None:
+        if not stencils:
+            return None
+        tiles = [choose_tile(stencil, self.machine)[0] for stencil in stencils]
+        return tiled_stencils(stencils, tiles, str(self.scope), self.parallel)
 
     def arrays(self) -> dict[str, Any]:
         rng = np.random.default_rng(7)
@@ -152,14 +161,7 @@ class OfFewFilters(Finished):
     def function(self) -> Function | None:
         kernel, case = match(self.case.scope, "T", CONVOLUTIONS), self.case
         assert kernel is not None
-        return stencil_function(
-            kernel,
-            case.scope,
-            case.dtype,
-            target=case.machine,
-            parallel=case.parallel,
-            epilogue=("O", self.reader),
-        )
+        return case.written(stencils_of(kernel, case.scope, case.dtype, ("O", self.reader)))
 
 
 @st.composite
@@ -391,7 +393,7 @@ def test_compiled_programs_have_them(scope: Scope) -> None:
     kernel = match(scope, "O", CONVOLUTIONS)
     assert kernel is not None
     best = best_candidate(CodeUnit(kernel, scope))
-    assert best is not None and best.build() == stencil_function(kernel, scope, "f32")
+    assert best is not None and best.space.name == "stencil"
     run, arrays = compile_program(scope, [kernel]), Case(scope).arrays()
     assert np.array_equal(run(**arrays), execute(as_program(scope), arrays)["O"])
 
@@ -399,7 +401,7 @@ def test_compiled_programs_have_them(scope: Scope) -> None:
 def test_other_operators_are_refused() -> None:
     scope = ops.matmul(ea.tensor("A", (3, 4)), ea.tensor("B", (4, 5)))
     kernel = match(scope, "O", templates("matmul"))
-    assert kernel is not None and stencil_function(kernel, scope, "f32") is None
+    assert kernel is not None and not stencils_of(kernel, scope, "f32")
 
 
 def test_compiled_programs_finish_them(monkeypatch: pytest.MonkeyPatch) -> None:

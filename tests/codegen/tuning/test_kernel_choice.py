@@ -21,6 +21,7 @@ from codegen.targets.c.compiler import find_compiler
 from codegen.tuning import kernel_choice, value_comparison
 from codegen.tuning.kernel_choice import (
     CHOICES,
+    MEASURING,
     POLICY,
     Figures,
     LibraryChoice,
@@ -262,6 +263,17 @@ def test_measuring_checks_values_and_covers_constants() -> None:
         measure({"first": lambda: 1 / 0, "good": lambda: good}, SCOPE, "O")  # type: ignore[dict-item,return-value]
 
 
+def test_integers_that_are_not_written_show() -> None:
+    """Whatever the expected ones are: no number is less likely than others."""
+    scope = ea.parse("O[i] = A[i]", A=ea.tensor("A", (3,), dtype="i32"))
+
+    def whole(buffers: Any) -> None:
+        buffers["O"][:] = 77
+
+    found = measure({"first": lambda: whole, "lazy": lambda: lambda buffers: None}, scope, "O")
+    assert set(found.figures) == {"first"}
+
+
 @pytest.mark.parametrize(("name", "runs"), [("late", 1), ("first", 1), ("none", 0)])
 def test_a_way_that_is_late_at_its_first_run_is_not_run_again(
     name: str, runs: int, monkeypatch: pytest.MonkeyPatch
@@ -269,7 +281,7 @@ def test_a_way_that_is_late_at_its_first_run_is_not_run_again(
     """Whichever it is, the one that is believed too."""
     clock, counted = FakeClock(monkeypatch), Counter[str]()
     monkeypatch.setattr(kernel_choice, "perf_counter", clock.read)
-    monkeypatch.setattr(kernel_choice, "POLICY", replace(POLICY, late_seconds=0.02))
+    monkeypatch.setattr(kernel_choice, "MEASURING", replace(MEASURING, late_seconds=0.02))
 
     def way(own: str) -> Any:
         def call(buffers: Any) -> None:

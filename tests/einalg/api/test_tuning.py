@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -11,7 +12,13 @@ import einalg as ea
 from codegen.hardware.cpu import CpuModel
 from codegen.lowering.schedule import Schedule
 from codegen.program.compile import compile_program
-from codegen.tuning.search.tuner import INTERRUPTED, TRIALS_OVER, UnitTuning, UntunedUnit
+from codegen.tuning.search.tuner import (
+    INTERRUPTED,
+    TRIALS_OVER,
+    UNCOMPARED,
+    UnitTuning,
+    UntunedUnit,
+)
 from codegen.tuning.spaces.loops import LoopsSpace
 from codegen.tuning.spaces.space import CodeCandidate
 from codegen.tuning.spaces.unit import CodeUnit
@@ -67,15 +74,17 @@ def unit_tuning(elapsed: float) -> UnitTuning:
 
 
 def test_a_result_of_several_kernels_reads_as_one() -> None:
-    tuning = Tuning(
-        (unit_tuning(1.0), unit_tuning(5.0)), [UntunedUnit({}, "no time")], Path("log.jsonl")
-    )
+    other = replace(unit_tuning(5.0), is_stored=False, reason=UNCOMPARED)
+    tuning = Tuning((unit_tuning(1.0), other), [UntunedUnit({}, "no time")], Path("log.jsonl"))
     assert [seconds for *_, seconds in tuning.curve] == [8e-3, 8e-3, 5e-3, 5e-3, 5e-3, 2e-3]
-    assert tuning.refused == {"time-out": 4} and tuning.reason == "all were made"
+    assert tuning.refused == {"time-out": 4}
+    for reason in ("all were made", UNCOMPARED, "no time"):
+        assert f"{reason} (1 kernel)" in tuning.reason
     text, page = str(tuning), tuning._repr_html_()
     for words in ("4 ms -> 1 ms (4.00x), 3 trials", "loops: ", "row=8", "log.jsonl"):
         assert words in text
     assert "4 candidates refused: time-out" in text and "1 kernel" in text
+    assert text.count("not used later") == 1 and page.count(">yes<") == page.count(">no<") == 1
     assert "<polyline" in page and "O = A&lt;B" in page
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import logging
 from dataclasses import replace
@@ -57,6 +58,24 @@ def test_a_full_disk_is_a_warning(
         patch.setattr(Path, "open", is_full)
         log.append(REFUSED)
     assert "is not kept" in caplog.text and list(log.records()) == [RECORD]
+
+
+def test_a_record_that_is_written_in_part_is_a_warning(
+    log: TuningLog, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A disk that is nearly full takes a part of a line without an error."""
+
+    class Nearly(io.FileIO):
+        def write(self, line: Any) -> int:
+            return super().write(bytes(line)[:40])
+
+    log.append(RECORD)
+    with monkeypatch.context() as patch, caplog.at_level(logging.WARNING):
+        patch.setattr(Path, "open", lambda path, *_, **__: Nearly(path, "ab+"))
+        log.append(REFUSED)
+    assert "is not kept" in caplog.text
+    log.append(REFUSED)
+    assert list(log.records()) == [RECORD, REFUSED]
 
 
 @pytest.mark.parametrize("name, value", [("machine", "x"), ("compiler", "x"), ("schema", 1)])

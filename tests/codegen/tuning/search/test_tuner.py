@@ -27,6 +27,8 @@ from codegen.tuning.search.tuner import (
     NO_VALUES,
     TIME_OVER,
     TRIALS_OVER,
+    UNCOMPARED,
+    UNCONFIRMED,
     UnitTuning,
     UntunedUnit,
     tune_unit,
@@ -39,7 +41,7 @@ from derive.matching import match
 from einalg.errors import CodegenError
 from einalg.language import ops
 from einalg.language.ir.kernel import EOP, Kernel
-from einalg.runtime.clock import Clock
+from einalg.runtime.clock import Clock, OutOfTime
 from tests.helpers.kernels import quick_compiler
 
 SCOPE = ops.matmul(ea.tensor("A", (29, 40)), ea.tensor("B", (40, 35), role="weight"))
@@ -63,18 +65,25 @@ class MadeUp:
 
     def __init__(self) -> None:
         self.batches, self.measured = 0, list[CodeCandidate]()
+        self.sizes: list[int] = []
 
     def compiled(self, unit: MeasuredUnit, functions: Mapping[int, Any]) -> Mapping[int, Any]:
         return functions
 
     def outcomes(self, unit: MeasuredUnit, functions: Mapping[int, Any]) -> dict[int, Outcome]:
         self.batches += 1
+        self.sizes.append(len(functions))
         outcomes: dict[int, Outcome] = {}
         for number, function in functions.items():
             candidate = next(c for c in unit.sources.values() if c.build() == function)
             self.measured.append(candidate)
             outcomes[number] = self.outcome(candidate)
         return outcomes
+
+    def batch(self, number: int) -> list[CodeCandidate]:
+        """Return what the `number`th batch has measured."""
+        before = sum(self.sizes[: number - 1])
+        return self.measured[before : before + self.sizes[number - 1]]
 
     def outcome(self, candidate: CodeCandidate) -> Outcome:
         if candidate.space.name == "loops":
@@ -135,14 +144,14 @@ def test_what_is_refused_is_counted_and_not_measured_again(
     times = MadeUp()
     second = search(monkeypatch, times, "random", trials=24)
     assert isinstance(second, UnitTuning) and wrong > 0
-    log = TuningLog.here(Provenance.here(quick_or_usual()))
+    log = TuningLog.here(Provenance.here(usual_compiler()))
     refused = [record for record in log.records() if record.outcome.reason]
     assert len(refused) == wrong + second.refused.get("wrong values", 0)
     points = [tuple(sorted(record.point.items())) for record in refused]
     assert len(set(points)) == len(points)
 
 
-def quick_or_usual() -> Any:
+def usual_compiler() -> Any:
     compiler = find_compiler()
     assert compiler is not None
     return compiler
@@ -153,8 +162,7 @@ def test_what_was_fast_before_is_measured_soon(monkeypatch: pytest.MonkeyPatch) 
     times = MadeUp()
     search(monkeypatch, times, trials=10)
     assert isinstance(first, UnitTuning)
-    points = [candidate.point for candidate in times.measured]
-    assert first.winner.point in points
+    assert first.winner.point in [candidate.point for candidate in times.batch(2)]
 
 
 def test_an_interrupt_keeps_the_best(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -225,6 +233,35 @@ def test_a_start_that_is_refused_is_no_winner(monkeypatch: pytest.MonkeyPatch) -
     assert tuning.refused["crash: SIGSEGV"] == 1 and len(tuning.curve) == tuning.trials - 1
 
 
+def test_a_start_that_fails_for_a_reason_of_the_moment_is_compared_at_last(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """What is stored was faster than it, or nothing is stored."""
+    late = Outcome(reason="time-out")
+    tuning = search(monkeypatch, Numbered({(1, 0): late}), trials=9)
+    assert isinstance(tuning, UnitTuning) and tuning.start_seconds == 2.0 and tuning.is_stored
+
+
+def test_a_start_that_is_never_measured_leaves_what_is_stored(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    late = Outcome(reason="time-out")
+    tuning = search(monkeypatch, Numbered({(1, 0): late, (3, 0): late}), trials=9)
+    assert isinstance(tuning, UnitTuning) and not tuning.is_stored
+    assert tuned("a unit", starts(unit(), machine())) is None
+
+
+def test_a_start_whose_code_is_wrong_is_not_compared(monkeypatch: pytest.MonkeyPatch) -> None:
+    wrong = Outcome(reason="wrong values", strikes=LASTING)
+    times = Numbered({(1, 0): wrong})
+    tuning = search(monkeypatch, times, trials=9)
+    assert (
+        isinstance(tuning, UnitTuning)
+        and tuning.is_stored
+        and tuning.start not in times.measured[1:]
+    )
+
+
 class Numbered(MadeUp):
     """A start that is slow, and others that are refused by their numbers in some batches.
 
@@ -281,11 +318,19 @@ def test_a_batch_whose_incumbent_is_refused_twice_says_nothing(
     assert wrongs >= 3 and wrongs + failed == 8
 
 
+def test_an_incumbent_is_refused_for_what_its_code_does(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not for the reason of the moment that came after it."""
+    wrong, late = Outcome(reason="wrong values", strikes=LASTING), Outcome(reason="time-out")
+    tuning = search(monkeypatch, Numbered({(2, -1): wrong, (3, -1): late}), trials=12)
+    assert isinstance(tuning, UnitTuning) and "time-out" not in tuning.refused
+    assert tuning.winner != tuning.start
+
+
 def test_an_incumbent_that_crashes_twice_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     tuning = search(monkeypatch, Numbered({(2, -1): CRASH, (3, -1): CRASH}), trials=12)
     assert isinstance(tuning, UnitTuning) and tuning.winner != tuning.start
     assert tuning.refused["crash: SIGSEGV"] == 1
-    log = TuningLog.here(Provenance.here(quick_or_usual()))
+    log = TuningLog.here(Provenance.here(usual_compiler()))
     reasons = [record.outcome.reason for record in log.records()]
     assert reasons.count("crash: SIGSEGV") == 2
 
@@ -303,9 +348,26 @@ def test_nothing_is_stored_that_the_last_comparison_does_not_confirm(
     assert times.batches == 3 and isinstance(tuning, UnitTuning) and tuning.is_stored == confirmed
     winner = tuned("a unit", starts(unit(), machine()))
     if not confirmed:
-        assert winner is None
+        assert winner is None and tuning.reason == UNCONFIRMED
     else:
         assert winner is not None and winner.point == tuning.start.point == tuning.winner.point
+
+
+def test_a_last_comparison_that_time_does_not_suffice_for_is_told(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The stored winner was not measured, and stays."""
+
+    class Hurried(Numbered):
+        def outcomes(self, unit: MeasuredUnit, functions: Mapping[int, Any]) -> dict[int, Outcome]:
+            if self.batches:
+                raise OutOfTime
+            return super().outcomes(unit, functions)
+
+    strong = search(monkeypatch, Numbered(), trials=9)
+    weak = search(monkeypatch, Hurried(), "random", trials=1)
+    assert isinstance(strong, UnitTuning) and isinstance(weak, UnitTuning)
+    assert weak.reason == UNCOMPARED and not weak.is_stored
 
 
 def test_without_values_to_compare_with_nothing_is_measured(
@@ -390,8 +452,23 @@ def test_candidates_without_code_do_not_end_a_search(monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(LoopsSpace, "written", written)
     tuning = search(monkeypatch, MadeUp(), trials=12)
     assert isinstance(tuning, UnitTuning) and tuning.refused["no code: CodegenError"] > 0
-    log = TuningLog.here(Provenance.here(quick_or_usual()))
-    assert len(list(log.records())) == 12
+    log = TuningLog.here(Provenance.here(usual_compiler()))
+    assert len(list(log.records())) == 12 == tuning.trials
+
+
+def test_candidates_without_code_are_trials(monkeypatch: pytest.MonkeyPatch) -> None:
+    """However many a strategy proposes."""
+    built = MeasuredUnit.built
+
+    def without_loops(own: MeasuredUnit, candidate: CodeCandidate) -> Any:
+        if candidate.space.name == "loops":
+            return Outcome(reason="no code: CodegenError", strikes=LASTING)
+        return built(own, candidate)
+
+    monkeypatch.setattr(MeasuredUnit, "built", without_loops)
+    tuning = search(monkeypatch, MadeUp(), "random", trials=7)
+    assert isinstance(tuning, UnitTuning) and tuning.refused["no code: CodegenError"] > 0
+    assert tuning.trials == 7
 
 
 @pytest.mark.parametrize("strategy", STRATEGIES)
