@@ -26,6 +26,7 @@ import numpy as np
 
 import bench
 import einalg as ea
+from codegen.program.executable import Executable
 from derive.proof.exact.compare import compare_exactly
 from derive.rewriting.moves import Move, apply
 from derive.rules.partial.mutations import mutated
@@ -167,7 +168,7 @@ class Case:
         """Return the program: what is called K or B is a weight, as in the networks of PET."""
         tensors = {}
         for name, shape in self.shapes.items():
-            role = "weight" if name[0] in WEIGHTS else "input"
+            role = "weight" if _is_weight(name) else "input"
             tensors[name] = ea.tensor(name, shape, role=role)
         return as_program(ea.parse(self.text, **tensors))
 
@@ -223,17 +224,20 @@ def measured_case(case: Case, seconds: float) -> bench.Row:
     equal = ea.derive(program, seconds=seconds, rules=others)
     partial = ea.derive(program, seconds=seconds)
     arrays = _arrays(program)
-    forms = {
-        WRITTEN: partial.original.compile(),
-        EQUAL: equal.best.compile(),
-        PARTIAL: partial.best.compile(),
-    }
-    expected = _outputs(forms[WRITTEN](**arrays))
+    forms: dict[str, Executable] = {}
+    for name, form in (
+        (WRITTEN, partial.original),
+        (EQUAL, equal.best),
+        (PARTIAL, partial.best),
+    ):
+        forms[name] = with_weights(form.compile(), arrays)
+    inputs = {name: array for name, array in arrays.items() if not _is_weight(name)}
+    expected = _outputs(forms[WRITTEN](**inputs))
     for name, form in forms.items():
-        for one, other in zip(_outputs(form(**arrays)), expected, strict=True):
+        for one, other in zip(_outputs(form(**inputs)), expected, strict=True):
             if not np.allclose(one, other, rtol=1e-3, atol=1e-3 * np.abs(other).max()):
                 raise ValueError(f"{case.name}: the results of what is {name} differ")
-    calls = {name: form.repeated(**arrays) for name, form in forms.items()}
+    calls = {name: form.repeated(**inputs) for name, form in forms.items()}
     times = measure(calls, POLICY)
     row: dict[str, Any] = {"case": case.name}
     for name in forms:
@@ -245,12 +249,21 @@ def measured_case(case: Case, seconds: float) -> bench.Row:
     return row
 
 
+def _is_weight(name: str) -> bool:
+    return name[0] in WEIGHTS
+
+
+def with_weights(form: Executable, arrays: Mapping[str, Any]) -> Executable:
+    """Return a compiled program with its weights bound: what depends on them alone is computed."""
+    return form.bind(**{name: array for name, array in arrays.items() if _is_weight(name)})
+
+
 def _arrays(program: Program) -> dict[str, Any]:
     """Return random inputs, of weights such that values stay near 1."""
     rng = np.random.default_rng(0)
     arrays = {}
     for name, tensor in program.inputs.items():
-        scale = 1 / np.sqrt(np.prod(tensor.shape[1:])) if name[0] in WEIGHTS else 1.0
+        scale = 1 / np.sqrt(np.prod(tensor.shape[1:])) if _is_weight(name) else 1.0
         arrays[name] = (scale * rng.standard_normal(tensor.shape)).astype(np.float32)
     return arrays
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import islice, pairwise
 from math import prod
 from typing import Any
@@ -16,7 +16,7 @@ from einalg.language.index.iterator import LoopIndex
 
 MAX_BOXES = 500  # of a region that evaluation gives
 MAX_LISTED_POINTS = 4096  # of a region that is listed to shorten its text
-MAX_HULL_OPERATIONS = 200_000  # of isl, for a text that is easier to read
+MAX_SHORTENING_OPERATIONS = 200_000  # of isl, for a text that is easier to read
 MAX_SHORT_CHARACTERS = 100  # of a region that needs no shortening
 Mask = np.ndarray[Any, Any]
 Box = tuple[tuple[int, int], ...]
@@ -25,8 +25,9 @@ Box = tuple[tuple[int, int], ...]
 def readable(region: isl.Set, names: Sequence[str]) -> isl.Set:
     """Return the same set with these names of its axes, written with few conditions."""
     region = region.coalesce().detect_equalities().remove_redundancies()
-    if "exists" in str(region):
-        region = _of_few_hulls(region)
+    for shorten in (_without_quotients, _of_hulls):
+        if "exists" in str(region):
+            region = _shorter(region, shorten)
     is_finite = not region.dim(isl.dim_type.param)  # else there are symbolic sizes
     if is_finite and len(str(region)) > MAX_SHORT_CHARACTERS:
         listed = _listed(region)
@@ -36,13 +37,18 @@ def readable(region: isl.Set, names: Sequence[str]) -> isl.Set:
     return with_axis_names(region, names)
 
 
-def _of_few_hulls(region: isl.Set) -> isl.Set:
-    """Return the same set as hulls, where that is shorter, and found soon."""
+def _shorter(region: isl.Set, shorten: Callable[[isl.Set], isl.Set]) -> isl.Set:
+    """Return the same set as another function writes it, where that is shorter, and found soon."""
     try:
-        with bounded(MAX_HULL_OPERATIONS):
-            return min(region, _of_hulls(region), key=lambda candidate: len(str(candidate)))
+        with bounded(MAX_SHORTENING_OPERATIONS):
+            return min(region, shorten(region), key=lambda candidate: len(str(candidate)))
     except isl.Error:
         return region
+
+
+def _without_quotients(region: isl.Set) -> isl.Set:
+    """Return the same set with its unknown integers as quotients, of which few are left."""
+    return region.compute_divs().coalesce()
 
 
 def _of_hulls(region: isl.Set) -> isl.Set:
