@@ -35,6 +35,7 @@ from einalg.errors import EinalgError
 from einalg.language import ops
 from einalg.language.ir.program import Program, as_program
 from einalg.runtime.clock import Clock
+from einalg.storage.atomic_file import write_whole
 
 SECONDS = 20.0  # of a search
 MIN_GAIN = 1.15  # times faster than the layer as it is
@@ -105,7 +106,7 @@ class Maker:
             for channels, size in SIZES[len(kind.window)]:
                 others = [kind.layer(channels, size, *variant) for variant in OTHERS]
                 alike = map(in_both_layouts, [kind.layer(channels, size), elsewhere, *others])
-                for layer, *rest in zip(*alike):
+                for layer, *rest in zip(*alike, strict=True):
                     yield {"channels": channels, "size": size, **self._row(layer, *rest)}
 
     def _row(self, layer: Layer, elsewhere: Layer, *others: Layer) -> bench.Row:
@@ -129,16 +130,19 @@ class Maker:
         for candidate in (searched.candidate, *searched.alternatives):
             if candidate is None or not candidate.moves or not searched.original:
                 continue
-            gain = searched.original / candidate.cost
-            if gain >= MIN_GAIN:
-                faster.setdefault(_chosen_moves(layer, candidate), (candidate, gain))
+            gain, outline = searched.original / candidate.cost, _outline(layer, candidate)
+            if gain >= MIN_GAIN and outline is not None:
+                faster.setdefault(_chosen_moves(outline), (candidate, gain))
         return list(faster.values())
 
     def _add(self, layer: Layer, candidate: Candidate) -> None:
         """Add the derivation of a candidate to the layer inside, if it goes on there, else to the
-        layer.
+        layer; nothing where it cannot be followed again.
         """
-        *_, (place, outline) = outlines(layer, candidate)
+        places = list(outlines(layer, candidate))
+        if not places:
+            return
+        place, outline = places[-1]
         forms = self.families.setdefault(family(place), [])
         form = KnownForm(outline, sizes(place), **common_forms.AS_ESTIMATED)
         if form not in forms:
@@ -149,7 +153,9 @@ class Maker:
         """Return what the derivation of a layer leads to from another one; None where it does not
         hold there.
         """
-        outline = Outline.of(layer.program, candidate.moves, ALL)
+        outline = _outline(layer, candidate)
+        if outline is None:
+            return None
         try:
             program, moves = outline.followed_from(other.program, ALL)
         except EinalgError:
@@ -165,9 +171,15 @@ class Maker:
         return total(self.model, kernels_of(lifted(program)))
 
 
-def _chosen_moves(layer: Layer, candidate: Candidate) -> frozenset[str]:
+def _outline(layer: Layer, candidate: Candidate) -> Outline | None:
+    """Return the derivation of a candidate; None where it cannot be followed again."""
+    for _, outline in outlines(layer, candidate):
+        return outline
+    return None
+
+
+def _chosen_moves(outline: Outline) -> frozenset[str]:
     """Return the moves of a derivation without their order, in which two have the same gain."""
-    outline = Outline.of(layer.program, candidate.moves, ALL)
     return frozenset(f"{move.rule} {move.arguments}" for group in outline.groups for move in group)
 
 
@@ -175,7 +187,7 @@ def work(kinds: Sequence[Convolution], seconds: float, path: Path, json_path: Pa
     """Search layers of these kinds, and write what is faster."""
     maker = Maker(seconds)
     bench.report({"common layers": maker.rows(kinds)}, json_path)
-    path.write_text(common_forms.as_text(maker.families), encoding="utf-8")
+    write_whole(path, common_forms.as_text(maker.families).encode())
 
 
 def main() -> None:

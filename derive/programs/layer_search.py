@@ -10,6 +10,7 @@ from derive.programs.forms.expected_gain import Expectation, next_layer, saved_s
 from derive.programs.forms.layers import (
     Layer,
     SearchedLayer,
+    keep_layer,
     known_layer,
     measure_layer,
     search_layer,
@@ -129,14 +130,17 @@ class _LayerSearches:
         result = _search_one(layer, number, self._clock(layer), task)
         self._expectation.learn(result, task.clock.now() - began)
         del self.waiting[layer.identity]
-        self.results[layer.identity] = _better(self.results.get(layer.identity), result)
+        best = _better(self.results.get(layer.identity), result)
+        if best is not result:
+            keep_layer(best, task.backend, task.rules)
+        self.results[layer.identity] = best
         if self.learn(result):
             self.follow(self.families[layer.identity])
         return True
 
     def _measure_common(self, layer: Layer) -> bool:
-        """Measure what derivations that come with einalg lead to for a layer; tell whether there
-        is anything. It is measured for one layer of a family.
+        """Measure what derivations that come with einalg lead to for a layer; tell whether that was
+        measured. It is for one layer of a family.
         """
         name = family(layer)
         if name in self._measured:
@@ -146,16 +150,19 @@ class _LayerSearches:
             candidates = self._similar.common(layer)
         if not candidates:
             return False
-        self._measured.add(name)
         try:
             result = measure_layer(layer, candidates, self.task.accuracy, clock)
         except EinalgError as error:
             log.debug("forms of a common layer are not measured: %s", error)
-            return True
+            return False
+        if result.original is None:
+            return False
+        self._measured.add(name)
         self.task.clock.course.tell_result(f"a common layer: {_outcome(result)}")
         if saved_share(result) > 0:
             self.results[layer.identity] = replace(result, timed_out_after=self.task.seconds)
-        if self.learn(result):
+        measured = [candidate for candidate in candidates if candidate.measured]
+        if self._similar.learn(result, measured):
             self.follow(self.families[layer.identity])
         return True
 
@@ -219,7 +226,8 @@ class _LayerSearches:
 
 def _better(adapted: SearchedLayer | None, searched: SearchedLayer) -> SearchedLayer:
     """Return what a search found for a layer, or the form that it had: where time or an error ended
-    the search before anything was measured, or where that form was measured to be faster.
+    the search before anything was measured, or where that form was measured to be faster; then it
+    is as if the search had found it.
     """
     if adapted is None or adapted.candidate is None:
         return searched
@@ -228,7 +236,7 @@ def _better(adapted: SearchedLayer | None, searched: SearchedLayer) -> SearchedL
         is_whole = searched.original is not None and searched.timed_out_after is None
         return searched if is_whole else adapted
     if adapted.candidate.measured and adapted.candidate.cost < candidate.cost:
-        return adapted
+        return replace(adapted, timed_out_after=searched.timed_out_after)
     return searched
 
 
@@ -238,7 +246,13 @@ def _search_one(layer: Layer, number: str, clock: Clock, task: Task) -> Searched
     try:
         with clock.phase(SEARCHING, f"layer {number}"):
             result = search_layer(
-                layer, task.budget, task.seconds, task.backend, task.rules, clock=clock
+                layer,
+                task.budget,
+                task.seconds,
+                task.backend,
+                task.rules,
+                clock=clock,
+                accuracy=task.accuracy,
             )
     except EinalgError as error:
         log.warning("einalg: a layer stays as it is: %s", error)

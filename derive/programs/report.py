@@ -284,7 +284,7 @@ def _replacement(layer: SearchedLayer) -> Replacement | None:
     if layer.stored:
         origin = "found before, kept on disk"
     if layer.is_adapted:
-        origin = "derived at other sizes"
+        origin = "derived for a similar layer"
         if not candidate.measured:
             origin += ", times estimated"
     program = candidate.program

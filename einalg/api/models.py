@@ -26,6 +26,7 @@ from einalg.language.ir.scope import Scope
 from einalg.language.ir.tensor import Tensor
 from einalg.options import PATH, Kind, accepting, optional
 from einalg.runtime.direct_call import DirectCall, array_function
+from einalg.text.wording import counted
 
 if TYPE_CHECKING:
     from einalg.frontends.torch import Model
@@ -178,13 +179,13 @@ def _of_onnx(source: Any, example_inputs: Any) -> Network:
 
 def _of_onnx_graph(model: Any, named: Mapping[str, Array], graph: Graph) -> Network:
     from einalg.frontends.onnx.load import load_again
-    from einalg.frontends.onnx.nodes.session import session, session_threads
+    from einalg.frontends.onnx.nodes.session import session
 
     arrays = tuple(named.values())
     itself = _by_onnxruntime(model, named, graph)
     framework, original = version_of("onnxruntime"), None
     if itself is not None:
-        framework += f" {session_threads()}"
+        framework += f", {_session_in_words()}"
 
         def again(excluded: Exclusions) -> tuple[Network, Reading]:
             reading = load_again(model, named, excluded, session)
@@ -200,6 +201,15 @@ def _of_onnx_graph(model: Any, named: Mapping[str, Array], graph: Graph) -> Netw
     return Network(
         graph, list(arrays), plain, itself, (arrays, {}), framework=framework, original=original
     )
+
+
+def _session_in_words() -> str:
+    from einalg.frontends.onnx.nodes.session import RUNTIMES_CHOICE, session_threads
+
+    threads = session_threads()
+    if threads == RUNTIMES_CHOICE:
+        return "threads of its choice"
+    return counted(threads, "thread")
 
 
 def _changed_array(change: ChangeOfKind, array: Array) -> Array:

@@ -11,14 +11,17 @@ import logging
 import os
 import sys
 import tempfile
+import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
-from fcntl import LOCK_EX, flock
+from fcntl import LOCK_EX, LOCK_NB, flock
 from hashlib import sha256
 from pathlib import Path
 
 LOG = logging.getLogger("einalg")
+MAX_LOCK_SECONDS = 1.0  # that one waits for a lock of others
+LOCK_PAUSE = 0.01  # seconds between two tries
 _temporary: list[tempfile.TemporaryDirectory[str]] = []
 
 
@@ -115,8 +118,8 @@ class DiskCache:
     def locked(self, key: str) -> Iterator[None]:
         """Change the content of a key in a block, while no other one who locks it does.
 
-        The folder of its file is locked. Where that fails, as where it cannot be written, the block
-        runs without a lock.
+        The folder of its file is locked. Where that fails, as where it cannot be written, or where
+        another one holds it for a second, the block runs without a lock.
         """
         folder = self._folder(cache_folder(), key)
         with ExitStack() as at_end:
@@ -124,7 +127,7 @@ class DiskCache:
                 folder.mkdir(parents=True, exist_ok=True)
                 handle = os.open(folder, os.O_RDONLY)
                 at_end.callback(os.close, handle)  # which unlocks it
-                flock(handle, LOCK_EX)
+                _lock(handle)
             except OSError as error:
                 LOG.debug("einalg: %s are changed without a lock: %s", self.description, error)
             yield
@@ -170,6 +173,19 @@ class DiskCache:
         except OSError:
             _remove(Path(name))
             raise
+
+
+def _lock(handle: int) -> None:
+    """Lock an open file; raises `OSError` where others hold it for too long."""
+    end = time.monotonic() + MAX_LOCK_SECONDS
+    while True:
+        try:
+            flock(handle, LOCK_EX | LOCK_NB)
+            return
+        except BlockingIOError:
+            if time.monotonic() >= end:
+                raise
+        time.sleep(LOCK_PAUSE)
 
 
 def _content_digest(content: bytes) -> str:

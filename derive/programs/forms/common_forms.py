@@ -1,4 +1,4 @@
-"""Derivations of common kinds of layers that come with einalg, for layers that have none as yet.
+"""Derivations of common kinds of layers that come with einalg.
 
 `common_forms.json` has them by families of layers; `python -m bench.common_forms` makes it anew.
 Of what they gain there are estimates only: it is measured before they are taken.

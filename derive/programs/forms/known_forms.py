@@ -1,10 +1,10 @@
-"""Derivations of layers that differ in their sizes alone, kept on disk for later networks."""
+"""Derivations of layers by their families, kept on disk for later networks."""
 
 from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import inf
 from typing import Any
@@ -21,6 +21,7 @@ log = logging.getLogger("einalg")
 FAMILIES = DiskCache("families", ".json", "derivations of layers of other sizes")
 VERSION = 1  # of what is kept
 MAX_KEPT = 64  # derivations of one family, the last ones
+DAMAGED = "einalg: stored derivations are damaged (%s), and are searched again"
 UNREADABLE = (ValueError, KeyError, TypeError, AttributeError, EinalgError)
 
 
@@ -75,12 +76,11 @@ class StoredForms:
         if content is None:
             return []
         try:
-            return list(map(KnownForm.from_record, json.loads(content)))
-        except UNREADABLE as error:
-            log.warning(
-                "einalg: stored derivations are damaged (%s), and are searched again", error
-            )
+            rows = list(json.loads(content))
+        except (ValueError, TypeError) as error:
+            log.warning(DAMAGED, error)
             return []
+        return list(_intact(rows))
 
     def add(self, family: str, form: KnownForm) -> None:
         """Keep a form with those of its family, in the place of what was known at its sizes."""
@@ -98,3 +98,12 @@ class StoredForms:
             names = repr(sorted(rule.name for rule in self.rules))
         parts = ("family", str(VERSION), family, self.backend.identity(), names)
         return Fingerprint(SEARCH_CODE).key(*parts)
+
+
+def _intact(rows: Iterable[Any]) -> Iterator[KnownForm]:
+    """Yield the forms of records, and warn of those that are damaged."""
+    for row in rows:
+        try:
+            yield KnownForm.from_record(row)
+        except UNREADABLE as error:
+            log.warning(DAMAGED, error)

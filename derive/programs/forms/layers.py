@@ -84,8 +84,9 @@ class SearchedLayer(Layer):
     `original` are the seconds of the statement as it is, None where it was not searched. The
     `alternatives` may be better among the layers around. Where time ended the search,
     `timed_out_after` says how many seconds there were. `stored` ones were found by an earlier run.
-    The candidate of one that `is_adapted` was derived for other sizes; it and the `original` are
-    estimates unless it is measured.
+    The candidate of one that `is_adapted` was derived for a similar layer, of other sizes, in
+    another layout or before einalg was installed; it and the `original` are estimates unless it is
+    measured.
     """
 
     candidate: Candidate | None = None
@@ -194,16 +195,19 @@ def search_layer(
     rules: Rules = None,
     cache: DiskCache | None = LAYERS,
     clock: Clock | None = None,
+    accuracy: float | None = None,
 ) -> SearchedLayer:
     """Search a layer, and keep the result on disk; `seconds` are those that there were for it.
 
-    None stands for all rules of models.
+    None stands for all rules of models, and for the accuracy that the types allow.
     """
     searched_rules = rules
     if searched_rules is None:
         searched_rules = list(OF_MODELS.values())
     most = SELECTION.promising
-    result = find_derivation(layer.program, budget, searched_rules, backend, most=most, clock=clock)
+    result = find_derivation(
+        layer.program, budget, searched_rules, backend, accuracy=accuracy, most=most, clock=clock
+    )
     timed_out_after = seconds if result.stats.is_cut else None
     if clock is not None and clock.course.is_stopped:
         timed_out_after = 0.0  # any other run continues
@@ -215,17 +219,26 @@ def search_layer(
         timed_out_after=timed_out_after,
         alternatives=_alternatives(result.best, result.candidates),
     )
-    if cache is not None and result.best.measured:
-        cache.replace(layer_key(layer, backend, rules), json.dumps(layer_record(searched)).encode())
+    if cache is not None:
+        keep_layer(searched, backend, rules, cache)
     return searched
+
+
+def keep_layer(
+    layer: SearchedLayer, backend: Backend, rules: Rules = None, cache: DiskCache = LAYERS
+) -> None:
+    """Keep the result of a search on disk, for `known_layer`, if its candidate was measured."""
+    if layer.candidate is not None and layer.candidate.measured:
+        cache.replace(layer_key(layer, backend, rules), json.dumps(layer_record(layer)).encode())
 
 
 def measure_layer(
     layer: Layer, candidates: Sequence[Candidate], accuracy: float | None, clock: Clock
 ) -> SearchedLayer:
-    """Check and time a layer as it is, the first of the candidates, and other forms of it.
+    """Check and time candidates for a layer.
 
-    Nothing is searched. Those that time is not enough for, or that are not accurate, do not count.
+    The first of the candidates is the layer as it is. Nothing is searched. Those that time is not
+    enough for, or that are not accurate, do not count.
     """
     original, *forms = candidates
     assert original.backend is not None

@@ -1,22 +1,22 @@
-"""Layers that differ in their sizes alone: what was derived for one is taken for the others.
+"""Layers that differ in their sizes or layout: what was derived for one is taken for the others.
 
-A search takes seconds; its derivation is followed at other sizes, and proven there, in
-milliseconds. The model of costs says where that is worth it, corrected by what was measured.
-Where that saves nothing, there are the derivations that come with einalg.
+A search takes seconds; its derivation is followed at other sizes, and proven there, in a fraction
+of a second. The model of costs says where that is worth it, corrected by what was measured. Where
+that saves nothing, there are the derivations that come with einalg.
 """
 
 from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import islice
 from math import log2
 
 from derive.cost.backend import Backend
-from derive.cost.model import CostModel, Roofline, calibrated, known_rates, total
+from derive.cost.model import CostModel, calibrated, total
 from derive.matching import kernels_of, with_operator_names
 from derive.programs.forms.common_forms import common_forms
 from derive.programs.forms.known_forms import KnownForm, StoredForms
@@ -38,7 +38,7 @@ from einalg.language.ir.traversal import accesses, reductions
 log = logging.getLogger("einalg")
 
 FormsOf = Callable[[str], Sequence[KnownForm]]  # a family
-MAX_OUTLINES = 4  # that are followed for a layer
+MAX_OUTLINES = 4  # that are followed for a layer in each layout
 MAX_COMMON = 3  # forms of a layer, of those that come with einalg, that are measured
 MIN_SHARE = 0.1  # of a layer's time, that a form is expected to save where it is not measured
 MIN_SECONDS = 1e-12  # of an estimate
@@ -72,15 +72,20 @@ class SimilarLayers:
 
     @cached_property
     def model(self) -> CostModel:
-        """The model of this machine, if its rates are known when there is something to estimate."""
-        return known_rates(self.backend) or Roofline()
+        """The model of this machine, whose rates are measured where something is to be estimated
+        and they are not known.
+        """
+        return calibrated(self.backend)
 
-    def learn(self, layer: SearchedLayer) -> bool:
-        """Learn the derivations of a layer that was searched; tell whether there are any."""
-        if not layer.original or not any(_derived(layer)):
+    def learn(self, layer: SearchedLayer, others: Iterable[Candidate] = ()) -> bool:
+        """Learn the derivations of a layer that was searched, and of `others` that were measured
+        for it, however slow; tell whether there are any.
+        """
+        derived = list(_derived(layer, others))
+        if not layer.original or not derived:
             return False
         original_scale = layer.original / self._estimate(layer.program)
-        for candidate in _derived(layer):
+        for candidate in derived:
             scale = candidate.cost / self._estimate(candidate.program)
             for place, outline in outlines(layer, candidate):
                 form = KnownForm(outline, sizes(place), scale, original_scale)
@@ -95,7 +100,7 @@ class SimilarLayers:
             self._stored.add(name, form)
 
     def _forms(self, name: str) -> list[KnownForm]:
-        """Return the forms of a family that were derived on this machine, with those on disk."""
+        """Return the forms of a family that were measured on this machine, with those on disk."""
         if name not in self._families:
             self._families[name] = self._stored.read(name)
         return self._families[name]
@@ -108,7 +113,7 @@ class SimilarLayers:
 
         None where no such form is expected to save time.
         """
-        for form, candidate in self._promising(layer, _nearest(layer, self._forms)):
+        for form, candidate in self._promising(layer, _nearest(layer, self._forms, MAX_OUTLINES)):
             return SearchedLayer.of(
                 layer, candidate=candidate, original=form.original, is_adapted=True
             )
@@ -117,14 +122,13 @@ class SimilarLayers:
     def common(self, layer: Layer) -> list[Candidate]:
         """Return a layer as it is, and the best that derivations which come with einalg lead to.
 
-        Nothing where these are not expected to save time. Those that were derived on this machine
+        Nothing where these are not expected to save time. Those that were measured on this machine
         are left out: what they save there is known.
         """
         known = {form.outline for form in _nearest(layer, self._forms)}
-        nearest = [form for form in _nearest(layer, _common) if form.outline not in known]
+        nearest = _nearest(layer, _common, MAX_OUTLINES, known)
         if not nearest:
             return []
-        calibrated(self.backend)  # so that `model` knows the rates of this machine
         promising = list(islice(self._promising(layer, nearest), MAX_COMMON))
         if not promising:
             return []
@@ -182,17 +186,33 @@ class SimilarLayers:
         return all(move.rule in names for move in moves)
 
 
-def _nearest(layer: Layer, forms_of: FormsOf) -> list[KnownForm]:
-    """Return the derivations for a layer, or for what it is with channels last."""
-    nearest = _nearest_of_family(layer, forms_of)
+def _nearest(
+    layer: Layer,
+    forms_of: FormsOf,
+    most: int | None = None,
+    known: Container[Outline] = (),
+) -> list[KnownForm]:
+    """Return the derivations for a layer, and those for what it is with channels last.
+
+    They are those that are not `known`, `most` of each kind, or all.
+    """
+
+    def unknown(forms: Iterable[KnownForm]) -> Iterator[KnownForm]:
+        return islice((form for form in forms if form.outline not in known), most)
+
+    nearest = list(unknown(_nearest_of_family(layer, forms_of)))
     inside = LayerInside.of(layer)
     if inside is None:
         return nearest
-    for form in _nearest_of_family(inside.layer, forms_of):
+    return [*nearest, *unknown(_of_whole(inside, _nearest_of_family(inside.layer, forms_of)))]
+
+
+def _of_whole(inside: LayerInside, forms: Iterable[KnownForm]) -> Iterator[KnownForm]:
+    """Yield derivations of the layer inside as those of the whole, where they are."""
+    for form in forms:
         outline = inside.of_whole(form.outline)
         if outline is not None:
-            nearest.append(replace(form, outline=outline))
-    return nearest
+            yield replace(form, outline=outline)
 
 
 def _common(name: str) -> Sequence[KnownForm]:
@@ -210,7 +230,7 @@ def _nearest_of_family(layer: Layer, forms_of: FormsOf) -> list[KnownForm]:
 
     for form in sorted(forms_of(family(layer)), key=distance):
         nearest.setdefault(form.outline, form)
-    return list(nearest.values())[:MAX_OUTLINES]
+    return list(nearest.values())
 
 
 def outlines(layer: Layer, candidate: Candidate) -> Iterator[tuple[Layer, Outline]]:
@@ -229,16 +249,18 @@ def outlines(layer: Layer, candidate: Candidate) -> Iterator[tuple[Layer, Outlin
         yield inside.layer, rest
 
 
-def _derived(layer: SearchedLayer) -> Iterator[Candidate]:
-    """Yield the derived candidates of a layer, the best first."""
-    for candidate in (layer.candidate, *layer.alternatives):
-        if candidate is not None and candidate.moves:
+def _derived(layer: SearchedLayer, others: Iterable[Candidate]) -> Iterator[Candidate]:
+    """Yield the derived candidates of a layer once, the best first, then others."""
+    known = set[tuple[Move, ...]]()
+    for candidate in (layer.candidate, *layer.alternatives, *others):
+        if candidate is not None and candidate.moves and candidate.moves not in known:
+            known.add(candidate.moves)
             yield candidate
 
 
 def family(layer: Layer) -> str:
-    """Return the text of a layer without its sizes; extents of windows are none of these, nor is
-    where a range begins.
+    """Return the text of a layer without its sizes; extents of windows are none of these, nor are 0
+    and 1, nor is where a range begins.
 
     >>> import einalg as ea
     >>> from derive.programs.forms.layers import layers_of
@@ -281,7 +303,7 @@ def sizes(layer: Layer) -> tuple[int, ...]:
 
 
 def _is_size(iterator: re.Match[str], fixed: frozenset[str]) -> bool:
-    return iterator[1] not in fixed and _extent(iterator) != 1
+    return iterator[1] not in fixed and _extent(iterator) > 1
 
 
 def _extent(iterator: re.Match[str]) -> int:

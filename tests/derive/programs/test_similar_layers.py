@@ -12,7 +12,9 @@ from threading import Barrier, BrokenBarrierError
 import pytest
 
 import einalg as ea
+from derive.matching import kernels_of
 from derive.programs import layer_search
+from derive.programs.forms import layers
 from derive.programs.forms.known_forms import FAMILIES, KnownForm, StoredForms
 from derive.programs.forms.layers import SearchedLayer, layers_of
 from derive.programs.forms.other_layout import LayerInside
@@ -20,8 +22,11 @@ from derive.programs.forms.similar_layers import SimilarLayers, family, sizes
 from derive.programs.layer_search import search_layers
 from derive.programs.task import Task
 from derive.results.candidates import Candidate
-from derive.results.pipeline import find_derivation
+from derive.results.pipeline import SearchResult, find_derivation
+from derive.rules import ALL
 from derive.search.best_first import Budget
+from derive.search.candidates import Stats
+from derive.search.outlines import Outline
 from einalg.api.backend import LocalBackend
 from einalg.errors import CodegenError
 from einalg.language import ops
@@ -30,7 +35,7 @@ from einalg.runtime.clock import Clock
 from einalg.storage.disk_cache import DiskCache
 
 BACKEND = LocalBackend()
-pytestmark = pytest.mark.usefixtures("own_cache")
+pytestmark = pytest.mark.usefixtures("own_cache", "usual_rates")
 
 
 def convolution(channels, filters, size, taps=3, stride=1):
@@ -130,6 +135,8 @@ def test_later_networks_have_what_was_derived_for_earlier_ones():
     assert KnownForm.from_record(json.loads(json.dumps(form.as_record()))) == form
     FAMILIES.replace(stored._key(family(other)), b"[{}]")
     assert SimilarLayers(BACKEND).follow(other) is None
+    FAMILIES.replace(stored._key(family(other)), b"{")
+    assert stored.read(family(other)) == []
 
 
 def test_what_is_only_estimated_is_not_kept_on_disk():
@@ -154,7 +161,7 @@ def test_a_whole_family_is_derived_by_one_search(seconds, searches, monkeypatch)
     layers = [convolution(40, 40, 28), convolution(64, 64, 56), convolution(56, 56, 28)]
     now, order = [0.0], []
 
-    def search(layer, budget, seconds, backend, rules, clock):
+    def search(layer, budget, seconds, backend, rules, clock, accuracy):
         now[0] += min(clock.left, 8.0)
         order.append(layer)
         if len(order) == 1:
@@ -190,15 +197,19 @@ def derived(layer):
     ],
 )
 def test_forms_of_no_size_or_scale_are_damaged(change):
+    """The others of the family are as they were."""
     similar = SimilarLayers(BACKEND)
     similar.learn(searched())
     layer = convolution(48, 48, 30)
     stored = StoredForms(BACKEND)
     (form,) = stored.read(family(layer))
-    row = json.dumps([replace(form, **change).as_record()])
-    FAMILIES.replace(stored._key(family(layer)), row.encode())
+    damaged = replace(form, **change).as_record()
+    FAMILIES.replace(stored._key(family(layer)), json.dumps([damaged]).encode())
     assert not stored.read(family(layer))
     assert SimilarLayers(BACKEND).follow(layer) is None
+    rows = [damaged, form.as_record()]
+    FAMILIES.replace(stored._key(family(layer)), json.dumps(rows).encode())
+    assert stored.read(family(layer)) == [form]
 
 
 @pytest.mark.parametrize("low", [-3, 0, 2])
@@ -238,7 +249,7 @@ def test_a_search_that_fails_leaves_the_form_of_other_sizes(monkeypatch):
     layers = [convolution(64, 64, 56), convolution(56, 56, 28)]
     searches = []
 
-    def search(layer, budget, seconds, backend, rules, clock):
+    def search(layer, budget, seconds, backend, rules, clock, accuracy):
         searches.append(layer)
         if len(searches) > 1:
             raise CodegenError("no code")
@@ -248,3 +259,41 @@ def test_a_search_that_fails_leaves_the_form_of_other_sizes(monkeypatch):
     task = Task(BACKEND, 1000.0, Clock.of(1000.0, now=lambda: 0.0))
     results = search_layers(layers, task, lambda layer: float(layer.work))
     assert searches == layers and results[layers[1].identity].is_adapted
+
+
+def test_a_layer_with_an_empty_sum_is_of_another_family():
+    texts = (f"O[f,h] = Sum[c](A[f,c]*K[h,c]) + Sum[d:0:{end}](A[f,d]*K[h,d])" for end in (0, 9))
+    empty, other = (layers_of(as_program(ea.parse(text, A=(40, 64), K=(50, 64)))) for text in texts)
+    assert sizes(empty[0]) == (40, 50, 64) and sizes(other[0]) == (40, 50, 64, 9)
+    similar = SimilarLayers(BACKEND)
+    similar._forms(family(empty[0])).append(known_form(sizes(empty[0])))
+    similar._forms(family(other[0])).append(known_form(sizes(other[0])))
+    assert similar.follow(empty[0]) is None and similar.follow(other[0]) is None
+
+
+def known_form(extents):
+    """A derivation that does not apply to products."""
+    layer = searched()
+    outline = Outline.of(layer.program, layer.candidate.moves, ALL)
+    return KnownForm(outline, extents, 1.0, 1.0)
+
+
+def test_the_next_call_has_the_faster_form(monkeypatch):
+    """Where a search finds a slower one than was measured for the layer before."""
+    layer = convolution(64, 64, 56)
+    known = SearchedLayer.of(layer, candidate=derived(layer), original=1e-3, is_adapted=True)
+
+    def search(program, budget, rules, backend, accuracy, most, clock):
+        original = Candidate(program, kernels_of(program), (), 0.8e-3, "proved", measured=True)
+        return SearchResult(program, [original], Stats(), backend)
+
+    monkeypatch.setattr(layers, "find_derivation", search)
+    task = Task(BACKEND, 10.0, Clock.of(10.0, now=lambda: 0.0))
+    run = layer_search._LayerSearches([layer], task, lambda layer: 1.0)
+    run.begin([])
+    run.results[layer.identity] = known
+    assert run.search_next()
+    assert run.results[layer.identity].candidate == known.candidate
+    stored = layers.known_layer(layer, 10.0, BACKEND)
+    assert stored.candidate.moves == known.candidate.moves
+    assert (stored.original, stored.candidate.cost) == (1e-3, 0.5e-3)

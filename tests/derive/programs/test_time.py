@@ -67,7 +67,7 @@ class Timed(LocalBackend):
         """Let a search take so many seconds and find nothing; return the layers, as they come."""
         searched = []
 
-        def search(layer, budget, allowed, backend, rules, clock):
+        def search(layer, budget, allowed, backend, rules, clock, accuracy):
             self.now += min(seconds, clock.left)
             searched.append(layer)
             return SearchedLayer.of(layer, original=1.0)
