@@ -11,17 +11,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import prod
 from operator import attrgetter
-from typing import Any
 
 from codegen.ir.nodes import Buf, Ref, Value
-from codegen.ir.scalars.translation import translate
+from codegen.ir.scalars.elements import ElementLeaves
 from codegen.kernels.strided_axes import Epilogue, StridedAxis, StridedOperand, extent
 from codegen.lowering.block import buffer
 from codegen.lowering.loop_plan import has_numbers
-from einalg.errors import CodegenError
 from einalg.language.analysis.simplify import simplify
 from einalg.language.index.affine import Affine, Index
-from einalg.language.index.constraint import Constraint
 from einalg.language.index.convert import affine
 from einalg.language.ir.scope import Scope
 from einalg.language.ir.tensor import Access, Constant, Tensor
@@ -285,34 +282,18 @@ def _cut_axis(
             index = Index(f"{axis.index.name}_{position}")
         steps = [n.coefficient(piece.digit.index) * piece.digit_steps for n in numbers]
         target, *others = steps
-        left, right = axis.left * piece.axis_steps, axis.right * piece.axis_steps
-        results.append(StridedAxis(index, piece.extent, left, right, target, tuple(others)))
-    return results
-
-
-class ElementLeaves:
-    """The leaves of a body that reads tensors at one place, by access; see `translate`.
-
-    `value` is what the body computes from them.
-    """
-
-    def __init__(self, body: Any, elements: Mapping[Access, Value]):
-        self.elements = elements
-        self.value = translate(body, self)
-
-    def access(self, access: Access) -> Value:
-        return self.elements[access]
-
-    def reduction(self, reduce: Any) -> Value:
-        raise CodegenError(f"what is computed at one place sums nothing, but {reduce}")
-
-    def holds(self, condition: Constraint) -> Value:
-        raise CodegenError(
-            f"what is computed at one place asks for no other, but whether {condition}"
+        cut = StridedAxis(
+            index,
+            piece.extent,
+            left=axis.left * piece.axis_steps,
+            right=axis.right * piece.axis_steps,
+            target=target,
+            epilogue_steps=tuple(others),
+            left_reads=tuple(step * piece.axis_steps for step in axis.left_reads),
+            right_reads=tuple(step * piece.axis_steps for step in axis.right_reads),
         )
-
-    def index(self, form: Affine) -> Affine:
-        raise CodegenError(f"what is computed at one place asks for no other, but for {form}")
+        results.append(cut)
+    return results
 
 
 class EpilogueLeaves(ElementLeaves):

@@ -210,7 +210,7 @@ class _LoopCost:
         products, latency = 0.0, 0.0
         loads: dict[Ref, None] = {}
         for store in stores:
-            products += _operations(store)
+            products += store_operations(store)
             loads.update(dict.fromkeys(_reads(store, index)))
             if store.op != "=" and index is not None and not _moves(store.ref, index):
                 latency = costs.product_latency
@@ -485,13 +485,15 @@ def _fill_lines(stores: Sequence[Store], store: Store, step: int) -> bool:
     return len(places) == step
 
 
-def _operations(store: Store) -> float:
+def store_operations(store: Store) -> float:
     """Return the operations of a statement in products; adding a product is a part of that."""
     total = 0.0
     for node in value_parts(store.value):
         if isinstance(node, Apply):
             total += operation_products(node)
-    is_product = isinstance(store.value, Apply) and store.value.op == "mul"
+        if isinstance(node, Apply) and node.op == "add":  # which subtracts as well
+            total -= sum(isinstance(a, Apply) and a.op == "neg" for a in node.arguments)
+    is_product = isinstance(store.value, Apply) and store.value.op in ("mul", "ipow")
     if store.op != "=" and not is_product:
         total += 1
     return total

@@ -13,7 +13,8 @@ from einalg.language.index.affine import Affine, Index
 from einalg.language.index.convert import affine
 from einalg.language.ir.tensor import Access
 
-Side = str | int  # an operand by its name, or an operand of an epilogue by its number
+# An operand by its name, one of an epilogue by its number, or one of a prologue by both.
+Side = str | int | tuple[str, int]
 
 
 @dataclass(frozen=True)
@@ -21,7 +22,8 @@ class StridedAxis:
     """An index with its extent, and the distance of its next value in each operand.
 
     Distances are in elements; 0 where an operand does not move. `epilogue_steps` are those in the
-    operands of an epilogue.
+    operands of an epilogue, `left_reads` and `right_reads` in what a prologue reads besides; none
+    are of an axis along which nothing moves.
     """
 
     index: Index
@@ -30,15 +32,27 @@ class StridedAxis:
     right: int = 0
     target: int = 0
     epilogue_steps: tuple[int, ...] = ()
+    left_reads: tuple[int, ...] = ()
+    right_reads: tuple[int, ...] = ()
 
     def step(self, side: Side) -> int:
         if isinstance(side, int):
             return self.epilogue_steps[side]
+        if isinstance(side, tuple):
+            name, number = side
+            steps: tuple[int, ...] = getattr(self, f"{name}_reads")
+            return steps[number] if steps else 0
         return getattr(self, side)
 
     def swapped(self) -> StridedAxis:
         """Return the axis with its left and right operands exchanged."""
-        return replace(self, left=self.right, right=self.left)
+        return replace(
+            self,
+            left=self.right,
+            right=self.left,
+            left_reads=self.right_reads,
+            right_reads=self.left_reads,
+        )
 
 
 @dataclass(frozen=True)
@@ -111,18 +125,43 @@ def used_tap_fraction(window: BorderWindow, tile_positions: int) -> float:
 
 
 @dataclass(frozen=True)
+class Prologue:
+    """The computation of an operand's elements from what is read, as it is packed.
+
+    `body` is an expression of `first`, the element of the operand's own tensor, and of `others`.
+    """
+
+    body: Any
+    first: Access
+    others: Mapping[Access, StridedOperand]
+
+
+@dataclass(frozen=True)
 class StridedOperand:
     """A tensor as it lies in memory, and the element where reading begins.
 
     With `borders`, a copy of one batch is read, in the order of these axes, zeros included;
     `offset` and the strides of batch axes are still those of the tensor. `ahead` says that its
-    values are compile-time constants, so that it may be packed before the run.
+    values are compile-time constants, so that it may be packed before the run. With a `prologue`,
+    its elements are what that computes.
     """
 
     buf: Buf
     offset: int
     borders: tuple[Border, ...] = ()
     ahead: bool = False
+    prologue: Prologue | None = None
+
+    @property
+    def others(self) -> tuple[StridedOperand, ...]:
+        """Return what a prologue reads besides."""
+        if self.prologue is None:
+            return ()
+        return tuple(self.prologue.others.values())
+
+    def sides(self, name: str) -> tuple[Side, ...]:
+        """Return the sides of an operand of this name: its own, and those of a prologue."""
+        return (name, *((name, number) for number in range(len(self.others))))
 
     @property
     def flat(self) -> Buf:

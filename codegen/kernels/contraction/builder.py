@@ -7,11 +7,13 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 
 from codegen.ir.builder import LANE, LoopBuilder
-from codegen.ir.nodes import Bound, Buf, For, MinMax, Ref, Statement, Store
+from codegen.ir.nodes import Bound, Buf, For, MinMax, Ref, Statement, Store, Value
+from codegen.ir.scalars.elements import ElementLeaves
 from codegen.kernels.contraction.partition import Partition
-from codegen.kernels.strided_axes import Side, StridedAxis, merged, offset
+from codegen.kernels.strided_axes import Prologue, Side, StridedAxis, merged, offset
 from einalg.language.index.affine import Affine, Index
 from einalg.language.index.convert import affine
+from einalg.language.ir.tensor import Access
 
 I, LINE, VECTOR = (Index(name) for name in ("i", "line", "v"))
 ROW_TILE, PANEL, GROUP, STEP, BLOCK = (
@@ -21,10 +23,14 @@ ROW_TILE, PANEL, GROUP, STEP, BLOCK = (
 
 @dataclass(frozen=True)
 class Source:
-    """A buffer, and the element of it where what is read begins."""
+    """A buffer, and the element of it where what is read begins.
+
+    `others` are those of what a prologue reads besides.
+    """
 
     buf: Buf
     begin: Affine
+    others: tuple[Source, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -112,6 +118,16 @@ def place_number(axes: Sequence[StridedAxis]) -> Affine:
     for axis in axes:
         form = form * axis.extent + affine(axis.index)
     return form
+
+
+def prologue_value(prologue: Prologue | None, elements: Sequence[Ref]) -> Value:
+    """Return what a prologue computes from what is read, or the one element."""
+    first, *others = elements
+    if prologue is None:
+        return first
+    read: dict[Access, Value] = {prologue.first: first}
+    read.update(zip(prologue.others, others, strict=True))
+    return ElementLeaves(prologue.body, read).value
 
 
 def smaller(one: Affine, other: Affine) -> Bound:
@@ -287,18 +303,39 @@ class PartitionWalk:
         """Return the column of `VECTOR` and `LANE` in a panel."""
         return panel.column + affine(VECTOR) * self.t.lanes + affine(LANE)
 
-    def left_element(self, left: Source, tile: RowTile, depth: Sequence[StridedAxis]) -> Ref:
-        """Return an element of the left operand, in row `I` of a tile."""
-        row = along(self.p.rows, tile.first + affine(I), "left")
-        place = offset(self.p.outer_rows, "left") + row + offset(depth, "left")
+    def left_element(
+        self, left: Source, tile: RowTile, depth: Sequence[StridedAxis], side: Side = "left"
+    ) -> Ref:
+        """Return what is read of the left operand, in row `I` of a tile."""
+        row = along(self.p.rows, tile.first + affine(I), side)
+        place = offset(self.p.outer_rows, side) + row + offset(depth, side)
         return Ref(left.buf, (left.begin + place,))
 
+    def left_value(self, left: Source, tile: RowTile, depth: Sequence[StridedAxis]) -> Value:
+        """Return an element of the left operand, in row `I` of a tile."""
+        sides = zip((left, *left.others), self.c.left.sides("left"), strict=True)
+        read = [self.left_element(source, tile, depth, side) for source, side in sides]
+        return prologue_value(self.c.left.prologue, read)
+
     def right_element(
-        self, right: Source, panel: ColumnPanel, column: Affine, depth: Sequence[StridedAxis]
+        self,
+        right: Source,
+        panel: ColumnPanel,
+        column: Affine,
+        depth: Sequence[StridedAxis],
+        side: Side = "right",
     ) -> Ref:
+        """Return what is read of the right operand, in `LINE` of a panel."""
+        place = self.line_offset(panel, side) + along(self.p.columns, column, side)
+        return Ref(right.buf, (right.begin + place + offset(depth, side),))
+
+    def right_value(
+        self, right: Source, panel: ColumnPanel, column: Affine, depth: Sequence[StridedAxis]
+    ) -> Value:
         """Return an element of the right operand, in `LINE` of a panel."""
-        place = self.line_offset(panel, "right") + along(self.p.columns, column, "right")
-        return Ref(right.buf, (right.begin + place + offset(depth, "right"),))
+        sides = zip((right, *right.others), self.c.right.sides("right"), strict=True)
+        read = [self.right_element(source, panel, column, depth, side) for source, side in sides]
+        return prologue_value(self.c.right.prologue, read)
 
     def result(
         self, panel: ColumnPanel, tile: RowTile, row: Affine, column: Affine, side: Side = "target"

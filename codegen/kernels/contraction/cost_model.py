@@ -102,17 +102,17 @@ def ordered(contraction: Contraction) -> Contraction:
     c = contraction
     window_axes = {index for window in c.windows for index in (window.position, window.tap)}
     unwritten = {window.position for window in c.windows if not window.written}
-    stored = c.stored_sides
+    stored, left, right = c.stored_sides, c.left.sides("left"), c.right.sides("right")
     batch = _by_step(c.batch, "target", unwritten)
     rows = _by_step(c.rows, "target", unwritten)
     columns = _by_step(c.columns, "target", unwritten)
     depth = _by_step(c.depth, "left", unwritten)
     return replace(
         c,
-        batch=merged(batch, "left", "right", *stored),
-        rows=merged(rows, "left", *stored, but=window_axes),
-        columns=merged(columns, "right", *stored, but=window_axes),
-        depth=merged(depth, "left", "right", but=window_axes),
+        batch=merged(batch, *left, *right, *stored),
+        rows=merged(rows, *left, *stored, but=window_axes),
+        columns=merged(columns, *right, *stored, but=window_axes),
+        depth=merged(depth, *left, *right, but=window_axes),
         bare=None,
     )
 
@@ -151,7 +151,7 @@ def tilings(c: Contraction, target: CpuModel) -> Iterator[Tiling]:
 
 def _row_variants(c: Contraction) -> Iterator[tuple[int, bool]]:
     """Yield how many inner axes of rows are walked as one, and whether the operand is packed."""
-    if c.left.buf.dtype == c.dtype:
+    if c.is_in_place(c.left):
         yield 1, False
     if not c.is_bare:
         yield max(1, len(c.rows)), True
@@ -164,7 +164,7 @@ def _column_variants(c: Contraction) -> Iterator[tuple[int, bool]]:
     """
     yield 1, True
     inner = c.columns[-1]
-    if inner.right == 1 and inner.target == 1 and c.right.buf.dtype == c.dtype:
+    if inner.right == 1 and inner.target == 1 and c.is_in_place(c.right):
         yield 1, False
     for number in range(2, len(c.columns) + 1):
         if len(merged(c.columns[-number:], "target")) == 1:
@@ -175,7 +175,7 @@ def _register_tiles(c: Contraction, target: CpuModel, usual: Tiling) -> Iterator
     """Yield the tiles of all sizes that fit into the registers."""
     width = extent(c.columns[-usual.column_axes :])
     height = extent(c.rows[len(c.rows) - usual.row_axes :])
-    registers = target.registers - 2
+    registers = target.registers - c.held_registers
     for lanes in target.widths(numpy_dtype(c.dtype).itemsize):
         largest = registers // min(2, height)
         for vectors, lines in _panel_sizes(c, -(-width // lanes), usual.column_axes, largest):

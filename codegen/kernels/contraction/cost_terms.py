@@ -30,6 +30,11 @@ class TileStep:
         return self.rows * self.vectors
 
     @property
+    def operations(self) -> float:
+        """Return the operations on vectors; a product and its sum are one."""
+        return self.products * self.plan.contraction.operations
+
+    @property
     def right_loads(self) -> int:
         """Return the loads of vectors: two where one may lie across two lines of the cache."""
         if self.plan.tiling.pack_right:
@@ -46,7 +51,7 @@ class TileStep:
 
 def compute(step: TileStep) -> float:
     """Return the cycles of the units that multiply and add."""
-    return step.plan.passes * step.products / step.plan.costs.products_per_cycle
+    return step.plan.passes * step.operations / step.plan.costs.products_per_cycle
 
 
 def load(step: TileStep) -> float:
@@ -57,7 +62,7 @@ def load(step: TileStep) -> float:
 
 def issue(step: TileStep) -> float:
     """Return the cycles in which all instructions of a step begin, two for the loop among them."""
-    instructions = step.products + (step.right_loads + step.rows) + 2
+    instructions = step.operations + (step.right_loads + step.rows) + 2
     return instructions / step.plan.costs.instructions_per_cycle
 
 

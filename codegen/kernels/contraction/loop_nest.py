@@ -17,7 +17,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from codegen.ir.builder import LANE, LoopBuilder
-from codegen.ir.nodes import Alloc, Apply, Bound, Buf, Function, Number, Ref, Store
+from codegen.ir.nodes import Alloc, Bound, Buf, Function, Ref, Store
 from codegen.kernels.contraction.builder import (
     BLOCK,
     GROUP,
@@ -81,13 +81,13 @@ def joint_function(
         partition = Partition(contraction, tiling)
         layout = PackedLayout(partition, target.name, tuple(names))
         _write_batches(w, layout, _loop_kinds(partition, parallel))
-        for side, buf in (("left", contraction.left.buf), ("right", contraction.right.buf)):
+        for side, operand in (("left", contraction.left), ("right", contraction.right)):
             if layout.is_packed(side):
                 bufs.append(layout.buffer(side))
                 packs.append(packing_function(layout, side))
                 names[layout.buffer(side).name] = None
             else:
-                bufs.append(buf)
+                bufs += [operand.buf, *(other.buf for other in operand.others)]
         bufs += [operand.buf for operand in contraction.epilogue_operands]
     inputs = {buf.name: buf for buf in bufs}
     return Function(
@@ -141,12 +141,8 @@ def _write_batches(w: LoopBuilder, layout: PackedLayout, kinds: LoopKinds) -> No
     p = layout.partition
     c = p.contraction
     with w.loops(c.batch, kinds.batches):
-        left_begin, right_begin = (
-            offset(c.batch, side) + operand.offset
-            for side, operand in (("left", c.left), ("right", c.right))
-        )
-        left = operand_source(w, c.left, left_begin, kinds.copies)
-        right = operand_source(w, c.right, right_begin, kinds.copies)
+        left = operand_source(w, c.left, "left", c.batch, kinds.copies)
+        right = operand_source(w, c.right, "right", c.batch, kinds.copies)
         if p.has_separate_sums:
             _write_separate_sums(w, layout, left, right, kinds)
             return
@@ -177,7 +173,7 @@ def _write_separate_sums(
     with w.loop(STEP, p.steps, kind=kinds.steps), block.optional_loop(BLOCK, p.blocks):
         block.write()
     with w.loop(STEP, p.steps, 1) as number, w.loop(LANE, size, kind="vec") as lane:
-        w.put(Ref(sums, (lane,)), "+=", Ref(sums, (number * size + lane,)))
+        w.put(Ref(sums, (lane,)), c.reduction, Ref(sums, (number * size + lane,)))
     _store_dense(w, c, Ref(sums, (offset((*separate.rows, *separate.columns), "target"),)))
 
 
@@ -300,15 +296,15 @@ class _RegisterTile:
         shape = (rows, panel.lines, panel.vectors, block.t.lanes)
         buf = block.w.local("sum", shape, block.c.dtype, "vector")
         sums = Ref(buf, (affine(I), affine(LINE), affine(VECTOR), affine(LANE)))
-        zero = Store(sums, "=", Number(0, block.c.dtype))
-        block.w.out += whole_vectors(panel, rows, zero)
+        nothing = Store(sums, "=", block.c.identity)
+        block.w.out += whole_vectors(panel, rows, nothing)
         store = TileStore(block, panel, self.tile)
         TilePrefetch(block, panel, self.tile).results(store.target())
         self._sum(sums)
         store.write(sums)
 
     def _sum(self, sums: Ref) -> None:
-        """Write the loops over depth around one product for each element of the tile."""
+        """Write the loops over depth around one term for each element of the tile."""
         block, panel = self.block, self.panel
         shape = (panel.lines, panel.vectors, block.t.lanes)
         buf = block.w.buffer("read", shape, block.c.dtype, "vector")
@@ -323,8 +319,8 @@ class _RegisterTile:
                 read = Ref(buf, (affine(LINE), affine(VECTOR), affine(LANE)))
                 block.w.out += whole_vectors(panel, 1, Store(read, "=", right))
                 right = read
-            product = Apply("mul", (left, right), block.c.dtype)
-            block.w.out += whole_vectors(panel, self.tile.rows, Store(sums, "+=", product))
+            reduced = Store(sums, block.c.reduction, block.c.value(left, right))
+            block.w.out += whole_vectors(panel, self.tile.rows, reduced)
 
     def _depth_axes(self) -> tuple[list[StridedAxis], dict[Index, tuple[Affine, Affine]]]:
         """Return the summed axes, merged where operands allow it, and the ranges of some of them.

@@ -8,7 +8,7 @@ once, before the run.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import prod
 
 from codegen.ir.builder import LANE, LoopBuilder
@@ -35,7 +35,7 @@ from einalg.language.index.convert import affine
 
 def buffer_names(c: Contraction) -> list[str]:
     """Return the names of the buffers of a contraction that exist outside of its loop nest."""
-    operands = (c.left, c.right, c.target, *c.epilogue_operands)
+    operands = (c.left, *c.left.others, c.right, *c.right.others, c.target, *c.epilogue_operands)
     return list(dict.fromkeys(operand.buf.name for operand in operands))
 
 
@@ -109,19 +109,28 @@ class PackedLayout:
 # Copies with borders.
 
 
-def operand_source(w: LoopBuilder, operand: StridedOperand, begin: Affine, kind: str) -> Source:
-    """Return where an operand is read in one batch: from `begin` on, or from a copy with borders.
+def operand_source(
+    w: LoopBuilder, operand: StridedOperand, name: str, batch: Sequence[StridedAxis], kind: str
+) -> Source:
+    """Return where an operand of a name is read in one batch: in place, or in a copy with borders.
 
     `kind` is that of the outermost loop of the copy.
     """
+    own, *others = _in_place(operand, name, batch)
     if not operand.borders:
-        return Source(operand.flat, begin)
+        return replace(own, others=tuple(others))
     size = prod(border.whole for border in operand.borders)
     copy = w.local("bordered", (size,), operand.buf.dtype)
-    _copy_with_borders(
-        w, Source(copy, affine(0)), Source(operand.flat, begin), operand.borders, kind
-    )
-    return Source(copy, affine(0))
+    _copy_with_borders(w, Source(copy, affine(0)), own, operand.borders, kind)
+    return Source(copy, affine(0), tuple(others))
+
+
+def _in_place(operand: StridedOperand, name: str, batch: Sequence[StridedAxis]) -> list[Source]:
+    """Return where an operand of a name, and what its prologue reads besides, begin in a batch."""
+    sources: list[Source] = []
+    for side, read in zip(operand.sides(name), (operand, *operand.others)):
+        sources.append(Source(read.flat, offset(batch, side) + read.offset))
+    return sources
 
 
 def _copy_with_borders(
@@ -164,7 +173,7 @@ def pack_left(walk: PartitionWalk, left: Source, packed: Source) -> None:
 
     def copy(tile: RowTile, place: Affine) -> None:
         to = Ref(packed.buf, (packed.begin + walk.in_tiles(tile, place),))
-        walk.w.put(to, "=", walk.left_element(left, tile, axes))
+        walk.w.put(to, "=", walk.left_value(left, tile, axes))
 
     for tile in walk.row_tiles():
         if walk.p.rows and walk.p.rows[-1].left == 1:
@@ -185,8 +194,11 @@ def pack_right(
     """Copy some panels of equal form, each to where it begins."""
     columns = walk.p.columns
     is_row = len(columns) == 1 and columns[0].right == 1
-    if is_row and walk.c.right.buf.dtype == walk.c.dtype:
+    is_copy = walk.c.right.prologue is None
+    if is_row and is_copy and walk.c.right.buf.dtype == walk.c.dtype:
         _pack_vectors(walk, right, packed, panels, begin)
+    elif is_row and not is_copy:
+        _pack_rows(walk, right, packed, panels, begin)
     else:
         _pack_elements(walk, right, packed, panels, begin)
 
@@ -206,6 +218,26 @@ def _pack_vectors(
             walk.w.out += whole_vectors(panel, 1, Store(to, "=", Number(0, walk.c.dtype)))
         read = walk.right_element(right, panel, walk.column(panel), axes)
         walk.w.out += valid_vectors(panel, 1, Store(to, "=", read))
+
+
+def _pack_rows(
+    walk: PartitionWalk,
+    right: Source,
+    packed: Buf,
+    panels: tuple[Affine, Bound],
+    begin: Callable[[ColumnPanel], Affine],
+) -> None:
+    """Compute columns that are neighbours in memory side by side, for each element of depth."""
+    axes, w = walk.p.depth_axes, walk.w
+    with walk.depth(axes) as place, walk.panel(*panels) as panel, w.loop(LINE, panel.lines) as line:
+        line_elements = panel.vectors * panel.lanes
+        start = begin(panel) + place * panel.elements + line * line_elements
+        with w.loop(LANE, panel.width, kind="vec") as lane:
+            read = walk.right_value(right, panel, panel.column + lane, axes)
+            w.put(Ref(packed, (start + lane,)), "=", read)
+        if panel.width < line_elements:
+            with w.loop(LANE, line_elements, panel.width, kind="vec") as lane:
+                w.put(Ref(packed, (start + lane,)), "=", Number(0, walk.c.dtype))
 
 
 def _pack_elements(
@@ -228,7 +260,7 @@ def _pack_elements(
                 if low:
                     w.put(to, "=", Number(0, walk.c.dtype))
                 else:
-                    read = walk.right_element(right, panel, panel.column + lane, axes)
+                    read = walk.right_value(right, panel, panel.column + lane, axes)
                     w.put(to, "=", read)
 
 
@@ -243,7 +275,7 @@ def packing_function(layout: PackedLayout, side: str) -> Function:
     packed = layout.buffer(side)
     w = LoopBuilder(layout.names)
     walk = PartitionWalk(w, p)
-    source = Source(operand.flat, operand.offset + offset(c.batch, side))
+    source = Source(operand.flat, operand.offset + offset(c.batch, side))  # has no others
     with w.loops(layout.batch_axes(side)), walk.optional_loop(STEP, p.steps):
         if side == "left":
             with walk.optional_loop(BLOCK, p.blocks):

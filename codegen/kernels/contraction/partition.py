@@ -61,9 +61,9 @@ class Tiling:
         return min(*tile, *blocks) > 0
 
     def _fits_operands(self, c: Contraction) -> bool:
-        """Whether what is read in place has the type of the products."""
-        left = self.pack_left or c.left.buf.dtype == c.dtype
-        right = self.pack_right or c.right.buf.dtype == c.dtype
+        """Whether what is read in place is an element of the type of the products."""
+        left = self.pack_left or c.is_in_place(c.left)
+        right = self.pack_right or c.is_in_place(c.right)
         return left and right
 
     def _fits_columns(self, c: Contraction) -> bool:

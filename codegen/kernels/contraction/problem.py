@@ -2,7 +2,8 @@
 
 `target[batch, rows, columns] = Σ[depth] left[batch, rows, depth] · right[batch, columns, depth]`,
 each of the four groups any number of axes. The axes of an operand may overlap in memory, as a
-window and its positions do, so a convolution is one too.
+window and its positions do, so a convolution is one too. Another `ReducedTerm` takes the place of
+the product and the sum: `Max[depth] (left + right)`.
 """
 
 from __future__ import annotations
@@ -11,8 +12,12 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from math import prod
+from typing import Any
 
-from codegen.ir.nodes import Buf
+from codegen.ir.nodes import Apply, Buf, Number, Ref, Store, Value, value_parts
+from codegen.ir.scalars.elements import ElementLeaves
+from codegen.ir.types import element
+from codegen.kernels.loop_cost import store_operations
 from codegen.kernels.operand_axes import strided_group, view_buffers
 from codegen.kernels.strided_axes import (
     Border,
@@ -23,15 +28,38 @@ from codegen.kernels.strided_axes import (
     StridedOperand,
     extent,
 )
-from einalg.language.ir.dtypes import numpy_dtype
+from einalg.language.ir.dtypes import is_float, numpy_dtype
 from einalg.language.ir.kernel import Kernel, View
 from einalg.language.ir.scope import Scope
+from einalg.language.ir.tensor import Access
 
 SPACE, TAPS = "dhw", "qrs"
 CONFLICT_ELEMENTS = 1024  # lines that are a multiple of these apart displace one another
 GAP_ELEMENTS = 16  # what is left free so that lines are no such multiple apart
 MAX_BATCH_COPY = 1 << 18  # elements up to which all images are copied with their borders together
 Strides = Sequence[tuple[int, int]]  # extent and stride of the axes of a group, outer first
+STORES = {"Sum": "+=", "Prod": "*=", "Max": "max", "Min": "min"}  # of what is reduced
+OPERANDS = ("left", "right", "total")
+NAN_OPERATIONS = 2.0  # with which an extreme is NaN where an element is
+COMBINATIONS = {"+=": "add", "*=": "mul", "max": "max", "min": "min"}
+
+
+@dataclass(frozen=True)
+class ReducedTerm:
+    """What is computed from an element of each operand, and how results are reduced.
+
+    `body` is an expression of two accesses, `left` and `right`, which stand for these elements.
+    """
+
+    body: Any
+    left: Access
+    right: Access
+    reduction: str
+    identity: Any
+
+    def swapped(self) -> ReducedTerm:
+        """Return the same term with the operands in the other order."""
+        return replace(self, left=self.right, right=self.left)
 
 
 @dataclass(frozen=True)
@@ -53,6 +81,64 @@ class Contraction(EpilogueStore):
     epilogue: Epilogue | None = None
     windows: tuple[BorderWindow, ...] = ()
     bare: Contraction | None = None
+    term: ReducedTerm | None = None
+
+    def is_in_place(self, operand: StridedOperand) -> bool:
+        """Whether the elements of an operand lie in memory as they are multiplied."""
+        return operand.buf.dtype == self.dtype and operand.prologue is None
+
+    def value(self, left: Value, right: Value) -> Value:
+        """Return what is reduced, of an element of each operand."""
+        if self.term is None:
+            return Apply("mul", (left, right), self.dtype)
+        elements = {self.term.left: left, self.term.right: right}
+        return ElementLeaves(self.term.body, elements).value
+
+    @property
+    def reduction(self) -> str:
+        """Return the operation of a store that reduces: `+=`, `*=`, `max` or `min`."""
+        if self.term is None:
+            return "+="
+        return STORES[self.term.reduction]
+
+    def combined(self, one: Value, other: Value) -> Value:
+        """Return two partial results as one."""
+        return Apply(COMBINATIONS[self.reduction], (one, other), self.dtype)
+
+    @property
+    def identity(self) -> Number:
+        """Return the result over no points."""
+        if self.term is None:
+            return Number(0, self.dtype)
+        return element(self.term.identity, self.dtype)
+
+    @cached_property
+    def operations(self) -> float:
+        """Return the operations for an element of each operand; a product and its sum are one."""
+        if self.term is None:
+            return 1.0
+        store = self.reducing_store()
+        operations = store_operations(store)
+        if store.op in ("max", "min") and is_float(self.dtype):
+            operations += NAN_OPERATIONS
+        return operations
+
+    def reducing_store(self) -> Store:
+        """Return the store of an element of each operand, all by themselves."""
+        left, right, total = (Ref(Buf(name, (), self.dtype, "reg"), ()) for name in OPERANDS)
+        return Store(total, self.reduction, self.value(left, right))
+
+    @cached_property
+    def held_registers(self) -> int:
+        """Return the registers beside those of a tile: of an element, of what is stored, and of
+        the constants and intermediate values of a term.
+        """
+        if self.term is None:
+            return 2
+        parts = list(value_parts(self.reducing_store().value))
+        constants = {part for part in parts if isinstance(part, Number)}
+        masks = {part.op for part in parts if isinstance(part, Apply) and part.op == "abs"}
+        return 3 + len(constants) + len(masks)
 
     @property
     def is_bare(self) -> bool:
@@ -69,6 +155,7 @@ class Contraction(EpilogueStore):
             rows=_swapped(self.columns),
             columns=_swapped(self.rows),
             depth=_swapped(self.depth),
+            term=self.term and self.term.swapped(),
         )
 
     @property
@@ -126,22 +213,23 @@ def contraction_of(
     contraction = make(kernel, bufs, dtype)
     if not contraction.work:
         return None
-    return _with_constants(contraction, ahead)
+    return with_constants(contraction, ahead)
 
 
-def _with_constants(contraction: Contraction, ahead: Collection[str]) -> Contraction:
+def with_constants(contraction: Contraction, ahead: Collection[str]) -> Contraction:
     """Mark the operands that are compile-time constants; their copies with borders are none."""
     bare = contraction.bare
     return replace(
         contraction,
         left=_with_constant(contraction.left, ahead),
         right=_with_constant(contraction.right, ahead),
-        bare=bare and _with_constants(bare, ahead),
+        bare=bare and with_constants(bare, ahead),
     )
 
 
 def _with_constant(operand: StridedOperand, ahead: Collection[str]) -> StridedOperand:
-    return replace(operand, ahead=operand.buf.name in ahead and not operand.borders)
+    is_ahead = operand.buf.name in ahead and not operand.borders and not operand.others
+    return replace(operand, ahead=is_ahead)
 
 
 # Products of matrices.

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 
 from codegen.ir.builder import LANE
 from codegen.ir.nodes import (
-    Apply,
     Buf,
     For,
     If,
@@ -86,7 +85,7 @@ class TileStore:
         if self.walk.p.steps == 1 or self.walk.p.has_separate_sums:
             self.walk.w.out += first
             return
-        total = Apply("add", (target, value), self.walk.c.dtype)
+        total = self.walk.c.combined(target, value)
         later = loops(Store(target, "=", total))
         if has_epilogue:
             later = self._in_last_step(first, later)
@@ -134,7 +133,7 @@ class TileStore:
         here = self._spilled(plain, affine(COLUMN))
         total: Value = here
         if walk.p.steps > 1:
-            total = Apply("add", (target, here), walk.c.dtype)
+            total = walk.c.combined(target, here)
         if in_place:
             target = here
         value = epilogue_value(walk.c.epilogue, total, others)

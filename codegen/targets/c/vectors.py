@@ -17,6 +17,14 @@ from typing import Any, Protocol
 from codegen.ir.nodes import Apply, Buf, For, Number, Ref, Statement, Store, Transpose, Value
 from codegen.ir.substitute import substituted
 from codegen.ir.types import bytes_of, computed
+from codegen.targets.c.functions.lanes import (
+    BOUNDS,
+    COMPARISONS,
+    lane_function,
+    mask_type,
+    vector_declaration,
+    vector_type,
+)
 from codegen.targets.c.functions.names import C_TYPES
 from einalg.language.index.affine import Affine, Index
 from einalg.language.index.convert import affine
@@ -38,7 +46,7 @@ X86_FEATURES = {
     32: "AVX",
     64: "AVX512F",
 }  # by the bytes of the registers that they have
-OPERATORS = {"mul": "*", "add": "+"}
+OPERATORS = {"mul": "*", "add": "+", "div": "/"}
 SHUFFLE_MACRO = """\
 #ifdef __clang__
 #define shuffled(a, b, places, ...) __builtin_shufflevector(a, b, __VA_ARGS__)
@@ -134,30 +142,6 @@ def element_size(dtype: str) -> int:
     return bytes_of(computed(dtype))
 
 
-def vector_type(dtype: str, width: int) -> str:
-    """Return the C type of `width` elements side by side.
-
-    >>> vector_type("f32", 16)
-    'f32x16'
-    """
-    return f"{computed(dtype)}x{width}"
-
-
-def vector_declaration(dtype: str, width: int) -> str:
-    """Return the C types of a vector: in a register, and anywhere in memory.
-
-    >>> print(vector_declaration("f32", 4))
-    typedef float f32x4 __attribute__((vector_size(16)));
-    typedef float f32x4u __attribute__((vector_size(16), aligned(4), may_alias));
-    """
-    name, c, size = vector_type(dtype, width), C_TYPES[computed(dtype)], element_size(dtype)
-    whole = f"vector_size({width * size})"
-    return (
-        f"typedef {c} {name} __attribute__(({whole}));\n"
-        f"typedef {c} {name}u __attribute__(({whole}, aligned({size}), may_alias));"
-    )
-
-
 def transpose_function(dtype: str, width: int) -> str:
     """Return the C function that transposes a square of `width` × `width` elements.
 
@@ -170,7 +154,7 @@ def transpose_function(dtype: str, width: int) -> str:
     v0 = shuffled(a, b, places, 0, 2)
     v1 = shuffled(a, b, places, 1, 3);
     """
-    kind, element = vector_type(dtype, width), C_TYPES[computed(dtype)]
+    kind, element = vector_type(computed(dtype), width), C_TYPES[computed(dtype)]
     arguments = f"const {element} *from, int64_t step, int rows, {element} *to"
     attributes = "__attribute__((always_inline))"
     mask = f"typedef int{8 * element_size(dtype)}_t places"
@@ -234,7 +218,7 @@ class Vectors:
     def turn(self, turn: Transpose) -> None:
         """Transpose a square of elements."""
         dtype, size, ref = turn.source.dtype, turn.size, self.scalars.ref
-        declared = vector_declaration(dtype, size)
+        declared = vector_declaration(computed(dtype), size)
         self.scalars.need(f"{declared}\n{SHUFFLE_MACRO}\n{transpose_function(dtype, size)}")
         source, target = f"&{ref(turn.source)}", f"&{ref(turn.target)}"
         name = f"turn_{self.type(dtype, size)}"
@@ -255,8 +239,8 @@ class Vectors:
 
     def type(self, dtype: str, width: int) -> str:
         """Return the C type of a vector, which the file then declares."""
-        self.scalars.need(vector_declaration(dtype, width))
-        return vector_type(dtype, width)
+        self.scalars.need(vector_declaration(computed(dtype), width))
+        return vector_type(computed(dtype), width)
 
 
 def _row_name(buf: Buf, place: Sequence[int]) -> str:
@@ -285,7 +269,9 @@ class _VectorLoop:
         target = None
         if not self.is_rounded(put.ref):
             target = self.place(put.ref)
-        if target is not None:
+        if target is not None and put.op in BOUNDS:
+            lines.append(f"{target} = {self.function(put.op, dtype)}({value}, {target});")
+        elif target is not None:
             lines.append(f"{target} {put.op} {value};")
             lines += self.kept_in_register(put, target)
         else:
@@ -332,9 +318,52 @@ class _VectorLoop:
             return f"{zero} + {self.scalars.operand(value, dtype)}"
         if isinstance(value, Ref):
             return self.place(value) or self.load(value, dtype, before)
-        assert isinstance(value, Apply) and value.op in OPERATORS
-        operands = [self.operand(a, dtype, before) for a in value.arguments]
-        return f" {OPERATORS[value.op]} ".join(operands)
+        assert isinstance(value, Apply)
+        return self.application(value, dtype, before)
+
+    def application(self, value: Apply, dtype: str, before: list[str]) -> str:
+        """Return the C text of a function of vectors."""
+        if value.op in OPERATORS:
+            operands = [self.operand(a, dtype, before) for a in value.arguments]
+            return f" {OPERATORS[value.op]} ".join(operands)
+        if value.op == "neg":
+            return f"-{self.operand(value.arguments[0], dtype, before)}"
+        if value.op == "ipow":
+            base, exponent = value.arguments
+            assert isinstance(exponent, Number)
+            return " * ".join([self.operand(base, dtype, before)] * int(exponent.value))
+        if value.op in BOUNDS:
+            return self.extreme(value, dtype, before)
+        if value.op == "select":
+            test, *cases = value.arguments
+            texts = [self.mask(test, dtype, before), *(self.value(c, dtype, before) for c in cases)]
+            return f"{self.function('chosen', dtype)}({', '.join(texts)})"
+        texts = [self.value(a, dtype, before) for a in value.arguments]
+        return f"{self.function(value.op, dtype)}({', '.join(texts)})"
+
+    def function(self, name: str, dtype: str) -> str:
+        """Return the name of a function of vectors, which the file then has."""
+        self.scalars.need(lane_function(name, dtype, self.width))
+        return f"{name}_{vector_type(dtype, self.width)}"
+
+    def extreme(self, value: Apply, dtype: str, before: list[str]) -> str:
+        """Return a maximum or minimum, of two at a time; a number is no NaN."""
+        first, *others = value.arguments
+        text, is_number = self.value(first, dtype, before), isinstance(first, Number)
+        for other in others:
+            name = value.op
+            if is_number:
+                name = BOUNDS[value.op]
+            text = f"{self.function(name, dtype)}({text}, {self.value(other, dtype, before)})"
+            is_number = False
+        return text
+
+    def mask(self, test: Value, dtype: str, before: list[str]) -> str:
+        """Return the C text of a comparison of vectors."""
+        assert isinstance(test, Apply) and test.op in COMPARISONS
+        left, right = (self.value(a, dtype, before) for a in test.arguments)
+        mask = self.vectors.type(mask_type(dtype), self.width)
+        return f"({mask})(({left}) {COMPARISONS[test.op]} ({right}))"
 
     def operand(self, value: Value, dtype: str, before: list[str]) -> str:
         """Return a vector, or a number for all its elements, as an operand of an operator."""

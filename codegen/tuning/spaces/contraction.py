@@ -9,11 +9,12 @@ from functools import cached_property
 from codegen.hardware.cpu import CpuModel
 from codegen.ir.nodes import Function
 from codegen.kernels.contraction.cost_model import orders, plan, products_per_cycle
-from codegen.kernels.contraction.epilogue import contraction_with_epilogue
 from codegen.kernels.contraction.loop_nest import contraction_function, joint_function
 from codegen.kernels.contraction.partition import Tiling
-from codegen.kernels.contraction.phases import phase_contractions
 from codegen.kernels.contraction.problem import Contraction, contraction_of
+from codegen.kernels.contraction.statements.bodies import body_contraction
+from codegen.kernels.contraction.statements.epilogue import contraction_with_epilogue
+from codegen.kernels.contraction.statements.phases import phase_contractions
 from codegen.kernels.strided_axes import extent
 from codegen.lowering.parallel import pays
 from codegen.tuning.spaces.points import FLAGS, Choices, ladder
@@ -23,7 +24,6 @@ from einalg.language.ir.dtypes import numpy_dtype
 
 MIN_WORK = 1 << 12  # products from which on a nest pays
 MIN_EPILOGUE_RATE = 0.8  # of the products in a cycle, which are left with an epilogue
-SPARE_REGISTERS = 2  # for an element of the left operand, and for what is stored
 
 
 @dataclass(frozen=True)
@@ -116,7 +116,7 @@ class Tilings(Fields):
         if point.pack_left:
             row_axes = max(1, len(order.rows))
         height = extent(order.rows[max(0, len(order.rows) - row_axes) :])
-        registers = self.target.registers - SPARE_REGISTERS
+        registers = self.target.registers - order.held_registers
         most_rows = max(1, registers // (point.vectors * lines) - 1)
         return replace(
             point,
@@ -135,7 +135,9 @@ class Tilings(Fields):
         """Say whether sums, and a row of the right operand beside them, are in registers."""
         row = point.vectors * point.lines
         read = min(1, point.rows - 1) * row
-        return 0 < row * point.rows + read <= self.target.registers - SPARE_REGISTERS
+        return (
+            0 < row * point.rows + read <= self.target.registers - self.contraction.held_registers
+        )
 
     def cycles(self, point: OrderedTiling) -> float:
         ordered = self.ordered(point)
@@ -235,6 +237,8 @@ class PhasesSpace(Joint):
 def contraction_space(unit: CodeUnit, target: CpuModel) -> ContractionSpace | None:
     """Return a unit as a contraction that is worth a loop nest of its own; None elsewhere."""
     problem = contraction_of(unit.kernel, unit.scope, unit.dtype, unit.constants)
+    if problem is None:
+        problem = body_contraction(unit.name, unit.scope, unit.dtype, unit.constants)
     if problem is None or problem.work < MIN_WORK:
         return None
     space = ContractionSpace(problem, target, str(unit.scope))

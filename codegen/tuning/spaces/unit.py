@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from codegen.ir.types import computed_in
 from codegen.lowering.schedule import DEFAULT, Schedule
-from einalg.language.ir.kernel import EOP, Kernel
+from einalg.language.ir.kernel import Kernel
 from einalg.language.ir.program import Program, substitute_tensors
 from einalg.language.ir.scope import Scope
 from einalg.language.ir.tensor import Tensor
@@ -62,6 +62,5 @@ class CodeUnit:
 
     @property
     def is_operator(self) -> bool:
-        """Whether code with a shape of its own may compute it."""
-        is_number = self.dtype in PRODUCT_TYPES and self.scope.dtype != "bool"
-        return self.kernel.op != EOP and is_number
+        """Whether code that holds a tile of results in registers may compute it."""
+        return self.dtype in PRODUCT_TYPES and self.scope.dtype != "bool"

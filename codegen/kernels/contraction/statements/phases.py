@@ -12,8 +12,8 @@ from dataclasses import dataclass, replace
 from itertools import product
 from typing import Any
 
-from codegen.kernels.contraction.epilogue import contraction_with_epilogue
 from codegen.kernels.contraction.problem import SPACE, TAPS, Contraction, contraction_of
+from codegen.kernels.contraction.statements.epilogue import contraction_with_epilogue
 from codegen.kernels.epilogue import read_some_results
 from codegen.kernels.operand_axes import single_axis
 from codegen.kernels.stencil.problem import Phase, PhaseGroup, phase_groups, transposed_phases

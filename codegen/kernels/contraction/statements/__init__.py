@@ -1,0 +1,1 @@
+"""How statements are contractions: bodies of any form, phases of strides, epilogues."""

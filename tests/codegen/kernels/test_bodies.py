@@ -1,0 +1,172 @@
+"""Reductions of any body in register tiles, against the reference evaluator."""
+
+from __future__ import annotations
+
+from random import Random
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import einalg as ea
+from codegen.hardware.cpu import CpuModel
+from codegen.ir.nodes import Function
+from codegen.kernels.contraction.statements.bodies import body_contraction
+from codegen.targets.c.source_file import c_source
+from codegen.tuning.spaces.contraction import ContractionSpace
+from codegen.tuning.spaces.unit import CodeUnit
+from codegen.tuning.spaces.unit_spaces import cheapest
+from einalg.language.ir.dtypes import numpy_dtype
+from einalg.language.ir.kernel import EOP, Kernel
+from einalg.language.ir.program import as_program
+from einalg.language.ir.scope import Scope
+from tests.helpers.batches import batches
+from tests.helpers.contractions import SMALL, UNSHRUNK
+from tests.helpers.kernels import agrees, evaluated, quick_compiler, run_functions
+
+LETTERS = "ijklm"
+# Values of an operand: of A and C along rows, of B and D along columns.
+LEFT_VALUES = ("A", "Max(A, 0)", "2*A - 1", "A*C", "A + 3*C", "-A")
+RIGHT_VALUES = ("B", "Min(B, 2)", "B**2", "B*D", "Abs(B - D)", "-B")
+FLOAT_VALUES = ("exp(B/4)", "sqrt(Abs(B))")
+TERMS = ("{a}*{b}", "Abs({a} - {b})", "({a} - {b})**2", "{a} + {b}", "Max({a}, {b})")
+MORE_TERMS = (
+    "Max({a}, {b}, 1)",
+    "Min({a}, {b})**3",
+    "Piecewise(({a}, {a} < {b}), ({b}, True))",
+    "Max(0, {a}*{b})",
+    "{a} - {b} + 2",
+)
+TAILS = ("{}", "Max({}, 1)", "{} + E[j]")
+SIZES = st.sampled_from((1, 2, 3, 5, 7, 16, 17, 23))
+
+
+@st.composite
+def statements(draw: Any) -> Scope:
+    """Draw a reduction of two groups of tensors, with a batch or without, of small sizes."""
+    dtype = draw(st.sampled_from(("f32", "f32", "f64", "i32", "f16")))
+    sizes = dict(zip("bijk", (draw(st.sampled_from((1, 3))), *(draw(SIZES) for _ in "ijk"))))
+    batch = draw(st.sampled_from(("", "b")))
+    layouts: dict[str, str] = {}
+    for name, letters in {"A": "ik", "C": "ik", "B": "kj", "D": "kj"}.items():
+        layouts[name] = batch + "".join(draw(st.permutations(letters)))
+    left, right = draw(st.sampled_from(LEFT_VALUES)), RIGHT_VALUES
+    if dtype in ("f32", "f64"):
+        right = (*RIGHT_VALUES, *FLOAT_VALUES)
+    term = draw(st.sampled_from((*TERMS, *MORE_TERMS)))
+    body = term.format(a=f"({left})", b=f"({draw(st.sampled_from(right))})")
+    operations = ["Sum", "Max", "Min"]
+    reduction = f"{draw(st.sampled_from(operations))}[k:{sizes['k']}]({body})"
+    tail = draw(st.sampled_from(TAILS)).format(reduction)
+    output = draw(st.permutations("ij"))
+    results = ", ".join(f"{letter}:{sizes[letter]}" for letter in (*batch, *output))
+    for name, layout in layouts.items():
+        tail = _reading(tail, name, layout)
+    tensors = {name: [sizes[x] for x in layout] for name, layout in layouts.items()}
+    tensors["E"] = [sizes["j"]]
+    shapes = {n: ea.tensor(n, s, dtype=dtype) for n, s in tensors.items() if f"{n}[" in tail}
+    return ea.parse(f"O[{results}] = {tail}", **shapes)
+
+
+def _reading(text: str, name: str, layout: str) -> str:
+    """Return a text in which a letter by itself is an element of a tensor."""
+    words = []
+    for position, letter in enumerate(text):
+        around = text[max(0, position - 1) : position] + text[position + 1 : position + 2]
+        is_word = letter == name and not any(character.isalnum() for character in around)
+        words.append(f"{name}[{','.join(layout)}]" if is_word else letter)
+    return "".join(words)
+
+
+def unit_of(scope: Scope) -> CodeUnit:
+    return CodeUnit(Kernel(EOP, {}, tuple(scope.tensors), "O"), scope)
+
+
+def space_of(scope: Scope, target: CpuModel = SMALL) -> ContractionSpace | None:
+    unit = unit_of(scope)
+    problem = body_contraction("O", scope, unit.dtype)
+    if problem is None:
+        return None
+    space = ContractionSpace(problem, target, str(scope))
+    return None if space.is_empty else space
+
+
+def arrays_of(scope: Scope, seed: int = 0) -> dict[str, Any]:
+    rng = np.random.default_rng(seed)
+    arrays: dict[str, Any] = {}
+    for name, tensor in scope.tensors.items():
+        arrays[name] = rng.integers(-3, 4, tensor.shape).astype(numpy_dtype(tensor.dtype))
+    return arrays
+
+
+def check(scopes: list[Scope], functions: list[Function], seed: int = 0) -> None:
+    arrays = [arrays_of(scope, seed) for scope in scopes]
+    results = run_functions(functions, arrays, cc=quick_compiler())
+    for scope, values, result, function in zip(scopes, arrays, results, functions):
+        (expected,) = evaluated(as_program(scope), values).values()
+        assert agrees(result, expected, scope.dtype), f"{scope}\n{c_source([function])}"
+
+
+@settings(max_examples=batches(2), phases=UNSHRUNK)
+@given(st.lists(statements(), min_size=12, max_size=12), st.integers(0, 1 << 30))
+def test_any_body_and_any_point_equal_the_reference(scopes: list[Scope], seed: int) -> None:
+    rng, known, functions = Random(seed), list[Scope](), list[Function]()
+    for scope in scopes:
+        space = space_of(scope)
+        if space is not None:
+            for point in (space.start(), space.sample(rng)):
+                known.append(scope)
+                functions.append(space.build(point))
+    if functions:
+        check(known, functions, seed)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "Sum[k](Abs(A[i,k] - B[k,j]))",
+        "Sum[k]((A[i,k] - B[k,j])**2)",
+        "Max[k](A[i,k] + B[k,j])",
+        "Sum[k](Max(A[i,k], 0)*B[k,j])",
+        "Sum[k](A[i,k]*B[k,j]*D[k,j])",
+        "sqrt(Sum[k]((A[i,k] - B[k,j])**2))",
+        "Min[k](Abs(A[k,i] - B[j,k])*C[k])",
+    ],
+)
+def test_bodies_that_no_library_has_are_tiled(body: str) -> None:
+    shapes: dict[str, Any] = {"A": (96, 96), "B": (96, 96), "C": (96,), "D": (96, 96)}
+    used = {name: shape for name, shape in shapes.items() if f"{name}[" in body}
+    best = cheapest(unit_of(ea.parse(f"O[i:96,j:96] = {body}", **used)), CpuModel(32, 16))
+    assert best is not None
+    assert (best.space.name == "contraction") == ("C[" not in body)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "O[i,j] = Sum[k:9](A[i,k]*i + B[k,j])",  # an index as a number
+        "O[i,j] = Sum[k:9](exp(A[i,k] - B[k,j]))",  # a function of a library for each term
+        "O[i:9,j:9] = Sum[k:9](A[i,k] - B[k,j], where=k <= i)",
+        "O[i:9] = Sum[k:9](A[i,k]**2)",  # what each result reads is its own
+        "O[i,j] = Sum[k:9](Abs(A[i,k])*Abs(A[i,k] - B[k,j]))",  # two values of one operand
+    ],
+)
+def test_what_is_no_term_of_two_values_is_left_to_loops(text: str) -> None:
+    shapes = {name: (9, 9) for name in "AB" if f"{name}[" in text}
+    assert body_contraction("O", ea.parse(text, **shapes), "f32") is None
+
+
+def test_extremes_of_tiles_are_nan_where_an_element_is() -> None:
+    scope = ea.parse("O[i,j] = Max[k](A[i,k] + B[k,j])", A=(7, 40), B=(40, 33))
+    arrays = arrays_of(scope)
+    arrays["A"][2, 5], arrays["A"][3, 1], arrays["B"][1, 4] = np.nan, np.inf, -np.inf
+    arrays["B"][39, 32] = np.nan
+    space = space_of(scope)
+    assert space is not None
+    (result,) = run_functions([space.build(space.start())], [arrays])
+    with np.errstate(invalid="ignore"):
+        expected = (arrays["A"][:, :, None] + arrays["B"][None]).max(1)
+    assert np.isnan(expected).sum() == 33 + 6 + 1
+    np.testing.assert_array_equal(result, expected)
