@@ -43,16 +43,20 @@ def versions() -> dict[str, str]:
 
 
 def rivals(
-    case: Case, arrays: Arrays, threads: int, without: Sequence[str] = ()
+    case: Case, arrays: Arrays, threads: int, without: Sequence[str] = (), exports: bool = False
 ) -> Iterator[tuple[str, Call, Callable[[], Array]]]:
     """Yield each library's name, its call, and a function of its result in the expression's layout.
 
-    What cannot run a case is left out, and so are the names in `without`.
+    What cannot run a case is left out, and so are the names in `without`. Where it `exports`, ONNX
+    Runtime has torch's module of a case that is no operator of ONNX.
     """
     tensors = case.given(arrays)
     makers: dict[str, Maker] = {"numpy": lambda: _numpy(case, arrays)}
     if find_spec("torch"):
-        makers |= of_module(*module_of(case, tensors), threads)
+        module, given = module_of(case, tensors)
+        makers |= of_module(module, given, threads)
+        if exports:
+            makers["onnxruntime"] = lambda: session(*exported(module, given), threads)
     if case.onnx:
         inputs = {name: array for name, array in tensors.items() if name not in case.weights}
         makers["onnxruntime"] = lambda: session(_node(case, tensors), inputs, threads)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
 from functools import partial
 from typing import Any
@@ -9,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from bench import ansor_cases as ansor
 from bench import kernel_cases as cases
 from einalg.language.interpreters.numpy import execute
 from einalg.language.ir.program import as_program, in_double
@@ -29,6 +31,17 @@ SMALL: dict[str, Callable[[], cases.Case]] = {
     "offset_add": partial(cases.offset_add, 2, 5, 3, 3),
     "max": partial(cases.reduction, "max", (3, 4), 0),
     "pool": partial(cases.pool, "avg", 1, 2, 7, 3, 2),
+    "line": partial(ansor.convolution, "C1D", 2, (9,), 3, 4, 3, stride=2, padding=1),
+    "volume": partial(ansor.convolution, "C3D", 2, (3, 4, 5), 2, 3, 3, padding=1),
+    "grouped": partial(ansor.convolution, "GRP", 2, (5, 4), 4, 6, 3, padding=1, groups=2),
+    "dilated": partial(ansor.convolution, "DIL", 1, (9, 9), 2, 3, 3, padding=1, dilation=2),
+    "depthwise": partial(ansor.depthwise, 2, 5, 3, 2),
+    "transposed": partial(ansor.transposed, 2, 3, 4, 2),
+    "capsule": partial(ansor.capsule, 2, 5, 2, 3, 2),
+    "layer": partial(ansor.layer, 2, 6, 3, 4, 3, 2, 1),
+    "product": partial(ansor.product, 2, 3, 4, 5),
+    "norm": partial(ansor.norm, 2, 3, 4),
+    "attention weights": partial(ansor.attention_weights, 2, 4, 3, 5),
 }
 
 
@@ -52,5 +65,10 @@ def test_einalg_and_torch_agree(name: str) -> None:
 
 
 def test_names_are_distinct() -> None:
-    names = [make().name for make in cases.CASES]
+    names = [make().name for make in (*cases.CASES, *ansor.cases(1), *ansor.cases(16))]
     assert len(set(names)) == len(names)
+
+
+def test_there_are_four_shapes_of_each_operator_of_ansor() -> None:
+    counts = Counter(make().name.split()[0] for make in ansor.cases(1))
+    assert len(counts) == 12 and set(counts.values()) == {4}

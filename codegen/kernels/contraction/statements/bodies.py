@@ -96,8 +96,17 @@ def _reduction(
     term = ReducedTerm(body, terms.places[left], terms.places[right], reduce.op, reduce.identity)
     operands = reads.operand(left), reads.operand(right)
     target = StridedOperand(Buf(name, scope.shape, scope.dtype), 0)
-    groups = reads.groups(scope, values)
-    contraction = Contraction(*operands, target, **groups, dtype=dtype, term=term)
+    axes = reads.groups(scope, values)
+    contraction = Contraction(
+        *operands,
+        target,
+        axes["batch"],
+        axes["rows"],
+        axes["columns"],
+        axes["depth"],
+        dtype,
+        term=term,
+    )
     if not contraction.work or not _is_computed_in_vectors(contraction):
         return None
     return with_constants(contraction, ahead)
