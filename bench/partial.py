@@ -4,10 +4,12 @@ python -m bench.partial [--json PATH] [--only WORD] [--seconds S]
 
 The first table has exact regions: the share of the output that differs, beside the share that is
 counted by hand, the boxes that are computed again, and the processor's time of a region and of the
-proof that the corrected program is equal. The second one has a region for all widths of an image.
+proof that the corrected program is equal. The second one has regions for all sizes: of an image, or
+of the axes that a mutant leaves alone.
 The last one has the operators of PET's table 3 and the dilated convolutions of CSRNet, on one
-thread: as written, derived without partial substitution, and derived with it; all take turns. What
-depends on weights alone is computed once, for all three. PET's gain is that on its graphics card.
+thread: as written, derived without partial substitution, derived with it, and optimized as a
+network; all take turns. What depends on weights alone is computed once, for all of them. The gains
+are those of the last two over the first. PET's gain is that on its graphics card.
 """
 
 from __future__ import annotations
@@ -31,6 +33,7 @@ from derive.proof.exact.compare import compare_exactly
 from derive.rewriting.moves import Move, apply
 from derive.rules.partial.mutations import mutated
 from derive.rules.partial.partial_substitution import RULE, correction
+from einalg.language.analysis.sizes import allowed_sizes
 from einalg.language.ir.program import Program, as_program
 from einalg.runtime.timing import MeasuringPolicy, measure
 
@@ -38,10 +41,11 @@ POLICY = MeasuringPolicy(seconds_per_alternative=0.4)
 ROUNDS = 5  # of which the shortest counts
 WEIGHTS = "KB"  # the first letters of their names
 WRITTEN, EQUAL, PARTIAL = "as written", "derived without", "derived with"
+OPTIMIZED = "optimized"
 Mutations = Sequence[Mapping[str, Any]]
 
 
-def conv(shape: Sequence[int], filters: int, kernel: int, dilation: int = 1) -> str:
+def conv(shape: Sequence[int | str], filters: int | str, kernel: int, dilation: int = 1) -> str:
     """Return the text of a convolution that keeps the size of its images, named O of A and K."""
     pad = dilation * (kernel // 2)
     height, width = shape[2:]
@@ -51,7 +55,9 @@ def conv(shape: Sequence[int], filters: int, kernel: int, dilation: int = 1) -> 
     )
 
 
-def convolution(shape: Sequence[int], filters: int, kernel: int, dilation: int = 1) -> Any:
+def convolution(
+    shape: Sequence[int | str], filters: int | str, kernel: int, dilation: int = 1
+) -> Any:
     """Return the expression of such a convolution."""
     weights = (filters, shape[1], kernel, kernel)
     return ea.parse(conv(shape, filters, kernel, dilation), A=tuple(shape), K=weights)
@@ -72,6 +78,18 @@ class Region:
     def expression(self) -> Any:
         """Return the convolution."""
         return convolution(self.shape, self.filters, self.kernel, self.dilation)
+
+    def of_all_sizes(self) -> Any:
+        """Return the convolution with symbolic sizes of all axes that the mutant leaves alone."""
+        changed = {name for mutation in self.mutations for name in _axes_of(mutation)}
+        sizes = zip("nchw", "NCHW", self.shape, strict=True)
+        shape = [extent if axis in changed | {"h", "w"} else size for axis, size, extent in sizes]
+        return convolution(shape, "F", self.kernel, self.dilation)
+
+
+def _axes_of(mutation: Mapping[str, Any]) -> set[str]:
+    """Return the names of the axes that a mutation arranges."""
+    return {mutation["index"], mutation.get("into", mutation["index"])}
 
 
 def phases(number: int, pitch: int) -> Mutations:
@@ -121,7 +139,7 @@ def _least_milliseconds(call: Callable[[], Any]) -> tuple[Any, float, float]:
 
 
 def regions() -> Iterator[bench.Row]:
-    """Yield a row for each mutant, and the one of every width."""
+    """Yield a row for each mutant."""
     ea.mutants("O[i] += A.pad(1)[i+r-1]*K[r]", A=(12,), K=(3,))  # imports and compiles patterns
     for case in REGIONS:
         scope = case.expression()
@@ -148,11 +166,21 @@ def regions() -> Iterator[bench.Row]:
 
 
 def sizes() -> Iterator[bench.Row]:
-    """Yield the region of two images of any width, side by side."""
+    """Yield the region of two images of any width, side by side, and those of the mutants for all
+    numbers of channels, of filters, and of images that stay apart.
+    """
     image = ea.tensor("A", (2, "W"))
     apart, joined = ea.parse(APART, A=image), ea.parse(SIDE_BY_SIDE, A=image)
     proof, first, least = _least_milliseconds(lambda: ea.prove(apart, joined))
-    yield {"region": str(proof.region), "first, ms": first, "least, ms": least}
+    row = {"mutant": "two images of any width", "differs where": str(proof.region)}
+    yield {**row, "first, ms": first, "least, ms": least}
+    for case in REGIONS:
+        scope = case.of_all_sizes()
+        comparison, first, least = _least_milliseconds(
+            lambda c=case, s=scope: compare_exactly(s, mutated(s, c.mutations), allowed_sizes(s))
+        )
+        row = {"mutant": case.name, "differs where": str(comparison.region)}
+        yield {**row, "first, ms": first, "least, ms": least}
 
 
 @dataclass(frozen=True)
@@ -224,29 +252,35 @@ def measured_case(case: Case, seconds: float) -> bench.Row:
     equal = ea.derive(program, seconds=seconds, rules=others)
     partial = ea.derive(program, seconds=seconds)
     arrays = _arrays(program)
-    forms: dict[str, Executable] = {}
-    for name, form in (
-        (WRITTEN, partial.original),
-        (EQUAL, equal.best),
-        (PARTIAL, partial.best),
-    ):
-        forms[name] = with_weights(form.compile(), arrays)
+    network = ea.optimize(program, arrays, seconds=seconds, progress=False)
     inputs = {name: array for name, array in arrays.items() if not _is_weight(name)}
-    expected = _outputs(forms[WRITTEN](**inputs))
-    for name, form in forms.items():
-        for one, other in zip(_outputs(form(**inputs)), expected, strict=True):
-            if not np.allclose(one, other, rtol=1e-3, atol=1e-3 * np.abs(other).max()):
-                raise ValueError(f"{case.name}: the results of what is {name} differ")
+    forms: dict[str, Executable] = {}
+    for name, form in ((WRITTEN, partial.original), (EQUAL, equal.best), (PARTIAL, partial.best)):
+        forms[name] = with_weights(form.compile(), arrays)
+    results = {name: form(**inputs) for name, form in forms.items()}
+    results[OPTIMIZED] = network(**inputs)
+    _require_equal(case.name, results)
     calls = {name: form.repeated(**inputs) for name, form in forms.items()}
+    calls[OPTIMIZED] = lambda: network(**inputs)
     times = measure(calls, POLICY)
     row: dict[str, Any] = {"case": case.name}
-    for name in forms:
+    for name in calls:
         row[f"{name}, us"] = 1e6 * times[name].seconds
     row["gain"] = times[WRITTEN].seconds / times[PARTIAL].seconds
+    row["optimized, gain"] = times[WRITTEN].seconds / times[OPTIMIZED].seconds
     row["PET"] = case.gain
     row["substituted"] = any(move.rule == RULE.name for move in partial.best.moves)
     row["verdict"] = partial.best.verdict
     return row
+
+
+def _require_equal(name: str, results: Mapping[str, Any]) -> None:
+    """Raise `ValueError` where results differ from those of the program as written."""
+    expected = _outputs(results[WRITTEN])
+    for form, result in results.items():
+        for one, other in zip(_outputs(result), expected, strict=True):
+            if not np.allclose(one, other, rtol=1e-3, atol=1e-3 * np.abs(other).max()):
+                raise ValueError(f"{name}: the results of what is {form} differ")
 
 
 def _is_weight(name: str) -> bool:
@@ -287,7 +321,7 @@ def main() -> None:
     selected = (case for case in cases() if chosen.only in case.name)
     tables = {
         "regions": regions(),
-        "of every width": sizes(),
+        "of all sizes": sizes(),
         "operators": (measured_case(case, chosen.seconds) for case in selected),
     }
     bench.report(tables, chosen.json)

@@ -13,8 +13,9 @@ def test_the_regions_are_those_that_are_counted_by_hand() -> None:
     for row in rows:
         assert row["differs, %"] == pytest.approx(row["by hand, %"], abs=1e-9)
         assert row["corrected"] == "proved"
-    (row,) = partial.sizes()
-    assert row["region"] == "[W] -> { [n = 1, w = 0] : W > 0; [n = 0, w = -1 + W] : W > 0 }"
+    row, *others = partial.sizes()
+    assert [other["mutant"] for other in others] == [region.name for region in partial.REGIONS]
+    assert row["differs where"] == "[W] -> { [n = 1, w = 0] : W > 0; [n = 0, w = -1 + W] : W > 0 }"
 
 
 SHAPES = {

@@ -71,6 +71,22 @@ def iterator_of(scope: Scope, name: Any) -> LoopIndex:
     return iterator
 
 
+def _numbered_iterator(scope: Scope, name: Any) -> LoopIndex:
+    """Return the iterator of a name; `RuleError` where there is none, or not so many values as a
+    number says.
+    """
+    iterator = iterator_of(scope, name)
+    _require_numbers(name, iterator.low, iterator.high)
+    return iterator
+
+
+def _require_numbers(what: Any, *bounds: Any) -> None:
+    """Raise `RuleError` where bounds have symbolic sizes."""
+    if not all(isinstance(bound, int) for bound in bounds):
+        sizes = " to ".join(map(str, bounds))
+        raise RuleError(f"the range of {what} has no numbers, but {sizes}\n  give them by .at()")
+
+
 def window_of(access: Access, index: Index) -> Window | None:
     """Return the axis of a read that an index moves along; None where it moves along none.
 
@@ -92,7 +108,8 @@ def all_ranges(scope: Scope) -> dict[Index, tuple[Any, Any]]:
     ranges = dict(index_ranges(scope.iterators))
     for node in reductions(scope.body):
         for index, (low, high) in index_ranges(node.iterators).items():
-            if index in ranges:
+            if index in ranges and ranges[index] != (low, high):
+                _require_numbers(index, low, high, *ranges[index])
                 low, high = min(low, ranges[index][0]), max(high, ranges[index][1])
             ranges[index] = (low, high)
     return ranges
@@ -104,6 +121,13 @@ def _plain_tensor(access: Access) -> Any:
     if isinstance(base, Padded) or (isinstance(base, Scope) and base.where):
         raise RuleError(f"{access} reads what has gaps, or several paddings")
     return base
+
+
+def _numbered_range(access: Access, axis: int) -> tuple[int, int]:
+    """Return the range of an axis of what is read; `RuleError` where it has no numbers."""
+    low, high = _plain_tensor(access).box[axis]
+    _require_numbers(f"axis {axis} of {access.base}", low, high)
+    return low, high
 
 
 class _Names:
@@ -154,7 +178,7 @@ def tiled(scope: Scope, index: str, size: int, halo: bool = False) -> Arrangemen
     """Cut an axis into tiles of `size` points, each with its part of the tensors alone; with a
     halo, also with what its windows reach beyond.
     """
-    it = iterator_of(scope, index)
+    it = _numbered_iterator(scope, index)
     if not 1 <= size < it.extent:
         raise RuleError(f"{index} has {it.extent} points: tiles have fewer, and at least 1")
     names, ranges = _Names(scope), all_ranges(scope)
@@ -198,7 +222,7 @@ def joined(scope: Scope, index: str, into: str, parts: int, pitch: int) -> Arran
     """Put `parts` neighbours along one axis, such as images, side by side along another one: each
     starts `pitch` points after the one before.
     """
-    outer, along = iterator_of(scope, index), iterator_of(scope, into)
+    outer, along = _numbered_iterator(scope, index), _numbered_iterator(scope, into)
     if outer is along or not (2 <= parts <= outer.extent and pitch >= along.extent):
         raise RuleError(
             f"at least 2 of the {outer.extent} points of {index} are joined, each at least "
@@ -214,7 +238,7 @@ def joined(scope: Scope, index: str, into: str, parts: int, pitch: int) -> Arran
         tensor = _plain_tensor(access)
         part_axis, (axis, stride, rest) = window
         axes, step = _axes_of(tensor, names), stride * pitch
-        low, high = tensor.box[axis]
+        low, high = _numbered_range(access, axis)
         axes[part_axis] = LoopIndex(axes[part_axis].index, 0, -(-outer.extent // parts))
         length = step * (parts - 1) + min(step, high - low)
         axes[axis] = LoopIndex(axes[axis].index, 0, length)
@@ -261,7 +285,7 @@ def interleaved(scope: Scope, index: str, phases: int, pitch: int) -> Arrangemen
     """Put the points of an axis in the order of their remainders by `phases`: first all that have
     the remainder 0. Each class starts `pitch` points after the one before.
     """
-    it = iterator_of(scope, index)
+    it = _numbered_iterator(scope, index)
     points = -(-it.extent // phases) if phases > 1 else 0
     if not (2 <= phases <= it.extent and pitch >= points):
         raise RuleError(
@@ -278,7 +302,7 @@ def interleaved(scope: Scope, index: str, phases: int, pitch: int) -> Arrangemen
         axis, rest, shift = phase
         tensor = _plain_tensor(access)
         axes = _axes_of(tensor, names)
-        high = tensor.box[axis][1]
+        _, high = _numbered_range(access, axis)
         length = pitch * (phases - 1) + max(1, min(pitch, -(-(high - shift) // phases)))
         axes[axis] = LoopIndex(axes[axis].index, 0, length)
         elements = list(bare_subscripts(axes))
@@ -360,15 +384,16 @@ def abutted(scope: Scope, index: str, into: str, parts: int) -> Scope:
 
 def joint_pitches(scope: Scope, index: str, into: str) -> Pitches:
     """Return the pitches of the neighbours along one axis that `joined` puts behind one another."""
-    outer, along = iterator_of(scope, index), iterator_of(scope, into)
+    outer, along = _numbered_iterator(scope, index), _numbered_iterator(scope, into)
     ranges = all_ranges(scope)
     touching = with_room = along.extent
     for access in accesses(scope.body):
         window = joint_window(access, outer, along)
         if window is not None:
-            low, high = _plain_tensor(access).box[window[1].axis]
+            low, high = _numbered_range(access, window[1].axis)
             _, stride, rest = window[1]
             first, last = (rest + along.low * stride - low).interval(ranges)
+            _require_numbers(f"the windows of {access}", first, last)
             end = stride * (along.extent - 1) + last + 1
             touching = max(touching, -(-(high - low) // stride))
             beyond = max(high - low - min(first, 0), end)
@@ -378,15 +403,17 @@ def joint_pitches(scope: Scope, index: str, into: str) -> Pitches:
 
 def phase_pitches(scope: Scope, index: str, phases: int) -> Pitches:
     """Return the pitches of the phases that `interleaved` puts behind one another."""
-    it, ranges = iterator_of(scope, index), all_ranges(scope)
+    it, ranges = _numbered_iterator(scope, index), all_ranges(scope)
     points = -(-it.extent // phases)
     touching = with_room = points
     for access in accesses(scope.body):
         phase = phase_window(access, it, phases)
         if phase is not None:
             axis, steps, shift = phase
-            elements = -(-(_plain_tensor(access).box[axis][1] - shift) // phases)
+            _, high = _numbered_range(access, axis)
+            elements = -(-(high - shift) // phases)
             first, last = steps.interval(ranges)
+            _require_numbers(f"the windows of {access}", first, last)
             touching = max(touching, elements)
             with_room = max(with_room, elements - min(first, 0), points + last)
     return Pitches(touching, with_room)

@@ -83,8 +83,8 @@ class Mutant:
     def corrected(self) -> Program:
         """Return the mutant, computed as the original at the points that differ.
 
-        Raises `RuleError` where these fall into too many parts, or lie all over, and where sizes
-        are symbolic.
+        Raises `RuleError` where these fall into too many parts, or lie all over, and where some
+        points differ and sizes are symbolic.
         """
         return apply(self.original, self.move, {RULE.name: RULE})
 

@@ -74,9 +74,6 @@ def _arranged(scope: Scope, mutation: Mutation) -> Arrangement:
         return Arrangement(IN_PLACE[kind](scope, **arguments))
     if kind not in ARRANGEMENTS:
         raise RuleError(f"there is no mutation {kind!r}\n  known: {', '.join(KINDS)}")
-    if scope.sizes:
-        known = ", ".join(scope.sizes)
-        raise RuleError(f"{kind} needs sizes that are numbers, not {known}\n  give them by .at()")
     return ARRANGEMENTS[kind](scope, **arguments)
 
 
@@ -117,14 +114,12 @@ KINDS = (*ARRANGEMENTS, *IN_PLACE)
 
 def proposed(scope: Scope, factors: Iterable[int]) -> Iterator[dict[str, Any]]:
     """Yield mutations of a scope: tiles, joins and phases by these factors, without and with a
-    halo, and windows with other steps; of one with symbolic sizes, neighbours that touch.
+    halo, along axes whose lengths are numbers; neighbours that touch, where one of their axes has
+    a symbolic size; and windows with other steps, where none has.
     """
     if _has_no_mutation(scope):
         return
     factors = [factor for factor in dict.fromkeys(factors) if factor >= 2]
-    if scope.sizes:
-        yield from _neighbours(scope, factors)
-        return
     for propose in (_tiles, _joins, _phases):
         for mutation in propose(scope, factors):
             try:
@@ -132,7 +127,7 @@ def proposed(scope: Scope, factors: Iterable[int]) -> Iterator[dict[str, Any]]:
             except RuleError:
                 continue
             yield mutation
-    yield from _steps(scope)
+    yield from _neighbours(scope, factors) if scope.sizes else _steps(scope)
 
 
 def _is_window(access: Access, index: Index) -> bool:
@@ -148,9 +143,11 @@ def _is_window(access: Access, index: Index) -> bool:
 
 
 def windowed(scope: Scope) -> Iterator[LoopIndex]:
-    """Yield the axes along which windows move."""
+    """Yield the axes along which windows move, and that are as long as a number says."""
     for it in scope.iterators:
-        if it.extent > 1 and any(_is_window(read, it.index) for read in accesses(scope.body)):
+        if not isinstance(it.extent, int) or it.extent <= 1:
+            continue
+        if any(_is_window(read, it.index) for read in accesses(scope.body)):
             yield it
 
 
@@ -164,6 +161,8 @@ def _tiles(scope: Scope, factors: Sequence[int]) -> Iterator[dict[str, Any]]:
 
 def _joins(scope: Scope, factors: Sequence[int]) -> Iterator[dict[str, Any]]:
     for outer, along in joinable_axes(scope):
+        if not isinstance(outer.extent, int):
+            continue
         names = {"index": outer.index.name, "into": along.index.name}
         for pitch in _pitches(joint_pitches, scope, **names):
             for parts in dict.fromkeys([*factors, outer.extent]):
@@ -193,6 +192,8 @@ def _has_joint_window(scope: Scope, outer: LoopIndex, along: LoopIndex) -> bool:
 def _neighbours(scope: Scope, factors: Sequence[int]) -> Iterator[dict[str, Any]]:
     """Yield neighbours along one axis that touch along another one, whatever its size."""
     for outer, along in joinable_axes(scope):
+        if isinstance(outer.extent, int) and isinstance(along.extent, int):
+            continue  # they are joined
         for parts in factors:
             names = {"index": outer.index.name, "into": along.index.name}
             yield {"kind": ABUT, **names, "parts": parts}

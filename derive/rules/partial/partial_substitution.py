@@ -19,6 +19,7 @@ from derive.rules.partial.mutations import mutated, proposed
 from derive.rules.partial.regions import Cover, covers_of, part_of, points_in
 from einalg.errors import RuleError
 from einalg.language.analysis.simplify import simplify_scope
+from einalg.language.analysis.sizes import allowed_sizes
 from einalg.language.index.cases import Piecewise
 from einalg.language.ir.scope import Scope
 
@@ -38,6 +39,8 @@ class Correction(NamedTuple):
     @property
     def share(self) -> float:
         """The number of points that are computed again, of those of the scope."""
+        if not self.covers:
+            return 0.0
         again = sum(map(points_in, self.covers))
         return again / max(1, prod(self.original.shape))
 
@@ -65,17 +68,20 @@ def correction(scope: Scope, mutations: Sequence[Mapping[str, Any]]) -> Correcti
     """Return the mutant of a scope, with exactly where the two differ and what covers that.
 
     Raises `RuleError` where there is no such mutant, or where it is not known at which points it is
-    equal.
+    equal; with symbolic sizes, where some are not.
     """
-    if scope.sizes:
-        known = ", ".join(scope.sizes)
-        raise RuleError(f"what is corrected needs numbers for {known}\n  give them by .at()")
     mutant = mutated(scope, mutations)
-    comparison = compare_exactly(scope, mutant)
+    allowed = allowed_sizes(scope, mutant) if scope.sizes else None
+    comparison = compare_exactly(scope, mutant, allowed)
     differences = comparison.region_of_differences()
     if differences is None:
         raise RuleError(f"it is not known where the mutant is equal: {comparison.why}")
     region, _ = differences
+    if scope.sizes and region.is_empty():
+        return Correction(scope, mutant, region, ())
+    if scope.sizes:
+        known = ", ".join(scope.sizes)
+        raise RuleError(f"what is corrected needs numbers for {known}\n  give them by .at()")
     return Correction(scope, mutant, region, tuple(covers_of(region, scope.shape)))
 
 

@@ -12,12 +12,14 @@ from hypothesis import strategies as st
 
 import einalg as ea
 from bench.partial import REGIONS, Region, convolution, phases, side_by_side, tiles
+from derive.proof.exact.compare import compare_exactly
 from derive.rewriting.moves import Move, apply, moves
 from derive.rules import ALL
 from derive.rules.partial.mutants import Mutant
 from derive.rules.partial.mutations import core_of, mutated, proposed
 from derive.rules.partial.partial_substitution import correction
 from derive.rules.partial.regions import Blocks, covers_of
+from einalg.language.analysis.sizes import allowed_sizes
 from einalg.language.ir.program import as_program
 from einalg.testing import strategies
 from tests.helpers.regions import points
@@ -55,9 +57,13 @@ def mask_of(region: Any, shape: tuple[int, ...]) -> np.ndarray[Any, Any]:
 
 
 @st.composite
-def window_expressions(draw: st.DrawFn) -> Any:
-    """Draw convolutions and pooling of all strides, dilations, paddings and sizes."""
-    images, channels = draw(st.integers(1, 4)), draw(st.integers(1, 2))
+def window_expressions(draw: st.DrawFn, has_sizes: bool = False) -> Any:
+    """Draw convolutions and pooling of all strides, dilations, paddings and sizes; convolutions of
+    symbolic numbers of channels, filters and some images if that is asked for.
+    """
+    images, channels, filters = draw(st.integers(1, 4)), draw(st.integers(1, 2)), 2
+    if has_sizes:
+        images, channels, filters = draw(st.sampled_from(["N", images])), "C", "F"
     axes, subscripts, pads, shape, kernel, sizes = [], [], [], [], [], {}
     for axis, tap in (("h", "r"), ("w", "s"))[: draw(st.integers(1, 2))]:
         extent, taps = draw(st.integers(2, 8)), draw(st.integers(1, 3))
@@ -75,9 +81,9 @@ def window_expressions(draw: st.DrawFn) -> Any:
         sizes[tap] = taps
     view = f"A.pad(0,0,{','.join(pads)})[n,c,{','.join(subscripts)}]"
     taps = ",".join(f"{name}:{size}" for name, size in sizes.items())
-    if draw(st.booleans()):
+    if has_sizes or draw(st.booleans()):
         text = f"O[n,f,{','.join(axes)}] = Sum[c,{taps}]({view}*K[f,c,{','.join(sizes)}])"
-        return ea.parse(text, A=(images, channels, *shape), K=(2, channels, *kernel))
+        return ea.parse(text, A=(images, channels, *shape), K=(filters, channels, *kernel))
     text = f"O[n,c,{','.join(axes)}] = Max[{taps}]({view})"
     return ea.parse(text, A=(images, channels, *shape))
 
@@ -106,6 +112,24 @@ def test_random_mutants_differ_in_their_regions_and_nowhere_else(scope: Any, dat
     assert mutant.share == region.mean()
     if "Sum" in str(scope):
         assert (differs == region).all()
+
+
+@settings(max_examples=6)
+@given(scope=window_expressions(has_sizes=True), data=st.data())
+def test_random_mutants_differ_in_their_regions_at_all_sizes(scope: Any, data: Any) -> None:
+    mutants = ea.mutants(scope, factors=(2, 3))
+    if not mutants:
+        return
+    mutant: Mutant = data.draw(st.sampled_from(mutants))
+    sizes = {name: data.draw(st.integers(1, 4)) for name in mutant.original.sizes}
+    original, program = mutant.original.at(**sizes), mutant.program.at(**sizes)
+    region = mask_of(_at_sizes(mutant.region, **sizes), original["O"].shape)
+    differs = np.zeros(original["O"].shape, bool)
+    for seed in range(3):
+        differs |= values(original, seed) != values(program, seed)
+    assert (differs == region).all()
+    if mutant.is_equal:
+        assert mutant.corrected() == mutant.program
 
 
 @settings(max_examples=10)
@@ -268,6 +292,24 @@ def _at_sizes(region: Any, **sizes: int) -> Any:
         if place >= 0:
             region = region.fix_val(isl.dim_type.param, place, isl.Val(number))
     return region.project_out(isl.dim_type.param, 0, region.dim(isl.dim_type.param))
+
+
+@pytest.mark.parametrize("case", REGIONS, ids=lambda case: case.name)
+def test_regions_of_convolutions_of_all_sizes(case: Region) -> None:
+    scope = case.of_all_sizes()
+    assert {"C", "F"} <= scope.sizes.keys()
+    comparison = compare_exactly(scope, mutated(scope, case.mutations), allowed_sizes(scope))
+    numbers = dict(zip("NC", case.shape), F=case.filters)
+    assert comparison.region is not None
+    at_numbers = _at_sizes(comparison.region, **numbers)
+    assert at_numbers == correction(case.expression(), case.mutations).region
+
+
+def test_axes_of_symbolic_sizes_are_not_arranged() -> None:
+    scope = ea.parse("O[n:4,h:H] = Sum[r:3](A.pad(0,1)[n,h+r-1])", A=(4, "H"))
+    for mutation in (*tiles("h", 2), {**side_by_side(2, 9)[0], "into": "h"}, phases(2, 9)[0]):
+        with pytest.raises(ea.RuleError, match="the range of h has no numbers, but 0 to H"):
+            mutated(scope, [mutation])
 
 
 def test_a_session_offers_mutants() -> None:
