@@ -52,10 +52,33 @@ def with_results(variant: SearchedVariant, results: Results) -> SearchedVariant:
     layers = []
     for layer in variant.layers:
         result = layer
-        if layer.original is None:
+        if not layer.is_searched:
             result = results.get(layer.identity, layer)
         layers.append(replace(result, names=layer.names, weights=layer.weights))
     return replace(variant, layers=layers)
+
+
+def similar_forms(
+    layers: Sequence[Layer],
+    task: Task,
+    seconds: Callable[[Layer], float],
+    known: Iterable[SearchedLayer] = (),
+) -> Results:
+    """Return the forms of layers that need no search, of the arguments of `search_layers`.
+
+    They were derived for similar layers; derivations that come with einalg are measured for the
+    longest layer of each kind.
+    """
+    run = _LayerSearches(layers, task, seconds)
+    with task.clock.bounding():
+        run.begin(known)
+        longest: dict[str, Layer] = {}
+        for layer in sorted(layers, key=lambda layer: -seconds(layer)):
+            longest.setdefault(family(layer), layer)
+        for layer in longest.values():
+            if layer.identity not in run.results and task.left > 0:
+                run.measure_common(layer, task.clock)
+    return run.results
 
 
 def search_layers(
@@ -101,13 +124,17 @@ class _LayerSearches:
         self._expectation = Expectation()
         self._similar = SimilarLayers(task.backend, task.rules)
         self._measured = set[str]()  # families, with the derivations that come with einalg
+        self._too_short: dict[str, float] = {}  # seconds for that, by family
 
     def begin(self, known: Iterable[SearchedLayer]) -> None:
         """Take what is known of these layers, and of those of earlier networks."""
         for identity, layer in self.waiting.items():
             self.families[identity] = families(layer)
         for layer in known:
-            self.learn(layer)
+            if layer.is_searched:
+                self.learn(layer)
+            elif layer.original is not None and layer.identity in self.waiting:
+                self.results[layer.identity] = layer
         self.follow(frozenset().union(*self.families.values()))
 
     def search_next(self) -> bool:
@@ -120,7 +147,7 @@ class _LayerSearches:
         if not promising:
             return False
         layer = next_layer(promising, self._promised_seconds, self._expectation)
-        if layer.identity not in self.results and self._measure_common(layer):
+        if layer.identity not in self.results and self.measure_common(layer, self._clock(layer)):
             return True
         if task.progress:
             task.progress(layer, self.searched, self.count)
@@ -138,14 +165,14 @@ class _LayerSearches:
             self.follow(self.families[layer.identity])
         return True
 
-    def _measure_common(self, layer: Layer) -> bool:
+    def measure_common(self, layer: Layer, clock: Clock) -> bool:
         """Measure what derivations that come with einalg lead to for a layer; tell whether that was
-        measured. It is for one layer of a family.
+        measured. It is for one layer of a family; where time was too short, for another one that
+        has more.
         """
-        name = family(layer)
-        if name in self._measured:
+        name, left, candidates = family(layer), clock.left, list[Candidate]()
+        if name in self._measured or left <= self._too_short.get(name, 0.0):
             return False
-        clock, candidates = self._clock(layer), list[Candidate]()
         with clock.phase(PROVING, "forms of common layers"), clock.bounding():
             candidates = self._similar.common(layer)
         if not candidates:
@@ -156,6 +183,7 @@ class _LayerSearches:
             log.debug("forms of a common layer are not measured: %s", error)
             return False
         if result.original is None:
+            self._too_short[name] = left
             return False
         self._measured.add(name)
         self.task.clock.course.tell_result(f"a common layer: {_outcome(result)}")

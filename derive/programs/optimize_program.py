@@ -2,21 +2,22 @@
 
 The first form that runs is the program folded and fused, in the layout that the model of costs
 prefers, with what is known of its layers: it needs no search, and nothing is measured for it. Then
-its kernels are compared with those of libraries. The other forms follow, so that each search is of
-a layer of which it is known how long it takes, in a form that is worth it.
+its kernels are compared with those of libraries, and its layers get the forms that were derived for
+similar ones. The other forms follow, so that each search is of a layer of which it is known how
+long it takes, in a form that is worth it.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from math import inf
 
 from derive.cost.model import Roofline, known_rates
 from derive.programs.forms.expected_gain import saved_share
-from derive.programs.forms.layers import SearchedLayer
-from derive.programs.forms.layout_mixture import mixture
+from derive.programs.forms.layers import Layer, SearchedLayer
+from derive.programs.forms.layout_mixture import by_statement, mixture
 from derive.programs.forms.rewriting.convolutions import convolution_kinds
 from derive.programs.forms.rewriting.search import Rewritten, rewritings
 from derive.programs.forms.variants import (
@@ -33,6 +34,7 @@ from derive.programs.forms.variants import (
 from derive.programs.layer_search import (
     Results,
     search_layers,
+    similar_forms,
     with_known_layers,
     with_results,
 )
@@ -71,12 +73,16 @@ MAX_REWRITTEN = 2  # programs that substitutions lead to, of which the forms are
 MAX_JOINING_SHARE = 0.5  # of the time that is left, that making the other forms may take
 MAX_FORMS_SHARE = 0.5  # of the time that is left, that compiling more than one of these may take
 RECOMPILED_SHARE = 0.5  # of a form, that is compiled again where some layers were searched
+MAX_SIMILAR_SHARE = 0.25  # of the time that is left, that forms of similar layers may take
+CALLS = 4  # of the program as it is: it is checked, called before it is timed, and timed twice
+MAX_ORIGINAL_SLOWNESS = 8.0  # times the best form, that the program as it is hardly takes
 MAX_SLOWNESS = 1.5  # times the fastest form: the layers of slower ones are not searched
 MAX_SEARCHED_FORMS = 2  # that are compiled again, with what was found for their layers
 MAX_TIMING_SHARE = 0.02  # of the time that is left, that timing the kernels of a form may take
 MAX_MIXING_SHARE = 0.05  # of the time that is left, that timing the kernels of two layouts may take
 MIXING_TRIALS = 2  # that there must be time for before a mixture of layouts is compiled
 OTHER_FORM = 0.5  # of what a layer of another form than the fastest saves, that counts
+SIMILAR = "forms of similar layers"
 UNSOUND = (
     "code for a program has other values than the reference (by %.1e of the largest), and no other "
     "form of it is right"
@@ -97,6 +103,8 @@ def optimize_program(
         forms.compare_with_libraries()
     with forms.at_least_where_quick().bounding():
         forms.compare_with_original()
+    with clock.bounding():
+        forms.take_similar()
     with forms.until_right().bounding():
         forms.compile_others()
     with clock.bounding():
@@ -270,6 +278,25 @@ class Forms:
         if self._original is None and self._first_seconds <= MAX_ORIGINAL_SHARE * left:
             self._compile_original()
 
+    def take_similar(self) -> None:
+        """Compile the first form once more, with what was derived for layers that are similar."""
+        if not self._compiled or self._is_too_late():
+            return
+        first = self._compiled[0]
+        variant = self._with_similar(first.variant)
+        if any(map(is_better, _new(first, variant))) and not self._is_too_late():
+            self._compile(variant, SIMILAR)
+
+    def _with_similar(self, variant: SearchedVariant) -> SearchedVariant:
+        """Return a form with what was derived for layers that are similar, or comes with einalg."""
+        if not variant.unsearched:
+            return variant
+        task = replace(self.task, clock=self.clock.within(MAX_SIMILAR_SHARE * self.clock.left))
+        with self.clock.phase(SEARCHING, SIMILAR):
+            results = similar_forms(variant.unsearched, task, _work, variant.layers)
+        self._results = {**results, **self._results}
+        return with_results(variant, self._results)
+
     def compile_others(self) -> None:
         """Compile the other forms, whether or not anything is known of their layers.
 
@@ -287,8 +314,16 @@ class Forms:
         for number, variant in enumerate(others, 1):
             if self._is_too_late() or (number > 1 and limit.left < self._trial_seconds):
                 return
-            self._compile(with_known_layers(variant, self.task), f"form {number} of {len(others)}")
+            self._compile_with_similar(variant, f"form {number} of {len(others)}")
         self._is_cut = is_cut
+
+    def _compile_with_similar(self, variant: Variant, words: str) -> None:
+        """Compile a form with what is known of its layers and of similar ones."""
+        known = with_known_layers(variant, self.task)
+        similar = self._with_similar(known)
+        has_more = _identity(similar) != _identity(known)
+        if self._compile(similar, words) is None and has_more and not self._is_too_late():
+            self._compile(known, words)
 
     def _without_preferred(self, changed: Sequence[Variant]) -> Sequence[Variant]:
         """Return the forms besides the one that was compiled first."""
@@ -440,15 +475,17 @@ class Forms:
         if not layers:
             return
         seconds = self._seconds_of_layers(competing)
-        # The kernels of the first form were new, as those of what is found will be.
+        # The kernels of the first form were new, as those of what is found will be; where forms of
+        # similar layers are compiled, few are.
         trial_seconds = max(self._first_seconds, self._trial_seconds)
+        if any(layer.is_adapted for layer in competing[0].variant.layers):
+            trial_seconds *= RECOMPILED_SHARE
         reserved = trial_seconds + 2 * SECONDS_TO_MEASURE
         with self.clock.phase(SEARCHING, "layers"):
             task = self.task.reserving(reserved)
             known = [layer for form in competing for layer in form.variant.layers]
-            self._results = search_layers(
-                layers, task, lambda layer: seconds[layer.identity], known
-            )
+            results = search_layers(layers, task, lambda layer: seconds[layer.identity], known)
+            self._results = {**self._results, **results}
 
     def _competing(self) -> list[CompiledVariant]:
         """Return the forms whose layers are worth a search, the fastest first."""
@@ -474,10 +511,12 @@ class Forms:
 
     def compile_searched(self) -> None:
         """Compile forms with what was found for their layers, the most promising first."""
-        promising = []
+        promising, known = [], {_identity(form.variant) for form in self._compiled}
         for form in self._competing():
             variant = with_results(form.variant, self._results)
-            if any(map(is_better, _new(form, variant))):
+            identity = _identity(variant)
+            if identity not in known and any(map(is_better, _new(form, variant))):
+                known.add(identity)
                 promising.append((self._expected(form, variant), form, variant))
         promising.sort(key=lambda row: row[0])
         new = []
@@ -515,9 +554,11 @@ class Forms:
     def _expected(self, form: CompiledVariant, variant: SearchedVariant) -> float:
         """Return the seconds that a form is expected to take with what was found."""
         saved, runs = 0.0, variant.slices.count if variant.slices else 1
+        shares = {layer.identity: saved_share(layer) for layer in form.variant.layers}
         for layer in _new(form, variant):
             alone = (layer.original or 0.0) * len(layer.names) * runs
-            saved += saved_share(layer) * self._layer_seconds.get(layer.identity, alone)
+            share = saved_share(layer) - shares[layer.identity]
+            saved += share * self._layer_seconds.get(layer.identity, alone)
         measured = self._measured.get(id(form))
         return (measured.seconds if measured is not None else 0.0) - saved
 
@@ -566,10 +607,12 @@ class Forms:
 
     def time_original(self) -> None:
         """Time the program as it is at last, where there was no time for it before."""
-        if self._original is not None or self.clock.left < self._first_seconds:
+        measured = self._measured.get(id(self._best))
+        calls = CALLS * MAX_ORIGINAL_SLOWNESS * (measured.seconds if measured is not None else 0.0)
+        if self._original is not None or self.clock.left < self._first_seconds + calls:
             return
         self._compile_original()
-        if self._original is not None:
+        if self._original is not None and self.clock.left > CALLS * self._original.seconds:
             candidates = [self._original, self._best]
             with self.clock.phase(MEASURING, counted(len(candidates), "form")):
                 self._choose(candidates, self.trial.measure(candidates))
@@ -620,26 +663,39 @@ class Forms:
 
     def _told_layers(self) -> list[SearchedLayer]:
         """Return the layers of the best form; a candidate is told where it is in the form."""
-        variant, used = self._best.variant, set[str]()
-        if self._best is not self._original:
-            used = {layer.identity for layer in variant.layers if layer.original is not None}
-        else:
+        variant = self._best.variant
+        if self._best is self._original:
             variant = self._plain
-        after = with_results(variant, self._results).layers
         layers = []
-        for layer in after:
-            if layer.identity in used or not is_better(layer):
+        for layer, result in zip(variant.layers, with_results(variant, self._results).layers):
+            if layer.original is not None and self._best is not self._original:
                 layers.append(layer)
+            elif is_better(result):
+                layers.append(replace(result, candidate=None))
             else:
-                layers.append(replace(layer, candidate=None))
+                layers.append(result)
         return layers
 
 
 def _new(before: CompiledVariant, after: SearchedVariant) -> Iterator[SearchedLayer]:
-    """Yield the layers that were not searched before, and are now."""
+    """Yield the layers that were not searched before, and of which more is known now."""
     for layer, result in zip(before.variant.layers, after.layers):
-        if layer.original is None and result.original is not None:
+        has_changed = layer.original is None or result.candidate is not layer.candidate
+        if not layer.is_searched and result.original is not None and has_changed:
             yield result
+
+
+def _identity(variant: SearchedVariant) -> Hashable:
+    """Return what differs between forms that are made of one program."""
+    used = []
+    for layer in variant.layers:
+        used.append(id(layer.candidate) if is_better(layer) else None)
+    return variant.changes, variant.slices, tuple(used)
+
+
+def _work(layer: Layer) -> float:
+    """Return the operations of all statements that are this layer."""
+    return float(layer.work * len(layer.names))
 
 
 def _kernel_seconds(form: CompiledVariant) -> dict[str, float]:
@@ -655,10 +711,10 @@ def _seconds_in(form: CompiledVariant, whole: float, left: float) -> dict[str, f
     """
     layers, times = form.variant.unsearched, {}
     if (1 + REPEATS) * whole < MAX_TIMING_SHARE * left:
-        times = _kernel_seconds(form)
+        times = by_statement(_kernel_seconds(form), form.variant.program.names)
     if all(name in times for layer in layers for name in layer.names):
         return {layer.identity: sum(times[name] for name in layer.names) for layer in layers}
-    work = {layer.identity: layer.work * len(layer.names) for layer in layers}
+    work = {layer.identity: _work(layer) for layer in layers}
     return {identity: whole * own / sum(work.values()) for identity, own in work.items()}
 
 

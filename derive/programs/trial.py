@@ -62,12 +62,15 @@ class ReferenceCall:
 
 @dataclass(frozen=True)
 class CompiledVariant:
-    """A form compiled: the program that runs, and its largest relative error."""
+    """A form compiled: the program that runs, its largest relative error, and the seconds of the
+    call that was checked.
+    """
 
     variant: SearchedVariant
     program: Program
     run: Runnable
     error: float
+    seconds: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -88,7 +91,10 @@ class Trial:
         """Return the program as it is, compiled, whatever its error."""
         program = self.example.program
         run = compiled(program, self.task.backend, self.example.weights)
-        return CompiledVariant(SearchedVariant(program, []), program, run, self.example.error(run))
+        began = self.task.clock.now()
+        error = self.example.error(run)
+        seconds = self.task.clock.now() - began
+        return CompiledVariant(SearchedVariant(program, []), program, run, error, seconds)
 
     def is_right(self, original: CompiledVariant) -> bool:
         """Tell whether the program as it is deviates by no more than rounding."""

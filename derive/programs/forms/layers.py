@@ -97,6 +97,11 @@ class SearchedLayer(Layer):
     alternatives: tuple[Candidate, ...] = ()
     is_adapted: bool = False
 
+    @property
+    def is_searched(self) -> bool:
+        """Whether it was searched: not where its form was derived for a similar layer."""
+        return self.original is not None and not self.is_adapted
+
     @classmethod
     def of(cls, layer: Layer, **result: Any) -> SearchedLayer:
         """Return a layer with a result; with none it was not searched."""

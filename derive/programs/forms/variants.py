@@ -36,14 +36,14 @@ class Variant:
 
 @dataclass(frozen=True)
 class SearchedVariant(Variant):
-    """A form with what is known of its layers: those that were not searched have no `original`."""
+    """A form with what is known of its layers."""
 
     layers: Sequence[SearchedLayer]
 
     @property
     def unsearched(self) -> list[SearchedLayer]:
         """The layers that were not searched."""
-        return [layer for layer in self.layers if layer.original is None]
+        return [layer for layer in self.layers if not layer.is_searched]
 
     @property
     def derived(self) -> Program:

@@ -224,3 +224,21 @@ def test_what_cannot_be_followed_again_is_not_written(monkeypatch):
     monkeypatch.setattr(maker, "calibrated", similar_layers.calibrated)
     found, layer = maker.Maker(1.0), WINDOW.layer(64, 56)
     assert found._row(layer, layer, layer)["forms"] == 0 and not found.families
+
+
+@pytest.mark.parametrize("is_late", [True, False])
+def test_forms_are_measured_for_the_longest_layer_of_each_kind_without_a_search(
+    is_late, monkeypatch
+):
+    """Where time is too short for that, it is no longer for the next layer of the kind."""
+    layers, looks = [WINDOW.layer(40, 28), WINDOW.layer(64, 56)], []
+
+    def measure(layer, candidates, accuracy, clock):
+        looks.append((layer, clock.left))
+        return SearchedLayer.of(layer) if is_late else measured(layer, candidates)
+
+    monkeypatch.setattr(layer_search, "measure_layer", measure)
+    task = Task(BACKEND, 10.0, Clock.of(10.0, now=lambda: 0.0))
+    results = layer_search.similar_forms(layers, task, lambda layer: float(layer.work))
+    assert looks == [(layers[1], 10.0)] and len(results) == (0 if is_late else 2)
+    assert all(layer.is_adapted and not layer.is_searched for layer in results.values())

@@ -114,7 +114,7 @@ def test_a_layer_reads_its_own_tensors_whatever_they_are_called(names):
 def test_a_search_that_time_ended_is_done_again_with_more_time(own_cache, monkeypatch):
     searches = []
 
-    def stopped(program, budget, rules, backend, most, clock):
+    def stopped(program, budget, rules, backend, accuracy, most, clock):
         searches.append(budget.seconds)
         found = find_derivation(program, Budget(states=0), None, None, measure=False)
         found.stats.is_cut = True

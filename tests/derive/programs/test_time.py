@@ -341,3 +341,51 @@ def test_searches_leave_time_for_the_form_with_their_results(seconds: float, lef
     """
     task = Task(LocalBackend(), 60.0, Clock.of(60.0, 0.0, lambda: 0.0))
     assert task.reserving(seconds).left == pytest.approx(left)
+
+
+def in_two_statements(layer):
+    """A layer as if its form of two statements had been derived for a similar one."""
+    scope = layer.program.result
+    inner = statement_tensor("U", scope)
+    program = Program([("U", scope), ("O", ops.transpose(ops.transpose(inner)))])
+    moves = (Move("a rule of nobody", ("O",), {}),)
+    candidate = Candidate(program, (), moves, 0.5, "proved")
+    return SearchedLayer.of(layer, candidate=candidate, original=1.0, is_adapted=True)
+
+
+def later_is_faster(runnables, arrays):
+    return [exactly(100.0 - number) for number in range(len(runnables))]
+
+
+def has_two_statements(program):
+    return any(name.endswith("_U") for name in program.names)
+
+
+@pytest.mark.parametrize("seconds, is_searched", [(6.5, False), (60.0, True)])
+def test_forms_of_similar_layers_come_before_the_other_layout_and_all_searches(
+    seconds, is_searched, own_cache, monkeypatch
+):
+    """They are not lost where time ends then; where there is more, these layers are searched, too,
+    and a form that is compiled already is not compiled again.
+    """
+
+    def similar(layers, *_):
+        return {layer.identity: in_two_statements(layer) for layer in layers}
+
+    monkeypatch.setenv("EINALG_LIBRARIES", "")
+    monkeypatch.setattr(optimize_program, "similar_forms", similar)
+    monkeypatch.setattr("derive.programs.forms.layers.MIN_LAYER_OPERATIONS", 1)
+    backend = Timed(2.0)
+    monkeypatch.setattr(backend, "measure", later_is_faster)
+    searched = backend.searching(monkeypatch, 1.0)
+    made, given = backend.optimized(network(channels=8, space=6, layers=2), seconds)
+    (part,) = made.parts.values()
+    assert has_two_statements(part.after)
+    assert all(layer.candidate.moves and layer.is_adapted for layer in part.layers)
+    derived = list(map(has_two_statements, backend.compiled))
+    last = list(map(has_channels_last, backend.compiled))
+    assert bool(searched) == any(last) == is_searched
+    assert derived.index(True) < (last.index(True) if is_searched else len(last))
+    assert sum(derived) == (2 if is_searched else 1)
+    expected = ea.evaluate(network(channels=8, space=6, layers=2), **given)
+    np.testing.assert_allclose(made(given["A"])[0], expected, rtol=1e-4, atol=1e-4)
