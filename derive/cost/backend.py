@@ -14,6 +14,7 @@ from einalg.language.ir.program import Program
 from einalg.language.ir.scope import Scope
 from einalg.language.ir.tensor import Tensor
 from einalg.options import Kind, accepting
+from einalg.runtime.clock import Clock
 from einalg.runtime.direct_call import AddressFunction
 from einalg.runtime.measurement import Measurement
 
@@ -184,6 +185,16 @@ class Backend(Protocol):
 
     def rates(self) -> Mapping[str, float]:
         """Return the fields of a `derive.cost.model.Roofline`, measured on this machine."""
+        ...
+
+    def tune(
+        self, programs: Sequence[tuple[Program, Sequence[Kernel], int]], clock: Clock
+    ) -> str | None:
+        """Search for the fastest schedules of flat programs, which compilations use from then on.
+
+        Each comes with its kernels and its runs in a call. Returns in words what was gained; None
+        where no kernel has another schedule than before, or the target has none.
+        """
         ...
 
     def identity(self) -> str:

@@ -12,7 +12,7 @@ from __future__ import annotations
 from derive.programs.forms.layers import Layer
 from derive.programs.forms.rewriting.rule_set import RuleSet, rule_set
 from derive.programs.optimize import is_large, optimized, postponed
-from derive.programs.optimized import OptimizedNetwork
+from derive.programs.optimized import OptimizedNetwork, repeated_programs
 from derive.programs.optimized_program import OptimizedProgram
 
 __all__ = [
@@ -23,5 +23,6 @@ __all__ = [
     "is_large",
     "optimized",
     "postponed",
+    "repeated_programs",
     "rule_set",
 ]

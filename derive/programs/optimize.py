@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cache, partial
 from math import prod
 from typing import Any
 
 import numpy as np
 
-from derive.cost.backend import Backend
+from derive.cost.backend import Backend, Runnable
 from derive.cost.memory import memory_bytes
 from derive.programs.forms.rewriting.rule_set import NO_RULES, RuleSet
 from derive.programs.optimize_program import optimize_program
-from derive.programs.optimized import Array, OptimizedNetwork
+from derive.programs.optimized import Array, OptimizedNetwork, repeated_programs
 from derive.programs.optimized_program import (
     OptimizedProgram,
     compiled,
@@ -26,6 +27,7 @@ from derive.programs.passes.batch_splitting import one_of
 from derive.programs.passes.normalise import shaped
 from derive.programs.postponed import Postponed
 from derive.programs.task import Progress, Task
+from derive.programs.trial import ReferenceCall, Trial
 from derive.rules.inter.lifting_nesting import lifted
 from derive.search.best_first import Budget
 from einalg.frontends.constant_folding import fold_constants
@@ -33,9 +35,12 @@ from einalg.frontends.graph import Graph, ProgramNode
 from einalg.language.analysis.batching import Slices
 from einalg.language.interpreters.numpy import execute
 from einalg.language.ir.program import Program, in_double
-from einalg.runtime.clock import CHECKING, Clock, check_time
+from einalg.runtime.clock import CHECKING, COMPILING, MEASURING, Clock, check_time
 from einalg.storage.fingerprint import text_digest
 
+log = logging.getLogger("einalg")
+
+TUNING_SHARE = 0.75  # of the time for schedules; in the rest programs are compiled with these
 MAX_MEMORY_SHARE = 0.125  # of a machine's memory, for the results of one program
 MANY_STATEMENTS = 64  # of a network, whose compilation takes about a second
 REFERENCE_BYTES = 8  # of an element, which is in double precision
@@ -54,6 +59,7 @@ def optimized(  # noqa: PLR0913, PLR0917 - every option of an optimization
     is_compared: bool = False,
     may_give_up: bool = False,
     substitutions: RuleSet = NO_RULES,
+    tune: float = 0.0,
 ) -> OptimizedNetwork:
     """Optimize every program of a graph on the arrays of a call.
 
@@ -61,12 +67,15 @@ def optimized(  # noqa: PLR0913, PLR0917 - every option of an optimization
     one. With `nonfinite="exact"` no form is taken that makes elements NaN which are not. Where the
     network `is_compared` with its framework later, code that deviates is no error. Where it
     `may_give_up`, `OutOfTime` is raised once the time is over before there is any answer. Programs
-    are rewritten by the `substitutions` where that is measured to be faster.
+    are rewritten by the `substitutions` where that is measured to be faster. The last `tune` of the
+    seconds are for the schedules of what was found.
     """
+    whole = clock or Clock.of(seconds)
+    seconds = max(0.0, seconds - tune)
     task = Task(
         backend,
         seconds,
-        clock or Clock.of(seconds),
+        whole.within(max(0.0, whole.left - tune)),
         budget or Budget(),
         progress,
         accuracy,
@@ -82,7 +91,7 @@ def optimized(  # noqa: PLR0913, PLR0917 - every option of an optimization
         with task.clock.phase(CHECKING, "the reference"):
             return task.need(lambda: _values(graph, arrays))
 
-    parts, keys = {}, []
+    parts, keys = {}, {}
     is_known = not graph.opaque  # of whose calls nothing is known but their names
     for position, node in enumerate(graph.nodes):
         if not isinstance(node, ProgramNode):
@@ -98,10 +107,70 @@ def optimized(  # noqa: PLR0913, PLR0917 - every option of an optimization
             if part.is_right:
                 part = keep_part(key, part)
             is_known = False
-        keys.append(key)
+        keys[position] = key
         parts[position] = part
-    key = text_digest(*keys)
-    return OptimizedNetwork(graph, parts, task.clock.spent, key, is_known, backend)
+    notes: tuple[str, ...] = ()
+    if tune:
+        retuning = Retuning(graph, keys, replace(task, clock=whole), values)
+        notes = retuning.tune(parts, whole.within(TUNING_SHARE * tune))
+    key = text_digest(*(f"{keys[position]} {part.identity}" for position, part in parts.items()))
+    network = OptimizedNetwork(graph, parts, whole.spent, key, is_known, backend)
+    network.notes = notes
+    return network
+
+
+@dataclass(frozen=True)
+class Retuning:
+    """The programs of a graph, by their positions, compiled anew with tuned schedules."""
+
+    graph: Graph
+    keys: Mapping[int, str]
+    task: Task
+    values: Callable[[], Mapping[str, Array]]
+
+    def tune(self, parts: dict[int, OptimizedProgram], clock: Clock) -> tuple[str, ...]:
+        """Search the schedules of programs, and put those that are faster in their places.
+
+        Returns in words what was gained. Where there is no time to compile them, later compilations
+        use the schedules.
+        """
+        words = self.task.backend.tune(repeated_programs(parts.values()), clock)
+        if words is None:
+            return ()
+        with self.task.clock.bounding():
+            for position, part in parts.items():
+                parts[position] = self._faster(position, part)
+        return (words,)
+
+    def _faster(self, position: int, part: OptimizedProgram) -> OptimizedProgram:
+        """Return a program compiled anew, or as it was where it is not faster then."""
+        weights = {n: self.graph.weights[n] for n in part.before.inputs if n in self.graph.weights}
+        example = ReferenceCall.of(part.before, weights, self.values())
+        backend, clock = self.task.backend, self.task.clock
+        with clock.phase(COMPILING, "tuned kernels"):
+            inputs = part.before.inputs
+            run = compiled(part.after, backend, weights, part.slices, inputs=inputs)
+        assert part.run is not None
+        if not is_as_exact(example, run, part, self.task):
+            return part
+        with clock.phase(MEASURING, "tuned kernels"):
+            before, after = backend.measure([part.run, run], example.inputs)
+        if after.seconds >= before.seconds:
+            return part
+        times = None if part.times is None else (part.times[0], after)
+        tuned = replace(part, run=run, times=times)
+        if not part.is_right:
+            return tuned
+        return keep_part(self.keys[position], tuned)
+
+
+def is_as_exact(example: ReferenceCall, run: Runnable, part: OptimizedProgram, task: Task) -> bool:
+    """Say whether what runs is as exact as is asked for, or as a program is already."""
+    allowed = max(part.error, Trial.of(example, task).max_error)
+    error = example.error(run)
+    if error > allowed:
+        log.warning("einalg: a tuned program deviates by %.1e, and is not taken", error)
+    return error <= allowed
 
 
 def is_large(graph: Graph) -> bool:

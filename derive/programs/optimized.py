@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any, NoReturn, Self
 
@@ -196,6 +196,18 @@ class OptimizedNetwork:
         assert run is not None
         result = run(**{name: values[name] for name in read})
         return result if isinstance(result, dict) else {program.outputs[0]: result}
+
+
+def repeated_programs(
+    parts: Iterable[OptimizedProgram],
+) -> list[tuple[Program, tuple[Kernel, ...], int]]:
+    """Return optimized programs, flat, each with its kernels and its runs in a call."""
+    programs = []
+    for part in parts:
+        program = lifted(part.after)
+        count = part.slices.count if part.slices is not None else 1
+        programs.append((program, kernels_of(program), count))
+    return programs
 
 
 def _unbound_weights(graph: Graph) -> dict[str, Array]:

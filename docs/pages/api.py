@@ -55,6 +55,8 @@ make them.
 
 ::: codegen.tuning.search.tuner.UnitTuning
 
+::: codegen.tuning.search.tuner.UnitShare
+
 ::: derive.results.timings.Timing
 
 ::: derive.results.timings.Timings

@@ -14,6 +14,8 @@ from codegen.measure import calibration
 from codegen.measure.background import BackgroundTimers
 from codegen.program.batched_executable import BatchedExecutable
 from codegen.program.compile import compile_program, expected_cycles, known_program
+from codegen.program.tune import RepeatedProgram, TuningOptions, tune_programs
+from codegen.targets.c.compiler import find_compiler
 from codegen.targets.cuda.device.find import find_driver
 from einalg.api.export import export_program
 from einalg.errors import DeviceError
@@ -24,7 +26,7 @@ from einalg.language.ir.program import Program, in_double
 from einalg.language.ir.scope import Scope
 from einalg.language.ir.tensor import Tensor
 from einalg.options import Kind, shown
-from einalg.runtime.clock import check_time
+from einalg.runtime.clock import Clock, check_time
 from einalg.runtime.measurement import Measurement
 from einalg.runtime.timing import DEFAULT_POLICY, measure
 from einalg.storage.disk_cache import DiskCache
@@ -130,6 +132,18 @@ class LocalBackend:
     def rates(self) -> dict[str, float]:
         """Return what the roofline model needs to know of this machine."""
         return calibration.rates(self.target, self.accuracy)
+
+    def tune(
+        self, programs: Sequence[tuple[Program, Sequence[Kernel], int]], clock: Clock
+    ) -> str | None:
+        """Search for the fastest schedules of flat programs, each with its runs in a call.
+
+        Returns in words what was gained; None where no kernel has another schedule than before.
+        """
+        if self.target != "cpu" or find_compiler() is None:
+            return None
+        repeated = [RepeatedProgram(*own) for own in programs]
+        return tune_programs(repeated, TuningOptions(), clock).gain_in_words()
 
     def identity(self) -> str:
         """Return what measurements depend on besides the kernel."""

@@ -279,6 +279,7 @@ class Optimized(OptimizedNetwork):
     prefer=PREFERENCE,
     nonfinite=NONFINITE,
     substitutions=SUBSTITUTIONS,
+    tune=SECONDS,
 )
 def optimize(
     model: Any,
@@ -290,6 +291,7 @@ def optimize(
     prefer: str = "fastest",
     nonfinite: str = "spread",
     substitutions: Any = None,
+    tune: float = 0.0,
 ) -> Optimized:
     """Make a model faster, and verify it.
 
@@ -327,6 +329,8 @@ def optimize(
       another one; what they give is compiled and measured like every other form. The report says
       which rules were applied and what they gained, and names those that are left out, because they
       are not proved.
+    - `tune`: how many of the seconds, the last ones, are for the schedules of the kernels of what
+      was found, as `einalg.tune` searches them; by default none. Later compilations use them too.
 
     Layers and comparisons are kept on disk: a second run with the same code, weights and framework
     compares other inputs only.
@@ -370,6 +374,7 @@ def optimize(
                     is_compared=model.original is not None,
                     may_give_up=may_give_up,
                     substitutions=rules,
+                    tune=tune,
                 )
             )
 
@@ -378,10 +383,10 @@ def optimize(
                 result = verified(source, compiler, wishes)
             except OutOfTime:
                 given_up = postponed(source.graph, backend, clock.spent)
-                result = Verified(source, given_up, given_up.notes)
+                result = Verified(source, given_up)
         made = result.run
         assert isinstance(made, OptimizedNetwork)
-        made.notes = (*result.notes, *rules.notes)
+        made.notes = (*made.notes, *result.notes, *rules.notes)
         with clock.phase(MEASURING, "the model beside its framework"):
             chosen = clock.insist(
                 lambda: Optimized(made, result.network, target, prefer, result.is_right, clock)
@@ -412,6 +417,7 @@ def _may_give_up(source: Network, seconds: float, prefer: str) -> bool:
     progress=PROGRESS,
     nonfinite=NONFINITE,
     substitutions=SUBSTITUTIONS,
+    tune=SECONDS,
 )
 def compile_graph(
     graph: Graph,
@@ -422,6 +428,7 @@ def compile_graph(
     progress: Callable[..., None] | bool | None = None,
     nonfinite: str = "spread",
     substitutions: Any = None,
+    tune: float = 0.0,
 ) -> Callable[..., Sequence[Any]]:
     """Return a graph of a front end as a function of arrays, optimized for those of a call.
 
@@ -444,4 +451,5 @@ def compile_graph(
             nonfinite=nonfinite,
             is_compared=True,
             substitutions=_verified_rules(substitutions, clock),
+            tune=tune,
         )

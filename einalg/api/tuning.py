@@ -7,50 +7,50 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
-from codegen.hardware.cpu import machine
-from codegen.lowering.schedule import DEFAULT
-from codegen.program.building.problem import BuildProblem
-from codegen.program.building.tunable_units import tunable_units
-from codegen.program.compile import checked_kernels
-from codegen.targets.c.compiler import COMPILE_TIMEOUT_SECONDS, Compiler, find_compiler
-from codegen.tuning.measuring.compilation import CandidateCompiler
-from codegen.tuning.records.log import TuningLog
-from codegen.tuning.records.provenance import Provenance
-from codegen.tuning.search.measured_unit import statement_text
+from codegen.program.tune import RepeatedProgram, TuningOptions, tune_programs
+from codegen.tuning.search.program_tuner import INTERRUPTED
 from codegen.tuning.search.strategies import STRATEGIES
-from codegen.tuning.search.tuner import (
-    INTERRUPTED,
-    Curve,
-    UnitTuning,
-    UntunedUnit,
-    tune_unit,
-)
+from codegen.tuning.search.tuner import Curve, UnitTuning, UntunedUnit
 from codegen.tuning.spaces.points import point_row
 from codegen.tuning.spaces.space import CodeCandidate
-from codegen.tuning.spaces.unit import CodeUnit
-from codegen.tuning.spaces.unit_spaces import cheapest
 from derive.matching import kernels_of
+from derive.programs import OptimizedNetwork, optimized, repeated_programs
 from derive.results.candidates import Candidate
 from derive.results.progress import shown_progress
 from derive.rules.inter.lifting_nesting import lifted
+from einalg.api.backend import LocalBackend
+from einalg.api.models import EXAMPLES, network
 from einalg.boundary import public
 from einalg.display.html import page
 from einalg.display.results.tuning_curve import tuning_curve_svg
 from einalg.display.tables import table
-from einalg.errors import CodegenError
+from einalg.errors import UseError
 from einalg.language.ir.program import Program, as_program
+from einalg.language.ir.scope import Scope
 from einalg.language.notation.text_arguments import reads_text
-from einalg.options import EXECUTOR, PROGRESS, SECONDS, SEED, checked, one_of, whole
-from einalg.runtime.clock import Clock
+from einalg.options import EXECUTOR, PROGRESS, SECONDS, SEED, checked, one_of, real, whole
+from einalg.runtime.clock import READING, Clock
 from einalg.text.wording import counted
 
-CANDIDATE_SECONDS = 60.0  # for compiling a file of candidates
-HEADS = ("kernel", "start", "winner", "gain", "trials", "used later", "schedule")
-NUMBERS = (1, 2, 3, 4)
+MAX_OPTIMIZING_SHARE = 0.5  # of the time, that optimizing a network may take before it is tuned
+HEADS = (
+    "kernel",
+    "in a run",
+    "share of a run",
+    "start",
+    "winner",
+    "gain",
+    "trials",
+    "spent",
+    "next round",
+    "used later",
+    "schedule",
+)
+NUMBERS = range(1, 9)
 NOT_USED = "no"  # by later compilations
+LATENCY = real("1e-3")
 MAX_STATEMENT = 60  # characters of a statement in a table
 
 
@@ -61,7 +61,8 @@ class Tuning:
 
     `units` has the kernels that were tuned, each with its `start` and its `winner`, their seconds,
     its `curve` and what was `refused`. `untuned` has those of which nothing was measured, each with
-    what was `refused`, and `left_out` counts them. `log` is the file with all measurements.
+    what was `refused`, and `left_out` counts them. `log` is the file with all measurements. The
+    `share` of a unit says how often a run computes it, what it had of the search, and why.
 
     >>> import einalg as ea
     >>> tuning = ea.tune("O[i] += A[i,j]", A=(8, 64), seconds=0)
@@ -85,24 +86,27 @@ class Tuning:
 
     @property
     def seconds(self) -> float:
-        """Return the seconds of all winners together."""
-        return sum(unit.seconds for unit in self.units)
+        """Return the seconds of a run with all winners."""
+        return sum(unit.share.count * unit.seconds for unit in self.units)
 
     @property
     def start_seconds(self) -> float:
-        """Return the seconds of all starts together, which is what the cost model chose."""
-        return sum(unit.start_seconds for unit in self.units)
+        """Return the seconds of a run with all starts, which is what the cost model chose."""
+        return sum(unit.share.count * unit.start_seconds for unit in self.units)
 
     @property
     def curve(self) -> Curve:
         """Return, for each trial, its number, the seconds since the start, and those of the best.
 
-        The latter are of all kernels together, each with what is the best of it by then.
+        The latter are those of a run of all kernels, each with what is the best of it by then, or
+        its first one.
         """
-        best = {number: unit.curve[0][2] for number, unit in enumerate(self.units)}
+        best: dict[int, float] = {}
         events: list[tuple[float, int, float]] = []
         for number, unit in enumerate(self.units):
-            events += [(elapsed, number, seconds) for _, elapsed, seconds in unit.curve]
+            count = unit.share.count
+            best[number] = count * unit.curve[0][2]
+            events += [(elapsed, number, count * seconds) for _, elapsed, seconds in unit.curve]
         points: list[tuple[int, float, float]] = []
         for trial, (elapsed, number, seconds) in enumerate(sorted(events), 1):
             best[number] = seconds
@@ -136,11 +140,14 @@ class Tuning:
 
     def rows(self) -> list[tuple[str, ...]]:
         """Return a row for each kernel, under `HEADS`."""
-        return [_row(unit) for unit in self.units]
+        return [_row(unit, self.start_seconds) for unit in self.units]
 
     def remarks(self) -> list[str]:
         """Return what else is to be said, a line each."""
         remarks = [f"the search ended because {self.reason}"]
+        if len(self.units) > 1:
+            times = _duration(self.start_seconds), _duration(self.seconds)
+            remarks.insert(0, "all kernels of a run: {} -> {}".format(*times))
         if not self.units:
             remarks = [self.reason]
         for reason, count in self.refused.items():
@@ -153,12 +160,19 @@ class Tuning:
 
     def __str__(self) -> str:
         lines: list[str] = []
-        for statement, start, winner, gain, trials, used, schedule in self.rows():
-            made = counted(int(trials), "trial")
-            if used == NOT_USED:
+        for row in self.rows():
+            cell = dict(zip(HEADS, row, strict=True))
+            made = counted(int(cell["trials"]), "trial")
+            if cell["used later"] == NOT_USED:
                 made += ", not used later"
-            lines.append(f"{statement}\n  {start} -> {winner} ({gain}), {made}")
-            lines.append(f"  {schedule}")
+            lines.append(cell["kernel"])
+            lines.append(f"  {cell['start']} -> {cell['winner']} ({cell['gain']}), {made}")
+            lines.append(f"  {cell['schedule']}")
+            if len(self.units) > 1:
+                lines.append(
+                    f"  {cell['in a run']} in a run, {cell['share of a run']} of its time at first;"
+                    f" {cell['spent']} spent, another round promises {cell['next round']}"
+                )
         return "\n".join([*lines, *self.remarks()])
 
     def _repr_html_(self) -> str:
@@ -168,22 +182,30 @@ class Tuning:
         return page(f'{picture}{shown}<p class="einalg-muted">{remarks}</p>', "einalg-tuning")
 
 
-def _row(unit: UnitTuning) -> tuple[str, ...]:
+def _row(unit: UnitTuning, whole: float) -> tuple[str, ...]:
+    """Return the cells of a unit, of a run that took `whole` seconds at first."""
     statement = unit.statement
     if len(statement) > MAX_STATEMENT:
         statement = statement[:MAX_STATEMENT] + " …"
+    share = unit.share
     return (
         statement,
+        f"{share.count}x",
+        f"{share.count * unit.start_seconds / whole:.0%}",
         _duration(unit.start_seconds),
         _duration(unit.seconds),
         f"{unit.gain:.2f}x",
         str(unit.trials),
+        f"{share.seconds:.1f} s",
+        _duration(share.promised),
         "yes" if unit.is_stored else NOT_USED,
         candidate_text(unit.winner),
     )
 
 
 def _duration(seconds: float) -> str:
+    if not seconds:
+        return "nothing"
     if seconds < 1e-3:
         return f"{seconds * 1e6:.3g} µs"
     return f"{seconds * 1e3:.3g} ms"
@@ -209,6 +231,8 @@ def _parts(row: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     strategy=one_of(*STRATEGIES),
     seed=SEED,
     progress=PROGRESS,
+    example_inputs=EXAMPLES,
+    latency=LATENCY,
 )
 def tune(
     program: Any,
@@ -218,61 +242,51 @@ def tune(
     strategy: str = "evolution",
     seed: int = 0,
     progress: Callable[[Any], None] | bool | None = None,
+    example_inputs: Any = None,
+    latency: float = 0.0,
     **tensors: Any,
 ) -> Tuning:
-    """Search for the fastest schedules of a program's kernels on this machine (Ansor, OSDI'20).
+    """Search for the fastest schedules of a program's or a model's kernels on this machine.
 
     Every kernel can be written in several ways, each with numbers: sizes of tiles, orders of loops,
     what is packed. A cost model drafts some, which are compiled and run; the search goes on from
-    the fastest. What it finds is used by all later compilations on this machine with this compiler.
-    Ctrl-C keeps the best so far.
+    the fastest, and spends its trials where a run saves most by them (Ansor, OSDI'20, §6). What it
+    finds is used by all later compilations on this machine with this compiler. Ctrl-C keeps the
+    best so far.
 
     - `program`: a scope, a program, a candidate of `derive`, or text with the shapes of its tensors
-      by name, as for `einalg.parse`.
-    - `seconds`: the time for the whole; kernels that are estimated to take longest come first, and
-      have equal shares of what is left.
-    - `trials`: how many schedules are measured of each kernel.
+      by name, as for `einalg.parse`; or the result of `optimize`; or a model as `optimize` takes
+      it, an ONNX file as a `pathlib.Path`. A model is optimized first, in half of the time at most,
+      or read from disk as it was optimized before. Equal kernels are tuned once.
+    - `seconds`: the time for the whole.
+    - `trials`: how many schedules are measured of a kernel, on average. Each has its start and a
+      batch, then those in which most of a run is expected to be saved.
     - `executor`: compiles elsewhere; anything with the `submit` of `concurrent.futures.Executor`.
       Its workers need this compiler and this kind of processor. Schedules run on this machine.
     - `strategy`: `"evolution"`, or what it is compared with: `"model"` measures what the cost model
       thinks best, `"random"` what chance gives.
     - `seed`: decides what chance gives.
+    - `example_inputs`: of a model, as for `optimize`.
+    - `latency`: ends the search once a run is expected to take so many seconds.
     - `progress`: by default a line shows in terminals and notebooks what is being done. True logs
       such lines anywhere, False shows nothing. A function is called at each change.
 
-    Raises `NotationError` for anything but an expression, `UseError` for an option of a wrong kind,
-    and `CodegenError` where there is no C compiler.
+    Raises `NotationError` for anything but an expression or a model, `UseError` for an option of a
+    wrong kind or what was optimized for a device, and `CodegenError` where there is no C compiler.
 
     >>> import einalg as ea
     >>> tuning = ea.tune("O[i,j] += A[i,k]*B[k,j]", trials=1, A=(8, 64), B=(64, 32))
     >>> [unit.winner.space.name for unit in tuning.units], tuning.reason
     (['contraction'], 'all trials were made')
     """
-    compiler = find_compiler()
-    if compiler is None:
-        raise CodegenError(
-            "schedules are compiled to be measured\n  install gcc or clang, or set CC"
-        )
     clock = Clock.of(seconds)
-    log = TuningLog.here(Provenance.here(compiler))
-    units: list[CodeUnit] = []
-    tuned: list[UnitTuning] = []
-    untuned: list[UntunedUnit] = []
+    options = TuningOptions(trials, executor, strategy, seed, latency)
     with shown_progress(progress, clock, "tune") as listener, _heard(clock, listener):
+        programs: list[RepeatedProgram] = []
         with clock.bounding():
-            units = _units(program, compiler)
-        with TemporaryDirectory(prefix="einalg-") as folder:
-            candidates = CandidateCompiler(compiler, Path(folder), CANDIDATE_SECONDS, executor)
-            for number, unit in enumerate(units):
-                share = clock.within(clock.left / (len(units) - number))
-                chosen = STRATEGIES[strategy]()
-                tuning = tune_unit(unit, candidates, log, chosen, trials, share, seed)
-                if isinstance(tuning, UntunedUnit):
-                    untuned.append(tuning)
-                    continue
-                tuned.append(tuning)
-                clock.course.tell_result(f"{tuning.gain:.2f}x for {tuning.statement}")
-    return Tuning(tuple(tuned), tuple(untuned), log.path)
+            programs = _programs(program, example_inputs, clock)
+        tuned = tune_programs(programs, options, clock)
+    return Tuning(tuned.units, tuned.untuned, tuned.log)
 
 
 @contextmanager
@@ -285,30 +299,31 @@ def _heard(clock: Clock, listener: Callable[..., None] | None) -> Iterator[None]
         yield
 
 
-def _units(program: Any, compiler: Compiler) -> list[CodeUnit]:
-    """Return the units of a program, those that are estimated to take longest first."""
-    flat, kernels = _flat(program)
-    checked = checked_kernels(flat, kernels)
-    problem = BuildProblem.of(flat, checked, compiler, DEFAULT, COMPILE_TIMEOUT_SECONDS)
-
-    def cycles(unit: CodeUnit) -> float:
-        best = cheapest(unit, machine())
-        if best is None:
-            raise CodegenError(
-                f"{statement_text(unit)} is no one kernel with what follows it\n"
-                "  please report the program"
-            )
-        return best.cycles
-
-    return sorted(tunable_units(problem), key=cycles, reverse=True)
-
-
-def _flat(program: Any) -> tuple[Program, Sequence[Any]]:
-    """Return a program without inner scopes, and its kernels."""
+def _programs(program: Any, example_inputs: Any, clock: Clock) -> list[RepeatedProgram]:
+    """Return what is tuned as flat programs: those of a network as it is optimized."""
     if isinstance(program, Candidate):
-        return program.program, program.kernels
-    flat = lifted(as_program(program))
-    return flat, kernels_of(flat)
+        return [RepeatedProgram(program.program, program.kernels)]
+    if isinstance(program, OptimizedNetwork):
+        return _network_programs(program)
+    if isinstance(program, (Program, Scope)):
+        flat = lifted(as_program(program))
+        return [RepeatedProgram(flat, kernels_of(flat))]
+    with clock.phase(READING, "the model"):
+        model = network(program, example_inputs)
+    limit = clock.within(MAX_OPTIMIZING_SHARE * clock.left)
+    made = optimized(
+        model.graph, model.arrays, LocalBackend(), limit.left, clock=limit, is_compared=True
+    )
+    return _network_programs(made)
+
+
+def _network_programs(made: OptimizedNetwork) -> list[RepeatedProgram]:
+    """Return the programs of a network as they run; `UseError` where that is on a device."""
+    if isinstance(made.backend, LocalBackend) and made.backend.target != "cpu":
+        raise UseError(
+            "schedules are searched for the processor alone\n  optimize for the target 'cpu'"
+        )
+    return [RepeatedProgram(*own) for own in repeated_programs(made.parts.values())]
 
 
 __all__ = ["Tuning", "tune"]

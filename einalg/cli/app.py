@@ -385,7 +385,7 @@ def bench(
     type=click.IntRange(min=1),
     default=64,
     show_default=True,
-    help="How many schedules are measured of each kernel.",
+    help="How many schedules are measured of a kernel, on average.",
 )
 @click.option(
     "--strategy",
@@ -583,6 +583,13 @@ def show(
     metavar="RULES",
     help="Apply the proved rules of a file to the whole model.",
 )
+@click.option(
+    "--tune",
+    type=click.FloatRange(min=0),
+    metavar="NUMBER",
+    default=0.0,
+    help="How many of the seconds are for the schedules of kernels.",
+)
 @_export_c
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @click.pass_context
@@ -596,6 +603,7 @@ def optimize(  # noqa: PLR0913, PLR0917 - one parameter an option
     seed: int,
     output: Any,
     substitutions: Path | None,
+    tune: float,
     export_c: Path | None,
     as_json: bool,
 ) -> None:
@@ -607,8 +615,9 @@ def optimize(  # noqa: PLR0913, PLR0917 - one parameter an option
     if (wrong := output and _unusable(output)) is not None:
         raise click.BadParameter(wrong, ctx, param_hint="--output")
     files, known = named_values(inputs, "--input"), parsed_shapes(named_values(shapes, "--shape"))
+    options = {"substitutions": substitutions, "tune": tune}
     whole = _work("optimize").run(
-        model, files, known, seconds, target, seed, output, export_c, as_json, substitutions
+        model, files, known, seconds, target, seed, output, export_c, as_json, **options
     )
     ctx.exit(0 if whole else INTERRUPTED)
 

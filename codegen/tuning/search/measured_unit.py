@@ -130,7 +130,7 @@ def measuring_task(unit: CodeUnit, compiler: CandidateCompiler) -> MeasuringTask
     (output,) = program.outputs
     scope = program[output]
     expected: Array | None = None
-    if _points(unit) <= MAX_REFERENCE_POINTS and not _reads_gaps(unit):
+    if unit_points(unit) <= MAX_REFERENCE_POINTS and not _reads_gaps(unit):
         expected = np.asarray(execute(in_double(program), arrays)[output])
     moved = sum(array.nbytes for array in arrays.values())
     return MeasuringTask(
@@ -160,7 +160,7 @@ def _reads_gaps(unit: CodeUnit) -> bool:
     return any(scope.where for name, scope in unit.statements.items() if name in names)
 
 
-def _points(unit: CodeUnit) -> int:
+def unit_points(unit: CodeUnit) -> int:
     """Return how often the innermost bodies of a unit are computed."""
     total = 0
     for _, scope in unit.program.statements:

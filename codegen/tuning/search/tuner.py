@@ -1,4 +1,4 @@
-"""The search for the fastest schedule of one unit: anytime, with its start in every comparison."""
+"""The search for the fastest schedule of one unit, round by round; at last it meets its start."""
 
 from __future__ import annotations
 
@@ -7,34 +7,23 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import reduce
 from math import inf
-from random import Random
 
-from codegen.hardware.cpu import machine
 from codegen.ir.nodes import Function
-from codegen.tuning.measuring.compilation import CandidateCompiler
 from codegen.tuning.measuring.task import LASTING, Outcome
-from codegen.tuning.records.log import TuningLog
-from codegen.tuning.records.winners import Winner, forget_stored, tuned
+from codegen.tuning.records.winners import forget_stored, tuned
 from codegen.tuning.search.finalists import Finalists
 from codegen.tuning.search.history import Identity, ScheduleTrial, SearchHistory, identity
 from codegen.tuning.search.measured_unit import Code, MeasuredUnit, statement_text
 from codegen.tuning.search.strategies import Strategy
-from codegen.tuning.spaces.points import point_row
 from codegen.tuning.spaces.space import CodeCandidate
-from codegen.tuning.spaces.unit import CodeUnit
-from codegen.tuning.spaces.unit_spaces import cheapest, starts
 from einalg.runtime.clock import COMPILING, MEASURING, SEARCHING, Clock, check_time
-from einalg.text.wording import counted
 
 MAX_SLOWDOWN = 1.25  # of the incumbent, above which a batch runs once more
 INCUMBENT = -1  # the number of the fastest so far in a batch
 BATCH = 8  # candidates, which are compiled and run together
 PROPOSED = 4  # times as many, of which some have the code of others
 MAX_EMPTY_BATCHES = 4  # of which all had the code of others, after which nothing is new
-FINAL_SHARE = 0.85  # of the time, after which no batch begins
-MIN_FINAL_SECONDS = 5.0  # that comparing the winner with the start may take
-TRIALS_OVER, TIME_OVER = "all trials were made", "the time was over"
-NOTHING_NEW, INTERRUPTED = "nothing new was left to measure", "it was interrupted"
+NOTHING_NEW = "nothing new was left to measure"
 NO_VALUES = "the start was refused, and there are no other values to compare with"
 UNCONFIRMED = "the last comparison failed, so what later compilations use stays"
 UNCOMPARED = "the last comparison did not take place, so what later compilations use stays"
@@ -43,12 +32,27 @@ Curve = Sequence[tuple[int, float, float]]
 
 
 @dataclass(frozen=True)
+class UnitShare:
+    """What a unit had of a search: its rounds, and the seconds that these took.
+
+    A run computes the unit `count` times. `promised` are the seconds of a run that another round is
+    expected to save: rounds went where that was most.
+    """
+
+    count: int = 1
+    rounds: int = 0
+    seconds: float = 0.0
+    promised: float = 0.0
+
+
+@dataclass(frozen=True)
 class UnitTuning:
     """What came of a unit: its start and its winner with their seconds, and how they were found.
 
     `curve` has, for each trial, its number, the seconds since the clock began, and those of the
     best candidate so far. `refused` says how many were refused for which reason. `reason` says why
-    the search ended. Where it `is_stored`, later compilations use the winner.
+    the search ended. Where it `is_stored`, later compilations use the winner. `share` says what it
+    had of the search of a whole program, whose clock the curve has.
     """
 
     statement: str
@@ -61,6 +65,7 @@ class UnitTuning:
     refused: Mapping[str, int]
     reason: str
     is_stored: bool = True
+    share: UnitShare = UnitShare()
 
     @property
     def gain(self) -> float:
@@ -86,7 +91,6 @@ class UnitTuner:
     history: SearchHistory
     strategy: Strategy
     clock: Clock
-    max_trials: int
     codes: dict[Identity, Code] = field(default_factory=dict)
 
     @property
@@ -100,30 +104,34 @@ class UnitTuner:
             return self.start
         return best.candidate
 
-    def search(self) -> str:
-        """Measure batches, and return why there are no more."""
-        reason = TIME_OVER
-        with self.clock.within(FINAL_SHARE * self.clock.left).bounding():
-            reason = self._batches()
-        if self.clock.course.is_stopped:
-            return INTERRUPTED
-        return reason
+    @property
+    def best_seconds(self) -> float:
+        """Return the seconds of the best so far; infinity before the first measurement."""
+        best = self.history.best
+        if best is None or best.seconds is None:
+            return inf
+        return best.seconds
 
-    def _batches(self) -> str:
+    def measure_start(self) -> str | None:
+        """Measure the start; return why there is no other round, None where there may be."""
         self._measure([self.start], 1)
         if not self.measured.has_expected:
             return NO_VALUES
-        empty = 0
-        while self.made < self.max_trials:
-            count = min(BATCH, self.max_trials - self.made)
+        return None
+
+    def measure_batch(self, count: int) -> str | None:
+        """Measure so many other candidates at most.
+
+        Returns why there is no other round, None where there may be.
+        """
+        for _ in range(MAX_EMPTY_BATCHES):
             with self.clock.phase(SEARCHING, f"trial {self.made + 1}"):
                 candidates = self.strategy.propose(self.history, PROPOSED * count)
-            if not candidates or empty == MAX_EMPTY_BATCHES:
-                return NOTHING_NEW
-            empty += 1
+            if not candidates:
+                break
             if self._measure(candidates, count):
-                empty = 0
-        return TRIALS_OVER
+                return None
+        return NOTHING_NEW
 
     @property
     def made(self) -> int:
@@ -209,12 +217,8 @@ class UnitTuner:
         trial = ScheduleTrial(candidate, outcome, self.made + 1, elapsed, outcome.score)
         self.history.trials.append(trial)
         self.measured.record(candidate, outcome)
-        best = self.history.best
-        if best is not None and best.seconds is not None:
-            made = counted(self.made, "trial")
-            self.clock.course.tell_best(f"{best.seconds * 1e3:.3g} ms after {made}")
 
-    def result(self, reason: str) -> UnitTuning | UntunedUnit:
+    def result(self, reason: str, limit: Clock) -> UnitTuning | UntunedUnit:
         """Return what came of it.
 
         The start, the winner that is stored, and the best candidate run once more in turns, in
@@ -224,7 +228,7 @@ class UnitTuner:
         if best is None:
             return UntunedUnit(self._refused(), reason)
         finalists = Finalists(self._right_start(), self._stored(), best.candidate)
-        final = self._final(finalists.candidates)
+        final = self._final(finalists.candidates, limit)
         choice = finalists.choice(final or self._batch_outcomes())
         if choice is None:
             return UntunedUnit(self._refused(), UNCONFIRMED)
@@ -259,7 +263,9 @@ class UnitTuner:
         measured = self.measured
         return tuned(measured.unit.digest, self.history.starts, measured.compiler.compiler)
 
-    def _final(self, candidates: Sequence[CodeCandidate]) -> Mapping[Identity, Outcome]:
+    def _final(
+        self, candidates: Sequence[CodeCandidate], limit: Clock
+    ) -> Mapping[Identity, Outcome]:
         """Return what comes of candidates in one process.
 
         Nothing where there is a single one, or time does not suffice.
@@ -267,7 +273,8 @@ class UnitTuner:
         outcomes: Mapping[int, Outcome] = {}
         if len(candidates) == 1:
             return {}
-        with self.clock.finishing().at_least(MIN_FINAL_SECONDS).bounding():
+        with limit.bounding():
+            check_time()
             codes = {number: self._code(candidate) for number, candidate in enumerate(candidates)}
             outcomes = self.measured.outcomes(codes)
         return {identity(candidates[number]): outcome for number, outcome in outcomes.items()}
@@ -307,66 +314,3 @@ def _lower(one: Outcome, other: Outcome) -> Outcome:
         return -outcome.strikes, seconds
 
     return min(one, other, key=rank)
-
-
-def tune_unit(
-    unit: CodeUnit,
-    compiler: CandidateCompiler,
-    log: TuningLog,
-    strategy: Strategy,
-    trials: int,
-    clock: Clock,
-    seed: int,
-) -> UnitTuning | UntunedUnit:
-    """Search for the fastest schedule of a unit, and have later compilations use it.
-
-    So many candidates are measured, while the clock's time lasts; an interrupt keeps the best so
-    far. The unit stays untuned where there is none that was measured.
-    """
-    tuner: UnitTuner | None = None
-    with clock.bounding():
-        tuner = _tuner(unit, compiler, log, strategy, trials, clock, seed)
-    if tuner is None:
-        reason = TIME_OVER
-        if clock.course.is_stopped:
-            reason = INTERRUPTED
-        return UntunedUnit({}, reason)
-    tuning = tuner.result(tuner.search())
-    if isinstance(tuning, UnitTuning) and tuning.is_stored:
-        Winner(
-            log.provenance,
-            unit.digest,
-            tuning.statement,
-            tuning.winner.space.name,
-            point_row(tuning.winner.point),
-            tuning.seconds,
-            tuning.start_seconds,
-        ).store()
-    return tuning
-
-
-def _tuner(
-    unit: CodeUnit,
-    compiler: CandidateCompiler,
-    log: TuningLog,
-    strategy: Strategy,
-    trials: int,
-    clock: Clock,
-    seed: int,
-) -> UnitTuner:
-    """Return a search that has not measured anything yet."""
-    usual = cheapest(unit, machine())
-
-    def rank(start: CodeCandidate) -> tuple[bool, float]:
-        is_other = usual is None or start.space.name != usual.space.name
-        return is_other, start.cycles
-
-    firsts = sorted(starts(unit, machine()), key=rank)
-    with clock.phase(SEARCHING, statement_text(unit)):
-        measured = MeasuredUnit.of(unit, compiler, log)
-    recorded, refused = measured.recorded(firsts)
-    known = tuned(unit.digest, firsts, compiler.compiler)
-    if known is not None:
-        recorded.insert(0, known)
-    history = SearchHistory(firsts, Random(seed), recorded[:BATCH], seen=refused)
-    return UnitTuner(measured, history, strategy, clock, trials)

@@ -64,3 +64,11 @@ class CodeUnit:
     def is_operator(self) -> bool:
         """Whether code that holds a tile of results in registers may compute it."""
         return self.dtype in PRODUCT_TYPES and self.scope.dtype != "bool"
+
+
+@dataclass(frozen=True)
+class RepeatedUnit:
+    """A unit, and how often a run computes it, as the equal layers of a network."""
+
+    unit: CodeUnit
+    count: int = 1

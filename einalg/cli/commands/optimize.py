@@ -33,13 +33,16 @@ def run(
     output: Path | None,
     export_c: Path | None,
     as_json: bool,
-    substitutions: Path | None = None,
+    **options: Any,
 ) -> bool:
-    """Optimize, print the report, and save it if asked to; False where that was interrupted."""
+    """Optimize, print the report, and save it if asked to; False where that was interrupted.
+
+    The `options` are others of `einalg.optimize`.
+    """
     model = read_model(path)
     arrays = examples(model, files, shapes, np.random.default_rng(seed))
     with _noticed() as interrupts:
-        made = ea.optimize(model, arrays, target, seconds, substitutions=substitutions)
+        made = ea.optimize(model, arrays, target, seconds, **options)
     if as_json:
         print_json(record(made))
     else:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -12,19 +13,24 @@ import einalg as ea
 from codegen.hardware.cpu import CpuModel
 from codegen.lowering.schedule import Schedule
 from codegen.program.compile import compile_program
-from codegen.tuning.search.tuner import (
-    INTERRUPTED,
-    TRIALS_OVER,
-    UNCOMPARED,
-    UnitTuning,
-    UntunedUnit,
+from codegen.program.tune import (
+    ProgramTuning,
+    RepeatedProgram,
+    TuningOptions,
+    repeated_units,
 )
+from codegen.tuning.search.program_tuner import INTERRUPTED, TRIALS_OVER
+from codegen.tuning.search.tuner import UNCOMPARED, UnitShare, UnitTuning, UntunedUnit
 from codegen.tuning.spaces.loops import LoopsSpace
 from codegen.tuning.spaces.space import CodeCandidate
-from codegen.tuning.spaces.unit import CodeUnit
+from codegen.tuning.spaces.unit import CodeUnit, RepeatedUnit
+from derive.matching import kernels_of
 from einalg.api.tuning import Tuning
 from einalg.errors import CodegenError
 from einalg.language.ir.kernel import EOP, Kernel
+from einalg.language.ir.program import Program
+from einalg.runtime.clock import Clock
+from tests.helpers.kernels import compiler
 
 TEXT = "O[i,j] += A[i,k]*B[k,j]"
 
@@ -58,6 +64,57 @@ def test_integers_that_wrap_are_tuned() -> None:
     assert len(tuning.units) == 1 and not tuning.refused
 
 
+def network() -> tuple[Program, dict[str, np.ndarray]]:
+    """Return a network of which two kernels are equal: products whose results are clipped."""
+    shapes = {"V": (24, 24), "W": (24, 24), "Y": (24, 24)}
+    weights = {name: ea.tensor(name, shape, role="weight") for name, shape in shapes.items()}
+    text = (
+        "T[i,j] += Max(A[i,k], 0)*V[k,j]\nU[i,j] += Max(T[i,k], 0)*W[k,j]\n"
+        "O[i,j] += Max(U[i,k], 0)*Y[k,j]"
+    )
+    arrays = {name: np.ones(shape, np.float32) for name, shape in {"A": (8, 24), **shapes}.items()}
+    return ea.parse(text, A=(8, 24), **weights), arrays
+
+
+def test_a_network_is_tuned_as_it_was_optimized(monkeypatch: pytest.MonkeyPatch) -> None:
+    """`tune` optimizes it where it was not; equal kernels are tuned once."""
+    units: list[list[RepeatedUnit]] = []
+
+    def tune_programs(programs: Any, options: TuningOptions, clock: Clock) -> ProgramTuning:
+        units.append(repeated_units(programs, compiler()))
+        return ProgramTuning((), (), Path())
+
+    monkeypatch.setattr("einalg.api.tuning.tune_programs", tune_programs)
+    optimized = ea.optimize(*network(), seconds=0)
+    for model in (optimized, optimized.graph):
+        ea.tune(model)
+        assert sorted(own.count for own in units[-1]) == [1, 1, 2]
+
+
+@pytest.mark.nightly
+def test_a_network_is_tuned() -> None:
+    tuning = ea.tune(ea.optimize(*network(), seconds=0), trials=9, seconds=1e6)
+    assert len(tuning.curve) == 27 and not tuning.left_out and "2x in a run" in str(tuning)
+    assert tuning.seconds <= tuning.start_seconds
+    again = ea.optimize(*network(), seconds=0)
+    np.testing.assert_array_equal(again(np.ones((8, 24))), np.full((8, 24), 24.0**3))
+
+
+def test_what_is_known_before_a_run_is_not_tuned() -> None:
+    weights = {name: ea.tensor(name, (8, 8), role="weight") for name in "VW"}
+    text = "T[i,j] += V[i,k]*W[k,j]\nO[i,j] += A[i,k]*T[k,j]"
+    program = ea.parse(text, A=(4, 8), **weights)
+    units = repeated_units([RepeatedProgram(program, kernels_of(program), 5)], compiler())
+    assert [(own.unit.name, own.count) for own in units] == [("O", 5)]
+
+
+def test_a_model_for_a_device_is_not_tuned(monkeypatch: pytest.MonkeyPatch) -> None:
+    optimized = ea.optimize(*network(), seconds=0)
+    monkeypatch.setattr(optimized.backend, "target", "cuda")
+    with pytest.raises(ea.UseError, match="processor alone"):
+        ea.tune(optimized)
+
+
 def test_no_time_is_a_result() -> None:
     tuning = ea.tune(TEXT, seconds=0, A=(8, 20), B=(20, 24))
     assert not tuning.units and tuning.best is None and not tuning.curve
@@ -74,9 +131,12 @@ def unit_tuning(elapsed: float) -> UnitTuning:
 
 
 def test_a_result_of_several_kernels_reads_as_one() -> None:
-    other = replace(unit_tuning(5.0), is_stored=False, reason=UNCOMPARED)
+    """A run computes the second one three times."""
+    share = UnitShare(3, 2, 1.5, 2e-6)
+    other = replace(unit_tuning(5.0), is_stored=False, reason=UNCOMPARED, share=share)
     tuning = Tuning((unit_tuning(1.0), other), [UntunedUnit({}, "no time")], Path("log.jsonl"))
-    assert [seconds for *_, seconds in tuning.curve] == [8e-3, 8e-3, 5e-3, 5e-3, 5e-3, 2e-3]
+    expected = [16e-3, 16e-3, 13e-3, 13e-3, 13e-3, 4e-3]
+    assert [seconds for *_, seconds in tuning.curve] == pytest.approx(expected)
     assert tuning.refused == {"time-out": 4}
     for reason in ("all were made", UNCOMPARED, "no time"):
         assert f"{reason} (1 kernel)" in tuning.reason
@@ -84,6 +144,8 @@ def test_a_result_of_several_kernels_reads_as_one() -> None:
     for words in ("4 ms -> 1 ms (4.00x), 3 trials", "loops: ", "row=8", "log.jsonl"):
         assert words in text
     assert "4 candidates refused: time-out" in text and "1 kernel" in text
+    for words in ("3x in a run, 75% of its time", "1.5 s spent", "promises 2 µs", "16 ms -> 4 ms"):
+        assert words in text
     assert text.count("not used later") == 1 and page.count(">yes<") == page.count(">no<") == 1
     assert "<polyline" in page and "O = A&lt;B" in page
 
@@ -107,6 +169,6 @@ def test_why_nothing_was_tuned(untuned: list[UntunedUnit], reason: str) -> None:
 
 
 def test_a_unit_without_a_start_is_told_as_a_fault(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("einalg.api.tuning.cheapest", lambda unit, target: None)
+    monkeypatch.setattr("codegen.program.tune.cheapest", lambda unit, target: None)
     with pytest.raises(CodegenError, match="please report"):
         ea.tune(TEXT, A=(8, 20), B=(20, 24))

@@ -22,20 +22,18 @@ from codegen.tuning.records.winners import tuned
 from codegen.tuning.search import measured_unit, strategies
 from codegen.tuning.search.history import ScheduleTrial, SearchHistory, identity
 from codegen.tuning.search.measured_unit import MeasuredUnit, measuring_task
+from codegen.tuning.search.program_tuner import TIME_OVER, TRIALS_OVER, TuningPlan, tune_units
 from codegen.tuning.search.strategies import STRATEGIES
 from codegen.tuning.search.tuner import (
     NO_VALUES,
-    TIME_OVER,
-    TRIALS_OVER,
     UNCOMPARED,
     UNCONFIRMED,
     UnitTuning,
     UntunedUnit,
-    tune_unit,
 )
 from codegen.tuning.spaces.loops import LoopsSpace
 from codegen.tuning.spaces.space import CodeCandidate
-from codegen.tuning.spaces.unit import CodeUnit
+from codegen.tuning.spaces.unit import CodeUnit, RepeatedUnit
 from codegen.tuning.spaces.unit_spaces import starts
 from derive.matching import match
 from einalg.errors import CodegenError
@@ -106,8 +104,9 @@ def search(
     monkeypatch.setattr(MeasuredUnit, "outcomes", lambda own, f: times.outcomes(own, f))
     compiling = CandidateCompiler(compiler, Path(), 60.0)
     log = TuningLog.here(Provenance.here(compiler))
-    clock = Clock.of(seconds)
-    return tune_unit(unit(), compiling, log, STRATEGIES[strategy](), trials, clock, 0)
+    plan = TuningPlan(compiling, log, STRATEGIES[strategy](), trials)
+    (tuning,) = tune_units([RepeatedUnit(unit())], plan, Clock.of(seconds))
+    return tuning
 
 
 @pytest.mark.parametrize("strategy", STRATEGIES)

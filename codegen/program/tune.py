@@ -1,0 +1,133 @@
+"""Schedules of whole programs: their units are searched together, equal ones once (design §16)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from codegen.hardware.cpu import machine
+from codegen.lowering.schedule import DEFAULT
+from codegen.program.building.problem import BuildProblem
+from codegen.program.building.tunable_units import tunable_units
+from codegen.program.compile import checked_kernels
+from codegen.targets.c.compiler import COMPILE_TIMEOUT_SECONDS, Compiler, find_compiler
+from codegen.tuning.measuring.compilation import CandidateCompiler
+from codegen.tuning.records.log import TuningLog
+from codegen.tuning.records.provenance import Provenance
+from codegen.tuning.search.measured_unit import statement_text
+from codegen.tuning.search.program_tuner import TuningPlan, tune_units
+from codegen.tuning.search.strategies import STRATEGIES
+from codegen.tuning.search.tuner import UnitTuning, UntunedUnit
+from codegen.tuning.spaces.unit import RepeatedUnit
+from codegen.tuning.spaces.unit_spaces import cheapest
+from einalg.errors import CodegenError
+from einalg.language.ir.kernel import Kernel
+from einalg.language.ir.program import Program
+from einalg.runtime.clock import Clock
+from einalg.text.wording import counted, milliseconds
+
+CANDIDATE_SECONDS = 60.0  # for compiling a file of candidates
+
+
+@dataclass(frozen=True)
+class RepeatedProgram:
+    """A flat program with its kernels, and how often a run of the whole runs it."""
+
+    program: Program
+    kernels: Sequence[Kernel]
+    count: int = 1
+
+
+@dataclass(frozen=True)
+class TuningOptions:
+    """The options of a search; those of `einalg.tune`."""
+
+    trials: int = 64
+    executor: Any = None
+    strategy: str = "evolution"
+    seed: int = 0
+    latency: float = 0.0
+
+
+@dataclass(frozen=True)
+class ProgramTuning:
+    """What came of the units of programs; `log` is the file with all measurements."""
+
+    units: Sequence[UnitTuning]
+    untuned: Sequence[UntunedUnit]
+    log: Path
+
+    def gain_in_words(self) -> str | None:
+        """Return what was gained in words; None where each kernel keeps the start of its search."""
+        changed = [unit for unit in self.units if unit.is_stored and unit.winner != unit.start]
+        if not changed:
+            return None
+        before = sum(unit.share.count * unit.start_seconds for unit in self.units)
+        after = sum(unit.share.count * unit.seconds for unit in self.units)
+        kernels, trials = counted(len(changed), "kernel"), sum(unit.trials for unit in self.units)
+        return (
+            f"{kernels} with a schedule that was found by {counted(trials, 'trial')}: "
+            f"{milliseconds(before)} -> {milliseconds(after)}, each kernel by itself"
+        )
+
+
+def tune_programs(
+    programs: Iterable[RepeatedProgram], options: TuningOptions, clock: Clock
+) -> ProgramTuning:
+    """Search for the fastest schedules of all units of some programs.
+
+    Raises `CodegenError` where there is no C compiler.
+    """
+    compiler = find_compiler()
+    if compiler is None:
+        raise CodegenError(
+            "schedules are compiled to be measured\n  install gcc or clang, or set CC"
+        )
+    log = TuningLog.here(Provenance.here(compiler))
+    units: list[RepeatedUnit] = []
+    with clock.bounding():
+        units = repeated_units(programs, compiler)
+    with TemporaryDirectory(prefix="einalg-") as folder:
+        candidates = CandidateCompiler(compiler, Path(folder), CANDIDATE_SECONDS, options.executor)
+        plan = TuningPlan(
+            candidates,
+            log,
+            STRATEGIES[options.strategy](),
+            options.trials,
+            options.seed,
+            options.latency,
+        )
+        results = tune_units(units, plan, clock)
+    tuned = [result for result in results if isinstance(result, UnitTuning)]
+    untuned = [result for result in results if isinstance(result, UntunedUnit)]
+    for tuning in tuned:
+        clock.course.tell_result(f"{tuning.gain:.2f}x for {tuning.statement}")
+    return ProgramTuning(tuple(tuned), tuple(untuned), log.path)
+
+
+def repeated_units(programs: Iterable[RepeatedProgram], compiler: Compiler) -> list[RepeatedUnit]:
+    """Return the units of programs, those that are estimated to take longest first."""
+    units: dict[str, RepeatedUnit] = {}
+    for own in programs:
+        kernels = checked_kernels(own.program, own.kernels)
+        timeout = COMPILE_TIMEOUT_SECONDS
+        problem = BuildProblem.of(own.program, kernels, compiler, DEFAULT, timeout)
+        for one in tunable_units(problem):
+            known = units.setdefault(one.unit.digest, replace(one, count=0))
+            count = known.count + own.count * one.count
+            units[one.unit.digest] = replace(known, count=count)
+    return sorted(units.values(), key=_cycles, reverse=True)
+
+
+def _cycles(own: RepeatedUnit) -> float:
+    """Return the cycles of a run that a unit is expected to take."""
+    best = cheapest(own.unit, machine())
+    if best is None:
+        raise CodegenError(
+            f"{statement_text(own.unit)} is no one kernel with what follows it\n"
+            "  please report the program"
+        )
+    return own.count * best.cycles
