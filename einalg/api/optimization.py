@@ -62,8 +62,8 @@ SUBSTITUTIONS = optional(
         Kind("the path of a rule file", lambda value: load(PATH.read(value)), ""),
     )
 )
-# How far a NaN or an infinity may reach: to what shares a transform tile with it, or no further
-# than in the framework.
+# How far a NaN or an infinity may reach: to what shares a transform tile with it, or depends on it
+# by an operator's definition; or no further than in the framework.
 NONFINITE = one_of("spread", "exact")
 MAX_VERIFYING_SHARE = 0.25  # of the seconds, that verifying substitutions may take
 SECONDS_TO_COMPARE = 0.3  # a model with its framework, though time is over
@@ -322,7 +322,7 @@ def optimize(
       its values.
     - `nonfinite="exact"`: leaves out forms that compute tiles together, such as Winograd's, in
       which one NaN makes its whole tile NaN. By default they are used, and the report names their
-      layers.
+      layers. It leaves to onnxruntime the operators for which that has numbers in place of NaN.
     - `substitutions`: rules for whole programs: the path of a rule file, or rules, as
       `ea.substitutions.load` returns or `ea.substitutions.Rule` makes them. Those that are proved
       are applied where the estimated cost promises something, also where that pays only after

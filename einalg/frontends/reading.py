@@ -15,17 +15,29 @@ Exclusions = Mapping[str, str]  # nodes of a framework that stay its own, and wh
 Judge = Callable[[str, Array, Array], str]
 
 
+# Of a node of a framework and values by name: the outputs of the node by its definition.
+Definition = Callable[[str, Mapping[str, Array]], Mapping[str, Array]]
+
+
+def no_definition(origin: str, values: Mapping[str, Array]) -> Mapping[str, Array]:
+    """Return nothing: the framework's results are the only definition of its operators."""
+    return {}
+
+
 @dataclass(frozen=True)
 class Reading:
     """A graph with a node for each operator of a model, and the framework's values for arrays of
     its inputs.
 
-    `origins` are the framework's nodes of these values, by their names in the graph.
+    `origins` are the framework's nodes of these values, by their names in the graph. `definition`
+    computes the outputs of one node as the standard defines them that the framework implements;
+    where it is not known, there are none.
     """
 
     graph: Graph
     origins: Mapping[str, str]
     framework_values: Callable[[Sequence[Array]], Mapping[str, Array]] = field(repr=False)
+    definition: Definition = field(default=no_definition, repr=False)
 
     def misread(self, values: Mapping[str, Array], judge: Judge) -> dict[str, str]:
         """Return the framework's nodes whose values einalg computes otherwise from the framework's

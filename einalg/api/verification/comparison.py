@@ -139,6 +139,11 @@ class ModelComparison:
             self.reading(excluded), example, run, self._wishes.accuracy, may_spread
         )
         faults = localisation.faults()
+        for origin in sorted(localisation.losing):
+            self._outcome.remarks.append(
+                f"{self.reading({}).operator(origin)}: {example.original.name} has numbers on "
+                f"{example.name} where einalg has NaN, as the operator's definition has"
+            )
         if faults.nodes or faults.replaced is not None:
             return faults
         if localisation.is_spread:

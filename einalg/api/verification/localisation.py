@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -22,6 +22,7 @@ from einalg.frontends.reading import Reading
 from einalg.frontends.special_inputs import roughened
 
 MAX_REACH_OPERATIONS = 1 << 30  # of a program that NumPy computes to see how far a NaN may reach
+MAX_DEFINED_ELEMENTS = 1 << 16  # of a result that is compared with its definition too
 Array = np.ndarray[Any, Any]
 Values = Mapping[str, Array]
 
@@ -45,6 +46,8 @@ class Localisation:
     network: Any  # what runs: an `OptimizedNetwork`, or another function of arrays
     accuracy: float | None
     may_spread: bool
+    # Operators for which the framework has numbers where their definition has NaNs.
+    losing: set[str] = field(default_factory=set, init=False)
 
     @cached_property
     def values(self) -> Values:
@@ -75,7 +78,7 @@ class Localisation:
 
     def faults(self) -> Faults:
         """Return what is at fault: operators that are misread, or code that computes otherwise."""
-        misread = self.reading.misread(self.values, self._judged)
+        misread = self.reading.misread(self.values, self._judged_operator)
         if misread or not isinstance(self.network, OptimizedNetwork):
             return Faults(misread)
         for position, part in self.network.parts.items():
@@ -103,10 +106,16 @@ class Localisation:
 
     @property
     def is_spread(self) -> bool:
-        """Whether forms may have made more elements NaN than there are in the framework."""
+        """Whether more elements may be NaN than there are in the framework.
+
+        Forms may have made them so, or the framework lost them.
+        """
         if not self.may_spread or not isinstance(self.network, OptimizedNetwork):
             return False
-        return any(spreading_layers(part.layers) for part in self.network.parts.values())
+        return any(self._is_spreading(part) for part in self.network.parts.values())
+
+    def _is_spreading(self, part: OptimizedProgram) -> bool:
+        return bool(self.losing) or bool(spreading_layers(part.layers))
 
     def _of_part(
         self, position: int, node: GraphNode, part: OptimizedProgram, fault: str
@@ -141,9 +150,7 @@ class Localisation:
                 continue
             result = np.asarray(results[name])
             difference = deviation(self.values[name], result)
-            if not spreading_layers(part.layers) or not self._may_reach(
-                part, difference, name, result
-            ):
+            if not self._is_spreading(part) or not self._may_reach(part, difference, name, result):
                 return fault
         return ""
 
@@ -170,6 +177,29 @@ class Localisation:
         if name not in self.rough_values:
             return False
         return difference.is_noise(deviation(self.values[name], self.rough_values[name]))
+
+    def _judged_operator(self, name: str, expected: Array, result: Array) -> str:
+        """Return what is wrong in an output of an operator, computed of the framework's values.
+
+        Where the framework has numbers for what is NaN by the operator's definition, nothing is.
+        """
+        fault, origin = self._judged(name, expected, result), self.reading.origins.get(name)
+        if fault and origin is not None and self._is_lost(name, origin, expected, result):
+            self.losing.add(origin)
+            return ""
+        return fault
+
+    def _is_lost(self, name: str, origin: str, expected: Array, result: Array) -> bool:
+        """Tell whether a result deviates only where the framework has no NaN or infinity that the
+        definition of the operator has.
+        """
+        is_finite = replace(deviation(expected, result), spread=0, changed=0)
+        if not self.may_spread or not self._is_right(name, is_finite):
+            return False
+        if expected.size > MAX_DEFINED_ELEMENTS:
+            return False
+        defined = self.reading.definition(origin, self.values).get(name)
+        return defined is not None and self._is_right(name, deviation(defined, result))
 
     def _judged(self, name: str, expected: Array, result: Array) -> str:
         difference = deviation(expected, result)

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from hashlib import sha256
 from typing import Any
 
 import numpy as np
 
 from einalg.errors import EinalgError, NotationError, RecordError, ShapeError
-from einalg.frontends.graph import Graph
+from einalg.frontends.graph import Graph, OpaqueNode
 from einalg.frontends.import_cache import ImportRecord, Origin, import_cached
 from einalg.frontends.onnx.importer import OnnxImporter, first_output, required_value
 from einalg.frontends.onnx.nodes.model_file import DAMAGED, onnx_package, read_model
+from einalg.frontends.onnx.nodes.opaque_call import OnnxCall
 from einalg.frontends.onnx.nodes.values import (
     Value,
     array_of,
@@ -28,6 +30,7 @@ from einalg.storage.fingerprint import array_digest, text_digest
 # From a model to a function from arrays by name to its outputs.
 SessionMaker = Callable[[Any], Callable[[Mapping[str, Any]], Sequence[Any]]]
 OPEN = "?"  # a size without a name
+DEFINED = "computed as ONNX defines it"
 
 
 def load(
@@ -62,8 +65,12 @@ def load_again(
     `session_of(model)` makes such a session.
     """
     model = read_model(model)
-    inputs = _Inputs(model.graph, dict(shapes), {})
-    record, places = _read(model, {value.name: value for value in inputs.values()}, excluded)
+
+    def read(excluded: Exclusions) -> tuple[ImportRecord, dict[str, str]]:
+        inputs = _Inputs(model.graph, dict(shapes), {})
+        return _read(model, {value.name: value for value in inputs.values()}, excluded)
+
+    record, places = read(excluded)
     names = record.graph.names
     assert names is not None
     names_of = dict(zip(record.graph.inputs, names[0]))
@@ -86,8 +93,33 @@ def load_again(
         values.update((place, value) for place, value in by_name.items() if hasattr(value, "dtype"))
         return values
 
+    def definition(origin: str, values: Mapping[str, Any]) -> dict[str, Any]:
+        by_name = {name: values[place] for place, name in places.items() if place in values}
+        defined = _defined(origin, by_name, *read({**excluded, origin: DEFINED}))
+        return {place: defined[name] for place, name in computed.items() if name in defined}
+
     origins = {place: owners[name] for place, name in computed.items()}
-    return Reading(record.graph, origins, framework_values)
+    return Reading(record.graph, origins, framework_values, definition)
+
+
+def _defined(
+    origin: str, values: Mapping[str, Any], record: ImportRecord, places: Mapping[str, str]
+) -> dict[str, Any]:
+    """Return the outputs of a node as ONNX defines them, by name.
+
+    The record is of a model read with that node as a call. Nothing where the value of an input is
+    not known, or no definition can be computed.
+    """
+    for node in record.graph.nodes:
+        outputs = [places.get(name, name) for name in node.outputs]
+        if not isinstance(node, OpaqueNode) or origin not in outputs:
+            continue
+        reads = [places.get(name, name) for name in node.inputs]
+        if all(name in values for name in reads) and isinstance(node.call, OnnxCall):
+            with suppress(EinalgError):
+                results = node.call.by_definition(*[values[name] for name in reads])
+                return dict(zip(outputs, results, strict=True))
+    return {}
 
 
 def with_outputs(model: Any, names: Iterable[str]) -> Any:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -66,20 +66,33 @@ class OnnxCall:
 
     def __call__(self, *arrays: Any) -> list[Any]:
         """Return the outputs that the node names, in order."""
+        return self._outputs(arrays, self._runtime)
+
+    def by_definition(self, *arrays: Any) -> list[Any]:
+        """Return the outputs as the onnx package computes them, which defines the operators."""
+        return self._outputs(arrays, self._evaluator)
+
+    def _outputs(
+        self, arrays: Sequence[Any], prepare: Callable[[dict[str, Any]], Any]
+    ) -> list[Any]:
         inputs: dict[str, Any] = {}
         for (name, kind), array in zip(self._reads, arrays, strict=True):
             inputs[name] = self._as_declared(array, kind)
         try:
-            if self.may_end_process and self._any_is_empty(inputs):
-                run = self._evaluator(inputs)
-            else:
-                run = self._run = self._run or self._prepare(inputs)
+            run = prepare(inputs)
             with np.errstate(all="ignore"):
                 return [_plain(value) for value in run(inputs)]
         except Exception as error:  # whatever the framework raises
             raise EinalgError(
                 f"{self._operator} could not be computed: {error}\n  give other inputs"
             ) from error
+
+    def _runtime(self, inputs: dict[str, Any]) -> Any:
+        """Return what runs the node: the same at every call, unless that may end the process."""
+        if self.may_end_process and self._any_is_empty(inputs):
+            return self._evaluator(inputs)
+        self._run = self._run or self._prepare(inputs)
+        return self._run
 
     def _any_is_empty(self, inputs: Mapping[str, Any]) -> bool:
         arrays = [*inputs.values(), *(array for _, array in self._constants)]

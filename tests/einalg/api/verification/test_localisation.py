@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
@@ -15,6 +16,7 @@ from derive.programs.optimized_program import SPREADING
 from einalg.api.verification import localisation
 from einalg.api.verification.localisation import Localisation
 from einalg.frontends.graph import Graph, ProgramNode
+from einalg.frontends.reading import Reading
 from einalg.language.ir.program import Program, as_program
 
 ONES = np.ones(4)
@@ -122,6 +124,39 @@ def test_how_far_a_nan_may_reach(
     if not is_fault:
         monkeypatch.setattr(localisation, "MAX_REACH_OPERATIONS", 0)
         assert not judged(values, {}, network, may_spread=True).faults().nodes
+
+
+@pytest.mark.parametrize(
+    ("defined", "expected", "may_spread", "is_fault"),
+    [
+        (np.full(4, np.nan), np.arange(4.0), True, False),
+        (np.full(4, np.nan), np.arange(4.0), False, True),  # NaNs are to be where they are there
+        (np.full(4, np.nan), 2 + np.arange(4.0), True, False),  # which numbers, does not matter
+        (np.array([0.0, 1, 2, np.nan]), np.arange(4.0), True, True),  # the definition has numbers
+        (np.full(4, np.inf), np.arange(4.0), True, True),  # nor is it NaN
+        (None, np.arange(4.0), True, True),  # no definition is known
+    ],
+)
+def test_nans_that_the_framework_loses_are_no_fault(
+    defined: Any, expected: Any, may_spread: bool, is_fault: bool
+) -> None:
+    """Where the definition of an operator has NaN as einalg has, and the framework numbers."""
+    program = READS_ALL
+    values = {"x": np.arange(4.0), "y": np.array([0, np.nan, 0, 1]), "O": expected}
+
+    def definition(origin: str, known: Any) -> dict[str, Any]:
+        assert origin == "node" and known is values
+        return {} if defined is None else {"O": defined}
+
+    graph = Graph(tuple(program.inputs.values()), {}, (node_of(program),), ("O",))
+    reading = Reading(graph, {"O": "node"}, lambda arrays: values, definition)
+    network = network_of(program, Computed(program, {}), [])
+    known = replace(judged(values, {}, network, may_spread=may_spread), reading=reading)
+    known.__dict__.update(values=values, rough_values={})
+    faults = known.faults()
+    assert (list(faults.nodes) == ["node"]) is is_fault
+    assert (known.losing == {"node"}) is not is_fault
+    assert known.is_spread is not is_fault
 
 
 def test_what_the_framework_does_not_tell_is_not_judged() -> None:

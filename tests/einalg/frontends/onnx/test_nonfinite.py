@@ -1,6 +1,8 @@
 """Operators of ONNX on NaN, infinities and zeros: einalg computes what ONNX Runtime does.
 
-Its maxima over an axis pass over a NaN, depending on the place: these operators stay its own.
+Its maxima over an axis pass over a NaN, depending on the place, and its recurrent layers with a
+bias have numbers for one: there einalg computes what ONNX defines, or, where NaNs and infinities
+are to be exact, these operators stay ONNX Runtime's.
 """
 
 from __future__ import annotations
@@ -23,9 +25,11 @@ OTHER = np.array([NAN, 1, 3, INF, -INF, 2, 0.25, -1.5, INF, 3, 7, -3, 0.1], np.f
 FLOAT, BOOL = onnx.TensorProto.FLOAT, onnx.TensorProto.BOOL
 
 
-def values(made: Any, arrays: dict[str, Any], example: dict[str, Any]) -> tuple[Any, Any]:
+def values(
+    made: Any, arrays: dict[str, Any], example: dict[str, Any], nonfinite: str = "spread"
+) -> tuple[Any, Any]:
     """What einalg computes, optimized for an example, and what ONNX Runtime does."""
-    optimized = ea.optimize(made, example, seconds=0, prefer="einalg")
+    optimized = ea.optimize(made, example, seconds=0, prefer="einalg", nonfinite=nonfinite)
     results = optimized(*arrays.values())
     session = onnxruntime.InferenceSession(made.SerializeToString())
     expected = session.run(None, arrays)
@@ -81,9 +85,33 @@ def test_reductions() -> None:
     rows = rows.astype(np.float32)
     made = model(nodes, {"x": rows.shape}, outputs, {"axis": np.array([1])})
     ordinary = np.arange(15, dtype=np.float32).reshape(rows.shape)
-    results, expected = values(made, {"x": rows}, {"x": ordinary})
+    results, expected = values(made, {"x": rows}, {"x": ordinary}, "exact")
     for name, found, right in zip(outputs, results, expected, strict=True):
         assert np.allclose(found, right, equal_nan=True), name
+
+
+@pytest.mark.parametrize("nonfinite", ["spread", "exact"])
+def test_nans_that_the_runtime_loses(nonfinite: str) -> None:
+    """A layer for which ONNX Runtime has numbers where it reads a NaN, and ONNX defines NaN."""
+    draw = np.random.default_rng(0)
+    shapes = {"w": (1, 8, 3), "r": (1, 8, 2), "b": (1, 16)}
+    stored = {name: draw.normal(size=shape).astype(np.float32) for name, shape in shapes.items()}
+    layer = node("LSTM", "x w r b", "y", hidden_size=2)
+    made = model([layer, node("Abs", "y", "z")], {"x": (2, 1, 3)}, {"z": None}, stored)
+    x = draw.normal(size=(2, 1, 3)).astype(np.float32)
+    optimized = ea.optimize(made, {"x": x}, seconds=0, prefer="einalg", nonfinite=nonfinite)
+    session = onnxruntime.InferenceSession(made.SerializeToString())
+    np.testing.assert_allclose(optimized(x), session.run(None, {"x": x})[0], rtol=1e-4)
+    x[0, 0, 1] = NAN
+    by_runtime = session.run(None, {"x": x})[0]
+    if np.isnan(by_runtime).all():
+        pytest.skip("this ONNX Runtime loses no NaN")
+    if nonfinite == "exact":
+        np.testing.assert_allclose(optimized(x), by_runtime, rtol=1e-4)
+        assert [call.operator for call in optimized.opaque] == ["LSTM"]
+    else:
+        assert np.isnan(optimized(x)).all() and not optimized.opaque
+        assert "LSTM: onnxruntime has numbers on one NaN" in " ".join(str(optimized.report).split())
 
 
 @pytest.mark.parametrize("dtype", [np.int32, np.int64])
