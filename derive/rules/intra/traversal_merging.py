@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator
 from typing import Any
 
 import sympy
@@ -101,41 +101,44 @@ def _with_fresh_names(body: Any, used: set[Index]) -> Any:
 
 
 def _padded_copy(access: Access, target: Scope) -> Access | None:
-    """Return a padded read of a tensor in place of one of its copy with the axes reordered."""
+    """Return a padded read of a tensor in place of one of its copy.
+
+    The axes that are padded are whole axes of the tensor: `A.pad(0, 1)[k, i]` is read in place of
+    `{L[i](A[k, i])}.pad(1)[i]`.
+    """
     if not isinstance(access.base, Padded) or isinstance(access.base.base, Padded):
         return None
     if target.where or not isinstance(target.body, Access):
         return None
-    axes = _reordered_axes(target, target.body)
-    if axes is None:
+    amounts = _amounts_of_copied(access.base, target, target.body)
+    if amounts is None:
         return None
-    amounts = _at_positions(access.base.amounts, axes)
-    subscripts = _at_positions(access.subscripts, axes)
-    padded = Padded(target.body.base, amounts, access.base.fill)
-    return Access.of(padded, tuple(subscripts))
+    places = dict(zip(target.indices, access.subscripts))
+    subscripts = [subscript.substitute(places) for subscript in target.body.subscripts]
+    return Access.of(Padded(target.body.base, amounts, access.base.fill), tuple(subscripts))
 
 
-def _at_positions(values: Sequence[Any], positions: Iterable[int]) -> list[Any]:
-    return [values[position] for position in positions]
-
-
-def _reordered_axes(scope: Scope, read: Access) -> list[int] | None:
-    """Return for each axis of a tensor the axis of its copy; None where more is changed.
-
-    `[1, 0]` are those of `L[i, j](A[j, i])`.
+def _amounts_of_copied(padded: Padded, scope: Scope, read: Access) -> list[Any] | None:
+    """Return the padding of a tensor in place of that of its copy; None where another element than
+    the fill would be read outside.
     """
     if isinstance(read.base, Padded):
         return None
-    indices, ranges = list(scope.indices), scope.ranges
-    axes: list[int] = []
+    pending: dict[Index, Any] = {}
+    for index, amount in zip(scope.indices, padded.amounts):
+        if amount != (0, 0):
+            pending[index] = amount
+    outside, ranges = frozenset(pending), scope.ranges
+    amounts: list[Any] = []
     for subscript, bounds in zip(read.subscripts, read.tensor.box):
         index = subscript.as_index()
-        if index not in indices or ranges[index] != bounds:
+        if index in pending and ranges[index] == bounds:
+            amounts.append(pending.pop(index))
+        elif outside.isdisjoint(subscript.indices):
+            amounts.append((0, 0))
+        else:
             return None
-        axes.append(indices.index(index))
-    if len(set(axes)) != len(indices):
-        return None
-    return axes
+    return None if pending else amounts
 
 
 def _guarded(access: Access, target: Scope, body: Any, ranges: Any) -> Any:

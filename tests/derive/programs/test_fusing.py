@@ -70,6 +70,16 @@ def test_what_is_moved_in_rows_is_computed_where_it_goes(text, statements):
     assert_same_values(program, flat)
 
 
+def test_a_part_of_a_cache_is_joined_with_new_rows_where_it_lies():
+    """As the keys of one layer, which are a part of those of all layers."""
+    text = "T[h,j,k] = P[1,h,j,k]\n"
+    text += "O[h,j:9,k] = T.pad(0,(0,1),0)[h,j,k] + N.pad(0,(8,0),0)[h,j-8,k]"
+    program = as_program(ea.parse(text, P=(2, 3, 8, 4), N=(3, 1, 4)))
+    flat, _ = shaped(program)
+    assert len(flat.statements) == 1
+    assert_same_values(program, flat)
+
+
 @pytest.mark.parametrize(
     ("order", "statements"),
     [

@@ -116,6 +116,42 @@ def test_traversal_merging_leaves_other_padded_scopes(inner):
     assert not list(moves(given, [ALL["traversal merging"]]))
 
 
+@pytest.mark.parametrize(
+    ("inner", "read", "after"),
+    [
+        ("L[h:8](A[h,2]).pad((1,2),fill=5)", "h-1", "A.pad((1, 0), 0, fill=5)[h - 1, 2]"),
+        (
+            "L[c:2,h:8](A[h,c+1]).pad(0,(1,2),fill=5)",
+            "c,h-1",
+            "A.pad((1, 0), 0, fill=5)[h - 1, c + 1]",
+        ),
+        ("L[h:8,c:3](A[h,0]).pad((1,2),0,fill=5)", "h-1,c", "A.pad((1, 0), 0, fill=5)[h - 1, 0]"),
+    ],
+)
+def test_traversal_merging_pads_the_whole_axes_of_a_part(inner, read, after):
+    """A part of a tensor along other axes than those that are padded is read where it lies."""
+    given = program(f"O[h:9,c:2] = ({inner})[{read}]", A=(8, 4))
+    merged = apply(given, only(given, "traversal merging"), ALL)
+    assert str(merged) == f"O[h:9, c:2] = {after}"
+    given_array = np.arange(32).reshape(8, 4)
+    assert ea.evaluate(merged, A=given_array).tolist() == ea.evaluate(given, A=given_array).tolist()
+
+
+@pytest.mark.parametrize(
+    ("inner", "read"),
+    [
+        ("L[c:2,h:8](A[h,c]).pad((0,1),0,fill=5)", "c+1,h"),
+        ("L[h:4](A[h,h]).pad(1,fill=5)", "h-1"),
+        ("L[h:8](A[h,h//2]).pad((1,0),fill=5)", "h-1"),
+        ("L[h:8,c:3](A[h,0]).pad(0,1,fill=5)", "h,c-1"),
+    ],
+)
+def test_traversal_merging_leaves_paddings_of_no_whole_axis(inner, read):
+    """Outside of a part there are other elements; outside of several axes at once, none."""
+    given = program(f"O[h:3,c:2] = ({inner})[{read}]", A=(8, 4))
+    assert not list(moves(given, [ALL["traversal merging"]]))
+
+
 def test_expression_merging_undoes_expression_splitting():
     cut = apply(CONV, only(CONV, "expression splitting", index="f"), ALL)
     merged = apply(cut, only(cut, "expression merging"), ALL)
