@@ -41,6 +41,7 @@ class Schedule:
 
 DEFAULT = Schedule()
 MIN_VECTOR_TERMS = 16  # from which on a sum is for vector registers
+MIN_ROW_TERMS = 64  # the same where no single index has so many
 MIN_ROW = 8  # neighbouring outputs that are summed side by side
 UNKNOWN_STRIDE = 1 << 62  # elements: longer than every known one
 Stride = Callable[[Index], int | None]
@@ -120,9 +121,26 @@ def _most_contiguous_reads(steps: Sequence[Stride], reduces: Iterable[Reduce]) -
     most = 0.0
     for reduce in reduces:
         for it in reduce.iterators:
-            if it.extent >= MIN_VECTOR_TERMS:
+            terms = _terms_in_row(reduce, it, steps)
+            if it.extent >= MIN_VECTOR_TERMS or terms >= MIN_ROW_TERMS:
                 most = max(most, _contiguous_reads(steps, it.index))
     return most
+
+
+def _terms_in_row(reduce: Reduce, last: LoopIndex, steps: Sequence[Stride]) -> int:
+    """Return how many terms are walked in the stride of an index: its own, and those of the indices
+    by which rows of these go on, as the 196 of an image of 14x14.
+    """
+    terms = last.extent
+    for it in reversed(outer_first(reduce)):
+        if it.index != last.index and all(_goes_on(stride, last, it, terms) for stride in steps):
+            terms *= it.extent
+    return terms
+
+
+def _goes_on(stride: Stride, last: LoopIndex, it: LoopIndex, terms: int) -> bool:
+    step = stride(last.index)
+    return step is not None and stride(it.index) == terms * step
 
 
 def _contiguous_reads(steps: Sequence[Stride], index: Index) -> float:
