@@ -17,3 +17,8 @@ def batches(count: int) -> int:
     if is_nightly():
         return MORE * count
     return count
+
+
+def examples(by_day: int, at_night: int) -> int:
+    """Return how many random examples a slow property is tried on."""
+    return at_night if is_nightly() else by_day

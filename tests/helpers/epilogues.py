@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -23,7 +23,7 @@ from einalg.language.interpreters.numpy import execute
 from einalg.language.ir.program import Program, in_double
 from einalg.language.ir.scope import Scope
 from tests.helpers.contractions import SMALL
-from tests.helpers.kernels import run_functions
+from tests.helpers.kernels import run_functions, spread_compiler
 
 
 @dataclass(frozen=True)
@@ -111,7 +111,9 @@ def statements(draw: Any, results: Scope, dtype: str) -> Scope:
     return ea.L[tuple(order)](body)
 
 
-def check_finished(found: Sequence[Finished], cc: Compiler | None = None) -> None:
+def check_finished(
+    found: Sequence[Finished], cc: Compiler | Callable[[str], Compiler] = spread_compiler
+) -> None:
     """The sums of small integers are exact, so all that is right is equal."""
     functions, arrays = [case.function() for case in found], [case.arrays() for case in found]
     assert all(functions)

@@ -7,7 +7,7 @@ kernel.
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -26,8 +26,11 @@ from einalg.language.ir.program import Program, as_program, statement_tensor
 from einalg.language.ir.scope import Scope
 from einalg.language.ir.tensor import Access, Tensor
 from einalg.language.ir.traversal import map_accesses, rebased
+from einalg.storage.fingerprint import text_digest
+from tests.helpers.batches import is_nightly
 
 Array = np.ndarray[Any, Any]
+SPREAD = 4  # sources, of which one is compiled as the product does
 TOLERANCE = {"f64": 1e-9, "f32": 2e-5, "bf16": 2e-5, "f16": 4e-3}
 
 
@@ -80,21 +83,37 @@ def quick_compiler(level: str = "-Og") -> Compiler:
     """The compiler with a level of optimization that takes a third of the time or less.
 
     It is for tests of what a kernel says: the indices, bounds and guards are the same at every
-    level. Random kernels are compiled with the flags of the product.
+    level. Of random kernels some are compiled with the flags of the product: `spread_compiler`.
     """
     usual = compiler()
     flags = [flag for flag in usual.flags if flag != "-O3"]
     return replace(usual, flags=(level, *flags))
 
 
+def spread_compiler(source: str) -> Compiler:
+    """The compiler of the product for one source in `SPREAD`, and at night for every source; the
+    quick one for the others.
+
+    It is for many kernels of one kind, of which some are run as the product compiles them. The
+    digest of a source chooses, so that a test compiles the same way in every run.
+    """
+    if is_nightly() or int(text_digest(source), 16) % SPREAD == 0:
+        return compiler()
+    return quick_compiler()
+
+
 def run_functions(
     kernels: Sequence[Function],
     arrays: Sequence[Mapping[str, Any]],
     *flags: str,
-    cc: Compiler | None = None,
+    cc: Compiler | Callable[[str], Compiler] | None = None,
 ) -> list[Array]:
-    """The outputs of kernels, compiled together, each on its own arrays."""
-    library = (cc or compiler()).with_flags("-fwrapv", *flags).load(c_source(kernels))
+    """The outputs of kernels, compiled together, each on its own arrays; the compiler may be chosen
+    by their source.
+    """
+    source = c_source(kernels)
+    chosen = cc(source) if callable(cc) else cc or compiler()
+    library = chosen.with_flags("-fwrapv", *flags).load(source)
     return [
         _packed_call(library, k, kernel, values)
         for k, (kernel, values) in enumerate(zip(kernels, arrays))

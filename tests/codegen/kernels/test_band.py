@@ -4,7 +4,7 @@ precision.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -29,7 +29,7 @@ from einalg.language.ir.program import as_program
 from einalg.language.ir.scope import Scope
 from tests.helpers.batches import batches
 from tests.helpers.contractions import UNSHRUNK, mutants
-from tests.helpers.kernels import quick_compiler, run_functions
+from tests.helpers.kernels import quick_compiler, run_functions, spread_compiler
 
 SMALL = CpuModel(vector=16, registers=9, level1=512, level2=2048, cores=2)
 BANDS = (*templates("g2bmm"), *templates("gbmm"))
@@ -63,7 +63,9 @@ class Case:
         }
 
 
-def check(cases: Sequence[Case], cc: Compiler | None = None) -> None:
+def check(
+    cases: Sequence[Case], cc: Compiler | Callable[[str], Compiler] = spread_compiler
+) -> None:
     """The sums of small integers are exact, so all that is right is equal."""
     functions, arrays = [case.function() for case in cases], [case.arrays() for case in cases]
     assert all(functions)
@@ -287,7 +289,7 @@ def test_compiled_programs_have_them(op: str) -> None:
     scope = band_scope(op, (2, 40, 16), 6, 2)
     kernel = match(scope, "O", BANDS)
     assert kernel is not None
-    run = compile_program(scope, [kernel])
+    run = compile_program(scope, [kernel], compiler=quick_compiler())
     arrays = Case(scope).arrays()
     assert np.array_equal(run(**arrays), execute(as_program(scope), arrays)["O"])
 

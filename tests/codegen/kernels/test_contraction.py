@@ -4,7 +4,7 @@ precision.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from itertools import pairwise
@@ -57,10 +57,14 @@ from tests.helpers.contractions import (
     products,
     q,
 )
-from tests.helpers.kernels import quick_compiler, run_functions
+from tests.helpers.kernels import quick_compiler, run_functions, spread_compiler
 
 
-def check(cases: Sequence[Case], machine: CpuModel = SMALL, cc: Compiler | None = None) -> None:
+def check(
+    cases: Sequence[Case],
+    machine: CpuModel = SMALL,
+    cc: Compiler | Callable[[str], Compiler] = spread_compiler,
+) -> None:
     """The sums of small integers are exact, so all that is right is equal."""
     functions, arrays = [case.function(machine) for case in cases], [c.arrays() for c in cases]
     outputs = run_functions(functions, arrays, cc=cc)
@@ -252,7 +256,7 @@ def test_mutants_are_noticed(case: Case, change: Any) -> None:
 def compiled(scope: Scope) -> Any:
     kernel = match(scope, "O")
     assert kernel is not None
-    return compile_program(scope, [kernel])
+    return compile_program(scope, [kernel], compiler=quick_compiler())
 
 
 def test_convolutions_are_contractions() -> None:

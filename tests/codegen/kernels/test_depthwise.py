@@ -30,7 +30,7 @@ from einalg.language.ir.program import as_program
 from einalg.language.ir.scope import Scope
 from tests.helpers.contractions import UNSHRUNK, mutants
 from tests.helpers.epilogues import Finished, check_finished
-from tests.helpers.kernels import quick_compiler, run_functions
+from tests.helpers.kernels import quick_compiler, run_functions, spread_compiler
 
 CONVOLUTIONS = (*templates("conv1d"), *templates("conv2d"), *templates("conv3d"))
 SMALL = CpuModel(vector=16, registers=12, level1=512, level2=4096, cores=2)
@@ -77,7 +77,7 @@ def check(cases: Sequence[Case]) -> None:
         function = case.function()
         assert function is not None
         functions.append(function)
-    results = run_functions(functions, [case.arrays() for case in cases])
+    results = run_functions(functions, [case.arrays() for case in cases], cc=spread_compiler)
     for case, function, result in zip(cases, functions, results):
         expected = case.expected()
         assert np.array_equal(result.astype(np.float64), expected), c_source([function])
@@ -292,5 +292,5 @@ def test_a_tile_of_ones_own() -> None:
         function = depthwise_function(problem, tile=tile)
         assert function is not None
         functions.append(function)
-    for result in run_functions(functions, [case.arrays()] * len(tiles)):
+    for result in run_functions(functions, [case.arrays()] * len(tiles), cc=quick_compiler()):
         assert np.array_equal(result, case.expected())

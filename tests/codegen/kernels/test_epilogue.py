@@ -31,6 +31,7 @@ from einalg.language.ir.scope import Scope
 from tests.helpers.batches import batches
 from tests.helpers.contractions import SMALL, UNSHRUNK, Case, convolutions, products
 from tests.helpers.epilogues import Finished, check_finished, statements
+from tests.helpers.kernels import quick_compiler
 
 
 @st.composite
@@ -71,7 +72,7 @@ def generated(tmp_path: Any, monkeypatch: Any) -> None:
 
 def compiled(text: str, **tensors: Any) -> tuple[Program, Executable]:
     program = as_program(ea.parse(text, **tensors))
-    return program, compile_program(program, kernels_of(program))
+    return program, compile_program(program, kernels_of(program), compiler=quick_compiler())
 
 
 def assert_right(program: Program, run: Executable, tolerance: float = 1e-5) -> None:

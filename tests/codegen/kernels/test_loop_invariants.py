@@ -16,7 +16,7 @@ from codegen.lowering.lower import lower
 from einalg.language.interpreters.numpy import execute
 from einalg.language.ir.program import as_program
 from tests.helpers.batches import batches
-from tests.helpers.kernels import check, run_functions
+from tests.helpers.kernels import check, run_functions, spread_compiler
 
 SHAPES = {"A": (6, 40), "B": (6,), "C": (40,), "D": (6, 5)}
 EXPENSIVE = ("div", "sqrt", "exp", "log")
@@ -87,6 +87,7 @@ def test_values(pairs: list[tuple[str, str]]) -> None:
             functions.append(with_values_before_loops(lower(name, scope)))
             values = {name: random.uniform(0, 1, shape) for name, shape in SHAPES.items()}
             arrays.append({name: array.astype("f") for name, array in values.items()})
-    for program, values, result in zip(programs, arrays, run_functions(functions, arrays)):
+    results = run_functions(functions, arrays, cc=spread_compiler)
+    for program, values, result in zip(programs, arrays, results):
         read = {name: values[name] for name in program.tensors}
         check(program, execute(program, read), {"O": result})

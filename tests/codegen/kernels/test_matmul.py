@@ -17,7 +17,7 @@ from einalg.language.ir.dtypes import numpy_dtype
 from einalg.language.ir.kernel import EOP, Kernel
 from einalg.language.ir.program import as_program
 from einalg.language.ir.scope import Scope
-from tests.helpers.kernels import agrees, evaluated
+from tests.helpers.kernels import agrees, evaluated, quick_compiler
 
 b, m, n, k, p, q = ea.indices("b m n k p q")
 SIZES = {b: 2, m: 3, n: 4, k: 5, p: 2, q: 3}
@@ -53,7 +53,7 @@ def check_scope(scope: Scope, library: str | None = "numpy") -> None:
     if run:
         run({**given, "O": found})
     else:
-        found = compile_program(program, [kernel])(**given)
+        found = compile_program(program, [kernel], compiler=quick_compiler())(**given)
     assert found.dtype == numpy_dtype(scope.dtype)
     exact = {name: a.astype(np.int64) if a.dtype.kind == "f" else a for name, a in given.items()}
     assert agrees(found, evaluated(program, exact)["O"], scope.dtype)

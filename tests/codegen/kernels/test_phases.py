@@ -31,7 +31,7 @@ from einalg.language.ir.program import Program, in_double
 from einalg.language.ir.scope import Scope
 from tests.helpers.contractions import SMALL, UNSHRUNK
 from tests.helpers.epilogues import statements
-from tests.helpers.kernels import run_functions
+from tests.helpers.kernels import quick_compiler, run_functions, spread_compiler
 
 RANKS = {1: "W", 2: "HW", 3: "DHW"}
 TEMPLATES = [t for rank in RANKS for t in templates(f"conv_transpose{rank}d")]
@@ -86,7 +86,8 @@ def check(cases: list[Case]) -> None:
         functions.append(function)
         inputs = case.program.inputs.items()
         arrays.append({n: rng.integers(-3, 4, t.shape).astype(np.float32) for n, t in inputs})
-    for case, given_arrays, values in zip(cases, arrays, run_functions(functions, arrays)):
+    outputs = run_functions(functions, arrays, cc=spread_compiler)
+    for case, given_arrays, values in zip(cases, arrays, outputs):
         expected = execute(in_double(case.program), given_arrays)[case.program.outputs[0]]
         assert np.array_equal(values.astype(np.float64), expected), case
 
@@ -207,7 +208,7 @@ def test_a_decoder_is_fused(
     program = Program([("T", results), ("O", reader)], ("O",))
     unit = CodeUnit(kernels_of(program)[0], results, frozenset({"K"}))
     assert phases_space(unit, machine()) is not None
-    run = compile_program(program, kernels_of(program))
+    run = compile_program(program, kernels_of(program), compiler=quick_compiler())
     assert len(run.kernels) == 1
     rng = np.random.default_rng(3)
     arrays = {n: rng.standard_normal(t.shape).astype(np.float32) for n, t in program.inputs.items()}

@@ -4,7 +4,7 @@ against NumPy in double precision.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -42,7 +42,7 @@ from einalg.language.ir.scope import Scope
 from tests.helpers.batches import batches
 from tests.helpers.contractions import UNSHRUNK, mutants
 from tests.helpers.epilogues import Finished, check_finished, statements
-from tests.helpers.kernels import quick_compiler, run_functions
+from tests.helpers.kernels import quick_compiler, run_functions, spread_compiler
 
 CONVOLUTIONS = tuple(
     t
@@ -83,7 +83,9 @@ class Case:
         }
 
 
-def check(cases: Sequence[Case], cc: Compiler | None = None) -> None:
+def check(
+    cases: Sequence[Case], cc: Compiler | Callable[[str], Compiler] = spread_compiler
+) -> None:
     """The sums of small integers are exact, so all that is right is equal."""
     functions, arrays = [case.function() for case in cases], [case.arrays() for case in cases]
     assert all(functions)
@@ -394,7 +396,8 @@ def test_compiled_programs_have_them(scope: Scope) -> None:
     assert kernel is not None
     best = best_candidate(CodeUnit(kernel, scope))
     assert best is not None and best.space.name == "stencil"
-    run, arrays = compile_program(scope, [kernel]), Case(scope).arrays()
+    run = compile_program(scope, [kernel], compiler=quick_compiler())
+    arrays = Case(scope).arrays()
     assert np.array_equal(run(**arrays), execute(as_program(scope), arrays)["O"])
 
 
@@ -410,6 +413,7 @@ def test_compiled_programs_finish_them(monkeypatch: pytest.MonkeyPatch) -> None:
     program = Program(
         [("T", results), ("O", ops.relu(ea.tensor("T", results.box, role="intermediate")))], ("O",)
     )
-    run, arrays = compile_program(program, kernels_of(program)), Case(results).arrays()
+    run = compile_program(program, kernels_of(program), compiler=quick_compiler())
+    arrays = Case(results).arrays()
     assert [kernel.epilogue is not None for kernel in run.kernels] == [True]
     assert np.array_equal(run(**arrays), execute(program, arrays)["O"])

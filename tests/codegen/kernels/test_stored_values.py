@@ -20,7 +20,7 @@ from einalg.language.ir.dtypes import numpy_dtype
 from einalg.language.ir.program import Program, as_program
 from tests.helpers.batches import batches
 from tests.helpers.contractions import UNSHRUNK
-from tests.helpers.kernels import check, evaluated, run_functions
+from tests.helpers.kernels import check, evaluated, run_functions, spread_compiler
 
 MACHINE = CpuModel(32, 16, 32 << 10, 1 << 20)
 SOFTMAX = "O[i,j] = exp(A[i,j]-Max[s](A[i,s]))/Sum[r](exp(A[i,r]-Max[s](A[i,s])))"
@@ -52,7 +52,7 @@ def arrays(program: Program, seed: int = 0) -> dict[str, Any]:
 
 
 def compare(program: Program, function: Function, values: dict[str, Any]) -> None:
-    (result,) = run_functions([function], [values])
+    (result,) = run_functions([function], [values], cc=spread_compiler)
     check(program, execute(program, values), {"O": result})
 
 
@@ -184,7 +184,8 @@ def test_any_function_in_any_reduction(
         with_stored_values(lower("O", dict(program.statements)["O"]), MACHINE)
         for program in programs
     ]
-    for program, values, result in zip(programs, inputs, run_functions(functions, inputs)):
+    results = run_functions(functions, inputs, cc=spread_compiler)
+    for program, values, result in zip(programs, inputs, results):
         check(program, evaluated(program, values), {"O": result})
 
 

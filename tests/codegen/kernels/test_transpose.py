@@ -21,7 +21,7 @@ from einalg.language.ir.program import as_program
 from einalg.language.ir.scope import Scope
 from tests.helpers.batches import batches
 from tests.helpers.contractions import UNSHRUNK
-from tests.helpers.kernels import run_functions
+from tests.helpers.kernels import quick_compiler, run_functions, spread_compiler
 
 MACHINES = CpuModel(16, 16), CpuModel(32, 16), CpuModel(64, 32)
 
@@ -74,7 +74,8 @@ def test_copies(cases: list[tuple[Scope, CpuModel, bool]]) -> None:
         }
         for scope in scopes
     ]
-    for scope, given_arrays, found in zip(scopes, arrays, run_functions(functions, arrays)):
+    results = run_functions(functions, arrays, cc=spread_compiler)
+    for scope, given_arrays, found in zip(scopes, arrays, results):
         assert np.array_equal(found, execute(as_program(scope), given_arrays)["O"]), scope
 
 
@@ -116,7 +117,7 @@ def compare(scope: Scope, function: Function) -> None:
         name: (rng.integers(0, 10, t.shape) ** 2).astype(numpy_dtype(t.dtype))
         for name, t in scope.tensors.items()
     }
-    (found,) = run_functions([function], [arrays])
+    (found,) = run_functions([function], [arrays], cc=spread_compiler)
     np.testing.assert_allclose(found, execute(as_program(scope), arrays)["O"], rtol=1e-6)
 
 
@@ -167,7 +168,7 @@ def test_compiled_programs_have_them(sizes: tuple[int, ...], order: tuple[int, .
     function = transpose_kernel("O", scope)
     assert function is not None and any(isinstance(node, Transpose) for node in walk(function))
     run, array = (
-        compile_program(scope),
+        compile_program(scope, compiler=quick_compiler()),
         np.random.default_rng(0).standard_normal(sizes).astype(np.float32),
     )
     assert "turn_" in run.source() and np.array_equal(run(A=array), array.transpose(order))

@@ -22,6 +22,7 @@ from derive.rules.algebra.bilinear_factorisation import RULE
 from einalg.language.ir.program import as_program, inlined
 from einalg.language.ir.scope import all_scopes
 from einalg.language.notation.program_json import program_from_record, program_record
+from tests.helpers.batches import examples
 from tests.helpers.factorisations import (
     COMPLEX,
     CONV,
@@ -78,12 +79,14 @@ def test_random_correlations_in_every_tile():
         *({"output": "x", "tap": "r", "tile": tile} for tile in (1, 2, 3, 5, 8)),
         {"output": "x", "tap": "r", "tile": 2, "points": None},
     )
-    report = check_rule(tiled, examples=120, strategy=correlations())
-    assert report.moves > 500, report
+    count = examples(40, at_night=120)
+    report = check_rule(tiled, examples=count, strategy=correlations())
+    assert report.moves > 4 * count, report
 
 
 def test_what_is_found_on_random_correlations():
-    assert check_rule(RULE, examples=150, strategy=correlations()).moves > 50
+    count = examples(50, at_night=150)
+    assert check_rule(RULE, examples=count, strategy=correlations()).moves > count // 3
 
 
 @st.composite
@@ -147,8 +150,9 @@ def test_random_products_in_blocks():
     blocked = with_arguments(
         *({"row": "m", "column": "n", "inner": "k", "factorisation": name} for name in names)
     )
-    report = check_rule(blocked, examples=120, strategy=products())
-    assert report.moves > 200, report
+    count = examples(40, at_night=120)
+    report = check_rule(blocked, examples=count, strategy=products())
+    assert report.moves > 1.6 * count, report
 
 
 def test_winograd_reads_as_it_should():

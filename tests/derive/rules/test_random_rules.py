@@ -14,9 +14,11 @@ from derive.rules import ALL, RULES
 from einalg.language.ir.program import Program, as_program, substitute_tensors
 from einalg.language.ir.tensor import Tensor
 from einalg.testing import strategies
+from tests.helpers.batches import examples
 from tests.helpers.rule_checks import check_on, drawn
 
-EXAMPLES = 70
+EXAMPLES = examples(40, at_night=70)
+PREPARED_EXAMPLES = 35
 
 
 ELSEWHERE = ("bilinear factorisation", "partial substitution")  # tested on what they are about
@@ -137,7 +139,7 @@ def test_distribution_on_random_pairs_of_sums():
     ],
 )
 def test_every_move_after_another_rule_keeps_every_value(first, then):
-    assert check_on(ALL[then], EXAMPLES // 2, prepared, first) >= 3
+    assert check_on(ALL[then], PREPARED_EXAMPLES, prepared, first) >= 3
 
 
 @pytest.mark.nightly

@@ -13,7 +13,8 @@ from codegen.lowering.lower import lower
 from codegen.targets.c.functions.conversions import MACROS
 from codegen.targets.c.source_file import c_source
 from einalg.language.conversion import rounded
-from tests.helpers.kernels import compiler, run_functions
+from tests.helpers.batches import is_nightly
+from tests.helpers.kernels import compiler, quick_compiler, run_functions
 
 Array = np.ndarray[Any, Any]
 SIZES = (1, 3, 4, 7, 8, 9, 15, 16, 17, 31, 33, 64, 70, 1001)
@@ -30,14 +31,18 @@ def specials(size: int, seed: int) -> Array:
 
 
 def results(texts: list[str], flag: str) -> list[Array]:
-    """The values of statements of every size, computed of the same numbers."""
+    """The values of statements of every size, computed of the same numbers.
+
+    One processor's kernels are compiled as the product does, by day: the text is the same.
+    """
     kernels, arrays = [], []
     for text in texts:
         for size in SIZES:
             shapes = {name: ea.tensor(name, (size,), "f16") for name in "AB" if f"{name}[" in text}
             kernels.append(lower("O", ea.parse(text, **shapes)))
             arrays.append({name: specials(size, ord(name) + size) for name in shapes})
-    return run_functions(kernels, arrays, flag)
+    cc = compiler() if flag == FLAGS[0] or is_nightly() else quick_compiler()
+    return run_functions(kernels, arrays, flag, cc=cc)
 
 
 TEXTS = {
