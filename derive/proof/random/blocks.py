@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from math import prod
 from typing import Any
 
@@ -18,7 +19,7 @@ from einalg.language.index.affine import Index, IndexArithmetic
 from einalg.language.index.iterator import LoopIndex
 from einalg.language.ir.body import Reduce, without_conversions
 from einalg.language.ir.dtypes import bounds
-from einalg.language.ir.program import as_double
+from einalg.language.ir.program import Program, as_double, as_program
 from einalg.language.ir.scope import Scope, all_scopes
 from einalg.language.ir.tensor import Access, Box, Constant, Padded, Tensor, padded_box
 from einalg.language.ir.traversal import accesses, map_accesses, reductions
@@ -35,6 +36,11 @@ class OutputBlock:
     origin: tuple[int, ...]
     scopes: list[Scope]
     tensors: dict[str, Tensor]
+
+    @cached_property
+    def programs(self) -> list[Program]:
+        """The scopes as programs, which every evaluation of the block shares."""
+        return [as_program(scope) for scope in self.scopes]
 
 
 @dataclass(frozen=True)

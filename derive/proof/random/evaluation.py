@@ -52,6 +52,7 @@ from einalg.language.interpreters.prime_field.field import PrimeField
 from einalg.language.interpreters.prime_field.primes import LOWEST, random_prime
 from einalg.language.interpreters.prime_field.quadratic import QuadraticField
 from einalg.language.interpreters.reference import evaluate
+from einalg.language.ir.program import Program
 from einalg.language.ir.scope import Scope
 from einalg.runtime.clock import check_time
 
@@ -377,7 +378,7 @@ class _FieldTest:
         arrays = {}
         for name, tensor in block.tensors.items():
             arrays[name] = values_for(tensor, lambda shape: rng.integers(0, elements.order, shape))
-        one, two = [_only_value(execute(s, arrays, arithmetic=elements)) for s in block.scopes]
+        one, two = [_only_value(execute(p, arrays, arithmetic=elements)) for p in block.programs]
         return np.asarray(one != two)
 
 
@@ -431,14 +432,14 @@ def _exact_comparison(tests: _Tests) -> Comparison:
                 arrays[name] = rational_values(tensor, known[number // 2 % len(known)], rng)
             else:
                 arrays[name] = mixed(tensor)
-        one, two = [evaluate(scope, **_arrays_of(scope, arrays)) for scope in block.scopes]
+        one, two = [evaluate(side, **_arrays_of(side, arrays)) for side in block.programs]
         return np.asarray(one != two)
 
     return differs
 
 
-def _arrays_of(scope: Scope, arrays: Mapping[str, Array]) -> dict[str, Array]:
-    return {name: arrays[name] for name in scope.tensors if name in arrays}
+def _arrays_of(side: Program, arrays: Mapping[str, Array]) -> dict[str, Array]:
+    return {name: arrays[name] for name in side.tensors if name in arrays}
 
 
 def _in_floats(tests: _Tests, most: float = MAX_DOUBLE_MARK) -> Proof:
