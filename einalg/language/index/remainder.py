@@ -266,6 +266,29 @@ def extremes_inside(value: Any) -> int:
     return isinstance(value, EXTREMES) + max(map(extremes_inside, value.args))
 
 
+def _power(base: Any, exponent: Any) -> Any:
+    """Return a power: cases that divide by 0 are infinite, as they are in floating point. SymPy's
+    are infinite in the complex plane, which is no number here.
+
+    >>> x = sympy.Symbol("x")
+    >>> _power(2 * Piecewise((x, x > 1), (0, True)), -1)
+    Piecewise((1/x, x > 1), (oo, True))/2
+    """
+    result = sympy.Pow(base, exponent)
+    if result.args and base.has(sympy.Piecewise) and result.has(sympy.zoo):
+        return _with_infinite_cases(result)
+    return result
+
+
+def _with_infinite_cases(value: Any) -> Any:
+    if value is sympy.zoo:
+        return sympy.oo
+    operands = tuple(map(_with_infinite_cases, value.args))
+    if operands == value.args:
+        return value
+    return applied(value.func, operands)
+
+
 def _absolute(value: Any) -> Any:
     """Return `Abs` of a value, whose factors SymPy does not look at again once it has split it."""
     result = sympy.Abs(value)
@@ -283,6 +306,7 @@ EVALUATED: dict[Any, Callable[..., Any]] = {
     sympy.Piecewise: Piecewise,
     ExprCondPair: Case,
     sympy.Abs: _absolute,
+    sympy.Pow: _power,
     sympy.floor: partial(rounded, sympy.floor),
     sympy.ceiling: partial(rounded, sympy.ceiling),
     sympy.Not: negation,

@@ -77,6 +77,9 @@ TESTS: dict[str, Function] = {
     "exp is infinite": lambda x: x.exp() == INF,
     "below infinity": lambda x: x.abs() < INF,
     "masked": lambda x: x * (x > 0),
+    "by a condition": lambda x: x / (x > 0),
+    "power of a condition": lambda x: (x > 1).float() ** -1.5,
+    "difference of inverse conditions": lambda x: 1 / (x > 1).float() - 1 / (x > 2).float(),
     "any": lambda x: torch.isnan(x).any(),
 }
 CANCELLING: dict[str, Function] = {
