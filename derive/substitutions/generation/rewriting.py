@@ -16,6 +16,7 @@ from derive.substitutions.generation.programs.operators import OperatorChoice
 from derive.substitutions.generation.programs.space import AppliedNode, ClassId, ProgramSpace
 from derive.substitutions.graphs.graph import Leaf, Operation, RuleGraph, Source
 from derive.substitutions.graphs.kinds import KINDS, WrongOperation
+from derive.substitutions.graphs.taps import axes_of_taps
 from derive.substitutions.graphs.typed_rule import typed
 
 MAX_VISITED = 500  # programs that are looked at from one
@@ -79,7 +80,7 @@ def _axes_of_taps(graph: RuleGraph) -> Mapping[int, tuple[int, ...]]:
         rule = typed(graph)
     except WrongOperation:
         return {}
-    taps = set(map(rule.axes.root, rule.axes.taps))
+    taps = axes_of_taps(rule)
     places: dict[int, tuple[int, ...]] = {}
     for leaf in graph.leaves:
         axes = enumerate(rule.tensors[leaf])

@@ -114,6 +114,14 @@ def _needed(
     return tuple(rest), places
 
 
+def single_outputs(graph: RuleGraph) -> list[RuleGraph]:
+    """Return a rule for each output, with the operations that it needs."""
+    rules = []
+    for pair in graph.outputs:
+        rules.append(_pruned(RuleGraph(graph.before, graph.after, (pair,), graph.shapes)))
+    return rules
+
+
 MOST_OCCURRENCES = 8  # of leaves in a side that is written out
 MOST_RENAMINGS = 24
 

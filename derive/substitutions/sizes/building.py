@@ -207,6 +207,8 @@ def _conv2d(node: AppliedOperator) -> list[Value]:
     groups = 1
     if channels != inputs:
         groups = _groups(channels, inputs)
+    if not all(map(is_number, flat(tuple(taps)))):
+        return [node.activated(_conv_of_any_taps(node, padding, groups))]
     stride = node.parameter("stride")
     result = ops.conv2d(data, kernel, stride=stride, padding=padding, groups=groups)
     return [node.activated(result)]
@@ -224,16 +226,36 @@ def _groups(channels: Extent, inputs: Extent) -> int:
 
 def _conv_of_digits(node: AppliedOperator, padding: Any) -> Scope:
     """Return a convolution whose channels are pairs of digits: groups, and places in them."""
-    padding = _in_numbers(padding)
-    data, kernel = node.values
-    steps = node.parameter("stride")
-    sizes = node.result_shape
+    kernel = node.values[1]
     depth, *taps = flat(node.operands[1].axes[1:])
-    (above, _), (left, _) = padding
-    padded = data.pad(0, 0, 0, *padding)
-    point = padded[n, g, c, h * steps[0] + r - above, w * steps[1] + s - left]
+    point = _padded(node, padding)[n, g, c, *_window(node, padding)]
     total = Sum[_ranges((c, r, s), (depth, *taps))](point * kernel[g, p, c, r, s])
-    return L[_ranges((n, g, p, h, w), sizes)](total)
+    return L[_ranges((n, g, p, h, w), node.result_shape)](total)
+
+
+def _conv_of_any_taps(node: AppliedOperator, padding: Any, groups: int) -> Scope:
+    """Return a convolution whose numbers of taps may be sizes."""
+    kernel = node.values[1]
+    features, depth, *_ = kernel.shape
+    channel = c
+    if groups > 1:
+        if not (is_number(features) and is_number(depth)):
+            raise NoExpression
+        channel = p // (features // groups) * depth + c
+    point = _padded(node, padding)[n, channel, *_window(node, padding)]
+    total = Sum[_ranges((c, r, s), kernel.shape[1:])](point * kernel[p, c, r, s])
+    return L[_ranges((n, p, h, w), node.result_shape)](total)
+
+
+def _padded(node: AppliedOperator, padding: Any) -> Value:
+    data = node.values[0]
+    return data.pad(*[0] * (data.rank - 2), *_in_numbers(padding))
+
+
+def _window(node: AppliedOperator, padding: Any) -> tuple[Any, Any]:
+    """Return the subscripts of an element of data at an output and a tap."""
+    steps, ((above, _), (left, _)) = node.parameter("stride"), _in_numbers(padding)
+    return h * steps[0] + r - above, w * steps[1] + s - left
 
 
 def _pool(operator: str) -> Callable[[AppliedOperator], list[Value]]:

@@ -215,12 +215,13 @@ class OpenSizes:
         return self._sizing(equations, (), solved)
 
     def are_pairs(self, sizing: Sizing) -> bool:
-        """Return whether `of_any_groups`, where there is one, has the sizes of a choice of groups:
-        channels that are parts of others are whole groups, as deep as those.
+        """Return whether `of_any_groups`, where there is one, has the sizes of a choice of groups,
+        or those of one group: channels that are parts of others are whole groups, as deep as those.
         """
         root = self.axes.root
         pairs: dict[Axis, tuple[int, Extent]] = {}  # groups, and the channels of one
-        for (data, depth, features), (groups, outputs) in zip(self.channels, sizing.groups):
+        choice = sizing.groups or self._one_group_each(sizing)
+        for (data, depth, features), (groups, outputs) in zip(self.channels, choice):
             for axis, inside in ((data, sizing.digits(depth)[0]), (features, outputs)):
                 if pairs.setdefault(root(axis), (groups, inside)) != (groups, inside):
                     return False
@@ -237,6 +238,9 @@ class OpenSizes:
             if square != sizing.digits(columns)[0]:
                 return False
         return True
+
+    def _one_group_each(self, sizing: Sizing) -> list[tuple[int, Extent]]:
+        return [(1, sizing.digits(channels.features)[0]) for channels in self.channels]
 
     def _value(self, axis: Axis) -> Affine:
         return self.equations.value(self.size(axis))

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any
 
+import islpy as isl
+
 MAX_CHARACTERS = 300  # of a set in a text
+LEAF = re.compile(r"(?<![A-Za-z0-9])x(\d+)(?=_|$)")  # in the name of a size: `x1_0`, `x1_0_x2_0`
 
 
 @dataclass(frozen=True, repr=False)
@@ -71,6 +75,35 @@ class RuleVerdict:
         if others:
             parts.append("at " + ", ".join(f"{name} = {number}" for name, number in others.items()))
         return ", ".join(parts)
+
+    def with_leaves(self, numbers: Mapping[int, int]) -> RuleVerdict:
+        """Return the verdict on the rule whose leaves have other numbers: those by the numbers that
+        they have here.
+
+        >>> verdict = RuleVerdict("rule", "different", counterexample={"x1_0": 2}, leaves={"x1": 1})
+        >>> verdict.with_leaves({1: 7}).counterexample_text
+        'where x7 is 2'
+        """
+        if self.counterexample is None and self.region is None:
+            return self
+
+        def renamed(name: str) -> str:
+            return LEAF.sub(lambda match: f"x{numbers[int(match[1])]}", name)
+
+        example = self.counterexample
+        if example is not None:
+            example = {renamed(name): number for name, number in example.items()}
+        region = None if self.region is None else _with_parameters(self.region, renamed)
+        leaves = {renamed(name): rank for name, rank in self.leaves.items()}
+        return replace(self, counterexample=example, region=region, leaves=leaves)
+
+
+def _with_parameters(points: Any, renamed: Callable[[str], str]) -> Any:
+    """Return a set whose parameters have other names."""
+    for place in range(points.dim(isl.dim_type.param)):
+        name = points.get_dim_name(isl.dim_type.param, place)
+        points = points.set_dim_name(isl.dim_type.param, place, renamed(name))
+    return points
 
 
 def _shortened(text: str) -> str:

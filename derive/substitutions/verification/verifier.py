@@ -11,13 +11,22 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import lru_cache
+from itertools import islice
 from typing import Any
 
 from derive.proof.outcome.verdict import DIFFERENT, PROVED, TESTED
 from derive.substitutions.graphs.graph import Port, RuleGraph
 from derive.substitutions.graphs.kinds import WrongOperation
-from derive.substitutions.graphs.reduction import parts, reduced, renamed_apart, without_activation
-from derive.substitutions.graphs.taps import choices_of_taps
+from derive.substitutions.graphs.ordered_leaves import with_ordered_leaves, without_sizes
+from derive.substitutions.graphs.reduction import (
+    parts,
+    reduced,
+    renamed_apart,
+    single_outputs,
+    without_activation,
+)
+from derive.substitutions.graphs.taps import choices_of_taps, open_taps
 from derive.substitutions.graphs.typed_rule import TypedRule, typed
 from derive.substitutions.sizes.building import NoExpression, programs
 from derive.substitutions.sizes.conditions import GroupCondition, inferred
@@ -36,6 +45,7 @@ from derive.substitutions.verification.comparing import (
     differ,
     differs_at,
 )
+from derive.substitutions.verification.refuting import quick_refutation
 from derive.substitutions.verification.rule import Substitution
 from derive.substitutions.verification.verdict import RuleVerdict
 from einalg.errors import ShapeError
@@ -44,6 +54,8 @@ from einalg.language.index.convert import affine
 from einalg.options import Kind, Misfit, checked, instance_of
 
 NO_SIZES = "at no sizes do both sides have a meaning"
+UNNAMED = ""  # a rule whose verdict is that of others too
+MAX_KNOWN = 2**14  # rules whose verdicts are kept
 Point = tuple[Sizing, SizesComparison]  # a choice of groups, and both sides compared at it
 FAILURES = (Unsolvable, Unsolved, NoExpression, ShapeError)
 
@@ -107,11 +119,16 @@ def _verdict(name: str, comparison: SizesComparison) -> RuleVerdict:
 
 
 def _verdict_of_graph(name: str, graph: RuleGraph) -> RuleVerdict:
-    """Decide a rule of open sizes: by relations, else by laws of functions and at some sizes."""
-    verdict = _by_relations(name, graph)
-    if verdict is not None:
-        return verdict
-    return _confirmed(_decided(name, graph, Effort.SIZES), graph)
+    """Decide a rule of open sizes: by relations, else at random inputs, else by laws of functions
+    and at some sizes.
+    """
+    for decided in (_by_relations, quick_refutation):
+        verdict = decided(name, graph)
+        if verdict is not None:
+            return verdict
+    verdict = _decided(name, graph, Effort.SIZES)
+    assert verdict is not None  # nothing is left undecided there
+    return _confirmed(verdict, graph)
 
 
 def verdict_for_all_sizes(name: str, graph: RuleGraph) -> RuleVerdict | None:
@@ -121,26 +138,41 @@ def verdict_for_all_sizes(name: str, graph: RuleGraph) -> RuleVerdict | None:
     verdict = _by_relations(name, graph)
     if verdict is not None:
         return verdict
-    try:
-        return _confirmed(_decided(name, graph, Effort.LAWS), graph)
-    except (Undecided, WrongOperation):
-        return None
+    verdict = _attempt(name, graph, Effort.LAWS)
+    return None if verdict is None else _confirmed(verdict, graph)
 
 
 def _by_relations(name: str, graph: RuleGraph) -> RuleVerdict | None:
     """Decide a rule of open sizes by exact comparisons, as a case of more general rules where these
     are simpler; None where these do not decide.
     """
+    if len(graph.outputs) > 1:
+        verdict = _of_each_output(name, graph)
+        if verdict is not None:
+            return verdict
     for general in _generalisations(graph):
-        try:
-            verdict = _decided(name, general, Effort.RELATIONS)
-        except (Undecided, WrongOperation):
+        verdict = _attempt(name, general, Effort.RELATIONS)
+        if verdict is None:
             continue
         if general is graph or _is_unconditional(verdict):
             return _confirmed(verdict, graph)
         if verdict.counterexample and differs_with(graph, verdict.counterexample):
             return verdict
     return None
+
+
+def _of_each_output(name: str, graph: RuleGraph) -> RuleVerdict | None:
+    """Return the verdict on a rule each of whose outputs is proved alone, without a condition; None
+    where one is not.
+    """
+    coverages = []
+    for rule in single_outputs(graph):
+        verdict = _by_relations(name, rule)
+        if verdict is None or not _is_unconditional(verdict):
+            return None
+        coverages.append(verdict.coverage)
+    coverage = "; ".join(dict.fromkeys(filter(None, coverages)))
+    return RuleVerdict(name, PROVED, coverage=coverage)
 
 
 def _is_unconditional(verdict: RuleVerdict) -> bool:
@@ -202,13 +234,60 @@ def _generalisations(graph: RuleGraph) -> Iterator[RuleGraph]:
 
 def _is_proved(graph: RuleGraph) -> bool:
     try:
-        verdict = _decided("part", graph, Effort.RELATIONS)
-    except (Undecided, WrongOperation, ValueError):
+        if quick_refutation("part", graph) is not None:
+            return False
+        verdict = _attempt("part", graph, Effort.RELATIONS)
+    except ValueError:
         return False
-    return _is_unconditional(verdict) and not verdict.coverage
+    return verdict is not None and _is_unconditional(verdict) and not verdict.coverage
 
 
-def _decided(name: str, graph: RuleGraph, effort: Effort) -> RuleVerdict:
+def _attempt(name: str, graph: RuleGraph, effort: Effort) -> RuleVerdict | None:
+    """Decide a rule; None where an effort is too small for that, or ranks do not fit."""
+    try:
+        return _decided(name, graph, effort)
+    except WrongOperation:
+        return None
+
+
+def _decided(name: str, graph: RuleGraph, effort: Effort) -> RuleVerdict | None:
+    """Decide a rule, once for all that differ by the names of leaves; None where an effort is too
+    small for that.
+    """
+    ordered, numbers = with_ordered_leaves(graph)
+    verdict = _of_any_taps(without_sizes(ordered))
+    if verdict is None:
+        verdict = _of_ordered_leaves(ordered, effort)
+    return None if verdict is None else replace(verdict.with_leaves(numbers), rule=name)
+
+
+@lru_cache(maxsize=MAX_KNOWN)
+def _of_any_taps(graph: RuleGraph) -> RuleVerdict | None:
+    """Return the verdict on a rule that is proved without a condition with sizes for the taps of
+    kernels that it leaves open; None for others.
+    """
+    rule = typed(graph)
+    if not open_taps(rule):
+        return None
+    with suppress(Undecided, *FAILURES):
+        sizes = OpenSizes(rule, {})
+        for sizing in islice(sizes.general(), 1):
+            programs(rule, sizing)  # has an expression
+        verdict = _at_taps(rule, sizes, Effort.RELATIONS)
+        if _is_unconditional(verdict):
+            return verdict
+    return None
+
+
+@lru_cache(maxsize=MAX_KNOWN)
+def _of_ordered_leaves(graph: RuleGraph, effort: Effort) -> RuleVerdict | None:
+    try:
+        return _at_all_taps(graph, effort)
+    except Undecided:
+        return None
+
+
+def _at_all_taps(graph: RuleGraph, effort: Effort) -> RuleVerdict:
     """Decide a rule for every choice of taps that it leaves open."""
     rule = typed(graph)
     choices = list(choices_of_taps(rule))
@@ -218,11 +297,11 @@ def _decided(name: str, graph: RuleGraph, effort: Effort) -> RuleVerdict:
             sizes = OpenSizes(rule, taps)
         except (Unsolvable, Unsolved):
             continue
-        verdicts.append(_at_taps(name, rule, sizes, effort))
+        verdicts.append(_at_taps(rule, sizes, effort))
         if verdicts[-1].verdict == DIFFERENT:
             break
     if not verdicts:
-        return RuleVerdict(name, DIFFERENT, coverage=NO_SIZES)
+        return RuleVerdict(UNNAMED, DIFFERENT, coverage=NO_SIZES)
     worst = max(verdicts, key=_weakness)
     if len(choices) > 1 and worst.verdict != DIFFERENT:
         kernels = ", ".join(sorted({"x".join(map(str, choice.values())) for choice in choices}))
@@ -235,19 +314,19 @@ def _weakness(verdict: RuleVerdict) -> tuple[int, bool]:
     return [PROVED, TESTED, DIFFERENT].index(verdict.verdict), verdict.condition is not None
 
 
-def _at_taps(name: str, rule: TypedRule, sizes: OpenSizes, effort: Effort) -> RuleVerdict:
+def _at_taps(rule: TypedRule, sizes: OpenSizes, effort: Effort) -> RuleVerdict:
     if not sizes.channels or sizes.is_of_one_group():
         with suppress(*FAILURES):  # else constants may have more rows than columns
-            return _of_sizing(name, rule, sizes.of_one_group(), effort)
+            return _of_sizing(rule, sizes.of_one_group(), effort)
     is_general = _is_proved_of_any_groups(rule, sizes)
     if is_general and sizes.is_any_groups_complete():
-        return RuleVerdict(name, PROVED)
-    return _of_groups(name, rule, sizes, effort, is_general)
+        return RuleVerdict(UNNAMED, PROVED)
+    return _of_groups(rule, sizes, effort, is_general)
 
 
-def _of_sizing(name: str, rule: TypedRule, sizing: Sizing, effort: Effort) -> RuleVerdict:
+def _of_sizing(rule: TypedRule, sizing: Sizing, effort: Effort) -> RuleVerdict:
     sides = programs(rule, sizing)
-    verdict = _verdict(name, compared(*sides, effort))
+    verdict = _verdict(UNNAMED, compared(*sides, effort))
     return _with_sizes_of_leaves(verdict, rule, sizing)
 
 
@@ -262,21 +341,19 @@ def _is_proved_of_any_groups(rule: TypedRule, sizes: OpenSizes) -> bool:
         return False
 
 
-def _of_groups(
-    name: str, rule: TypedRule, sizes: OpenSizes, effort: Effort, is_general: bool
-) -> RuleVerdict:
+def _of_groups(rule: TypedRule, sizes: OpenSizes, effort: Effort, is_general: bool) -> RuleVerdict:
     """Compare both sides at few numbers of groups, and infer the condition on them; `is_general`
     where they are equal wherever channels are pairs of digits.
     """
-    of_one = _of_one_group(rule, sizes, effort)
+    of_one = _of_one_group(rule, sizes, effort, is_general)
     known = _Known(of_one is not None and of_one.verdict == PROVED, is_general)
     points = list(_points(rule, sizes, effort, known))
     if of_one is None and not points:
-        return RuleVerdict(name, DIFFERENT, coverage=NO_SIZES)
+        return RuleVerdict(UNNAMED, DIFFERENT, coverage=NO_SIZES)
     failing = [point for point in points if point[1].verdict == DIFFERENT]
     tested = [point for point in points if point[1].verdict == TESTED]
     if failing:
-        verdict = _refuted(name, rule, failing)
+        verdict = _refuted(rule, failing)
         condition = None if tested else _condition(points)
         if condition is None:
             return verdict
@@ -289,10 +366,10 @@ def _of_groups(
             coverage="for all sizes" if is_proved else sizes.tried_text,
         )
     if tested:
-        return RuleVerdict(name, TESTED, coverage=tested[0][1].coverage)
+        return RuleVerdict(UNNAMED, TESTED, coverage=tested[0][1].coverage)
     if of_one is not None and of_one.verdict != PROVED:
-        return _verdict(name, of_one)
-    return RuleVerdict(name, PROVED, coverage=sizes.tried_text)
+        return _verdict(UNNAMED, of_one)
+    return RuleVerdict(UNNAMED, PROVED, coverage=sizes.tried_text)
 
 
 @dataclass(frozen=True)
@@ -323,6 +400,8 @@ def _points(rule: TypedRule, sizes: OpenSizes, effort: Effort, known: _Known) ->
         try:
             comparison = compared(*programs(rule, sizing), effort)
         except (NoExpression, ShapeError):
+            if effort is Effort.RELATIONS:
+                raise Undecided from None  # of all groups that are tried, or of none
             continue
         if comparison.verdict == DIFFERENT:
             refuted.add(sizing.groups)
@@ -336,10 +415,15 @@ def _condition(points: Sequence[Point]) -> GroupCondition | None:
     return inferred(sorted(proved), sorted(refuted))
 
 
-def _of_one_group(rule: TypedRule, sizes: OpenSizes, effort: Effort) -> SizesComparison | None:
+def _of_one_group(
+    rule: TypedRule, sizes: OpenSizes, effort: Effort, is_general: bool
+) -> SizesComparison | None:
     """Compare both sides for one group in each convolution; None where no sizes fit that."""
     try:
-        return compared(*programs(rule, sizes.of_one_group()), effort)
+        sizing = sizes.of_one_group()
+        if is_general and sizes.are_pairs(sizing):
+            return SizesComparison(PROVED)
+        return compared(*programs(rule, sizing), effort)
     except FAILURES:
         return None
 
@@ -358,12 +442,12 @@ def _is_of_one_group(sizing: Sizing) -> bool:
     return all(count == 1 for count, _ in sizing.groups)
 
 
-def _refuted(name: str, rule: TypedRule, failing: Sequence[Point]) -> RuleVerdict:
+def _refuted(rule: TypedRule, failing: Sequence[Point]) -> RuleVerdict:
     """Return the verdict of the smallest counterexample."""
     verdicts = []
     for sizing, comparison in failing:
         verdict = RuleVerdict(
-            name, DIFFERENT, counterexample=comparison.counterexample, region=comparison.region
+            UNNAMED, DIFFERENT, counterexample=comparison.counterexample, region=comparison.region
         )
         verdicts.append((_total(sizing, comparison), len(verdicts), verdict, sizing))
     _, _, verdict, sizing = min(verdicts, key=lambda entry: entry[:2])

@@ -95,6 +95,51 @@ def test_conditions_on_groups_are_inferred(content: Any, condition: str, tmp_pat
     assert differs_with(one.graph, result.counterexample)
 
 
+def without_taps(content: dict[str, Any]) -> dict[str, Any]:
+    """Return a rule whose kernels may have any taps."""
+    sides = {}
+    for side in ("src", "dst"):
+        sides[side] = [
+            {**one, "params": {k: v for k, v in one["params"].items() if k != "kernel"}}
+            for one in content[side]
+        ]
+    return {**content, **sides}
+
+
+def test_kernels_of_any_taps_are_proved_at_once(tmp_path: Any) -> None:
+    linear = next(content for content in ALWAYS if content["name"] == "linear")
+    for content in (linear, next(one for one in ALWAYS if one["name"] == "batches")):
+        result = verdict(tmp_path, without_taps(content))
+        assert result and result.condition is None and not result.coverage, result
+
+
+def test_kernels_of_any_taps_have_conditions_on_groups(tmp_path: Any) -> None:
+    result = verdict(tmp_path, without_taps(SUM_OF_CONVS))
+    assert (result.verdict, result.condition_text) == ("proved", "one group")
+
+
+def test_rules_that_differ_by_the_names_of_leaves(tmp_path: Any) -> None:
+    """Of one that was decided before, the counterexample has the leaves that this one has."""
+    for numbers in ((1, 2), (9, 4)):
+        result = verdict(
+            tmp_path, rule("products", [op("matmul", *numbers)], [op("matmul", *numbers[::-1])])
+        )
+        assert result.counterexample is not None
+        assert {name.partition("_")[0] for name in result.counterexample} == {
+            f"x{number}" for number in numbers
+        }
+        assert result.leaves == {f"x{number}": 2 for number in numbers}
+
+
+def test_outputs_that_are_proved_one_by_one(tmp_path: Any) -> None:
+    """A rule of two outputs is proved where each is, and not where one is wrong."""
+    for second, expected in ((3, "proved"), (2, "different")):
+        src = [op("ewadd", 1, 2), op("ewmul", 1, 3)]
+        dst = [op("ewadd", 2, 1), op("ewmul", second, 1)]
+        pairs = [{"src": [place, 0], "dst": [place, 0]} for place in (0, 1)]
+        assert verdict(tmp_path, rule("two", src, dst, *pairs)).verdict == expected
+
+
 @pytest.mark.parametrize("content", [ALWAYS[0], ALWAYS[1], ALWAYS[3], ALWAYS[10]])
 def test_a_wrong_leaf_is_caught(content: Any, tmp_path: Any) -> None:
     (one,) = ea.substitutions.load(write(tmp_path, content))
