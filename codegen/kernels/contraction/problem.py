@@ -135,10 +135,12 @@ class Contraction(EpilogueStore):
         """
         if self.term is None:
             return 2
-        parts = list(value_parts(self.reducing_store().value))
+        store = self.reducing_store()
+        is_bound = store.op in ("max", "min")  # which is computed beside what it is of
+        parts = list(value_parts(store.value))
         constants = {part for part in parts if isinstance(part, Number)}
         masks = {part.op for part in parts if isinstance(part, Apply) and part.op == "abs"}
-        return 3 + len(constants) + len(masks)
+        return 3 + len(constants) + len(masks) + is_bound
 
     @property
     def is_bare(self) -> bool:

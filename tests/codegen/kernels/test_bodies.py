@@ -158,14 +158,20 @@ def test_what_is_no_term_of_two_values_is_left_to_loops(text: str) -> None:
     assert body_contraction("O", ea.parse(text, **shapes), "f32") is None
 
 
-def test_extremes_of_tiles_are_nan_where_an_element_is() -> None:
-    scope = ea.parse("O[i,j] = Max[k](A[i,k] + B[k,j])", A=(7, 40), B=(40, 33))
+@pytest.mark.parametrize("dtype", ["f32", "f64"])
+@pytest.mark.parametrize("vector", [16, 32, 64])
+def test_extremes_of_tiles_are_nan_where_an_element_is(dtype: str, vector: int) -> None:
+    tensors = {
+        "A": ea.tensor("A", (7, 40), dtype=dtype),
+        "B": ea.tensor("B", (40, 33), dtype=dtype),
+    }
+    scope = ea.parse("O[i,j] = Max[k](A[i,k] + B[k,j])", **tensors)
     arrays = arrays_of(scope)
     arrays["A"][2, 5], arrays["A"][3, 1], arrays["B"][1, 4] = np.nan, np.inf, -np.inf
     arrays["B"][39, 32] = np.nan
-    space = space_of(scope)
+    space = space_of(scope, CpuModel(vector, 16))
     assert space is not None
-    (result,) = run_functions([space.build(space.start())], [arrays])
+    (result,) = run_functions([space.build(space.start())], [arrays], cc=quick_compiler("-O1"))
     with np.errstate(invalid="ignore"):
         expected = (arrays["A"][:, :, None] + arrays["B"][None]).max(1)
     assert np.isnan(expected).sum() == 33 + 6 + 1

@@ -15,6 +15,8 @@ BOUNDS = {"max": "at_least", "min": "at_most"}
 RELATIONS = {"at_least": ">", "at_most": "<"}
 X86_NAMES = {"at_least": "max", "at_most": "min"}
 X86_SUFFIXES = {"f32": "ps", "f64": "pd"}
+MASKED_BYTES = 64  # of the vectors whose instructions take masks
+ORDERED, CURRENT_ROUNDING = 7, 4  # of the instructions of x86
 X86_VECTORS = {16: ("SSE2", ""), 32: ("AVX", "256"), 64: ("AVX512F", "512_mask")}  # by bytes
 
 
@@ -69,10 +71,7 @@ def lane_function(name: str, dtype: str, width: int) -> str:
     else:
         body = [f"  {vector} r;", *_bound(BOUNDS.get(name, name), dtype, width), "  return r;"]
         if name in BOUNDS and is_float(dtype):
-            body[-1:] = [
-                f"  const {mask} is_number = a == a;",
-                f"  return ({vector})((is_number & ({mask})r) | (~is_number & ({mask})a));",
-            ]
+            body = _exact_extreme(name, dtype, width)
     attributes = "static inline __attribute__((always_inline))"
     head = f"{attributes} {vector} {name}_{vector}({', '.join(arguments)}) {{"
     return "\n".join([*lines, head, *body, "}"])
@@ -83,6 +82,31 @@ def _absolute(dtype: str, vector: str, mask: str) -> str:
         bits = 8 * bytes_of(dtype)
         return f"  return ({vector})(({mask})a & ~(INT{bits}_C(1) << {bits - 2} << 1));"
     return f"  const {mask} m = a < 0; return (a ^ m) - m;"
+
+
+def _exact_extreme(name: str, dtype: str, width: int) -> list[str]:
+    """Return the body of an extreme that is NaN where an argument is.
+
+    A masked instruction of AVX-512 leaves the first argument where that is NaN.
+    """
+    vector, mask = vector_type(dtype, width), vector_type(mask_type(dtype), width)
+    plain = [
+        f"  {vector} r;",
+        *_bound(BOUNDS[name], dtype, width),
+        f"  const {mask} is_number = a == a;",
+        f"  return ({vector})((is_number & ({mask})r) | (~is_number & ({mask})a));",
+    ]
+    if width * bytes_of(dtype) != MASKED_BYTES:
+        return plain
+    suffix = f"{X86_SUFFIXES[dtype]}512_mask"
+    is_number = f"__builtin_ia32_cmp{suffix}(a, a, {ORDERED}, -1, {CURRENT_ROUNDING})"
+    return [
+        "#if defined(__AVX512F__) && !defined(__clang__)",
+        f"  return __builtin_ia32_{name}{suffix}(a, b, a, {is_number}, {CURRENT_ROUNDING});",
+        "#else",
+        *plain,
+        "#endif",
+    ]
 
 
 def _bound(name: str, dtype: str, width: int) -> list[str]:
@@ -101,7 +125,7 @@ def _bound(name: str, dtype: str, width: int) -> list[str]:
     feature, ending = X86_VECTORS[size]
     arguments = "a, b"
     if ending == "512_mask":
-        arguments = "a, b, a, -1, 4"
+        arguments = f"a, b, a, -1, {CURRENT_ROUNDING}"
     call = f"__builtin_ia32_{X86_NAMES[name]}{X86_SUFFIXES[dtype]}{ending}"
     return [
         f"#if defined(__{feature}__) && !defined(__clang__)",
