@@ -2,7 +2,7 @@
 
 A C compiler leaves them in the loop: `(x[j] - m[i]) / sqrt(v[i] + c)` has a root and a quotient for
 each `j`. A quotient by such a root is a product with its reciprocal, which no float makes infinite
-but 0.
+but 0; so is one by `1 + exp(y[i])`, of a sigmoid.
 """
 
 from __future__ import annotations
@@ -136,11 +136,24 @@ class _Changing:
 
 
 def _by_reciprocal(value: Apply, changing: _Changing) -> Apply:
-    """Return a quotient by a root that is worth a number as a product, and others as they are."""
+    """Return a quotient by a value whose reciprocal is worth a number as a product, and others as
+    they are.
+    """
     if value.op != "div" or not is_float(value.dtype):
         return value
-    dividend, root = value.arguments
-    if not isinstance(root, Apply) or root.op != "sqrt" or not changing.is_worth_a_number(root):
+    dividend, divisor = value.arguments
+    if not isinstance(divisor, Apply) or not changing.is_worth_a_number(divisor):
         return value
-    reciprocal = Apply("div", (Number(1, root.dtype), root), root.dtype)
+    if divisor.op != "sqrt" and not _is_one_or_more(divisor):
+        return value
+    reciprocal = Apply("div", (Number(1, divisor.dtype), divisor), divisor.dtype)
     return Apply("mul", (dividend, reciprocal), value.dtype)
+
+
+def _is_one_or_more(value: Apply) -> bool:
+    """Whether a value is the sum of an exponential and of a number from 1 on, as in a sigmoid."""
+    if value.op != "add":
+        return False
+    numbers = [part.value for part in value.arguments if isinstance(part, Number)]
+    powers = [part for part in value.arguments if isinstance(part, Apply) and part.op == "exp"]
+    return len(numbers) == len(powers) == 1 and numbers[0] >= 1

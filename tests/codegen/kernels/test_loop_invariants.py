@@ -51,7 +51,9 @@ def in_vectors(function: Function) -> list[str]:
     ("text", "left"),
     [
         ("O[i,j] = C[j]*(A[i,j] - B[i])/sqrt(D[i,1]/40 + 0.001) + C[j]", []),
-        ("O[i,j] = A[i,j]/(1 + exp(B[i]))", ["div"]),
+        ("O[i,j] = A[i,j]/(1 + exp(B[i]))", []),
+        ("O[i,j] = A[i,j]/(0.5 + exp(B[i]))", ["div"]),
+        ("O[i,j] = A[i,j]/(exp(B[i]) - 1)", ["div"]),  # the reciprocal may be infinite
         ("O[i,j] = A[i,j]/sqrt(C[j])", ["div", "sqrt"]),
         ("O[i,j] = A[i,j]*log(B[i])*exp(D[i,3]) + C[j]", []),
         ("O[i,j] = Piecewise((1/sqrt(B[i]), A[i,j] > 0), (0, True))", ["div", "sqrt"]),
