@@ -17,9 +17,7 @@ import einalg as ea
 from codegen.hardware.cpu import CpuModel
 from codegen.ir.nodes import Function
 from codegen.kernels import loop_cost
-from codegen.kernels.band import kernel as generated_bands
 from codegen.kernels.contraction import cost_model
-from codegen.kernels.stencil import kernel as generated_stencils
 from codegen.lowering.lower import lower
 from codegen.program.building import generated_kernels
 from codegen.program.building.generated_kernels import best_candidate
@@ -43,7 +41,7 @@ pytestmark = pytest.mark.skipif(
 )
 NEON = CpuModel(vector=16, registers=32)
 PROCESSOR, LONGER = "-mcpu=neoverse-n1", "-mcpu=neoverse-v1"
-NESTS = (generated_bands, generated_stencils, cost_model, loop_cost, generated_kernels)
+NESTS = (cost_model, loop_cost, generated_kernels)
 
 
 @dataclass(frozen=True)
