@@ -16,6 +16,7 @@ from einalg.language.interpreters.numpy import execute
 from einalg.language.interpreters.prime_field.field import PrimeField
 from einalg.language.interpreters.prime_field.primes import COUNT, LOWEST
 from einalg.language.ir.program import as_program, inlined
+from tests.helpers.batches import examples
 
 SHAPES = {"A": (5,), "B": (5,), "C": (5,)}
 
@@ -112,7 +113,7 @@ def test_no_more_is_missed_than_the_bound_says(one: str, two: str) -> None:
     primes = [p for p in range(29, 110) if all(p % k for k in range(2, p)) and p % 4 == 3]
     rng = np.random.default_rng(0)
     missed = points = 0
-    for number in range(60):
+    for number in range(examples(20, at_night=60)):
         for p in primes:
             field = PrimeField(p, seed=number)
             arrays = {name: rng.integers(0, p, shape) for name, shape in SHAPES.items()}

@@ -16,6 +16,7 @@ from derive.rules.intra.axis_elimination import distinct_points, eliminate, find
 from derive.rules.intra.integer_forms import independent_forms
 from einalg.language.ir.program import Program, as_program
 from einalg.language.ir.scope import Scope
+from tests.helpers.batches import examples
 
 RULE = ALL["axis elimination"]
 
@@ -172,8 +173,9 @@ def conditions_on(names: list[str]) -> st.SearchStrategy[str]:
 
 
 def test_every_move_on_domains_of_any_shape_keeps_every_value() -> None:
-    report = check_rule(RULE, examples=250, strategy=scopes_on_any_domain())
-    assert report.moves >= 30, report
+    count = examples(100, at_night=250)
+    report = check_rule(RULE, examples=count, strategy=scopes_on_any_domain())
+    assert report.moves >= count // 8, report
 
 
 ROWS = st.integers(1, 4).flatmap(
