@@ -41,7 +41,7 @@ from derive.programs.layer_search import (
 from derive.programs.optimized import Array
 from derive.programs.optimized_program import REPEATS, OptimizedProgram, verdict
 from derive.programs.passes.normalise import shaped
-from derive.programs.passes.shared_statements import shared
+from derive.programs.passes.shared_values import shared
 from derive.programs.passes.summation_order import in_best_order
 from derive.programs.passes.unread_parts import without_unread_parts
 from derive.programs.passes.weights.addition import with_folded_weights

@@ -12,6 +12,7 @@ from derive.programs.passes.horizontal_fusion import joined
 from derive.programs.passes.layout_selection import channels_last
 from derive.programs.passes.normalise import with_epilogues
 from derive.programs.passes.phase_order import in_phases
+from derive.programs.passes.shared_values import with_shared_values
 from einalg.language.analysis.batching import Slices
 from einalg.language.ir.program import Program
 
@@ -48,7 +49,8 @@ class SearchedVariant(Variant):
     @property
     def derived(self) -> Program:
         """The program with what was found for its layers."""
-        return with_epilogues(with_layers(self.program, self.layers, is_better))
+        layers = with_layers(self.program, self.layers, is_better)
+        return with_shared_values(with_epilogues(layers))
 
 
 def is_better(layer: SearchedLayer) -> bool:
