@@ -78,8 +78,11 @@ class PackedLayout:
         elements = p.blocks * self.block_elements
         if side == "right":
             elements = extent(p.outer_columns) * p.panels * self.panel_elements
+        used_names = set(self.names)
+        if side == "right" and self.is_packed("left"):
+            used_names.add(self.buffer("left").name)
         name = f"{getattr(p.contraction, side).buf.name}_for_{self.result}"
-        while name in self.names:
+        while name in used_names:
             name += "_"
         size = extent(self.batch_axes(side)) * p.steps * elements
         return Buf(name, (size,), p.contraction.dtype)

@@ -152,7 +152,7 @@ def _by_reciprocal(value: Apply, changing: _Changing) -> Apply:
 
 def _is_one_or_more(value: Apply) -> bool:
     """Whether a value is the sum of an exponential and of a number from 1 on, as in a sigmoid."""
-    if value.op != "add":
+    if value.op != "add" or len(value.arguments) != 2:
         return False
     numbers = [part.value for part in value.arguments if isinstance(part, Number)]
     powers = [part for part in value.arguments if isinstance(part, Apply) and part.op == "exp"]

@@ -84,6 +84,8 @@ def _gain_of_similar(task: TuningTask, tasks: Sequence[TuningTask]) -> float:
     """
     group = [other for other in tasks if other.group == task.group and other.seconds < inf]
     rate = max(other.work / other.seconds for other in group)
+    if not rate:
+        return 0.0  # of kernels that compute nothing
     gain = task.seconds - SIMILAR_RATIO * task.work / rate
     return max(0.0, gain) / (1 + task.stale_rounds)
 

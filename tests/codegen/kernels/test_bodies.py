@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+from dataclasses import replace
 from random import Random
 from typing import Any
 
@@ -14,6 +16,7 @@ import einalg as ea
 from codegen.hardware.cpu import CpuModel
 from codegen.ir.nodes import Function
 from codegen.kernels.contraction.statements.bodies import body_contraction
+from codegen.kernels.contraction.statements.epilogue import contraction_with_epilogue
 from codegen.targets.c.source_file import c_source
 from codegen.tuning.spaces.contraction import ContractionSpace
 from codegen.tuning.spaces.unit import CodeUnit
@@ -40,7 +43,7 @@ MORE_TERMS = (
     "{a} - {b} + 2",
 )
 TAILS = ("{}", "Max({}, 1)", "{} + E[j]")
-SIZES = st.sampled_from((1, 2, 3, 5, 7, 16, 17, 23))
+SIZES = st.sampled_from((17, 7, 1, 2, 3, 5, 16, 23))
 
 
 @st.composite
@@ -84,9 +87,11 @@ def unit_of(scope: Scope) -> CodeUnit:
     return CodeUnit(Kernel(EOP, {}, tuple(scope.tensors), "O"), scope)
 
 
-def space_of(scope: Scope, target: CpuModel = SMALL) -> ContractionSpace | None:
+def space_of(
+    scope: Scope, target: CpuModel = SMALL, ahead: Collection[str] = ()
+) -> ContractionSpace | None:
     unit = unit_of(scope)
-    problem = body_contraction("O", scope, unit.dtype)
+    problem = body_contraction("O", scope, unit.dtype, ahead)
     if problem is None:
         return None
     space = ContractionSpace(problem, target, str(scope))
@@ -114,13 +119,33 @@ def check(scopes: list[Scope], functions: list[Function], seed: int = 0) -> None
 def test_any_body_and_any_point_equal_the_reference(scopes: list[Scope], seed: int) -> None:
     rng, known, functions = Random(seed), list[Scope](), list[Function]()
     for scope in scopes:
-        space = space_of(scope)
+        space = space_of(scope, ahead=rng.sample(sorted(scope.tensors), rng.randrange(3)))
         if space is not None:
             for point in (space.start(), space.sample(rng)):
                 known.append(scope)
                 functions.append(space.build(point))
-    if functions:
-        check(known, functions, seed)
+    assert functions
+    check(known, functions, seed)
+
+
+@pytest.mark.parametrize("size", [7, 32, 40])
+def test_both_sides_of_one_weight_are_packed_ahead(size: int) -> None:
+    scope = ea.parse("O[i,j] = Sum[k](exp(W[i,k]/4)*Abs(W[j,k]))", W=(size, size))
+    space = space_of(scope, ahead=("W",))
+    assert space is not None
+    point = replace(space.start(), pack_left=True, pack_right=True)
+    function = space.build(point)
+    assert len({pack.output.name for pack in function.packs}) == 2
+    check([scope], [function])
+
+
+def test_what_is_done_to_a_result_is_not_lost_behind_another_statement() -> None:
+    shapes = {"A": (24, 30), "B": (30, 40), "C": (40,)}
+    text = "T[i,j] = sqrt(Sum[k]((A[i,k] - B[k,j])**2))\nO[i,j] = Max(T[i,j] - C[j], 1)"
+    program = ea.parse(text, **shapes)
+    problem = body_contraction("T", program["T"], "f32")
+    assert problem is not None
+    assert contraction_with_epilogue(problem, "O", program["O"]) is None
 
 
 @pytest.mark.parametrize(

@@ -53,6 +53,7 @@ def in_vectors(function: Function) -> list[str]:
         ("O[i,j] = C[j]*(A[i,j] - B[i])/sqrt(D[i,1]/40 + 0.001) + C[j]", []),
         ("O[i,j] = A[i,j]/(1 + exp(B[i]))", []),
         ("O[i,j] = A[i,j]/(0.5 + exp(B[i]))", ["div"]),
+        ("O[i,j] = A[i,j]/(1 + exp(B[i]) + D[i,3])", ["div"]),
         ("O[i,j] = A[i,j]/(exp(B[i]) - 1)", ["div"]),  # the reciprocal may be infinite
         ("O[i,j] = A[i,j]/sqrt(C[j])", ["div", "sqrt"]),
         ("O[i,j] = A[i,j]*log(B[i])*exp(D[i,3]) + C[j]", []),

@@ -18,8 +18,8 @@ def contraction_with_epilogue(
 ) -> Contraction | None:
     """Return a contraction that stores the statement `name = scope`, which reads its results.
 
-    None where each result is not read for exactly one element. `read_some_results` asks the same
-    of a contraction that computes some of the results.
+    None where each result is not read for exactly one element, or the contraction has an epilogue.
+    `read_some_results` asks the same of a contraction that computes some of the results.
 
     >>> import einalg as ea
     >>> from codegen.kernels.contraction.problem import contraction_of
@@ -35,6 +35,8 @@ def contraction_with_epilogue(
     (4, (1,), 'O')
     """
     c = contraction
+    if c.epilogue is not None:
+        return None
     axes = (*c.batch, *c.rows, *c.columns)
     reading = read(axes, c.target, c.dtype, name, scope)
     if reading is None:

@@ -109,6 +109,11 @@ def test_a_task_is_hoped_to_have_half_the_rate_of_a_similar_one(
     assert promised_seconds(slow, [slow, fast]) == pytest.approx(promised)
 
 
+def test_kernels_that_compute_nothing_promise_no_more_than_they_take() -> None:
+    empty = TuningTask(1, 0.0, "sum", [1e-6])
+    assert 0 < promised_seconds(empty, [empty]) <= 1e-6
+
+
 def test_that_hope_sinks_with_rounds_that_gain_nothing() -> None:
     slow = TuningTask(1, 1e6, "conv2d", [9e-3, 9e-3, 8e-3, *[8e-3] * 60])
     fast = TuningTask(1, 1e6, "conv2d", [1e-3] * 3)
