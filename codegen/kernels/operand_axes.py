@@ -27,8 +27,9 @@ def single_axis(letter: str, **views: View) -> StridedAxis | None:
     """Return a group of axes as one that each operand walks in one stride; None where one does not.
 
     >>> a = View("A", 0, {"i": ((4, 6), (3, 2))})
-    >>> single_axis("i", left=a, target=View("O", 0, {"i": ((12, 1),)}))
-    StridedAxis(index=i, extent=12, left=2, right=0, target=1, epilogue_steps=())
+    >>> axis = single_axis("i", left=a, target=View("O", 0, {"i": ((12, 1),)}))
+    >>> axis.extent, axis.left, axis.target
+    (12, 2, 1)
     """
     steps: dict[str, Any] = {}
     size = 1
@@ -51,8 +52,9 @@ def group_axes(letter: str, **views: View) -> tuple[StridedAxis, ...]:
 def strided_group(letter: str, **strides: Sequence[tuple[int, int]]) -> tuple[StridedAxis, ...]:
     """Return axes from their (extent, stride) in each operand, those of extent 1 left out.
 
-    >>> strided_group("m", left=((4, 6), (1, 6)), target=((4, 1), (1, 1)))
-    (StridedAxis(index=m0, extent=4, left=6, right=0, target=1, epilogue_steps=()),)
+    >>> (axis,) = strided_group("m", left=((4, 6), (1, 6)), target=((4, 1), (1, 1)))
+    >>> axis.index, axis.extent, axis.left, axis.target
+    (m0, 4, 6, 1)
     """
     groups = list(zip(*strides.values()))
     axes = []

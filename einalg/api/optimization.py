@@ -66,7 +66,6 @@ SUBSTITUTIONS = optional(
 # by an operator's definition; or no further than in the framework.
 NONFINITE = one_of("spread", "exact")
 MAX_VERIFYING_SHARE = 0.25  # of the seconds, that verifying substitutions may take
-MAX_TUNED_SHARE = 0.5  # of the seconds, that the search of schedules may take
 SECONDS_TO_COMPARE = 0.3  # a model with its framework, though time is over
 SOURCE_LANGUAGES = {"cpu": "c", "cuda": "cuda"}  # of the generated kernels, by target
 
@@ -330,9 +329,8 @@ def optimize(
       another one; what they give is compiled and measured like every other form. The report says
       which rules were applied and what they gained, and names those that are left out, because they
       are not proved.
-    - `tune`: how many of the seconds, the last ones and at most half of them, are for the schedules
-      of the kernels of what was found, as `einalg.tune` searches them; by default none. Later
-      compilations use them too.
+    - `tune`: how many of the seconds, the last ones, are for the schedules of the kernels of what
+      was found, as `einalg.tune` searches them; by default none. Later compilations use them too.
 
     Layers and comparisons are kept on disk: a second run with the same code, weights and framework
     compares other inputs only.
@@ -356,7 +354,7 @@ def optimize(
         with clock.phase(READING, "the model"):
             source = network(model, example_inputs)
         rules = _verified_rules(substitutions, clock)
-        may_give_up = _may_give_up(source, seconds, prefer)
+        may_give_up = not tune and _may_give_up(source, seconds, prefer)
 
         until_checked = clock
         if source.original is not None:
@@ -376,7 +374,7 @@ def optimize(
                     is_compared=model.original is not None,
                     may_give_up=may_give_up,
                     substitutions=rules,
-                    tune=min(tune, MAX_TUNED_SHARE * seconds),
+                    tune=tune,
                 )
             )
 

@@ -87,6 +87,7 @@ RIGHT_HERE: Mapping[tuple[str, str], set[str]] = {  # where the same name means 
     ("Move", "rule"): WORDS,
     ("tune", "trials"): LARGE,
     ("tune", "strategy"): set(),
+    ("optimize", "tune"): LARGE | {"infinity", "fraction"},
     ("size", "name"): {"text"},
     ("size", "at_least"): LARGE,
     ("size", "at_most"): LARGE | {"None"},

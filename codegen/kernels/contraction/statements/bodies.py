@@ -48,7 +48,7 @@ def body_contraction(
     >>> scope = ea.parse("O[i,j] = Max[k](A[i,k] + B[k,j])", A=(4, 5), B=(5, 8))
     >>> c = body_contraction("O", scope, "f32")
     >>> c.term.body, c.term.reduction, c.columns[0].extent
-    (left[] + right[], 'Max', 8)
+    (left[()] + right[()], 'Max', 8)
     """
     if scope.where or has_numbers(scope):
         return None
