@@ -168,7 +168,7 @@ class _LayerSearches:
     def measure_common(self, layer: Layer, clock: Clock) -> bool:
         """Measure what derivations that come with einalg lead to for a layer; tell whether that was
         measured. It is for one layer of a family; where time was too short, for another one that
-        has more.
+        has more. Those that are wrong are not tried again.
         """
         name, left, candidates = family(layer), clock.left, list[Candidate]()
         if name in self._measured or left <= self._too_short.get(name, 0.0):
@@ -178,14 +178,17 @@ class _LayerSearches:
         if not candidates:
             return False
         try:
-            result = measure_layer(layer, candidates, self.task.accuracy, clock)
+            result, wrong = measure_layer(layer, candidates, self.task.accuracy, clock)
         except EinalgError as error:
             log.debug("forms of a common layer are not measured: %s", error)
             return False
-        if result.original is None:
+        self._similar.refuse(layer, wrong)
+        if result.original is None and len(wrong) < len(candidates) - 1:
             self._too_short[name] = left
             return False
         self._measured.add(name)
+        if result.original is None:
+            return False
         self.task.clock.course.tell_result(f"a common layer: {_outcome(result)}")
         if saved_share(result) > 0:
             self.results[layer.identity] = replace(result, timed_out_after=self.task.seconds)

@@ -115,11 +115,12 @@ class DiskCache:
         return path
 
     @contextmanager
-    def locked(self, key: str) -> Iterator[None]:
+    def locked(self, key: str, seconds: float = MAX_LOCK_SECONDS) -> Iterator[None]:
         """Change the content of a key in a block, while no other one who locks it does.
 
-        The folder of its file is locked. Where that fails, as where it cannot be written, or where
-        another one holds it for a second, the block runs without a lock.
+        The folder of its file is locked; where that is not possible, as where it cannot be written,
+        the block runs without a lock. Raises `TimeoutError`, and nothing is to be changed, where
+        another one holds it for so many seconds.
         """
         folder = self._folder(cache_folder(), key)
         with ExitStack() as at_end:
@@ -127,7 +128,9 @@ class DiskCache:
                 folder.mkdir(parents=True, exist_ok=True)
                 handle = os.open(folder, os.O_RDONLY)
                 at_end.callback(os.close, handle)  # which unlocks it
-                _lock(handle)
+                _lock(handle, seconds)
+            except TimeoutError:
+                raise
             except OSError as error:
                 LOG.debug("einalg: %s are changed without a lock: %s", self.description, error)
             yield
@@ -175,16 +178,16 @@ class DiskCache:
             raise
 
 
-def _lock(handle: int) -> None:
-    """Lock an open file; raises `OSError` where others hold it for too long."""
-    end = time.monotonic() + MAX_LOCK_SECONDS
+def _lock(handle: int, seconds: float) -> None:
+    """Lock an open file; raises `TimeoutError` where others hold it for longer than `seconds`."""
+    end = time.monotonic() + seconds
     while True:
         try:
             flock(handle, LOCK_EX | LOCK_NB)
             return
-        except BlockingIOError:
+        except BlockingIOError as error:
             if time.monotonic() >= end:
-                raise
+                raise TimeoutError("another process changes the cache") from error
         time.sleep(LOCK_PAUSE)
 
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from derive.programs.forms.known_forms import KnownForm
 
 PATH = Path(__file__).with_name("common_forms.json")
-AS_ESTIMATED = {"scale": 1.0, "original_scale": 1.0}
+AS_ESTIMATED = {"scale": 1.0, "original_scale": 1.0, "ratio": 1.0}
 
 
 @cache

@@ -13,14 +13,15 @@ from derive.cost.backend import Backend
 from derive.rewriting.moves import Move, Rule
 from derive.search.outlines import Outline
 from einalg.errors import EinalgError
-from einalg.storage.disk_cache import DiskCache
+from einalg.runtime.clock import time_left
+from einalg.storage.disk_cache import MAX_LOCK_SECONDS, DiskCache
 from einalg.storage.fingerprint import SEARCH_CODE, Fingerprint
 
 log = logging.getLogger("einalg")
 
 FAMILIES = DiskCache("families", ".json", "derivations of layers of other sizes")
-VERSION = 1  # of what is kept
-MAX_KEPT = 64  # derivations of one family, the last ones
+VERSION = 2  # of what is kept
+MAX_KEPT = 64  # derivations of a family that saved time, and as many others: the last ones
 DAMAGED = "einalg: stored derivations are damaged (%s), and are searched again"
 UNREADABLE = (ValueError, KeyError, TypeError, AttributeError, EinalgError)
 
@@ -29,13 +30,25 @@ UNREADABLE = (ValueError, KeyError, TypeError, AttributeError, EinalgError)
 class KnownForm:
     """A derivation, with the `sizes` of the layer for which it was found.
 
-    `scale` and `original_scale` are what its form and the layer took in their estimates.
+    `scale` and `original_scale` are what its form and the layer took in their estimates, `ratio` is
+    what its form took in the time of the layer: infinity where its code had other values.
     """
 
     outline: Outline
     sizes: tuple[int, ...]
     scale: float
     original_scale: float
+    ratio: float
+
+    @property
+    def is_right(self) -> bool:
+        """Whether its code had the values of the layer."""
+        return self.ratio < inf
+
+    @property
+    def saves_time(self) -> bool:
+        """Whether it was faster than the layer."""
+        return self.ratio < 1
 
     def as_record(self) -> dict[str, Any]:
         """Return the form as JSON values."""
@@ -47,6 +60,7 @@ class KnownForm:
             "sizes": self.sizes,
             "scale": self.scale,
             "original_scale": self.original_scale,
+            "ratio": self.ratio,
         }
 
     @classmethod
@@ -57,9 +71,12 @@ class KnownForm:
             groups.append(tuple(Move.from_record(move) for move in group))
         sizes = tuple(map(int, row["sizes"]))
         scale, original_scale = float(row["scale"]), float(row["original_scale"])
+        ratio = float(row["ratio"])
         if not all(0 < number < inf for number in (*sizes, scale, original_scale)):
             raise ValueError("a size or a scale is not positive")
-        return cls(Outline(tuple(groups)), sizes, scale, original_scale)
+        if not ratio > 0:
+            raise ValueError("a ratio is not positive")
+        return cls(Outline(tuple(groups)), sizes, scale, original_scale, ratio)
 
 
 @dataclass(frozen=True)
@@ -82,15 +99,20 @@ class StoredForms:
             return []
         return list(_intact(rows))
 
-    def add(self, family: str, form: KnownForm) -> None:
-        """Keep a form with those of its family, in the place of what was known at its sizes."""
-        key, forms = self._key(family), []
-        with self.cache.locked(key):
-            for known in self.read(family):
-                if (known.outline, known.sizes) != (form.outline, form.sizes):
-                    forms.append(known)
-            rows = [known.as_record() for known in [*forms, form][-MAX_KEPT:]]
-            self.cache.replace(key, json.dumps(rows).encode())
+    def add(self, family: str, forms: Iterable[KnownForm]) -> None:
+        """Keep forms with those of their family, in the place of what was known at their sizes.
+
+        Where another process changes the family until the time for the work under way is over, or
+        for a second, they are not kept.
+        """
+        key = self._key(family)
+        try:
+            with self.cache.locked(key, min(MAX_LOCK_SECONDS, time_left())):
+                kept = _last(with_forms(self.read(family), forms))
+                rows = [form.as_record() for form in kept]
+                self.cache.replace(key, json.dumps(rows).encode())
+        except TimeoutError as error:
+            log.debug("einalg: derivations are not kept: %s", error)
 
     def _key(self, family: str) -> str:
         names = ""
@@ -98,6 +120,22 @@ class StoredForms:
             names = repr(sorted(rule.name for rule in self.rules))
         parts = ("family", str(VERSION), family, self.backend.identity(), names)
         return Fingerprint(SEARCH_CODE).key(*parts)
+
+
+def with_forms(known: Iterable[KnownForm], new: Iterable[KnownForm]) -> list[KnownForm]:
+    """Return known forms and new ones, these in the places of what was known at their sizes."""
+    forms = dict[tuple[Outline, tuple[int, ...]], KnownForm]()
+    for form in (*known, *new):
+        forms.pop((form.outline, form.sizes), None)
+        forms[form.outline, form.sizes] = form
+    return list(forms.values())
+
+
+def _last(forms: Sequence[KnownForm]) -> list[KnownForm]:
+    """Return the last of the forms that saved time, after the last of the others."""
+    others = [form for form in forms if not form.saves_time]
+    fast = [form for form in forms if form.saves_time]
+    return [*others[-MAX_KEPT:], *fast[-MAX_KEPT:]]
 
 
 def _intact(rows: Iterable[Any]) -> Iterator[KnownForm]:

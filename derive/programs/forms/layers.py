@@ -239,11 +239,11 @@ def keep_layer(
 
 def measure_layer(
     layer: Layer, candidates: Sequence[Candidate], accuracy: float | None, clock: Clock
-) -> SearchedLayer:
-    """Check and time candidates for a layer.
+) -> tuple[SearchedLayer, list[Candidate]]:
+    """Check and time candidates for a layer; return it with the best one, and those that are wrong.
 
     The first of the candidates is the layer as it is. Nothing is searched. Those that time is not
-    enough for, or that are not accurate, do not count.
+    enough for do not count, nor do those that are wrong: not accurate, or without code.
     """
     original, *forms = candidates
     assert original.backend is not None
@@ -251,17 +251,19 @@ def measure_layer(
     check = ShortlistCheck(layer.program, original.backend, Stats(), allowed)
     with clock.bounding():
         check.run(candidates, clock)
+    wrong = [candidate for candidate in check.wrong if candidate is not original]
     measured = [candidate for candidate in candidates if candidate.measured]
     if not original.measured or not any(form.measured for form in forms):
-        return SearchedLayer.of(layer)
+        return SearchedLayer.of(layer), wrong
     ordered = ranked(measured)
-    return SearchedLayer.of(
+    result = SearchedLayer.of(
         layer,
         candidate=ordered[0],
         original=original.cost,
         alternatives=_alternatives(ordered[0], ordered),
         is_adapted=True,
     )
+    return result, wrong
 
 
 def _alternatives(best: Candidate, candidates: Sequence[Candidate]) -> tuple[Candidate, ...]:

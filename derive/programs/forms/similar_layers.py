@@ -9,17 +9,18 @@ from __future__ import annotations
 
 import logging
 import re
+from collections import defaultdict
 from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import islice
-from math import log2
+from math import inf, log2
 
 from derive.cost.backend import Backend
 from derive.cost.model import CostModel, calibrated, total
 from derive.matching import kernels_of, with_operator_names
 from derive.programs.forms.common_forms import common_forms
-from derive.programs.forms.known_forms import KnownForm, StoredForms
+from derive.programs.forms.known_forms import KnownForm, StoredForms, with_forms
 from derive.programs.forms.layers import Layer, Rules, SearchedLayer
 from derive.programs.forms.other_layout import LayerInside
 from derive.proof.outcome.verdict import DIFFERENT
@@ -37,6 +38,7 @@ from einalg.language.ir.traversal import accesses, reductions
 
 log = logging.getLogger("einalg")
 
+Experience = tuple[float, float, float]  # scale, original scale and ratio of a `KnownForm`
 FormsOf = Callable[[str], Sequence[KnownForm]]  # a family
 MAX_OUTLINES = 4  # that are followed for a layer in each layout
 MAX_COMMON = 3  # forms of a layer, of those that come with einalg, that are measured
@@ -84,20 +86,43 @@ class SimilarLayers:
         derived = list(_derived(layer, others))
         if not layer.original or not derived:
             return False
-        original_scale = layer.original / self._estimate(layer.program)
-        for candidate in derived:
-            scale = candidate.cost / self._estimate(candidate.program)
-            for place, outline in outlines(layer, candidate):
-                form = KnownForm(outline, sizes(place), scale, original_scale)
-                self._keep(place, form, candidate)
+        self._keep(layer, self._experience(layer, layer.original, derived))
         return True
 
-    def _keep(self, layer: Layer, form: KnownForm, candidate: Candidate) -> None:
-        """Keep a form of a layer; on disk too, where it was measured."""
-        name = family(layer)
-        self._forms(name).append(form)
-        if candidate.measured:
-            self._stored.add(name, form)
+    def refuse(self, layer: Layer, wrong: Iterable[Candidate]) -> None:
+        """Learn of derived candidates whose code has other values than the layer, or that have
+        none: they are neither followed nor measured again.
+        """
+        self._keep(layer, ((candidate, (1.0, 1.0, inf)) for candidate in wrong))
+
+    def _experience(
+        self, layer: Layer, original: float, candidates: Iterable[Candidate]
+    ) -> Iterator[tuple[Candidate, Experience]]:
+        """Yield candidates for a layer that takes so many seconds, with what is known of each."""
+        original_scale = original / self._estimate(layer.program)
+        for candidate in candidates:
+            scale = candidate.cost / self._estimate(candidate.program)
+            yield candidate, (scale, original_scale, candidate.cost / original)
+
+    def _keep(self, layer: Layer, rows: Iterable[tuple[Candidate, Experience]]) -> None:
+        """Keep the derivations of candidates for a layer, with what is known of each.
+
+        What is not only estimated is kept on disk, too. Where time ends that, those before are
+        kept.
+        """
+        new, lasting = (defaultdict[str, list[KnownForm]](list) for _ in range(2))
+        try:
+            for candidate, experience in rows:
+                for place, outline in outlines(layer, candidate):
+                    form = KnownForm(outline, sizes(place), *experience)
+                    new[family(place)].append(form)
+                    if candidate.measured or not form.is_right:
+                        lasting[family(place)].append(form)
+        finally:
+            for name, forms in new.items():
+                self._families[name] = with_forms(self._forms(name), forms)
+            for name, forms in lasting.items():
+                self._stored.add(name, forms)
 
     def _forms(self, name: str) -> list[KnownForm]:
         """Return the forms of a family that were measured on this machine, with those on disk."""
@@ -113,7 +138,9 @@ class SimilarLayers:
 
         None where no such form is expected to save time.
         """
-        for form, candidate in self._promising(layer, _nearest(layer, self._forms, MAX_OUTLINES)):
+        nearest = _nearest(layer, self._forms, MAX_OUTLINES)
+        right = [form for form in nearest if form.is_right]
+        for form, candidate in self._promising(layer, right):
             return SearchedLayer.of(
                 layer, candidate=candidate, original=form.original, is_adapted=True
             )
@@ -192,7 +219,8 @@ def _nearest(
     most: int | None = None,
     known: Container[Outline] = (),
 ) -> list[KnownForm]:
-    """Return the derivations for a layer, and those for what it is with channels last.
+    """Return the derivations for a layer, and those for what it is with channels last, those that
+    are expected to save most first.
 
     They are those that are not `known`, `most` of each kind, or all.
     """
@@ -221,7 +249,10 @@ def _common(name: str) -> Sequence[KnownForm]:
 
 
 def _nearest_of_family(layer: Layer, forms_of: FormsOf) -> list[KnownForm]:
-    """Return each derivation as it was found for the nearest sizes, the nearest first."""
+    """Return each derivation as it was found for the nearest sizes, the most promising first.
+
+    What was measured far from the layer's sizes counts less than what was measured near them.
+    """
     here, nearest = sizes(layer), dict[Outline, KnownForm]()
 
     def distance(form: KnownForm) -> float:
@@ -230,7 +261,7 @@ def _nearest_of_family(layer: Layer, forms_of: FormsOf) -> list[KnownForm]:
 
     for form in sorted(forms_of(family(layer)), key=distance):
         nearest.setdefault(form.outline, form)
-    return list(nearest.values())
+    return sorted(nearest.values(), key=lambda form: log2(form.ratio) / (1 + distance(form)))
 
 
 def outlines(layer: Layer, candidate: Candidate) -> Iterator[tuple[Layer, Outline]]:

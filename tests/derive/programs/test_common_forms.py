@@ -14,7 +14,7 @@ from derive.programs import layer_search
 from derive.programs.forms import common_forms as stored
 from derive.programs.forms import similar_layers
 from derive.programs.forms.common_forms import PATH, as_text, common_forms
-from derive.programs.forms.known_forms import StoredForms
+from derive.programs.forms.known_forms import MAX_KEPT, StoredForms
 from derive.programs.forms.layers import SearchedLayer, measure_layer
 from derive.programs.forms.similar_layers import SimilarLayers, families, family
 from derive.programs.layer_search import search_layers
@@ -130,7 +130,7 @@ def test_forms_are_measured_for_the_largest_layer_of_a_kind_and_searched_for_las
 
     def measure(layer, candidates, accuracy, clock):
         looks.append(layer)
-        return measured(layer, candidates, cost)
+        return measured(layer, candidates, cost), []
 
     def search(layer, budget, seconds, backend, rules, clock, accuracy):
         order.append(layers.index(layer))
@@ -151,7 +151,8 @@ def test_a_form_that_is_not_accurate_is_dropped_alone(monkeypatch):
     original, wrong, right = SimilarLayers(BACKEND).common(layer)[:3]
     errors = iter([1e-7, 1.0, 1e-7])
     monkeypatch.setattr(verification, "relative_error", lambda *_: next(errors))
-    result = measure_layer(layer, [original, wrong, right], None, Clock.of(600.0))
+    result, refused = measure_layer(layer, [original, wrong, right], None, Clock.of(600.0))
+    assert refused == [wrong]
     assert [form.measured for form in (original, wrong, right)] == [True, False, True]
     assert wrong.moves not in {form.moves for form in (result.candidate, *result.alternatives)}
 
@@ -184,13 +185,13 @@ def test_all_forms_that_were_measured_are_known_later():
     assert left.isdisjoint(form.moves for form in slow)
 
 
-def keep_others(layer, count):
+def keep_others(layer, count, first=100, **experience):
     """Keep so many derivations for the sizes of a layer; they apply nowhere."""
-    form = common_forms()[family(layer)][0]
-    for tile in range(100, 100 + count):
+    form = replace(common_forms()[family(layer)][0], **experience)
+    for tile in range(first, first + count):
         move = replace(form.outline.groups[0][0], args={"tile": tile})
         other = replace(form, outline=Outline(((move,),)), sizes=similar_layers.sizes(layer))
-        StoredForms(BACKEND).add(family(layer), other)
+        StoredForms(BACKEND).add(family(layer), [other])
 
 
 @pytest.mark.parametrize("fails", [True, False])
@@ -201,7 +202,7 @@ def test_what_cannot_be_measured_is_searched_and_tried_for_the_next_layer(fails,
         looks.append(layer)
         if fails:
             raise CodegenError("no code")
-        return SearchedLayer.of(layer)  # time was over
+        return SearchedLayer.of(layer), []  # time was over
 
     def search(layer, *_, **options):
         assert options["accuracy"] == 1e-3
@@ -235,10 +236,59 @@ def test_forms_are_measured_for_the_longest_layer_of_each_kind_without_a_search(
 
     def measure(layer, candidates, accuracy, clock):
         looks.append((layer, clock.left))
-        return SearchedLayer.of(layer) if is_late else measured(layer, candidates)
+        return SearchedLayer.of(layer) if is_late else measured(layer, candidates), []
 
     monkeypatch.setattr(layer_search, "measure_layer", measure)
     task = Task(BACKEND, 10.0, Clock.of(10.0, now=lambda: 0.0))
     results = layer_search.similar_forms(layers, task, lambda layer: float(layer.work))
     assert looks == [(layers[1], 10.0)] and len(results) == (0 if is_late else 2)
     assert all(layer.is_adapted and not layer.is_searched for layer in results.values())
+
+
+def test_a_fast_form_is_followed_however_many_slow_ones_are_known():
+    """They are kept so that none is measured again, and are no reason to lose the fast one."""
+    layer, similar = WINDOW.layer(64, 56), SimilarLayers(BACKEND)
+    _, *forms = similar.common(layer)
+    keep_others(layer, MAX_KEPT)
+    keep_others(layer, similar_layers.MAX_OUTLINES, scale=9.0, ratio=9.0)
+    assert similar.learn(measured(layer, forms[:1]))
+    keep_others(layer, MAX_KEPT, first=1000, scale=9.0, ratio=9.0)
+    adapted = SimilarLayers(BACKEND).follow(layer)
+    assert adapted is not None and adapted.candidate.moves == forms[0].moves
+
+
+def test_of_many_forms_the_fastest_are_followed():
+    """What was measured near the sizes of a layer counts more."""
+    layer, other, similar = WINDOW.layer(64, 56), WINDOW.layer(128, 28), SimilarLayers(BACKEND)
+    near, far = similar.common(layer)[1], similar.common(other)[-1]
+    keep_others(layer, similar_layers.MAX_OUTLINES, scale=0.9, ratio=0.9)
+    similar.learn(measured(other, [far], cost=0.3e-3))
+    similar.learn(measured(layer, [near], cost=0.4e-3))
+    nearest = similar_layers._nearest(layer, SimilarLayers(BACKEND)._forms, 2)
+    assert [round(form.ratio, 6) for form in nearest[:2]] == [0.4, 0.3]
+
+
+@pytest.mark.parametrize("has_code", [True, False])
+def test_forms_that_are_wrong_are_compiled_once(has_code, monkeypatch):
+    """They are no reason to say that time was too short, and no later call tries them again."""
+    layers = [WINDOW.layer(64, 56), WINDOW.layer(40, 28)]
+    looks, runs, compiled = [], [], verification._compiled
+
+    def compile_right(candidate, weights, stats):
+        looks.append(candidate.moves)
+        if not candidate.moves:
+            runs.append(compiled(candidate, weights, stats))
+        return runs[-1] if has_code or not candidate.moves else None
+
+    def error(expected, result, program, arrays):
+        return 1.0 if looks[-1] else 0.0
+
+    monkeypatch.setattr(verification, "_compiled", compile_right)
+    monkeypatch.setattr(verification, "relative_error", error)
+    task = Task(BACKEND, 600.0, Clock.of(600.0))
+    layer_search.similar_forms(layers, task, lambda layer: float(layer.work))
+    tried = [moves for moves in looks if moves]
+    assert tried and len(set(tried)) == len(tried) <= similar_layers.MAX_COMMON
+    left = {form.moves for form in SimilarLayers(BACKEND).common(layers[0])}
+    assert left.isdisjoint(tried)
+    assert SimilarLayers(BACKEND).follow(layers[0]) is None

@@ -14,7 +14,7 @@ import pytest
 import einalg as ea
 from derive.matching import kernels_of
 from derive.programs import layer_search
-from derive.programs.forms import layers
+from derive.programs.forms import layers, similar_layers
 from derive.programs.forms.known_forms import FAMILIES, KnownForm, StoredForms
 from derive.programs.forms.layers import SearchedLayer, layers_of
 from derive.programs.forms.other_layout import LayerInside
@@ -31,7 +31,7 @@ from einalg.api.backend import LocalBackend
 from einalg.errors import CodegenError
 from einalg.language import ops
 from einalg.language.ir.program import as_program
-from einalg.runtime.clock import Clock
+from einalg.runtime.clock import Clock, OutOfTime
 from einalg.storage.disk_cache import DiskCache
 
 BACKEND = LocalBackend()
@@ -194,6 +194,7 @@ def derived(layer):
         {"sizes": (-1,)},
         {"scale": 0.0},
         {"original_scale": float("nan")},
+        {"ratio": 0.0},
     ],
 )
 def test_forms_of_no_size_or_scale_are_damaged(change):
@@ -241,8 +242,47 @@ def test_forms_that_are_added_at_once_are_all_kept(monkeypatch):
     monkeypatch.setattr(DiskCache, "read", read_together)
     with ThreadPoolExecutor() as threads:
         others = [replace(form, sizes=(size, 28, 28, 32)) for size in (40, 48)]
-        list(threads.map(partial(stored.add, name), others))
+        list(threads.map(partial(stored.add, name), ([other] for other in others)))
     assert {known.sizes[0] for known in stored.read(name)} == {32, 40, 48}
+
+
+def test_all_forms_of_a_layer_are_one_change_that_waits_for_no_longer_than_there_is_time(
+    monkeypatch,
+):
+    """Where another process changes the family, what is measured is known to this one alone."""
+    layer, changes = searched(), []
+    locked = DiskCache.locked
+
+    def counted(cache, key, seconds):
+        changes.append(seconds)
+        return locked(cache, key, seconds)
+
+    monkeypatch.setattr(DiskCache, "locked", counted)
+    stored, similar = StoredForms(BACKEND), SimilarLayers(BACKEND)
+    others = [replace(layer.candidate, moves=layer.candidate.moves[:1], measured=True)]
+    clock = Clock.of(0.01, now=lambda: 0.0)
+    with locked(FAMILIES, stored._key(family(layer)), 1.0), clock.limiting():
+        assert similar.learn(layer, others)
+    assert changes == [0.01]
+    assert similar.follow(convolution(48, 48, 30)) is not None
+    assert stored.read(family(layer)) == []
+
+
+def test_what_was_measured_is_kept_where_time_ends_then(monkeypatch):
+    """The first form is, where the time is over at the second."""
+    layer, now = searched(), [0.0]
+    other = replace(layer.candidate, moves=layer.candidate.moves[:1])
+    outlines = similar_layers.outlines
+
+    def slow(layer, candidate):
+        yield from outlines(layer, candidate)
+        now[0] = 1.0
+
+    monkeypatch.setattr(similar_layers, "outlines", slow)
+    clock = Clock.of(0.5, now=lambda: now[0])
+    with pytest.raises(OutOfTime), clock.limiting():
+        SimilarLayers(BACKEND).learn(layer, [other])
+    assert len(StoredForms(BACKEND).read(family(layer))) == 1
 
 
 def test_a_search_that_fails_leaves_the_form_of_other_sizes(monkeypatch):
@@ -275,7 +315,7 @@ def known_form(extents):
     """A derivation that does not apply to products."""
     layer = searched()
     outline = Outline.of(layer.program, layer.candidate.moves, ALL)
-    return KnownForm(outline, extents, 1.0, 1.0)
+    return KnownForm(outline, extents, 1.0, 1.0, 1.0)
 
 
 def test_the_next_call_has_the_faster_form(monkeypatch):

@@ -20,15 +20,28 @@ def locked_by_another(key: str) -> Iterator[None]:
         yield
 
 
-def test_nobody_waits_for_long_for_a_lock(
-    tmp_path: object, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("seconds", [0.0, 0.05])
+def test_nobody_waits_for_a_lock_for_longer_than_there_is_time(
+    seconds: float, tmp_path: object, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """One who holds it may be stopped, or its machine may be gone: the change is made all the same."""
+    """One who holds it may be stopped: nothing is changed then, as its change would be lost."""
     monkeypatch.setenv("EINALG_CACHE", str(tmp_path))
-    monkeypatch.setattr(disk_cache, "MAX_LOCK_SECONDS", 0.05)
     with locked_by_another("key"):
         began = monotonic()
-        with CACHE.locked("key"):
+        with pytest.raises(TimeoutError), CACHE.locked("key", seconds):
             CACHE.replace("key", b"[]")
-        assert 0.05 <= monotonic() - began < 1.0
+        assert seconds <= monotonic() - began < seconds + 0.5
+    assert CACHE.read("key") is None
+
+
+def test_what_cannot_be_locked_is_changed_without_a_lock(
+    tmp_path: object, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def lock(handle: int, operation: int) -> None:
+        raise OSError("no locks here")
+
+    monkeypatch.setenv("EINALG_CACHE", str(tmp_path))
+    monkeypatch.setattr(disk_cache, "flock", lock)
+    with CACHE.locked("key"):
+        CACHE.replace("key", b"[]")
     assert CACHE.read("key") == b"[]"
