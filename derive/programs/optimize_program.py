@@ -141,6 +141,7 @@ class Forms:
         self._measured: dict[int, Measurement] = {}  # by the identity of what is compiled
         self._results = Results()
         self._layer_seconds: dict[str, float] = {}  # of a call, by the identity of a layer
+        self._without = set[str]()  # layers, by their identity, without a form of similar ones
         self._mixtures: list[Program] = []  # of layouts, that were compiled
         self._first_seconds = 0.0  # of the first trial
         self._trial_seconds = 0.0  # of the last trial
@@ -282,20 +283,27 @@ class Forms:
         """Compile the first form once more, with what was derived for layers that are similar."""
         if not self._compiled or self._is_too_late():
             return
-        first = self._compiled[0]
-        variant = self._with_similar(first.variant)
-        if any(map(is_better, _new(first, variant))) and not self._is_too_late():
+        variant = self._with_similar(self._compiled[0].variant)
+        if self._is_new(variant) and not self._is_too_late():
             self._compile(variant, SIMILAR)
 
     def _with_similar(self, variant: SearchedVariant) -> SearchedVariant:
         """Return a form with what was derived for layers that are similar, or comes with einalg."""
-        if not variant.unsearched:
-            return variant
+        known = with_results(variant, self._results)
+        if not any(self._is_without_form(layer) for layer in known.layers):
+            return known
         task = replace(self.task, clock=self.clock.within(MAX_SIMILAR_SHARE * self.clock.left))
         with self.clock.phase(SEARCHING, SIMILAR):
-            results = similar_forms(variant.unsearched, task, _work, variant.layers)
+            layers = [layer for layer in known.unsearched if layer.identity not in self._without]
+            results = similar_forms(layers, task, _work, known.layers)
+        if not task.clock.is_over:
+            self._without |= {layer.identity for layer in layers} - results.keys()
         self._results = {**results, **self._results}
         return with_results(variant, self._results)
+
+    def _is_without_form(self, layer: SearchedLayer) -> bool:
+        """Tell whether it is not known yet if there is a form of similar layers for a layer."""
+        return layer.original is None and layer.identity not in self._without
 
     def compile_others(self) -> None:
         """Compile the other forms, whether or not anything is known of their layers.
@@ -511,16 +519,9 @@ class Forms:
 
     def compile_searched(self) -> None:
         """Compile forms with what was found for their layers, the most promising first."""
-        promising, known = [], {_identity(form.variant) for form in self._compiled}
-        for form in self._competing():
-            variant = with_results(form.variant, self._results)
-            identity = _identity(variant)
-            if identity not in known and any(map(is_better, _new(form, variant))):
-                known.add(identity)
-                promising.append((self._expected(form, variant), form, variant))
-        promising.sort(key=lambda row: row[0])
+        promising = self._promising()
         new = []
-        for number, (_, before, variant) in enumerate(promising[:MAX_SEARCHED_FORMS], 1):
+        for number, (before, variant) in enumerate(promising[:MAX_SEARCHED_FORMS], 1):
             if new and self.clock.finishing().left < self._trial_seconds:
                 break
             words = f"searched form {number} of {len(promising)}"
@@ -536,6 +537,27 @@ class Forms:
         with limit.limiting(), self.clock.phase(MEASURING, counted(len(candidates), "form")):
             self._choose(candidates, self.trial.measure(candidates))
 
+    def _promising(self) -> list[tuple[CompiledVariant, SearchedVariant]]:
+        """Return forms, each as it is compiled and with what was found for its layers, those that
+        are expected to be fastest first.
+
+        They are those that are not compiled yet, though it be since a layer is faster as it is.
+        """
+        rows = []
+        for form in self._competing():
+            variant = with_results(form.variant, self._results)
+            if self._is_new(variant):
+                rows.append((self._expected(form, variant), form, variant))
+        rows.sort(key=lambda row: row[0])
+        promising: dict[Hashable, tuple[CompiledVariant, SearchedVariant]] = {}
+        for _, form, variant in rows:
+            promising.setdefault(_identity(variant), (form, variant))
+        return list(promising.values())
+
+    def _is_new(self, variant: SearchedVariant) -> bool:
+        """Tell whether no form that is compiled has the same candidates."""
+        return _identity(variant) not in {_identity(form.variant) for form in self._compiled}
+
     def _compile_measured(self, form: CompiledVariant, words: str) -> CompiledVariant | None:
         """Compile a form with what was measured for its layers alone, where that is not all of it.
 
@@ -546,18 +568,21 @@ class Forms:
             if layer.candidate is not None and layer.candidate.measured:
                 measured[identity] = layer
         variant = with_results(form.variant, measured)
-        has_less = variant != with_results(form.variant, self._results)
-        if has_less and any(map(is_better, _new(form, variant))):
+        whole = with_results(form.variant, self._results)
+        if _identity(variant) != _identity(whole) and self._is_new(variant):
             return self._compile(variant, words)
         return None
 
     def _expected(self, form: CompiledVariant, variant: SearchedVariant) -> float:
-        """Return the seconds that a form is expected to take with what was found."""
+        """Return the seconds that a form is expected to take with what was found.
+
+        A layer takes no longer with that than before: what it saved before was only estimated.
+        """
         saved, runs = 0.0, variant.slices.count if variant.slices else 1
         shares = {layer.identity: saved_share(layer) for layer in form.variant.layers}
         for layer in _new(form, variant):
             alone = (layer.original or 0.0) * len(layer.names) * runs
-            share = saved_share(layer) - shares[layer.identity]
+            share = max(0.0, saved_share(layer) - shares[layer.identity])
             saved += share * self._layer_seconds.get(layer.identity, alone)
         measured = self._measured.get(id(form))
         return (measured.seconds if measured is not None else 0.0) - saved

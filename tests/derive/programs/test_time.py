@@ -5,6 +5,7 @@ needs no time, and how much is spent.
 from __future__ import annotations
 
 import logging
+from dataclasses import replace
 from typing import cast
 
 import numpy as np
@@ -16,7 +17,8 @@ from derive.programs import optimize as optimizer
 from derive.programs import optimize_program
 from derive.programs.forms.expected_gain import Expectation, kind_of, next_layer
 from derive.programs.forms.layers import SearchedLayer, layers_of
-from derive.programs.forms.variants import changed_variants
+from derive.programs.forms.similar_layers import SimilarLayers
+from derive.programs.forms.variants import changed_variants, is_better, unchanged
 from derive.programs.passes.normalise import shaped
 from derive.programs.passes.weights.folding import folded
 from derive.programs.task import Task
@@ -353,8 +355,12 @@ def in_two_statements(layer):
     return SearchedLayer.of(layer, candidate=candidate, original=1.0, is_adapted=True)
 
 
-def later_is_faster(runnables, arrays):
-    return [exactly(100.0 - number) for number in range(len(runnables))]
+def derived_is_faster(runnables, arrays):
+    """Of these, the later ones are."""
+    times = []
+    for number, run in enumerate(runnables):
+        times.append(exactly((10.0 if has_two_statements(run.program) else 100.0) - number))
+    return times
 
 
 def has_two_statements(program):
@@ -376,7 +382,7 @@ def test_forms_of_similar_layers_come_before_the_other_layout_and_all_searches(
     monkeypatch.setattr(optimize_program, "similar_forms", similar)
     monkeypatch.setattr("derive.programs.forms.layers.MIN_LAYER_OPERATIONS", 1)
     backend = Timed(2.0)
-    monkeypatch.setattr(backend, "measure", later_is_faster)
+    monkeypatch.setattr(backend, "measure", derived_is_faster)
     searched = backend.searching(monkeypatch, 1.0)
     made, given = backend.optimized(network(channels=8, space=6, layers=2), seconds)
     (part,) = made.parts.values()
@@ -389,3 +395,82 @@ def test_forms_of_similar_layers_come_before_the_other_layout_and_all_searches(
     assert sum(derived) == (2 if is_searched else 1)
     expected = ea.evaluate(network(channels=8, space=6, layers=2), **given)
     np.testing.assert_allclose(made(given["A"])[0], expected, rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("is_exact", [True, False])
+def test_a_form_of_a_similar_layer_is_taken_back_where_the_layer_is_faster_as_it_is(
+    is_exact, own_cache, monkeypatch
+):
+    """What was only estimated for one layer takes nothing from what was measured for another one.
+    Nor does it where the search of a third one finds a form that is not accurate in the whole.
+    """
+    first, second, third = {}, {}, {}
+
+    def filters(layer):
+        return layer.program.result.shape[1]
+
+    def similar(layers, *_):
+        results = {}
+        for layer, known in zip(sorted(layers, key=filters), (first, second)):
+            known["layer"] = in_two_statements(layer)
+            known["layer"].candidate.measured = known is first
+            results[layer.identity] = known["layer"]
+        return results
+
+    def search(layers, *_):
+        for layer in layers:
+            if filters(layer) == 11:
+                third["layer"] = with_wrong_values(layer)
+        as_it_is = replace(
+            second["layer"].candidate, program=second["layer"].program, moves=(), measured=True
+        )
+        back = replace(second["layer"], candidate=replace(as_it_is, cost=1.0), is_adapted=False)
+        results = [first["layer"], back]
+        if not is_exact:
+            results.append(third["layer"])
+        return {layer.identity: layer for layer in results}
+
+    def seconds_of(program):
+        derived = {name for name in program.names if name.endswith("_U")}
+        return {0: 8.0, 1: 1.0, 2: 2.0}[len(derived)]
+
+    monkeypatch.setenv("EINALG_LIBRARIES", "")
+    monkeypatch.setattr(optimize_program, "similar_forms", similar)
+    monkeypatch.setattr(optimize_program, "search_layers", search)
+    monkeypatch.setattr(optimize_program, "changed_variants", lambda *_: [])
+    monkeypatch.setattr(optimize_program, "channels_last_variant", lambda program: None)
+    backend = Timed(1.0, seconds_of)
+    made, _ = backend.optimized(several_shapes(3), 60)
+    (part,) = made.parts.values()
+    assert {filters(layer) for layer in part.layers if is_better(layer)} == {9}
+
+
+def with_wrong_values(layer):
+    """A layer as if its search had found a form that is estimated, and wrong."""
+    scope = layer.program.result
+    program = Program([("O", type(scope)(scope.iterators, scope.where, scope.body * 2))])
+    moves = (Move("a rule of nobody", ("O",), {}),)
+    candidate = Candidate(program, (), moves, 0.5, "proved")
+    return SearchedLayer.of(layer, candidate=candidate, original=1.0)
+
+
+def test_what_is_known_of_similar_layers_is_looked_for_once(own_cache, monkeypatch):
+    """Not again for each other form that has the same layers, whether or not there was a form."""
+    followed = []
+
+    def follow(similar, layer):
+        followed.append(layer.identity)
+        return in_two_statements(layer) if len(followed) == 1 else None
+
+    program = folded(shaped(several_shapes(2))[0])
+    others = [replace(unchanged(program), changes=(word,)) for word in ("one", "other")]
+    monkeypatch.setenv("EINALG_LIBRARIES", "")
+    monkeypatch.setattr(SimilarLayers, "follow", follow)
+    monkeypatch.setattr(SimilarLayers, "common", lambda similar, layer: [])
+    monkeypatch.setattr(optimize_program, "changed_variants", lambda *_: others)
+    monkeypatch.setattr(optimize_program, "channels_last_variant", lambda program: None)
+    monkeypatch.setattr(optimize_program, "search_layers", lambda *_: {})
+    backend = Timed(1.0)
+    backend.optimized(several_shapes(2), 60)
+    assert sum(map(has_two_statements, backend.compiled)) == 1 + len(others)
+    assert sorted(followed) == sorted(set(followed)) and len(followed) == 2
