@@ -139,8 +139,8 @@ def parts(graph: RuleGraph) -> list[tuple[Port, Port, RuleGraph]]:
 
 
 def renamed_apart(graph: RuleGraph) -> list[RuleGraph]:
-    """Return rules of which a rule of one output is a case: with a leaf for each occurrence of a
-    leaf, in the orders in which those of both sides may correspond.
+    """Return rules of which a rule of one output is a case: with a new leaf for each occurrence of
+    a leaf, in the orders in which those of both sides may correspond.
     """
     if len(graph.outputs) != 1:
         return []
@@ -151,12 +151,14 @@ def renamed_apart(graph: RuleGraph) -> list[RuleGraph]:
         return []
     if sorted(map(_number, ours)) != sorted(map(_number, theirs)) or len(set(ours)) == len(ours):
         return []
+    first = max(map(_number, graph.leaves)) + 1
     shapes = []
-    for place, leaf in enumerate(ours):
-        shapes += [(place + 1, shape) for number, shape in graph.shapes if number == leaf.number]
+    for number, leaf in enumerate(ours, start=first):
+        shapes += [(number, shape) for other, shape in graph.shapes if other == leaf.number]
+    before = _with_leaves(before, list(range(first, first + len(ours))))
     rules = []
     for order in _orders(ours, theirs):
-        renamed = _with_leaves(after, [place + 1 for place in order])
+        renamed = _with_leaves(after, [first + place for place in order])
         rules.append(RuleGraph(before, renamed, ((root, other_root),), tuple(shapes)))
     return rules
 
@@ -237,39 +239,44 @@ def without_activation(graph: RuleGraph) -> RuleGraph | None:
     """
     before = _Unwrapped(graph.before)
     after = _Unwrapped(graph.after)
-    outputs = []
+    outputs: list[tuple[Source, Source]] = []
     for one, two in graph.outputs:
         inner, function = before.of(one)
         other, other_function = after.of(two)
         if function is None or function != other_function:
             return None
         outputs.append((inner, other))
-    rest = RuleGraph(
-        tuple(before.operations), tuple(after.operations), tuple(outputs), graph.shapes
-    )
-    return _pruned(rest)
+    (one, ours), (two, theirs) = before.in_order(), after.in_order()
+    moved = tuple([(ours.get(a, a), theirs.get(b, b)) for a, b in outputs])
+    return _pruned(RuleGraph(one, two, moved, graph.shapes))
 
 
 class _Unwrapped:
-    """Operations of a side, and besides those that the function is taken from."""
+    """Operations of a side, and, at places after all of these, besides each that the function is
+    taken from the one without it.
+    """
 
     def __init__(self, operations: tuple[Operation, ...]) -> None:
-        self.operations = list(operations)
-        self._known: dict[int, tuple[int, str | None]] = {}
+        self._operations = dict(enumerate(operations))
+        self._count = len(operations)
+        self._functions: dict[int, str | None] = {}
 
     def of(self, source: Source) -> tuple[Source, str | None]:
         """Return a tensor without the function that is applied to it last, and that."""
         if isinstance(source, Leaf):
             return source, None
-        operation = self.operations[source.operation]
+        place = source.operation
+        operation = self._operations[place]
         if operation.operator in POINTWISE:
             return operation.inputs[0], operation.operator
-        if source.operation not in self._known:
-            self._known[source.operation] = self._operation(operation)
-        place, function = self._known[source.operation]
-        return Port(place, source.output), function
+        if place not in self._functions:
+            self._functions[place] = self._unwrap(place, operation)
+        return Port(self._count + place, source.output), self._functions[place]
 
-    def _operation(self, operation: Operation) -> tuple[int, str | None]:
+    def _unwrap(self, place: int, operation: Operation) -> str | None:
+        """Put an operation without its function besides it, and return that; None where it has
+        none.
+        """
         parameters = dict(operation.parameters)
         function = parameters.pop("act", "none")
         inputs = operation.inputs
@@ -277,9 +284,25 @@ class _Unwrapped:
             pairs = [self.of(source) for source in operation.inputs]
             function = pairs[0][1]
             if any(other != function for _, other in pairs):
-                return 0, None
+                return None
             inputs = tuple([inner for inner, _ in pairs])
         if function in (None, "none"):
-            return 0, None
-        self.operations.append(Operation(operation.operator, tuple(parameters.items()), inputs))
-        return len(self.operations) - 1, function
+            return None
+        rest = Operation(operation.operator, tuple(parameters.items()), inputs)
+        self._operations[self._count + place] = rest
+        return function
+
+    def in_order(self) -> tuple[tuple[Operation, ...], dict[Source, Source]]:
+        """Return all operations, those without a function where those with it stand, so that
+        convolutions keep their order, and where each result is then.
+        """
+        order = sorted(self._operations, key=lambda place: (place % self._count, place))
+        places: dict[Source, Source] = {}
+        rest = []
+        for new, old in enumerate(order):
+            operation = self._operations[old]
+            for port in operation.results(old):
+                places[port] = Port(new, port.output)
+            inputs = tuple([places.get(source, source) for source in operation.inputs])
+            rest.append(Operation(operation.operator, operation.parameters, inputs))
+        return tuple(rest), places

@@ -13,7 +13,7 @@ CHOICES = ((3, 3), (1, 1), (2, 3))  # of kernels of which nothing is said
 def choices_of_taps(rule: TypedRule) -> Iterator[dict[Axis, int]]:
     """Yield numbers for the axes of taps whose sizes neither the operators nor the file give."""
     axes = rule.axes
-    stated = _stated(rule)
+    stated = stated_taps(rule)
     places: dict[Axis, int] = {}  # among the axes of the kernel
     for place, axis in enumerate(axes.taps):
         places.setdefault(axes.root(axis), place % 2)
@@ -37,8 +37,8 @@ def axes_of_taps(rule: TypedRule) -> set[Axis]:
     return set(map(rule.axes.root, rule.axes.taps))
 
 
-def _stated(rule: TypedRule) -> dict[Axis, int]:
-    """Return the taps that the shapes of the file give."""
+def stated_taps(rule: TypedRule) -> dict[Axis, int]:
+    """Return the numbers of taps that the shapes of the file give."""
     taps = set(open_taps(rule))
     stated: dict[Axis, int] = {}
     shapes = dict(rule.graph.shapes)

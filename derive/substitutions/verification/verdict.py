@@ -10,7 +10,7 @@ from typing import Any
 import islpy as isl
 
 MAX_CHARACTERS = 300  # of a set in a text
-LEAF = re.compile(r"(?<![A-Za-z0-9])x(\d+)(?=_|$)")  # in the name of a size: `x1_0`, `x1_0_x2_0`
+AXIS = re.compile(r"(?<![A-Za-z])x(\d+)_(\d+)")  # in the name of a size: `x1_0`, `x1_0_x2_0`
 
 
 @dataclass(frozen=True, repr=False)
@@ -84,22 +84,41 @@ class RuleVerdict:
         >>> verdict.with_leaves({1: 7}).counterexample_text
         'where x7 is 2'
         """
-        if self.counterexample is None and self.region is None:
-            return self
+        leaves = {f"x{number}": self.leaves.get(f"x{place}") for place, number in numbers.items()}
+        return replace(
+            self.with_axes(lambda leaf, axis: f"x{numbers[leaf]}_{axis}"),
+            leaves={name: rank for name, rank in leaves.items() if rank is not None},
+        )
 
-        def renamed(name: str) -> str:
-            return LEAF.sub(lambda match: f"x{numbers[int(match[1])]}", name)
+    def with_axes(self, name_of: Callable[[int, int], str]) -> RuleVerdict:
+        """Return the verdict with other names for the axes of leaves, by the number of a leaf and
+        the place of the axis, wherever the verdict names a size.
+
+        >>> verdict = RuleVerdict("rule", "proved", isl.Set("[x1_0] -> { : x1_0 = 3 }"), "x1_0 = 3")
+        >>> renamed = verdict.with_axes(lambda leaf, axis: f"x{leaf + 1}_{axis}")
+        >>> renamed.condition, renamed.condition_text
+        (Set("[x2_0] -> {  : x2_0 = 3 }"), 'x2_0 = 3')
+        """
+
+        def renamed(text: str) -> str:
+            return AXIS.sub(lambda match: name_of(int(match[1]), int(match[2])), text)
 
         example = self.counterexample
         if example is not None:
             example = {renamed(name): number for name, number in example.items()}
-        region = None if self.region is None else _with_parameters(self.region, renamed)
-        leaves = {renamed(name): rank for name, rank in self.leaves.items()}
-        return replace(self, counterexample=example, region=region, leaves=leaves)
+        return replace(
+            self,
+            condition=_with_parameters(self.condition, renamed),
+            condition_text=renamed(self.condition_text),
+            counterexample=example,
+            region=_with_parameters(self.region, renamed),
+        )
 
 
 def _with_parameters(points: Any, renamed: Callable[[str], str]) -> Any:
-    """Return a set whose parameters have other names."""
+    """Return a set whose parameters have other names; None of none."""
+    if points is None:
+        return None
     for place in range(points.dim(isl.dim_type.param)):
         name = points.get_dim_name(isl.dim_type.param, place)
         points = points.set_dim_name(isl.dim_type.param, place, renamed(name))

@@ -26,7 +26,7 @@ from derive.substitutions.graphs.reduction import (
     single_outputs,
     without_activation,
 )
-from derive.substitutions.graphs.taps import choices_of_taps, open_taps
+from derive.substitutions.graphs.taps import choices_of_taps, open_taps, stated_taps
 from derive.substitutions.graphs.typed_rule import TypedRule, typed
 from derive.substitutions.sizes.building import NoExpression, programs
 from derive.substitutions.sizes.conditions import GroupCondition, inferred
@@ -42,15 +42,18 @@ from derive.substitutions.verification.comparing import (
     Undecided,
     at_sizes,
     compared,
-    differ,
     differs_at,
 )
+from derive.substitutions.verification.counterexamples import (
+    differs_with,
+    with_sizes_of_leaves,
+)
+from derive.substitutions.verification.generalisation import is_unconditional, of_case
 from derive.substitutions.verification.refuting import quick_refutation
 from derive.substitutions.verification.rule import Substitution
 from derive.substitutions.verification.verdict import RuleVerdict
 from einalg.errors import ShapeError
 from einalg.language.analysis.sizes import conditions_text
-from einalg.language.index.convert import affine
 from einalg.options import Kind, Misfit, checked, instance_of
 
 NO_SIZES = "at no sizes do both sides have a meaning"
@@ -119,10 +122,8 @@ def _verdict(name: str, comparison: SizesComparison) -> RuleVerdict:
 
 
 def _verdict_of_graph(name: str, graph: RuleGraph) -> RuleVerdict:
-    """Decide a rule of open sizes: by relations, else at random inputs, else by laws of functions
-    and at some sizes.
-    """
-    for decided in (_by_relations, quick_refutation):
+    """Decide a rule of open sizes: by relations, else by laws of functions and at some sizes."""
+    for decided in (_at_no_sizes, _by_relations):
         verdict = decided(name, graph)
         if verdict is not None:
             return verdict
@@ -135,11 +136,28 @@ def verdict_for_all_sizes(name: str, graph: RuleGraph) -> RuleVerdict | None:
     """Return the verdict on a rule of open sizes by relations, else by laws of functions; None
     where these do not decide.
     """
-    verdict = _by_relations(name, graph)
-    if verdict is not None:
-        return verdict
+    for decided in (_at_no_sizes, _by_relations):
+        verdict = decided(name, graph)
+        if verdict is not None:
+            return verdict
     verdict = _attempt(name, graph, Effort.LAWS)
     return None if verdict is None else _confirmed(verdict, graph)
+
+
+def _at_no_sizes(name: str, graph: RuleGraph) -> RuleVerdict | None:
+    """Return the verdict on a rule that has no sizes: what its operators demand and its file states
+    excludes one another; None for others.
+    """
+    try:
+        rule = typed(graph)
+        sizes = OpenSizes(rule, stated_taps(rule))
+        if next(sizes.general(), None) is not None:
+            return None
+    except Unsolvable:
+        pass
+    except (Unsolved, WrongOperation):
+        return None
+    return RuleVerdict(name, DIFFERENT, coverage=NO_SIZES)
 
 
 def _by_relations(name: str, graph: RuleGraph) -> RuleVerdict | None:
@@ -152,12 +170,10 @@ def _by_relations(name: str, graph: RuleGraph) -> RuleVerdict | None:
             return verdict
     for general in _generalisations(graph):
         verdict = _attempt(name, general, Effort.RELATIONS)
-        if verdict is None:
-            continue
-        if general is graph or _is_unconditional(verdict):
+        if verdict is not None and general is not graph:
+            verdict = of_case(verdict, general, graph)
+        if verdict is not None:
             return _confirmed(verdict, graph)
-        if verdict.counterexample and differs_with(graph, verdict.counterexample):
-            return verdict
     return None
 
 
@@ -168,18 +184,11 @@ def _of_each_output(name: str, graph: RuleGraph) -> RuleVerdict | None:
     coverages = []
     for rule in single_outputs(graph):
         verdict = _by_relations(name, rule)
-        if verdict is None or not _is_unconditional(verdict):
+        if verdict is None or not is_unconditional(verdict):
             return None
         coverages.append(verdict.coverage)
     coverage = "; ".join(dict.fromkeys(filter(None, coverages)))
     return RuleVerdict(name, PROVED, coverage=coverage)
-
-
-def _is_unconditional(verdict: RuleVerdict) -> bool:
-    """Return whether a rule is proved, of all groups or of all that were tried, which are those
-    that would be tried of its cases.
-    """
-    return verdict.verdict == PROVED and verdict.condition is None
 
 
 def _confirmed(verdict: RuleVerdict, graph: RuleGraph) -> RuleVerdict:
@@ -187,28 +196,6 @@ def _confirmed(verdict: RuleVerdict, graph: RuleGraph) -> RuleVerdict:
     if verdict.counterexample and not differs_with(graph, verdict.counterexample):
         return replace(verdict, counterexample=None)
     return verdict
-
-
-def differs_with(graph: RuleGraph, example: Mapping[str, int]) -> bool:
-    """Return whether both sides differ where leaves have the sizes of an example: `x7_1` is axis 1
-    of leaf 7.
-    """
-    rule = typed(graph)
-    numbers = {}
-    for leaf in graph.leaves:
-        for place, axis in enumerate(rule.tensors[leaf]):
-            number = example.get(f"{leaf.name}_{place}")
-            if number is None:
-                return False
-            numbers[axis] = number
-    for taps in choices_of_taps(rule):
-        try:
-            sizing = OpenSizes(rule, taps).at(numbers)
-            if sizing is not None:
-                return differ(*programs(rule, sizing))
-        except FAILURES:
-            continue
-    return False
 
 
 def _generalisations(graph: RuleGraph) -> Iterator[RuleGraph]:
@@ -239,7 +226,7 @@ def _is_proved(graph: RuleGraph) -> bool:
         verdict = _attempt("part", graph, Effort.RELATIONS)
     except ValueError:
         return False
-    return verdict is not None and _is_unconditional(verdict) and not verdict.coverage
+    return verdict is not None and is_unconditional(verdict) and not verdict.coverage
 
 
 def _attempt(name: str, graph: RuleGraph, effort: Effort) -> RuleVerdict | None:
@@ -274,7 +261,7 @@ def _of_any_taps(graph: RuleGraph) -> RuleVerdict | None:
         for sizing in islice(sizes.general(), 1):
             programs(rule, sizing)  # has an expression
         verdict = _at_taps(rule, sizes, Effort.RELATIONS)
-        if _is_unconditional(verdict):
+        if is_unconditional(verdict):
             return verdict
     return None
 
@@ -327,7 +314,7 @@ def _at_taps(rule: TypedRule, sizes: OpenSizes, effort: Effort) -> RuleVerdict:
 def _of_sizing(rule: TypedRule, sizing: Sizing, effort: Effort) -> RuleVerdict:
     sides = programs(rule, sizing)
     verdict = _verdict(UNNAMED, compared(*sides, effort))
-    return _with_sizes_of_leaves(verdict, rule, sizing)
+    return with_sizes_of_leaves(verdict, rule, sizing)
 
 
 def _is_proved_of_any_groups(rule: TypedRule, sizes: OpenSizes) -> bool:
@@ -451,35 +438,9 @@ def _refuted(rule: TypedRule, failing: Sequence[Point]) -> RuleVerdict:
         )
         verdicts.append((_total(sizing, comparison), len(verdicts), verdict, sizing))
     _, _, verdict, sizing = min(verdicts, key=lambda entry: entry[:2])
-    return _with_sizes_of_leaves(verdict, rule, sizing)
+    return with_sizes_of_leaves(verdict, rule, sizing)
 
 
 def _total(sizing: Sizing, comparison: SizesComparison) -> int:
     features = sum(groups * outputs for groups, outputs in sizing.groups)
     return features + sum(comparison.counterexample.values())
-
-
-def _with_sizes_of_leaves(verdict: RuleVerdict, rule: TypedRule, sizing: Sizing) -> RuleVerdict:
-    """Return a verdict whose counterexample has the sizes of all axes of all leaves, and the groups
-    of convolutions.
-    """
-    if verdict.verdict == PROVED and verdict.condition is None or verdict.verdict == TESTED:
-        return verdict
-    values = verdict.counterexample or {}
-    example: dict[str, int] = {}
-    for leaf in rule.graph.leaves:
-        for place, axis in enumerate(rule.tensors[leaf]):
-            example[f"{leaf.name}_{place}"] = _number(sizing.digits(axis)[0], values)
-    for place, (groups, outputs) in enumerate(sizing.groups):
-        example |= {f"G{place + 1}": groups, f"P{place + 1}": outputs}
-    ranks = {leaf.name: len(rule.tensors[leaf]) for leaf in rule.graph.leaves}
-    return replace(verdict, counterexample=example, leaves=ranks)
-
-
-def _number(extent: Any, values: Mapping[str, int]) -> int:
-    """Return an extent at some sizes; sizes that are not there are 1."""
-    if type(extent) is int:
-        return extent
-    form = extent.as_affine()
-    numbers = {size: affine(values.get(size.name, 1)) for size in form.sizes}
-    return int(form.substitute(numbers).const)

@@ -5,8 +5,10 @@ are equal there, and nowhere else; a looser one allows a choice at which they di
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import cache
 from itertools import product
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import islpy as isl
@@ -21,8 +23,8 @@ from derive.substitutions.graphs.typed_rule import typed
 from derive.substitutions.sizes.building import programs
 from derive.substitutions.sizes.sizing import OpenSizes, Sizing
 from derive.substitutions.verification.comparing import differ
+from derive.substitutions.verification.counterexamples import differs_with
 from derive.substitutions.verification.verdict import RuleVerdict
-from derive.substitutions.verification.verifier import differs_with
 from tests.helpers.rule_files import conv, op, rule, write
 
 Convolution = tuple[int, int, int]  # groups, and channels that each reads and gives
@@ -34,7 +36,7 @@ SHAPES = {
     "parts": (op("concat", "0", "1", **CHANNELS), 3, op("concat", 2, 4, **FEATURES)),
     "one image": (op("concat", "0", "1", **CHANNELS), 1, op("concat", 2, 4, **FEATURES)),
 }
-CONVOLUTIONS = st.tuples(st.integers(1, 3), st.integers(1, 2), st.integers(1, 3))
+CONVOLUTIONS = list(product(range(1, 4), range(1, 3), range(1, 4)))
 RULES = st.tuples(
     st.sampled_from(list(SHAPES)),
     st.sampled_from([{"pad": "same"}, {"pad": "valid", "stride": [2, 2]}, {"kernel": [1, 1]}]),
@@ -78,6 +80,17 @@ def sizing_of(graph: RuleGraph, convolutions: list[Convolution], taps: int) -> S
     return OpenSizes(typed_rule, choice).at(numbers)
 
 
+@cache
+def choices(shape: str) -> list[list[Convolution]]:
+    """Return the groups of both convolutions that the operators of a rule allow."""
+    with TemporaryDirectory() as folder:
+        content = merged(shape, {"kernel": [1, 1]}, False)
+        (one,) = ea.substitutions.load(write(Path(folder), content))
+    assert one.graph is not None
+    pairs = map(list, product(CONVOLUTIONS, repeat=2))
+    return [pair for pair in pairs if sizing_of(one.graph, pair, 1) is not None]
+
+
 def allows(condition: isl.Set, sizing: Sizing) -> bool:
     """Return whether a condition allows a choice of groups."""
     parts = []
@@ -111,11 +124,10 @@ def check_condition(folder: Path, content: dict[str, Any], choice: list[Convolut
     graph, verdict = graph_of(folder, content)
     assert verdict.condition is not None and verdict.counterexample is not None, verdict
     assert differs_with(graph, verdict.counterexample)
-    taps = content_taps(content)
-    sizing = sizing_of(graph, choice, taps)
-    if sizing is not None:
-        is_different = differ(*programs(typed(graph), sizing))
-        assert allows(verdict.condition, sizing) != is_different, (verdict, sizing.groups)
+    sizing = sizing_of(graph, choice, content_taps(content))
+    assert sizing is not None
+    is_different = differ(*programs(typed(graph), sizing))
+    assert allows(verdict.condition, sizing) != is_different, (verdict, sizing.groups)
 
 
 def content_taps(content: dict[str, Any]) -> int:
@@ -128,16 +140,28 @@ THOROUGH = settings(max_examples=300, suppress_health_check=[HealthCheck.functio
 
 
 @QUICK
-@given(RULES, CONVOLUTIONS, CONVOLUTIONS)
-def test_a_condition_on_groups_is_exact(tmp_path: Path, rule: Any, one: Any, two: Any) -> None:
-    check_condition(tmp_path, merged(*rule), [one, two])
+@given(RULES, st.data())
+def test_a_condition_on_groups_is_exact(tmp_path: Path, rule: Any, data: Any) -> None:
+    check_condition(tmp_path, merged(*rule), data.draw(st.sampled_from(choices(rule[0]))))
 
 
 @pytest.mark.nightly
 @THOROUGH
-@given(RULES, CONVOLUTIONS, CONVOLUTIONS)
-def test_many_conditions_on_groups_are_exact(tmp_path: Path, rule: Any, one: Any, two: Any) -> None:
-    check_condition(tmp_path, merged(*rule), [one, two])
+@given(RULES, st.data())
+def test_many_conditions_on_groups_are_exact(tmp_path: Path, rule: Any, data: Any) -> None:
+    check_condition(tmp_path, merged(*rule), data.draw(st.sampled_from(choices(rule[0]))))
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_choices_of_groups_are_of_both_kinds(tmp_path: Path, shape: str) -> None:
+    """Some meet the condition that is inferred, and some do not, so that both are compared."""
+    graph, verdict = graph_of(tmp_path, merged(shape, {"kernel": [1, 1]}, False))
+    met = []
+    for choice in choices(shape):
+        sizing = sizing_of(graph, choice, 1)
+        assert sizing is not None
+        met.append(allows(verdict.condition, sizing))
+    assert min(met.count(True), met.count(False)) > 4
 
 
 @pytest.mark.parametrize("shape", SHAPES)

@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
+import re
+from dataclasses import replace
+from itertools import product
 from typing import Any
 
+import islpy as isl
 import pytest
 
 import einalg as ea
 from bench.substitutions import with_wrong_leaves
+from derive.substitutions.graphs.graph import RuleGraph
 from derive.substitutions.graphs.kinds import WrongOperation
+from derive.substitutions.graphs.typed_rule import typed
+from derive.substitutions.sizes.sizing import OpenSizes
+from derive.substitutions.verification.counterexamples import differs_with
+from derive.substitutions.verification.refuting import quick_refutation
 from derive.substitutions.verification.rule import Substitution
 from derive.substitutions.verification.verdict import RuleVerdict
-from derive.substitutions.verification.verifier import differs_with
 from einalg.errors import EinalgError
 from tests.helpers.rule_files import conv, op, rule, write
 
@@ -131,13 +139,116 @@ def test_rules_that_differ_by_the_names_of_leaves(tmp_path: Any) -> None:
         assert result.leaves == {f"x{number}": 2 for number in numbers}
 
 
+TRANSPOSED = {"perm": [1, 0]}
+
+
+def wrong_transposes(one: int, two: int) -> list[dict[str, Any]]:
+    """Return rules that hold at some sizes only, the last one as a case of one with a new leaf."""
+    return [
+        rule("product", [op("transpose", two, **TRANSPOSED), op("matmul", one, "0")],
+             [op("matmul", one, two)]),
+        rule("sum", [op("transpose", one, **TRANSPOSED), op("ewadd", "0", two)],
+             [op("ewadd", one, two)]),
+        rule("common sigmoid",
+             [op("sigmoid", one), op("transpose", "0", **TRANSPOSED), op("ewadd", "1", one),
+              op("ewmul", two, "2")],
+             [op("sigmoid", one), op("ewadd", "0", one), op("ewmul", two, "1")]),
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("numbers", [(1, 2), (2, 1), (7, 3)])
+@pytest.mark.parametrize("place", range(3))
+def test_conditions_speak_of_the_leaves_of_a_rule(
+    tmp_path: Any, numbers: tuple[int, int], place: int
+) -> None:
+    """The condition allows small sizes at which both sides are equal, and no others."""
+    (one,) = ea.substitutions.load(write(tmp_path, wrong_transposes(*numbers)[place]))
+    result = ea.substitutions.verify(one)
+    assert one.graph is not None and result.counterexample is not None
+    names = [f"x{number}_{axis}" for number in numbers for axis in (0, 1)]
+    assert set(result.counterexample) == set(names) and set(result.leaves) == {
+        f"x{number}" for number in numbers
+    }
+    shown = set(re.findall(r"x[0-9]+_[0-9]+", f"{result.condition_text} {result.region}"))
+    assert shown and shown <= set(names)
+    equal = 0
+    for values in product(range(1, 3), repeat=len(names)):
+        point = dict(zip(names, values))
+        if not has_meaning(one.graph, point):
+            continue
+        texts = [f"{name} = {value}" for name, value in point.items()]
+        at = isl.Set(f"[{', '.join(names)}] -> {{ : {' and '.join(texts)} }}")
+        differs = differs_with(one.graph, point)
+        assert result.condition.intersect(at).is_empty() == differs, point
+        equal += not differs
+    assert equal
+
+
+def has_meaning(graph: RuleGraph, sizes: dict[str, int]) -> bool:
+    typed_rule = typed(graph)
+    axes = {
+        axis: sizes[f"{leaf.name}_{place}"]
+        for leaf in graph.leaves
+        for place, axis in enumerate(typed_rule.tensors[leaf])
+    }
+    return OpenSizes(typed_rule, {}).at(axes) is not None
+
+
+DEAD = rule(
+    "dead", [op("sigmoid", 1), op("relu", 5), op("ewmul", "0", 2)],
+    [op("sigmoid", 1), op("ewmul", "0", "0")], {"src": [2, 0], "dst": [1, 0]},
+)  # fmt: skip
+
+
+def test_leaves_that_no_output_needs(tmp_path: Any) -> None:
+    (one,) = ea.substitutions.load(write(tmp_path, DEAD))
+    assert one.graph is not None
+    for result in (ea.substitutions.verify(one), quick_refutation("dead", one.graph)):
+        assert result is not None and result.verdict == "different"
+        assert set(result.leaves) == {"x1", "x2", "x5"}
+        assert result.counterexample and differs_with(one.graph, result.counterexample)
+
+
+def test_what_no_relation_decides_has_the_smallest_counterexample(tmp_path: Any) -> None:
+    pool: dict[str, Any] = {"kernel": [3, 3], "stride": [1, 1], "pad": "same"}
+    before = [op("relu", 1), op("poolmax", "0", **pool)]
+    result = verdict(tmp_path, rule("no relu", before, [op("poolmax", 1, **pool)]))
+    assert result.verdict == "different" and result.region is not None and not result.coverage
+    assert result.counterexample == dict.fromkeys([f"x1_{axis}" for axis in range(4)], 1)
+
+
+def test_taps_that_a_file_states_count(tmp_path: Any) -> None:
+    """A rule of kernels of one tap has no sizes where its file has kernels of nine."""
+    content = without_taps(rule("padding", [conv(1, 2)], [conv(1, 2, pad="valid")]))
+    (one,) = ea.substitutions.load(write(tmp_path, content))
+    assert one.graph is not None
+    for taps, expected in ((1, "proved"), (3, "different")):
+        shapes = (1, (1, 4, 5, 5)), (2, (4, 4, taps, taps))
+        stated = Substitution.of_graph("padding", replace(one.graph, shapes=shapes))
+        result = ea.substitutions.verify(stated)
+        assert result.verdict == expected and result.counterexample is None
+        assert ("at no sizes" in result.coverage) == (expected == "different")
+
+
+def test_outputs_whose_sizes_exclude_each_other(tmp_path: Any) -> None:
+    pairs = [{"src": [place, 0], "dst": [place, 0]} for place in (0, 1)]
+    (first,) = without_taps(rule("any taps", [conv(1, 2)], []))["src"]
+    (second,) = without_taps(rule("any taps", [conv(1, 2, pad="valid")], []))["src"]
+    result = verdict(tmp_path, rule("both", [first, conv(1, 2)], [second, conv(1, 2)], *pairs))
+    assert result.verdict == "different" and "at no sizes" in result.coverage
+
+
 def test_outputs_that_are_proved_one_by_one(tmp_path: Any) -> None:
-    """A rule of two outputs is proved where each is, and not where one is wrong."""
+    """A rule of two outputs is proved where each is, and not where one is wrong: one of a leaf that
+    is read twice is proved with a leaf for each occurrence, which no other output may read.
+    """
     for second, expected in ((3, "proved"), (2, "different")):
-        src = [op("ewadd", 1, 2), op("ewmul", 1, 3)]
-        dst = [op("ewadd", 2, 1), op("ewmul", second, 1)]
-        pairs = [{"src": [place, 0], "dst": [place, 0]} for place in (0, 1)]
-        assert verdict(tmp_path, rule("two", src, dst, *pairs)).verdict == expected
+        src = [op("matmul", 4, 5), op("matmul", "0", 4), op("matmul", "0", "1"), op("ewmul", 1, 3)]
+        dst = [op("matmul", 5, 4), op("matmul", 4, "0"), op("matmul", "1", "0"),
+               op("ewmul", second, 1)]  # fmt: skip
+        pairs = [{"src": [place, 0], "dst": [place, 0]} for place in (2, 3)]
+        result = verdict(tmp_path, rule("two", src, dst, *pairs))
+        assert result.verdict == expected and not result.coverage, result
 
 
 @pytest.mark.parametrize("content", [ALWAYS[0], ALWAYS[1], ALWAYS[3], ALWAYS[10]])
