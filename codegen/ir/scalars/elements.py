@@ -17,6 +17,7 @@ from einalg.language.ir.tensor import Access
 # What vectors compute lane by lane without calls of functions.
 LANEWISE = frozenset({"add", "mul", "neg", "abs", "max", "min"})
 COMPARED = frozenset({"lt", "le", "gt", "ge", "eq", "ne"})
+MAX_EXACT = 1 << 8  # up to which any float holds the integers
 MAX_POWER = 4  # that is written as a product
 
 
@@ -54,6 +55,8 @@ def is_lanewise(value: Value, dtype: str) -> bool:
     (True, False)
     """
     if isinstance(value, Number):
+        if is_float(dtype) and isinstance(value.value, int):
+            return abs(value.value) <= MAX_EXACT
         return value.dtype in (dtype, WEAK) or (value.dtype == WEAK_FLOAT and is_float(dtype))
     if not isinstance(value, Apply):
         return isinstance(value, Ref) and value.dtype == dtype

@@ -30,9 +30,9 @@ from tests.helpers.contractions import SMALL, UNSHRUNK
 from tests.helpers.kernels import agrees, evaluated, quick_compiler, run_functions
 
 LETTERS = "ijklm"
-# Values of an operand: of A and C along rows, of B and D along columns.
-LEFT_VALUES = ("A", "Max(A, 0)", "2*A - 1", "A*C", "A + 3*C", "-A")
-RIGHT_VALUES = ("B", "Min(B, 2)", "B**2", "B*D", "Abs(B - D)", "-B")
+# Values of an operand: of A and C along rows, of B and D along columns, of G and H along neither.
+LEFT_VALUES = ("A", "Max(A, 0)", "2*A - 1", "A*C", "A + 3*C", "-A", "A*G")
+RIGHT_VALUES = ("B", "B*H", "Min(B, 2)", "B**2", "B*D", "Abs(B - D)", "-B")
 FLOAT_VALUES = ("exp(B/4)", "sqrt(Abs(B))")
 TERMS = ("{a}*{b}", "Abs({a} - {b})", "({a} - {b})**2", "{a} + {b}", "Max({a}, {b})")
 MORE_TERMS = (
@@ -41,6 +41,8 @@ MORE_TERMS = (
     "Piecewise(({a}, {a} < {b}), ({b}, True))",
     "Max(0, {a}*{b})",
     "{a} - {b} + 2",
+    "Abs({a} - {b})/4",
+    "3*Max({a}, {b})",
 )
 TAILS = ("{}", "Max({}, 1)", "{} + E[j]")
 SIZES = st.sampled_from((17, 7, 1, 2, 3, 5, 16, 23))
@@ -52,7 +54,7 @@ def statements(draw: Any) -> Scope:
     dtype = draw(st.sampled_from(("f32", "f32", "f64", "i32", "f16")))
     sizes = dict(zip("bijk", (draw(st.sampled_from((1, 3))), *(draw(SIZES) for _ in "ijk"))))
     batch = draw(st.sampled_from(("", "b")))
-    layouts: dict[str, str] = {}
+    layouts = {"G": "k", "H": "k"}
     for name, letters in {"A": "ik", "C": "ik", "B": "kj", "D": "kj"}.items():
         layouts[name] = batch + "".join(draw(st.permutations(letters)))
     left, right = draw(st.sampled_from(LEFT_VALUES)), RIGHT_VALUES
@@ -157,6 +159,8 @@ def test_what_is_done_to_a_result_is_not_lost_behind_another_statement() -> None
         "Sum[k](Max(A[i,k], 0)*B[k,j])",
         "Sum[k](A[i,k]*B[k,j]*D[k,j])",
         "sqrt(Sum[k]((A[i,k] - B[k,j])**2))",
+        "Sum[k](Abs(A[i,k] - B[k,j]*C[k]))",
+        "Sum[k](Abs(A[i,k]*C[k] - B[k,j])/4)",
         "Min[k](Abs(A[k,i] - B[j,k])*C[k])",
     ],
 )
@@ -165,7 +169,7 @@ def test_bodies_that_no_library_has_are_tiled(body: str) -> None:
     used = {name: shape for name, shape in shapes.items() if f"{name}[" in body}
     best = cheapest(unit_of(ea.parse(f"O[i:96,j:96] = {body}", **used)), CpuModel(32, 16))
     assert best is not None
-    assert (best.space.name == "contraction") == ("C[" not in body)
+    assert (best.space.name == "contraction") == (")*C[" not in body)
 
 
 @pytest.mark.parametrize(
@@ -176,6 +180,7 @@ def test_bodies_that_no_library_has_are_tiled(body: str) -> None:
         "O[i:9,j:9] = Sum[k:9](A[i,k] - B[k,j], where=k <= i)",
         "O[i:9] = Sum[k:9](A[i,k]**2)",  # what each result reads is its own
         "O[i,j] = Sum[k:9](Abs(A[i,k])*Abs(A[i,k] - B[k,j]))",  # two values of one operand
+        "O[i,j] = Sum[k:9](Piecewise((1, A[i,k] < B[k,j]), (0, True)))",  # a condition
     ],
 )
 def test_what_is_no_term_of_two_values_is_left_to_loops(text: str) -> None:

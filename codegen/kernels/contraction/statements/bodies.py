@@ -81,9 +81,17 @@ def _unused(name: str, scope: Scope) -> str:
 def _reduction(
     name: str, scope: Scope, reduce: Reduce, dtype: str, ahead: Collection[str]
 ) -> Contraction | None:
-    reads = _Reads.of(scope, reduce)
-    if reads is None:
-        return None
+    for side in (LEFT, RIGHT):
+        reads = _Reads.of(scope, reduce, side)
+        contraction = reads and _reduction_of(reads, name, scope, reduce, dtype)
+        if contraction is not None:
+            return with_constants(contraction, ahead)
+    return None
+
+
+def _reduction_of(
+    reads: _Reads, name: str, scope: Scope, reduce: Reduce, dtype: str
+) -> Contraction | None:
     terms = _Terms(reads.sides)
     try:
         body = terms.term(reduce.body)
@@ -109,7 +117,7 @@ def _reduction(
     )
     if not contraction.work or not _is_computed_in_vectors(contraction):
         return None
-    return with_constants(contraction, ahead)
+    return contraction
 
 
 def _single_value(values: Sequence[Any], dtype: str) -> Any | None:
@@ -149,8 +157,10 @@ class _Reads:
     ranges: Mapping[Index, tuple[int, int]]
 
     @classmethod
-    def of(cls, scope: Scope, reduce: Reduce) -> _Reads | None:
-        """Return the accesses of a reduction; None where they have not two sides."""
+    def of(cls, scope: Scope, reduce: Reduce, idle: str) -> _Reads | None:
+        """Return the accesses of a reduction; None where they have not two sides. `idle` is the
+        side of those that are the same for all results.
+        """
         reads = list(dict.fromkeys(accesses(reduce.body)))
         if not all(map(is_plain, reads)):
             return None
@@ -160,7 +170,7 @@ class _Reads:
             numbers[access] = simplify(element_number(access), ranges)
             if not numbers[access].is_affine():
                 return None
-        sides = _sides(scope, numbers)
+        sides = _sides(scope, numbers, idle)
         if set(sides.values()) != {LEFT, RIGHT}:
             return None
         return cls(numbers, sides, ranges)
@@ -212,11 +222,10 @@ def _group(is_output: bool, moves_left: bool, moves_right: bool) -> str:
     return "columns"
 
 
-def _sides(scope: Scope, numbers: Mapping[Access, Affine]) -> dict[Access, str]:
-    """Return the side of each access.
+def _sides(scope: Scope, numbers: Mapping[Access, Affine], idle: str) -> dict[Access, str]:
+    """Return the side of each access: of those that are the same for all results the `idle` one.
 
-    Columns are the results that are neighbours in memory, and what is read along no results of its
-    own is on the other side.
+    Columns are the results that are neighbours in memory.
     """
     own: dict[Access, set[Index]] = {}
     outputs = [it.index for it in scope.iterators if it.extent > 1]
@@ -238,7 +247,10 @@ def _sides(scope: Scope, numbers: Mapping[Access, Affine]) -> dict[Access, str]:
             break
         grown |= more
     for access in numbers:
-        sides[access] = RIGHT if access in met else LEFT
+        if not own[access]:
+            sides[access] = idle
+        else:
+            sides[access] = RIGHT if access in met else LEFT
     return sides
 
 
