@@ -43,6 +43,10 @@ log = logging.getLogger("einalg")
 TUNING_SHARE = 0.75  # of the time for schedules; in the rest programs are compiled with these
 MAX_MEMORY_SHARE = 0.125  # of a machine's memory, for the results of one program
 MANY_STATEMENTS = 64  # of a network, whose compilation takes about a second
+UNUSED_SCHEDULES = (
+    "; time was over before all programs were compiled with what was found: later compilations "
+    "use it"
+)
 REFERENCE_BYTES = 8  # of an element, which is in double precision
 
 
@@ -84,12 +88,13 @@ def optimized(  # noqa: PLR0913, PLR0917 - every option of an optimization
         may_give_up,
         substitutions,
     )
+    whole_task = replace(task, clock=whole)
     graph = _fitting_memory(fold_constants(graph).merged())
 
     @cache
     def values() -> dict[str, Array]:
-        with task.clock.phase(CHECKING, "the reference"):
-            return task.need(lambda: _values(graph, arrays))
+        with whole.phase(CHECKING, "the reference"):
+            return whole_task.need(lambda: _values(graph, arrays))
 
     parts, keys = {}, {}
     is_known = not graph.opaque  # of whose calls nothing is known but their names
@@ -111,7 +116,7 @@ def optimized(  # noqa: PLR0913, PLR0917 - every option of an optimization
         parts[position] = part
     notes: tuple[str, ...] = ()
     if tune:
-        retuning = Retuning(graph, keys, replace(task, clock=whole), values)
+        retuning = Retuning(graph, keys, whole_task, values)
         notes = retuning.tune(parts, whole.within(TUNING_SHARE * tune))
     key = text_digest(*(f"{keys[position]} {part.identity}" for position, part in parts.items()))
     network = OptimizedNetwork(graph, parts, whole.spent, key, is_known, backend)
@@ -131,8 +136,8 @@ class Retuning:
     def tune(self, parts: dict[int, OptimizedProgram], clock: Clock) -> tuple[str, ...]:
         """Search the schedules of programs, and put those that are faster in their places.
 
-        Returns in words what was gained. Where there is no time to compile them, later compilations
-        use the schedules.
+        Returns in words what was gained. Where there is no time to compile all of them, later
+        compilations use the schedules, and the words say so.
         """
         words = self.task.backend.tune(repeated_programs(parts.values()), clock)
         if words is None:
@@ -140,7 +145,8 @@ class Retuning:
         with self.task.clock.bounding():
             for position, part in parts.items():
                 parts[position] = self._faster(position, part)
-        return (words,)
+            return (words,)
+        return (words + UNUSED_SCHEDULES,)
 
     def _faster(self, position: int, part: OptimizedProgram) -> OptimizedProgram:
         """Return a program compiled anew, or as it was where it is not faster then."""

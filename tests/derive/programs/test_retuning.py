@@ -17,8 +17,9 @@ from codegen.tuning.records.provenance import Provenance
 from codegen.tuning.records.winners import Winner
 from codegen.tuning.spaces.points import point_row
 from codegen.tuning.spaces.unit_spaces import starts
-from derive.programs import optimize
+from derive.programs import OptimizedNetwork, optimize
 from einalg.api.backend import LocalBackend
+from einalg.api.models import network
 from einalg.runtime.clock import Clock
 from einalg.runtime.measurement import Turn, measurement
 
@@ -97,6 +98,32 @@ def test_no_time_for_schedules_changes_nothing(monkeypatch: pytest.MonkeyPatch) 
     assert not asked
     optimized = ea.optimize(PROGRAM, ARRAYS, seconds=1e6, tune=1e5)
     assert 0 < asked[0] <= 1e5 and "schedule" not in str(optimized.report)
+
+
+@pytest.mark.parametrize("spent, is_taken", [(90.0, True), (110.0, False)])
+def test_what_is_known_is_compiled_with_tuned_kernels_where_time_is_left(
+    spent: float, is_taken: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also where a framework could go on running it. Without time, the report says what is left."""
+    model, now = network(PROGRAM, ARRAYS), [0.0]
+
+    def optimized(**options: Any) -> OptimizedNetwork:
+        clock = Clock.of(100.0, 0.0, lambda: now[0])
+        backend: Any = LocalBackend()
+        return optimize.optimized(
+            model.graph, model.arrays, backend, 100.0, clock=clock, may_give_up=True, **options
+        )
+
+    def tune(backend: LocalBackend, programs: Any, clock: Clock) -> str:
+        now[0] = spent
+        return store_other_loops(backend, programs, clock)
+
+    plain = optimized().identity()
+    monkeypatch.setattr(LocalBackend, "tune", tune)
+    monkeypatch.setattr(LocalBackend, "measure", faster_at_last)
+    tuned = optimized(tune=60.0)
+    assert (tuned.identity() != plain) == is_taken
+    assert tuned.notes == ((WORDS,) if is_taken else (WORDS + optimize.UNUSED_SCHEDULES,))
 
 
 @pytest.mark.nightly
