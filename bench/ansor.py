@@ -9,8 +9,9 @@ compiled), ONNX Runtime and OpenVINO, whichever are installed, with weights that
 all. One thread, in a process for each batch size; all run in turns, and medians and minima of the
 processor's time are told. `ratio` is how many times faster the program as written is than the best
 library, `derived ratio` the program of the search, both by medians; `least ratio` is the former by
-minima. The summary has geometric means, and how many cases are not slower than the best library, or
-by 5 % at most.
+minima. What has other values than the reference has no ratio. The summary has geometric means, and
+how many cases are not slower than the best library, or by 5 % at most, and how many of the programs
+as written and of the search are `wrong`; these count as slower.
 """
 
 from __future__ import annotations
@@ -80,7 +81,8 @@ def measured_case(case: Case, search: float, without: Sequence[str]) -> bench.Ro
 def row(name: str, work: float, more: Mapping[str, Any]) -> bench.Row:
     """Return a case as the table shows it."""
     medians, least, errors = more["ms"], more["least ms"], more["errors"]
-    others = [n for n in medians if n not in (WRITTEN, DERIVED) and errors[n] < WRONG]
+    right = [n for n in medians if errors[n] < WRONG]  # not NaN either
+    others = [n for n in right if n not in (WRITTEN, DERIVED)]
     best = min(others, key=lambda n: medians[n], default="")
     shown: dict[str, Any] = {
         "case": name,
@@ -91,23 +93,28 @@ def row(name: str, work: float, more: Mapping[str, Any]) -> bench.Row:
     shown |= {"best ms": "", "ratio": "", "least ratio": "", "derived ratio": ""}
     if best:
         shown["best ms"] = medians[best]
+    if best and WRITTEN in right:
         shown["ratio"] = medians[best] / medians[WRITTEN]
         shown["least ratio"] = min(least[n] for n in others) / least[WRITTEN]
-    if best and DERIVED in medians:
+    if best and DERIVED in right:
         shown["derived ratio"] = medians[best] / medians[DERIVED]
-    return {**shown, "error": errors[WRITTEN], "more": dict(more)}
+    shown |= {"error": errors[WRITTEN], "derived error": errors.get(DERIVED, "")}
+    return {**shown, "more": dict(more)}
 
 
 def summary(rows: Sequence[bench.Row]) -> list[bench.Row]:
     """Return a row for each operator, and one for all: how written and derived programs compare.
 
-    >>> one = {"case": "NRM 2x2 b1", "ratio": 0.5, "derived ratio": 2.0}
+    Cases that no library runs are left out.
+
+    >>> one = {"case": "NRM 2x2 b1", "best": "torch", "ratio": 0.5, "derived ratio": 2.0}
+    >>> one |= {"error": 1e-7, "derived error": 1e-7}
     >>> [line["written"] for line in summary([one, {**one, "ratio": 2.0}])]
     [1.0, 1.0]
     """
     kinds: dict[str, list[bench.Row]] = {}
     for one in rows:
-        if one["ratio"]:
+        if one["best"]:
             kinds.setdefault(str(one["case"]).split()[0], []).append(one)
     lines = [_compared(kind, members) for kind, members in kinds.items()]
     every = [one for members in kinds.values() for one in members]
@@ -115,8 +122,12 @@ def summary(rows: Sequence[bench.Row]) -> list[bench.Row]:
 
 
 def _compared(name: str, rows: Sequence[bench.Row]) -> bench.Row:
-    written = [one["ratio"] for one in rows]
-    best = [max(one["ratio"], one["derived ratio"] or 0.0) for one in rows]
+    written = [one["ratio"] for one in rows if one["ratio"]]
+    best = []
+    for one in rows:
+        ratios = [one[ratio] for ratio in ("ratio", "derived ratio") if one[ratio]]
+        best += [max(ratios)] if ratios else []
+    errors = [one[error] for one in rows for error in ("error", "derived error")]
     return {
         "operator": name,
         "cases": len(rows),
@@ -125,11 +136,14 @@ def _compared(name: str, rows: Sequence[bench.Row]) -> bench.Row:
         "written, not slower": sum(ratio >= 1 for ratio in written),
         "written, by 5 % at most": sum(ratio >= NEARLY for ratio in written),
         "either, not slower": sum(ratio >= 1 for ratio in best),
+        "wrong": sum(error != "" and not error < WRONG for error in errors),
     }
 
 
-def _mean(ratios: Sequence[float]) -> float:
-    """Return a geometric mean."""
+def _mean(ratios: Sequence[float]) -> float | str:
+    """Return a geometric mean; nothing of no ratios."""
+    if not ratios:
+        return ""
     return prod(ratios) ** (1 / len(ratios))
 
 

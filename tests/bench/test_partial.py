@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
+from typing import Any
+
 import pytest
 
 from bench import partial
+from tests.helpers.measurements import exactly
 
 
 def test_the_regions_are_those_that_are_counted_by_hand() -> None:
@@ -32,3 +36,20 @@ def test_the_cases_have_the_outputs_of_pet(case: partial.Case) -> None:
     program = case.program()
     outputs = [scope.shape for name, scope in program.statements if name in program.outputs]
     assert outputs == SHAPES[case.name]
+
+
+def test_all_that_is_compared_is_timed_alike(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A call of each takes the arrays, and makes new ones."""
+    results: list[Any] = []
+
+    def measure(calls: Mapping[str, Callable[[], Any]], policy: Any) -> dict[str, Any]:
+        results.extend(call() for call in calls.values())
+        return dict.fromkeys(calls, exactly(1.0))
+
+    monkeypatch.setattr(partial, "measure", measure)
+    text = "O[i,j] = Sum[k](A[i,k]*B[k,j])"
+    case = partial.Case("product", text, {"A": (3, 4), "B": (4, 5)}, 1.0)
+    row = partial.measured_case(case, 0.5)
+    assert row["optimized, gain"] == row["gain"] == 1.0
+    assert [result.shape for result in results] == [(3, 5)] * 4
+    assert len({id(result) for result in results}) == 4
