@@ -9,6 +9,7 @@ compared: of the processor's time for one thread (other work on the machine coun
 can), of the clock's for several. The peak is that of independent multiply-adds in vector registers,
 the bandwidth that of a copy. `best` is the fastest library, `ratio` how many times faster the
 program is; `error` is the largest deviation from double precision, relative to the largest element.
+Programs that have other values have no ratio, and are told in `missed`.
 `target` and `missed` are those of `bench.targets`. A derivation that computes less can be beyond
 the peak. The table of threads has how many times faster two are than one; that of making, what the
 first kernel of a case takes to be written and to be compiled, and what a new process takes to have
@@ -38,7 +39,7 @@ from bench.case_rows import bytes_moved, columns, measured
 from bench.forms import running
 from bench.kernel_cases import CASES, Array, Arrays, Case
 from bench.rivals import missing, rivals
-from bench.targets import OURS, gains, judged, makings
+from bench.targets import OURS, WRONG, gains, judged, makings
 from codegen.hardware.cpu import machine
 from codegen.program.building.generated_kernels import best_candidate
 from codegen.program.compile import compile_program
@@ -65,7 +66,6 @@ POLICY = MeasuringPolicy(
 )
 STEPS, ACCUMULATORS = 1 << 20, 12
 COPIED = 1 << 26  # bytes, which no cache holds
-WRONG = 1e-2  # error from which on a way has other values, and does not count
 PEAK = """\
 typedef float vec __attribute__((vector_size({bytes})));
 float peak(float x, float y) {{
@@ -277,11 +277,9 @@ def row(
 
     The names of all ways with their milliseconds follow.
     """
-    own = {name: times[name] for name in OURS if name in times}
-    others = {
-        name: times[name] for name in times if name not in OURS and errors.get(name, 1.0) < WRONG
-    }  # not of NaN either
-    ours, best = min(own, key=lambda n: own[n]), min(others, key=lambda n: others[n], default="")
+    right = {name: times[name] for name in times if errors.get(name, 1.0) < WRONG}  # nor NaN
+    others = {name: time for name, time in right.items() if name not in OURS}
+    best = min(others, key=lambda n: others[n], default="")
     work, moved = arithmetic(program), bytes_moved(program)
     highest, copied = rates(times, threads)
     shown: dict[str, Any] = {
@@ -296,10 +294,12 @@ def row(
     }
     shown |= {"best": best, "best ms": "", "ratio": "", "derived ratio": ""}
     if best:
-        shown |= {"best ms": others[best] * 1e3, "ratio": others[best] / times["generated"]}
-    if best and "derived" in times:
+        shown["best ms"] = others[best] * 1e3
+    if best and "generated" in right:
+        shown["ratio"] = others[best] / times["generated"]
+    if best and "derived" in right:
         shown["derived ratio"] = others[best] / times["derived"]
-    shown["error"] = errors[ours]
+    shown["error"] = float(np.max([errors[name] for name in OURS if name in times]))
     shown |= {"search s": told.get("search s", ""), "target": "", "missed": ""}
     rest = {
         "derivation": told.get("derivation", ""),

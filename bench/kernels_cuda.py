@@ -342,6 +342,7 @@ def row(
         name: seconds[name] for name in seconds if name != "generated" and errors[name] < WRONG
     }
     best = min(others, key=lambda name: others[name], default="")
+    is_right = errors["generated"] < WRONG
     work, moved = arithmetic(program), bytes_moved(program)
     shown = {
         "case": case.name,
@@ -352,7 +353,7 @@ def row(
     }
     shown |= {
         "best us": others[best] * 1e6 if best else "",
-        "ratio": others[best] / ours if best else "",
+        "ratio": others[best] / ours if best and is_right else "",
         "error": errors["generated"],
     }
     return {

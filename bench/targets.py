@@ -23,6 +23,7 @@ from bench.kernel_cases import CASES, Case
 
 RESULTS = Path(__file__).parent / "results"
 OURS = ("generated", "derived")
+WRONG = 1e-2  # error from which on a way has other values, and does not count
 LAYOUTS = ("NCHW", "NHWC")
 # Ratios of one thread, by the name of a case; LAYOUT stands for each layout.
 RATIO_PATTERNS: dict[str, float] = {
@@ -151,18 +152,25 @@ class Target:
 
 
 def judged(row: bench.Row, case: Case) -> bench.Row:
-    """Return the row of a case with its targets, and those that it misses."""
+    """Return the row of a case with its targets, those that it misses, and which of einalg's
+    programs have other values.
+    """
     targets: list[Target] = []
     if row["threads"] == 1:
         targets = case_targets(row, case.name)
     missed = [target.missed for target in targets if target.missed]
+    right = right_programs(row)
+    missed += [f"{name} has other values" for name in OURS if name in _own(row) - set(right)]
     return {**row, "target": ", ".join(map(str, targets)), "missed": ", ".join(missed)}
 
 
 def case_targets(row: bench.Row, name: str) -> list[Target]:
-    """Return the targets of a case, with the figures of the fastest of einalg's programs."""
-    times = row["more"]["ms"]
-    ours = times[_ours(row)]
+    """Return the targets of a case, with the figures of the fastest of einalg's programs; none
+    where all of these have other values.
+    """
+    times, ours = row["more"]["ms"], _right_milliseconds(row)
+    if ours is None:
+        return []
     speedup = times["generated"] / ours  # of a derivation, whose shares the row does not have
     targets: list[Target] = []
     if name in RATIOS and row["best"]:
@@ -174,9 +182,20 @@ def case_targets(row: bench.Row, name: str) -> list[Target]:
     return targets
 
 
-def _ours(row: bench.Row) -> str:
+def right_programs(row: bench.Row) -> list[str]:
+    """Return the names of einalg's programs whose values are those of the reference."""
+    errors = row["more"].get("errors", {})
+    return [name for name in OURS if name in _own(row) and errors.get(name, 0.0) < WRONG]
+
+
+def _right_milliseconds(row: bench.Row) -> float | None:
+    """Return the time of the fastest of einalg's programs whose values are right."""
     times = row["more"]["ms"]
-    return min((name for name in OURS if name in times), key=lambda name: times[name])
+    return min((times[name] for name in right_programs(row)), default=None)
+
+
+def _own(row: bench.Row) -> set[str]:
+    return set(OURS) & row["more"]["ms"].keys()
 
 
 def gains(rows: Iterable[bench.Row]) -> list[dict[str, Any]]:
@@ -191,7 +210,9 @@ def gains(rows: Iterable[bench.Row]) -> list[dict[str, Any]]:
         two = two_threads.get(one["case"])
         if one["threads"] != 1 or one["of peak"] <= one["of copy"] or two is None:
             continue
-        before, after = one["more"]["ms"][_ours(one)], two["more"]["ms"][_ours(two)]
+        before, after = _right_milliseconds(one), _right_milliseconds(two)
+        if before is None or after is None:
+            continue
         gain_rows.append(
             {
                 "case": one["case"],

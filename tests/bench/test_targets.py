@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+from math import nan
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from bench import kernel_cases, targets
+from bench import kernel_cases, kernels, kernels_cuda, targets
+from derive.rules.inter.lifting_nesting import lifted
+from einalg.language.ir.program import as_program
 
 PRODUCT = kernel_cases.matmul(512, 512, 512)
 CONV = kernel_cases.conv(1, 64, 56, 64, 3, "NCHW", padding=1)
@@ -114,3 +117,28 @@ def test_networks_have_targets_of_one_thread() -> None:
     assert targets.judged_network(network("bert"))["target"] == ""
     assert targets.judged_network(network(threads=2))["target"] == ""
     assert targets.judged_network(network("bert", 1.0, batch=16))["target"] == 1.05
+
+
+def test_programs_with_other_values_meet_no_target() -> None:
+    """The figures are those of what is right, and what is wrong is told."""
+    one = row(CONV, 0.9, 0.1, derived=0.1, numpy=3.0)
+    one["more"]["errors"] = {"generated": 1e-7, "derived": 0.5}
+    judged = targets.judged(one, CONV)
+    assert judged["missed"] == "derived has other values"
+    assert targets.judged({**one, "threads": 2}, CONV)["missed"] == "derived has other values"
+    one["more"]["errors"]["generated"] = nan
+    judged = targets.judged(one, CONV)
+    assert judged["target"] == "" and "generated has other values" in judged["missed"]
+
+
+@pytest.mark.parametrize("wrong, ratios", [("generated", ("", 4.0)), ("derived", (2.0, ""))])
+def test_programs_with_other_values_have_no_ratio(wrong: str, ratios: tuple[Any, Any]) -> None:
+    case = kernel_cases.matmul(3, 4, 5)
+    program = lifted(as_program(case.expression))
+    times = {"peak": 1.0, "copy": 1.0, "generated": 1.0, "derived": 0.5, "numpy": 2.0}
+    errors = {"generated": 1e-7, "derived": 1e-7, "numpy": 1e-7, wrong: 0.5}
+    made = kernels.row(case, program, 1, times, errors, {})
+    assert (made["ratio"], made["derived ratio"], made["error"]) == (*ratios, 0.5)
+    seconds = {"generated": 1.0, "torch": 2.0}
+    made = kernels_cuda.row(case, program, seconds, {"generated": 0.5, "torch": 0.0})
+    assert made["best"] == "torch" and made["ratio"] == "" and made["error"] == 0.5
