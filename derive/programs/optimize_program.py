@@ -142,6 +142,7 @@ class Forms:
         self._results = Results()
         self._layer_seconds: dict[str, float] = {}  # of a call, by the identity of a layer
         self._without = set[str]()  # layers, by their identity, without a form of similar ones
+        self._tried: list[SearchedVariant] = []  # that were compiled, right or not
         self._mixtures: list[Program] = []  # of layouts, that were compiled
         self._first_seconds = 0.0  # of the first trial
         self._trial_seconds = 0.0  # of the last trial
@@ -283,9 +284,12 @@ class Forms:
         """Compile the first form once more, with what was derived for layers that are similar."""
         if not self._compiled or self._is_too_late():
             return
-        variant = self._with_similar(self._compiled[0].variant)
-        if self._is_new(variant) and not self._is_too_late():
-            self._compile(variant, SIMILAR)
+        first = self._compiled[0]
+        variant = self._with_similar(first.variant)
+        if not self._is_new(variant) or self._is_too_late():
+            return
+        if self._compile(variant, SIMILAR) is None and not self._is_too_late():
+            self._compile_measured(first.variant, SIMILAR)
 
     def _with_similar(self, variant: SearchedVariant) -> SearchedVariant:
         """Return a form with what was derived for layers that are similar, or comes with einalg."""
@@ -326,12 +330,16 @@ class Forms:
         self._is_cut = is_cut
 
     def _compile_with_similar(self, variant: Variant, words: str) -> None:
-        """Compile a form with what is known of its layers and of similar ones."""
+        """Compile a form with what is known of its layers and of similar ones; where that is wrong,
+        with less of it.
+        """
         known = with_known_layers(variant, self.task)
         similar = self._with_similar(known)
-        has_more = _identity(similar) != _identity(known)
-        if self._compile(similar, words) is None and has_more and not self._is_too_late():
-            self._compile(known, words)
+        if self._compile(similar, words) is not None:
+            return
+        for less in (with_results(known, self._measured_results()), known):
+            if self._is_new(less) and not self._is_too_late() and self._compile(less, words):
+                return
 
     def _without_preferred(self, changed: Sequence[Variant]) -> Sequence[Variant]:
         """Return the forms besides the one that was compiled first."""
@@ -396,6 +404,7 @@ class Forms:
         with self.clock.phase(COMPILING, words):
             form = self.trial.compiled(variant)
         self._trial_seconds = self.clock.now() - began
+        self._tried.append(variant)
         if form is None:
             return None
         self._compiled.append(form)
@@ -525,7 +534,7 @@ class Forms:
             if new and self.clock.finishing().left < self._trial_seconds:
                 break
             words = f"searched form {number} of {len(promising)}"
-            form = self._compile(variant, words) or self._compile_measured(before, words)
+            form = self._compile(variant, words) or self._compile_measured(before.variant, words)
             if form is not None:
                 new.append(form)
         if not new:
@@ -555,23 +564,25 @@ class Forms:
         return list(promising.values())
 
     def _is_new(self, variant: SearchedVariant) -> bool:
-        """Tell whether no form that is compiled has the same candidates."""
-        return _identity(variant) not in {_identity(form.variant) for form in self._compiled}
+        """Tell whether no form with the same candidates was compiled, right or not."""
+        tried = [*self._tried, *(form.variant for form in self._compiled)]
+        return _identity(variant) not in set(map(_identity, tried))
 
-    def _compile_measured(self, form: CompiledVariant, words: str) -> CompiledVariant | None:
-        """Compile a form with what was measured for its layers alone, where that is not all of it.
+    def _compile_measured(self, before: SearchedVariant, words: str) -> CompiledVariant | None:
+        """Compile a form with what was measured for its layers alone, if that was not tried yet.
 
         What is only estimated may be what is not accurate in the whole.
         """
+        variant = with_results(before, self._measured_results())
+        return self._compile(variant, words) if self._is_new(variant) else None
+
+    def _measured_results(self) -> Results:
+        """Return what was measured for layers, without what is only estimated."""
         measured = Results()
         for identity, layer in self._results.items():
             if layer.candidate is not None and layer.candidate.measured:
                 measured[identity] = layer
-        variant = with_results(form.variant, measured)
-        whole = with_results(form.variant, self._results)
-        if _identity(variant) != _identity(whole) and self._is_new(variant):
-            return self._compile(variant, words)
-        return None
+        return measured
 
     def _expected(self, form: CompiledVariant, variant: SearchedVariant) -> float:
         """Return the seconds that a form is expected to take with what was found.

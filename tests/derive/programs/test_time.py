@@ -474,3 +474,32 @@ def test_what_is_known_of_similar_layers_is_looked_for_once(own_cache, monkeypat
     backend.optimized(several_shapes(2), 60)
     assert sum(map(has_two_statements, backend.compiled)) == 1 + len(others)
     assert sorted(followed) == sorted(set(followed)) and len(followed) == 2
+
+
+@pytest.mark.parametrize("is_other", [True, False])
+def test_what_was_measured_for_similar_layers_is_taken_where_an_estimated_form_is_wrong(
+    is_other, own_cache, monkeypatch
+):
+    """In the first layout and in another one; nothing that is wrong is compiled twice."""
+
+    def similar(layers, *_):
+        right, wrong = sorted(layers, key=lambda layer: layer.program.result.shape[1])
+        right = in_two_statements(right)
+        right.candidate.measured = True
+        results = [right, replace(with_wrong_values(wrong), is_adapted=True)]
+        return {layer.identity: layer for layer in results}
+
+    program = folded(shaped(several_shapes(2))[0])
+    others = [replace(unchanged(program), changes=("another layout",))]
+    monkeypatch.setenv("EINALG_LIBRARIES", "")
+    monkeypatch.setattr(optimize_program, "similar_forms", similar)
+    monkeypatch.setattr(optimize_program, "search_layers", lambda *_: {})
+    monkeypatch.setattr(optimize_program, "changed_variants", lambda *_: others * is_other)
+    monkeypatch.setattr(optimize_program, "channels_last_variant", lambda program: None)
+    backend = Timed(1.0)
+    monkeypatch.setattr(backend, "measure", derived_is_faster)
+    made, _ = backend.optimized(several_shapes(2), 60)
+    (part,) = made.parts.values()
+    assert has_two_statements(part.after)
+    assert part.changes == (("another layout",) if is_other else ())
+    assert sum(map(has_two_statements, backend.compiled)) == (4 if is_other else 2)
