@@ -42,7 +42,8 @@ def _renamed(operations: Sequence[Operation], numbers: Mapping[Leaf, int]) -> tu
     renamed = []
     for one in operations:
         inputs = tuple([_source(source, numbers) for source in one.inputs])
-        renamed.append(Operation(one.operator, one.parameters, inputs))
+        parameters = tuple([pair for pair in one.parameters if pair != ("act", "none")])
+        renamed.append(Operation(one.operator, parameters, inputs))
     return tuple(renamed)
 
 

@@ -127,15 +127,45 @@ MOST_RENAMINGS = 24
 
 
 def parts(graph: RuleGraph) -> list[tuple[Port, Port, RuleGraph]]:
-    """Return pairs of tensors inside both sides, earlier ones first, each as a rule."""
+    """Return pairs of tensors inside both sides that are computed from the same leaves, earlier
+    ones first, each as a rule.
+    """
     rules = []
-    for a in _keys(graph.before, {}):
-        for b in _keys(graph.after, {}):
-            if (a, b) in graph.outputs:
-                continue
-            part = RuleGraph(graph.before, graph.after, ((a, b),), graph.shapes)
-            rules.append((a, b, _pruned(part)))
+    for a, ours in _leaves_of_results(graph.before).items():
+        for b, theirs in _leaves_of_results(graph.after).items():
+            if ours == theirs and (a, b) not in graph.outputs:
+                part = RuleGraph(graph.before, graph.after, ((a, b),), graph.shapes)
+                rules.append((a, b, _pruned(part)))
     return rules
+
+
+def _leaves_of_results(operations: tuple[Operation, ...]) -> dict[Port, frozenset[Leaf]]:
+    """Return the leaves that each result of each operation is computed from."""
+    leaves: dict[Port, frozenset[Leaf]] = {}
+    for place, operation in enumerate(operations):
+        read: set[Leaf] = set()
+        for source in operation.inputs:
+            read |= leaves[source] if isinstance(source, Port) else {source}
+        for port in operation.results(place):
+            leaves[port] = frozenset(read)
+    return leaves
+
+
+SUMS = ("conv2d", "matmul", "poolavg")  # over an axis of what they read
+
+
+def nests_sums(graph: RuleGraph) -> bool:
+    """Return whether on both sides a sum is computed of sums."""
+    return all(_depth_of_sums(operations) > 1 for operations in graph.sides)
+
+
+def _depth_of_sums(operations: tuple[Operation, ...]) -> int:
+    depths: list[int] = []
+    for operation in operations:
+        ports = [source for source in operation.inputs if isinstance(source, Port)]
+        inner = max([depths[port.operation] for port in ports], default=0)
+        depths.append(inner + (operation.operator in SUMS))
+    return max(depths, default=0)
 
 
 def renamed_apart(graph: RuleGraph) -> list[RuleGraph]:

@@ -57,9 +57,11 @@ class SizesComparison:
 
 
 class Effort(Enum):
-    """The methods of a comparison: relations, laws of functions too, and some sizes too."""
+    """The methods of a comparison: relations, for a proof or for a difference too, laws of
+    functions too, and some sizes too.
+    """
 
-    RELATIONS, LAWS, SIZES = range(3)
+    PROOF, RELATIONS, LAWS, SIZES = range(4)
 
 
 def compared(before: Program, after: Program, effort: Effort = Effort.SIZES) -> SizesComparison:
@@ -78,6 +80,8 @@ def compared(before: Program, after: Program, effort: Effort = Effort.SIZES) -> 
             proof = prove(*sides)
         else:
             proof = prove_for_all_sizes(*sides, _refuse, effort is Effort.LAWS)
+        if effort is Effort.PROOF and proof.verdict != PROVED:
+            raise Undecided
         parts.append(_of_proof(proof, before, after))
     return _together(parts)
 

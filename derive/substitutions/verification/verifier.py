@@ -20,6 +20,7 @@ from derive.substitutions.graphs.graph import Port, RuleGraph
 from derive.substitutions.graphs.kinds import WrongOperation
 from derive.substitutions.graphs.ordered_leaves import with_ordered_leaves, without_sizes
 from derive.substitutions.graphs.reduction import (
+    nests_sums,
     parts,
     reduced,
     renamed_apart,
@@ -199,16 +200,31 @@ def _confirmed(verdict: RuleVerdict, graph: RuleGraph) -> RuleVerdict:
 
 
 def _generalisations(graph: RuleGraph) -> Iterator[RuleGraph]:
-    """Yield the rule itself, and rules of which it is a case."""
+    """Yield the rule itself, and rules of which it is a case: what costs least first. Sums inside
+    sums are many terms, and of a leaf that is read twice there are more, so that equal parts and
+    other leaves are tried first where both sides nest sums.
+    """
     smaller = reduced(graph)
     if smaller is not None:
         yield smaller
+    is_deep = nests_sums(graph)
+    if is_deep:
+        yield from _joined(graph)
+        yield from renamed_apart(graph)
     inner = without_activation(graph)
     while inner is not None:
         yield inner
         inner = without_activation(inner)
     yield graph
-    yield from renamed_apart(graph)
+    if not is_deep:
+        yield from renamed_apart(graph)
+        yield from _joined(graph)
+
+
+def _joined(graph: RuleGraph) -> Iterator[RuleGraph]:
+    """Yield the rule with a leaf for tensors inside both sides that are proved to be equal, if
+    there are any.
+    """
     equal: dict[Port, Port] = {}
     for before, after, part in parts(graph):
         if after not in equal and _is_proved(part):
@@ -220,12 +236,18 @@ def _generalisations(graph: RuleGraph) -> Iterator[RuleGraph]:
 
 
 def _is_proved(graph: RuleGraph) -> bool:
+    """Return whether a rule is proved for all sizes, and holds at random inputs first."""
     try:
-        if quick_refutation("part", graph) is not None:
-            return False
-        verdict = _attempt("part", graph, Effort.RELATIONS)
-    except ValueError:
+        return _is_ordered_proved(with_ordered_leaves(graph)[0])
+    except (WrongOperation, ValueError):
         return False
+
+
+@lru_cache(maxsize=MAX_KNOWN)
+def _is_ordered_proved(graph: RuleGraph) -> bool:
+    if quick_refutation(UNNAMED, graph) is not None:
+        return False
+    verdict = _attempt(UNNAMED, graph, Effort.RELATIONS)
     return verdict is not None and is_unconditional(verdict) and not verdict.coverage
 
 
@@ -260,7 +282,7 @@ def _of_any_taps(graph: RuleGraph) -> RuleVerdict | None:
         sizes = OpenSizes(rule, {})
         for sizing in islice(sizes.general(), 1):
             programs(rule, sizing)  # has an expression
-        verdict = _at_taps(rule, sizes, Effort.RELATIONS)
+        verdict = _at_taps(rule, sizes, Effort.PROOF)
         if is_unconditional(verdict):
             return verdict
     return None
@@ -387,7 +409,7 @@ def _points(rule: TypedRule, sizes: OpenSizes, effort: Effort, known: _Known) ->
         try:
             comparison = compared(*programs(rule, sizing), effort)
         except (NoExpression, ShapeError):
-            if effort is Effort.RELATIONS:
+            if effort in (Effort.PROOF, Effort.RELATIONS):
                 raise Undecided from None  # of all groups that are tried, or of none
             continue
         if comparison.verdict == DIFFERENT:

@@ -251,6 +251,17 @@ def test_outputs_that_are_proved_one_by_one(tmp_path: Any) -> None:
         assert result.verdict == expected and not result.coverage, result
 
 
+@pytest.mark.parametrize("second", [10, 13])
+def test_nested_convolutions_are_proved_part_by_part(tmp_path: Any, second: int) -> None:
+    """Of any groups in both, as each is proved for any."""
+    pool: dict[str, Any] = {"kernel": [3, 3], "stride": [1, 1], "pad": "same"}
+    src = [op("poolavg", 1, **pool), conv("0", 10), conv("1", second, "relu")]
+    dst = [op("const_pool", kernel=[3, 3]), conv(1, "0"), conv("1", 10), conv("2", second),
+           op("relu", "3")]  # fmt: skip
+    result = verdict(tmp_path, rule("nested", src, dst))
+    assert result and result.condition is None and not result.coverage, result
+
+
 @pytest.mark.parametrize("content", [ALWAYS[0], ALWAYS[1], ALWAYS[3], ALWAYS[10]])
 def test_a_wrong_leaf_is_caught(content: Any, tmp_path: Any) -> None:
     (one,) = ea.substitutions.load(write(tmp_path, content))
