@@ -141,6 +141,8 @@ def integer_quotient(body: Any) -> tuple[Any, Any] | None:
     >>> n, x, i = ea.tensor("n", (8,), "i32"), ea.tensor("x", (8,)), ea.indices("i")
     >>> integer_quotient(n[i] / 2 + sympy.Rational(1, 3)), integer_quotient(n[i] / n[0])
     ((3*n[i] + 2, 6), (n[i], n[0]))
+    >>> integer_quotient(n[i] * (n[i] / 2 + sympy.Rational(1, 3)))
+    ((3*n[i] + 2)*n[i], 6)
     >>> integer_quotient(x[i] / 2)
     """
     numerator, divisor = _over_one_divisor(body)
@@ -163,12 +165,31 @@ def _promoted_quotient(numerator: Any, divisor: Any) -> str:
 
 
 def _over_one_divisor(body: Any) -> tuple[Any, Any]:
-    """Return a product, or a sum with rational coefficients, as a numerator and a divisor."""
+    """Return a body as a numerator and a divisor: of a sum with rational coefficients, or of a
+    product or power of such sums, that is a number.
+    """
     terms = sympy.Add.make_args(body)
     if len(terms) == 1:
-        return sympy.fraction(body, exact=True)
-    coefficients: list[Any] = [term.as_coeff_Mul()[0] for term in terms]
-    if not all(coefficient.is_Rational for coefficient in coefficients):
+        return _product_over_one_divisor(body)
+    parts = list(map(_over_one_divisor, terms))
+    if not all(divisor.is_Integer for _, divisor in parts):
         return body, sympy.S.One
-    divisor = sympy.Integer(lcm(*(int(coefficient.q) for coefficient in coefficients)))
-    return sympy.Add(*(divisor * term for term in terms)), divisor
+    whole = sympy.Integer(lcm(*(int(divisor) for _, divisor in parts)))
+    return sympy.Add(*(whole // divisor * numerator for numerator, divisor in parts)), whole
+
+
+def _product_over_one_divisor(body: Any) -> tuple[Any, Any]:
+    numerators, divisors = list[Any](), list[Any]()
+    others: list[Any] = []
+    for factor in sympy.Mul.make_args(body):
+        base, exponent = factor.as_base_exp()
+        if not base.is_Add or not exponent.is_Integer or exponent < 0:
+            others.append(factor)
+            continue
+        numerator, divisor = _over_one_divisor(base)
+        numerators.append(numerator**exponent)
+        divisors.append(divisor**exponent)
+    if all(divisor == 1 for divisor in divisors):
+        return sympy.fraction(body, exact=True)
+    numerator, divisor = sympy.fraction(sympy.Mul(*others), exact=True)
+    return sympy.Mul(numerator, *numerators), sympy.Mul(divisor, *divisors)

@@ -282,10 +282,13 @@ COMPILED = [
     "Mod(-7*i, -3)",
     "(i*i + 2)//3",
     "floor(i*i/3 + j/3 + 1/3)",
+    "floor((i + 1)*(i/2 - j/3))",
+    "ceiling((i/2 - 1/3)**2/5 - j*(i/4 + 1))",
 ]
 
 
 def test_compiled() -> None:
+    assert all(parsed(text).dtype == "i64" for text in COMPILED)
     programs = [as_program(parsed(text)) for text in COMPILED]
     for text, result in zip(COMPILED, run_programs(programs, [{} for _ in programs])):
         (found,) = result.values()
