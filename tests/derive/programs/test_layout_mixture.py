@@ -140,7 +140,9 @@ def test_a_mixture_is_taken_where_it_is_measured_to_be_faster(faster, tmp_path, 
     mixed = []
 
     def mixture(variant, first, last, backend):
-        assert first.keys() & last.keys() and min([*first.values(), *last.values()]) > 0
+        names = variant.program.names
+        assert first.keys() <= set(names) and last.keys() <= set(names) and "O" in first
+        assert min([*first.values(), *last.values()]) > 0
         name = next(iter(movable_orders(variant.program)))
         mixed.append(mixed_variant(variant, {name}))
         return mixed[-1]
