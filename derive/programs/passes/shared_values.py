@@ -68,26 +68,31 @@ def with_shared_values(program: Program) -> Program:
     used_names = {*program.names, *program.tensors}
     statements: list[tuple[str, Scope]] = []
     for name, scope in program.statements:
-        parts = {}
-        is_simple = is_elementwise(scope) and not scope.where
-        shared_parts = _shared_parts(scope.body, scope) if is_simple else ()
-        for part in dict.fromkeys(shared_parts):
-            iterators = [it for it in scope.iterators if it.index in part.free_symbols]
-            value = Scope(tuple(iterators), (), part)
-            if value.dtype not in STORED or value.dtype != scope.dtype:
-                continue
-            axes = "".join(it.index.name for it in iterators)
+        places: dict[Any, Access] = {}
+        for value in _shared_values(scope):
+            axes = "".join(index.name for index in value.indices)
             label = unique_name(f"{name}_{axes}", used_names)
             used_names.add(label)
             statements.append((label, value))
-            place = tuple(affine(it.index) for it in iterators)
-            parts[part] = Access.of(statement_tensor(label, value), place)
-        if parts:
-            scope = Scope(scope.iterators, scope.where, with_parts(scope.body, parts))
+            subscripts = tuple(map(affine, value.indices))
+            places[value.body] = Access.of(statement_tensor(label, value), subscripts)
+        if places:
+            scope = Scope(scope.iterators, scope.where, with_parts(scope.body, places))
         statements.append((name, scope))
     if len(statements) == len(program.statements):
         return program
     return Program(statements, program.outputs)
+
+
+def _shared_values(scope: Scope) -> Iterator[Scope]:
+    """Yield what is stored for the points of a statement, over the indices that it depends on."""
+    if scope.where or not is_elementwise(scope):
+        return
+    for part in dict.fromkeys(_shared_parts(scope.body, scope)):
+        iterators = [it for it in scope.iterators if it.index in part.free_symbols]
+        value = Scope(tuple(iterators), (), part)
+        if value.dtype in STORED and value.dtype == scope.dtype:
+            yield value
 
 
 def _shared_parts(body: Any, scope: Scope) -> Iterator[Any]:
