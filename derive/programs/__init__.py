@@ -1,17 +1,15 @@
 """Whole networks: the programs of a graph, optimized one after the other and put together again.
 
-`optimize` goes through a graph, `optimize_program` through the `forms` of a program that a `trial`
-compiles and checks, and `layer_search` through their layers; each makes a frozen value of the one
-before. What rewrites a program as a whole is a pass in `passes`: add one there, and name it in
-`forms.variants`. The rooms of `derive` may be imported, and the graphs of `einalg.frontends`;
-nothing that shows things.
+`optimization` goes through the programs of a graph and the `forms` of each, as a `task` says;
+`optimized_program` is one result and `optimized` the whole. What rewrites a program as a whole is a
+pass in `passes`: add one there, and name it in `forms.variants`. The rooms of `derive` may be
+imported, and the graphs of `einalg.frontends`; nothing that shows things.
 """
 
 from __future__ import annotations
 
 from derive.programs.forms.layers import Layer
 from derive.programs.forms.rewriting.rule_set import RuleSet, rule_set
-from derive.programs.optimize import is_large, optimized, postponed
 from derive.programs.optimized import OptimizedNetwork, repeated_programs
 from derive.programs.optimized_program import OptimizedProgram
 
@@ -20,9 +18,6 @@ __all__ = [
     "OptimizedNetwork",
     "OptimizedProgram",
     "RuleSet",
-    "is_large",
-    "optimized",
-    "postponed",
     "repeated_programs",
     "rule_set",
 ]

@@ -13,7 +13,7 @@ from codegen.export.identifiers import FUNCTION_NAME
 from codegen.export.project import ExampleCall, ExportedNetwork, export_c
 from derive.cost.accuracy import scales, tolerance
 from derive.programs import OptimizedNetwork
-from derive.programs.optimize import reference_outputs
+from derive.programs.optimization.optimize import reference_outputs
 from derive.results.sample_inputs import inputs_with_values
 from einalg import __version__
 from einalg.errors import CodegenError, ShapeError

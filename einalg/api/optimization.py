@@ -12,7 +12,8 @@ from typing import Any
 
 from codegen.targets.onnx import onnx_model
 from derive.cost.model import Roofline, known_rates
-from derive.programs import OptimizedNetwork, RuleSet, is_large, optimized, postponed, rule_set
+from derive.programs import OptimizedNetwork, RuleSet, rule_set
+from derive.programs.optimization import is_large, optimized, postponed
 from derive.programs.optimized_program import statement_seconds
 from derive.results.progress import shown_progress
 from derive.substitutions import Rule, load

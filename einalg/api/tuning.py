@@ -16,7 +16,8 @@ from codegen.tuning.search.tuner import Curve, UnitTuning, UntunedUnit
 from codegen.tuning.spaces.points import point_row
 from codegen.tuning.spaces.space import CodeCandidate
 from derive.matching import kernels_of
-from derive.programs import OptimizedNetwork, optimized, repeated_programs
+from derive.programs import OptimizedNetwork, repeated_programs
+from derive.programs.optimization import optimized
 from derive.results.candidates import Candidate
 from derive.results.progress import shown_progress
 from derive.rules.inter.lifting_nesting import lifted

@@ -26,7 +26,9 @@ def shorten_layer_searches(monkeypatch: pytest.MonkeyPatch) -> None:
     slowest machine needs.
     """
     monkeypatch.setattr("derive.programs.forms.similar_layers.common_forms", dict)
-    monkeypatch.setattr("derive.programs.optimize.Budget", partial(Budget, states=LAYER_STATES))
+    monkeypatch.setattr(
+        "derive.programs.optimization.optimize.Budget", partial(Budget, states=LAYER_STATES)
+    )
 
 
 def first_candidates(

@@ -11,7 +11,7 @@ import numpy as np
 
 from derive.cost.model import operations
 from derive.programs import OptimizedNetwork, OptimizedProgram
-from derive.programs.optimize import reference_outputs_of
+from derive.programs.optimization.optimize import reference_outputs_of
 from derive.programs.optimized_program import compiled, spreading_layers
 from derive.rules.inter.lifting_nesting import lifted
 from einalg.api.verification.deviation import Deviation, deviation, tolerance_of

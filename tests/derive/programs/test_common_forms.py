@@ -10,14 +10,14 @@ import pytest
 
 from bench import common_forms as maker
 from bench.common_forms import KINDS, OTHERS, Convolution
-from derive.programs import layer_search
 from derive.programs.forms import common_forms as stored
 from derive.programs.forms import similar_layers
 from derive.programs.forms.common_forms import PATH, as_text, common_forms
 from derive.programs.forms.known_forms import MAX_KEPT, StoredForms
 from derive.programs.forms.layers import SearchedLayer, measure_layer
 from derive.programs.forms.similar_layers import SimilarLayers, families, family
-from derive.programs.layer_search import search_layers
+from derive.programs.optimization import layer_search
+from derive.programs.optimization.layer_search import search_layers
 from derive.programs.task import Task
 from derive.results import verification
 from derive.results.verification import verdict_of

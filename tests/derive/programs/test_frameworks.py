@@ -10,7 +10,8 @@ import pytest
 
 import einalg as ea
 from codegen.program.batched_executable import BatchedExecutable
-from derive.programs import optimize, optimized_program
+from derive.programs import optimized_program
+from derive.programs.optimization import optimize
 from einalg.api import backend, optimization
 from einalg.api.backend import LocalBackend
 from einalg.api.verification.verification import Verified

@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 
 import einalg as ea
 from derive.cost.backend import Backend
-from derive.programs import optimize as optimizer
-from derive.programs import optimize_program
 from derive.programs.forms.layout_mixture import cheapest_mixture, minimum_cut, mixture
 from derive.programs.forms.variants import PARTLY_LAST, mixed_variant, unchanged
+from derive.programs.optimization import mixed_layouts, searched_forms
+from derive.programs.optimization import optimize as optimizer
 from derive.programs.passes.layout_selection import channels_last, movable_orders
 from derive.programs.passes.normalise import shaped
 from einalg.api.backend import LocalBackend
@@ -153,8 +153,8 @@ def test_a_mixture_is_taken_where_it_is_measured_to_be_faster(faster, tmp_path, 
             times[-1] = 0.5 if faster else 2.0
         return list(map(exactly, times))
 
-    monkeypatch.setattr(optimize_program, "mixture", mixture)
-    monkeypatch.setattr(optimize_program, "search_layers", lambda *_: {})
+    monkeypatch.setattr(mixed_layouts, "mixture", mixture)
+    monkeypatch.setattr(searched_forms, "search_layers", lambda *_: {})
     monkeypatch.setattr(LocalBackend, "measure", measure)
     program = network(channels=8, space=6, layers=2)
     arrays = {name: array.astype(np.float32) for name, array in sample(program).items()}

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import einalg as ea
-from derive.programs import layer_search
 from derive.programs.forms.layers import SearchedLayer
+from derive.programs.optimization import layer_search
 from derive.programs.passes.layout_selection import channels_last
 from derive.programs.passes.normalise import shaped
 from einalg.language import ops

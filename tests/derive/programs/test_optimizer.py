@@ -17,8 +17,7 @@ import pytest
 import einalg as ea
 from codegen.program.building.problem import BuildProblem
 from codegen.targets.c.compiler import KERNEL_CACHE
-from derive.programs import optimize as optimizer
-from derive.programs import optimize_program, optimized_program
+from derive.programs import optimized_program
 from derive.programs.forms.layers import (
     SearchedLayer,
     known_layer,
@@ -27,6 +26,8 @@ from derive.programs.forms.layers import (
     with_layers,
 )
 from derive.programs.forms.variants import unchanged
+from derive.programs.optimization import optimize as optimizer
+from derive.programs.optimization import other_forms, searched_forms
 from derive.programs.passes.normalise import shaped
 from derive.programs.passes.weights.folding import folded
 from derive.results.candidates import Candidate
@@ -296,8 +297,8 @@ def test_other_candidates_of_layers_are_tried_in_the_whole(own_cache, monkeypatc
         found = SearchedLayer.of(only, candidate=best, original=1.0, alternatives=(other,))
         return {only.identity: found}
 
-    monkeypatch.setattr(optimize_program, "changed_variants", lambda *ready: [])
-    monkeypatch.setattr(optimize_program, "search_layers", searched)
+    monkeypatch.setattr(other_forms, "changed_variants", lambda *ready: [])
+    monkeypatch.setattr(searched_forms, "search_layers", searched)
     given, backend = (
         given_for(program),
         Preferring(lambda run: len(run.program.statements) > len(best.program.statements)),
@@ -349,8 +350,8 @@ def test_what_is_only_estimated_is_dropped_alone_where_the_whole_is_wrong(own_ca
         wrong = with_wrong_values(first, measured=False)
         return {first.identity: wrong, second.identity: right}
 
-    monkeypatch.setattr(optimize_program, "changed_variants", lambda *ready: [])
-    monkeypatch.setattr(optimize_program, "search_layers", searched_layers)
+    monkeypatch.setattr(other_forms, "changed_variants", lambda *ready: [])
+    monkeypatch.setattr(searched_forms, "search_layers", searched_layers)
     inner = ops.conv1d(ea.tensor("A", (1, 8, 90)), weight("W", 8, 8, 5))
     program = as_program(ops.conv1d(inner, weight("V", 8, 8, 3)))
     given = given_for(program)
@@ -370,7 +371,7 @@ def test_a_layer_with_wrong_values_is_not_taken(own_cache, caplog, monkeypatch):
     def wrong(layer, *_, **__):
         return with_wrong_values(layer)
 
-    monkeypatch.setattr("derive.programs.layer_search.search_layer", wrong)
+    monkeypatch.setattr("derive.programs.optimization.layer_search.search_layer", wrong)
     program = network(channels=16, space=9)
     given = given_for(program)
     with caplog.at_level(logging.WARNING, "einalg"):
@@ -385,7 +386,7 @@ def test_a_form_of_another_type_is_not_taken(own_cache, caplog, monkeypatch):
     scope = program.result
     narrow = type(scope)(scope.iterators, scope.where, converted(scope.body, "f16"))
     forms = [unchanged(Program([("O", narrow)]))]
-    monkeypatch.setattr(optimize_program, "changed_variants", lambda *_: forms)
+    monkeypatch.setattr(other_forms, "changed_variants", lambda *_: forms)
     ones = {"A": np.ones((4, 8), np.float32), "W": np.ones((8, 3), np.float32)}
     with caplog.at_level(logging.WARNING, "einalg"):
         o = ea.optimize(program, ones, seconds=300)
@@ -418,7 +419,7 @@ def wrong_code(monkeypatch, is_wrong):
         run = right(program, *rest, **options)
         return Wrong(run) if is_wrong(program) else run
 
-    monkeypatch.setattr("derive.programs.trial.compiled", compiled)
+    monkeypatch.setattr("derive.programs.optimization.trial.compiled", compiled)
 
 
 def test_the_program_as_it_is_is_checked_too(own_cache, monkeypatch):
@@ -442,7 +443,7 @@ def test_another_form_is_taken_where_one_is_wrong(wrong, words, own_cache, monke
     program = as_program(
         ea.parse("T[i,j] += A[i,k]*W[k,j]\nO[i,j] = Max(T[i,j], 0)", A=(4, 8), W=weight("W", 8, 3))
     )
-    monkeypatch.setattr(optimize_program, "changed_variants", lambda one, *_: [unchanged(one)])
+    monkeypatch.setattr(other_forms, "changed_variants", lambda one, *_: [unchanged(one)])
     counts = count()
     wrong_code(monkeypatch, lambda _: next(counts) in wrong)
     with caplog.at_level(logging.WARNING, "einalg"):
@@ -523,7 +524,9 @@ def test_gathered_windows_that_do_not_fit_are_not_made(monkeypatch: pytest.Monke
     }
     expected = ea.evaluate(program, **arrays)
     for memory, statements in ((1 << 40, 2), (1, 1)):
-        monkeypatch.setattr("derive.programs.optimize.memory_bytes", lambda memory=memory: memory)
+        monkeypatch.setattr(
+            "derive.programs.optimization.optimize.memory_bytes", lambda memory=memory: memory
+        )
         made = ea.optimize(program, arrays, seconds=0)
         (part,) = made.parts.values()
         assert len(part.before.names) == statements

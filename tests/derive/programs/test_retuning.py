@@ -17,7 +17,8 @@ from codegen.tuning.records.provenance import Provenance
 from codegen.tuning.records.winners import Winner
 from codegen.tuning.spaces.points import point_row
 from codegen.tuning.spaces.unit_spaces import starts
-from derive.programs import OptimizedNetwork, optimize
+from derive.programs import OptimizedNetwork
+from derive.programs.optimization import optimize
 from einalg.api.backend import LocalBackend
 from einalg.api.models import network
 from einalg.runtime.clock import Clock

@@ -13,13 +13,13 @@ import pytest
 
 import einalg as ea
 from derive.matching import kernels_of
-from derive.programs import layer_search
 from derive.programs.forms import layers, similar_layers
 from derive.programs.forms.known_forms import FAMILIES, KnownForm, StoredForms
 from derive.programs.forms.layers import SearchedLayer, layers_of
 from derive.programs.forms.other_layout import LayerInside
 from derive.programs.forms.similar_layers import SimilarLayers, family, sizes
-from derive.programs.layer_search import search_layers
+from derive.programs.optimization import layer_search
+from derive.programs.optimization.layer_search import search_layers
 from derive.programs.task import Task
 from derive.results.candidates import Candidate
 from derive.results.pipeline import SearchResult, find_derivation

@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 import einalg as ea
 from codegen.program.batched_executable import BatchedExecutable
 from derive.matching import kernels_of
-from derive.programs import layer_search
-from derive.programs import optimize as optimizer
 from derive.programs.forms.layers import UNREADABLE, SearchedLayer
+from derive.programs.optimization import layer_search
+from derive.programs.optimization import optimize as optimizer
 from derive.programs.optimized_program import (
     OptimizedProgram,
     compiled,

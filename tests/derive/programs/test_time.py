@@ -13,12 +13,18 @@ import pytest
 
 import einalg as ea
 from derive.cost.backend import Backend
-from derive.programs import optimize as optimizer
-from derive.programs import optimize_program
 from derive.programs.forms.expected_gain import Expectation, kind_of, next_layer
 from derive.programs.forms.layers import SearchedLayer, layers_of
 from derive.programs.forms.similar_layers import SimilarLayers
 from derive.programs.forms.variants import changed_variants, is_better, unchanged
+from derive.programs.optimization import (
+    adapted_forms,
+    first_form,
+    mixed_layouts,
+    other_forms,
+    searched_forms,
+)
+from derive.programs.optimization import optimize as optimizer
 from derive.programs.passes.normalise import shaped
 from derive.programs.passes.weights.folding import folded
 from derive.programs.task import Task
@@ -74,7 +80,7 @@ class Timed(LocalBackend):
             searched.append(layer)
             return SearchedLayer.of(layer, original=1.0)
 
-        monkeypatch.setattr("derive.programs.layer_search.search_layer", search)
+        monkeypatch.setattr("derive.programs.optimization.layer_search.search_layer", search)
         return searched
 
 
@@ -113,7 +119,7 @@ def test_every_layout_is_timed_though_no_layer_is_searched(faster, own_cache, mo
     program = network(channels=8, space=6, layers=2)
     (other,) = [form.changes for form in changed_variants(folded(shaped(program)[0]))]
     assert other == ("channels last inside",)
-    monkeypatch.setattr(optimize_program, "search_layers", lambda *_: {})
+    monkeypatch.setattr(searched_forms, "search_layers", lambda *_: {})
     backend = Timed(1.0, lambda program: 1.0 if has_channels_last(program) == faster else 2.0)
     made, given = backend.optimized(program, 20)
     (part,) = made.parts.values()
@@ -142,8 +148,9 @@ def test_what_a_form_saves_is_a_share_of_what_its_layers_take_in_it(own_cache, m
         return results
 
     monkeypatch.setattr("derive.programs.forms.layers.MIN_LAYER_OPERATIONS", 1)
-    monkeypatch.setattr(optimize_program, "search_layers", search)
-    monkeypatch.setattr(optimize_program, "MAX_SEARCHED_FORMS", 1)
+    monkeypatch.setattr(searched_forms, "search_layers", search)
+    monkeypatch.setattr(searched_forms, "MAX_SEARCHED_FORMS", 1)
+    monkeypatch.setenv("EINALG_LIBRARIES", "")
     backend = Timed(1.0, lambda program: 1.0)
     backend.optimized(network(channels=8, space=6, layers=2), 20)
     folded_first, _, channels_last, searched, *_ = map(has_channels_last, backend.compiled)
@@ -153,8 +160,8 @@ def test_what_a_form_saves_is_a_share_of_what_its_layers_take_in_it(own_cache, m
 def test_many_forms_leave_time_for_searches(own_cache, monkeypatch):
     """However many layouts there are, all but the first have half of the time at most."""
     (variant,) = changed_variants(folded(shaped(network(channels=8, space=6, layers=2))[0]))
-    monkeypatch.setattr(optimize_program, "changed_variants", lambda *_: [variant] * 9)
-    monkeypatch.setattr(optimize_program.Forms, "mix_layouts", lambda forms: None)
+    monkeypatch.setattr(other_forms, "changed_variants", lambda *_: [variant] * 9)
+    monkeypatch.setattr(mixed_layouts.MixedLayouts, "compile", lambda mixed: None)
     monkeypatch.setattr("derive.programs.forms.layers.MIN_LAYER_OPERATIONS", 1)
     backend = Timed(4.0)
     searched = backend.searching(monkeypatch, 2.0)
@@ -170,6 +177,7 @@ def test_seconds_hold(seconds, compile_seconds, layers, own_cache, monkeypatch):
 
     Where compiling takes a tenth of it, more than a quarter goes into searches.
     """
+    monkeypatch.setenv("EINALG_LIBRARIES", "")
     backend = Timed(compile_seconds)
     searched = backend.searching(monkeypatch, 100.0)
     backend.optimized(several_shapes(layers), seconds)
@@ -261,9 +269,9 @@ def test_what_saves_most_is_searched_first(own_cache, monkeypatch):
     """
     backend = Timed(0.01)
     searched = backend.searching(monkeypatch, 1.0)
-    monkeypatch.setattr(optimize_program, "MAX_TIMING_SHARE", 0.0)  # seconds are shared by the work
-    monkeypatch.setattr(optimize_program, "changed_variants", lambda *ready: [])
-    monkeypatch.setattr(optimize_program, "channels_last_variant", lambda program: None)
+    monkeypatch.setattr(searched_forms, "MAX_TIMING_SHARE", 0.0)  # seconds are shared by the work
+    monkeypatch.setattr(other_forms, "changed_variants", lambda *ready: [])
+    monkeypatch.setattr(first_form, "channels_last_variant", lambda program: None)
     backend.optimized(mixed_layers(), 60)
     assert [kind_of(layer) for layer in searched] == ["windows", "windows", "products"]
     assert searched[0].work > searched[2].work > searched[1].work
@@ -379,7 +387,7 @@ def test_forms_of_similar_layers_come_before_the_other_layout_and_all_searches(
         return {layer.identity: in_two_statements(layer) for layer in layers}
 
     monkeypatch.setenv("EINALG_LIBRARIES", "")
-    monkeypatch.setattr(optimize_program, "similar_forms", similar)
+    monkeypatch.setattr(adapted_forms, "similar_forms", similar)
     monkeypatch.setattr("derive.programs.forms.layers.MIN_LAYER_OPERATIONS", 1)
     backend = Timed(2.0)
     monkeypatch.setattr(backend, "measure", derived_is_faster)
@@ -435,10 +443,10 @@ def test_a_form_of_a_similar_layer_is_taken_back_where_the_layer_is_faster_as_it
         return {0: 8.0, 1: 1.0, 2: 2.0}[len(derived)]
 
     monkeypatch.setenv("EINALG_LIBRARIES", "")
-    monkeypatch.setattr(optimize_program, "similar_forms", similar)
-    monkeypatch.setattr(optimize_program, "search_layers", search)
-    monkeypatch.setattr(optimize_program, "changed_variants", lambda *_: [])
-    monkeypatch.setattr(optimize_program, "channels_last_variant", lambda program: None)
+    monkeypatch.setattr(adapted_forms, "similar_forms", similar)
+    monkeypatch.setattr(searched_forms, "search_layers", search)
+    monkeypatch.setattr(other_forms, "changed_variants", lambda *_: [])
+    monkeypatch.setattr(first_form, "channels_last_variant", lambda program: None)
     backend = Timed(1.0, seconds_of)
     made, _ = backend.optimized(several_shapes(3), 60)
     (part,) = made.parts.values()
@@ -467,9 +475,9 @@ def test_what_is_known_of_similar_layers_is_looked_for_once(own_cache, monkeypat
     monkeypatch.setenv("EINALG_LIBRARIES", "")
     monkeypatch.setattr(SimilarLayers, "follow", follow)
     monkeypatch.setattr(SimilarLayers, "common", lambda similar, layer: [])
-    monkeypatch.setattr(optimize_program, "changed_variants", lambda *_: others)
-    monkeypatch.setattr(optimize_program, "channels_last_variant", lambda program: None)
-    monkeypatch.setattr(optimize_program, "search_layers", lambda *_: {})
+    monkeypatch.setattr(other_forms, "changed_variants", lambda *_: others)
+    monkeypatch.setattr(first_form, "channels_last_variant", lambda program: None)
+    monkeypatch.setattr(searched_forms, "search_layers", lambda *_: {})
     backend = Timed(1.0)
     backend.optimized(several_shapes(2), 60)
     assert sum(map(has_two_statements, backend.compiled)) == 1 + len(others)
@@ -492,10 +500,10 @@ def test_what_was_measured_for_similar_layers_is_taken_where_an_estimated_form_i
     program = folded(shaped(several_shapes(2))[0])
     others = [replace(unchanged(program), changes=("another layout",))]
     monkeypatch.setenv("EINALG_LIBRARIES", "")
-    monkeypatch.setattr(optimize_program, "similar_forms", similar)
-    monkeypatch.setattr(optimize_program, "search_layers", lambda *_: {})
-    monkeypatch.setattr(optimize_program, "changed_variants", lambda *_: others * is_other)
-    monkeypatch.setattr(optimize_program, "channels_last_variant", lambda program: None)
+    monkeypatch.setattr(adapted_forms, "similar_forms", similar)
+    monkeypatch.setattr(searched_forms, "search_layers", lambda *_: {})
+    monkeypatch.setattr(other_forms, "changed_variants", lambda *_: others * is_other)
+    monkeypatch.setattr(first_form, "channels_last_variant", lambda program: None)
     backend = Timed(1.0)
     monkeypatch.setattr(backend, "measure", derived_is_faster)
     made, _ = backend.optimized(several_shapes(2), 60)

@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import einalg as ea
-from derive.programs.optimize_program import without_unread_parts
 from derive.programs.passes.normalise import shaped
+from derive.programs.passes.unread_parts import without_unread_parts
 
 LAST_ROW = """
 X[i,j] += A[i,k]*B[k,j]

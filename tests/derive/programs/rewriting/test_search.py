@@ -8,12 +8,12 @@ import pytest
 import einalg as ea
 from bench.blocks import fire
 from derive.cost.model import Roofline
-from derive.programs import optimize_program
 from derive.programs.forms.rewriting.concatenations import with_neighbours_apart
 from derive.programs.forms.rewriting.convolutions import convolution_kinds
 from derive.programs.forms.rewriting.patterns import patterns_of
 from derive.programs.forms.rewriting.rule_set import RuleSet
 from derive.programs.forms.rewriting.search import rewritings
+from derive.programs.optimization import first_form
 from derive.programs.passes.summation_order import in_best_order
 from derive.substitutions.sizes.sides import ConvolutionKind
 from einalg.errors import RecordError, UseError
@@ -109,8 +109,8 @@ def test_the_report_names_what_was_applied_and_what_was_left_out(monkeypatch):
         used.append(rates)
         return in_best_order(program, rates, is_late)
 
-    monkeypatch.setattr(optimize_program, "known_rates", lambda backend: measured)
-    monkeypatch.setattr(optimize_program, "in_best_order", in_order)
+    monkeypatch.setattr(first_form, "known_rates", lambda backend: measured)
+    monkeypatch.setattr(first_form, "in_best_order", in_order)
     program = chain(512, 512)
     rng = np.random.default_rng(0)
     arrays = {name: rng.random(t.shape) / 64 for name, t in program.inputs.items()}

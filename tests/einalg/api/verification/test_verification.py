@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import einalg as ea
-from derive.programs import trial
+from derive.programs.optimization import trial
 from derive.programs.optimized_program import SPREADING
 from derive.programs.task import Task
 from einalg.api import torch_compile

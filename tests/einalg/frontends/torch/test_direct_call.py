@@ -21,7 +21,7 @@ import pytest
 
 import einalg as ea
 from codegen.program.compile import compile_program
-from derive.programs import optimized
+from derive.programs.optimization import optimized
 from einalg.api.backend import LocalBackend
 from einalg.api.models import Network, network, plain
 from einalg.errors import ShapeError, UseError

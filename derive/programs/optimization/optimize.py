@@ -14,7 +14,8 @@ import numpy as np
 from derive.cost.backend import Backend, Runnable
 from derive.cost.memory import memory_bytes
 from derive.programs.forms.rewriting.rule_set import NO_RULES, RuleSet
-from derive.programs.optimize_program import optimize_program
+from derive.programs.optimization.optimize_program import optimize_program
+from derive.programs.optimization.trial import ReferenceCall, Trial
 from derive.programs.optimized import Array, OptimizedNetwork, repeated_programs
 from derive.programs.optimized_program import (
     OptimizedProgram,
@@ -27,7 +28,6 @@ from derive.programs.passes.batch_splitting import one_of
 from derive.programs.passes.normalise import shaped
 from derive.programs.postponed import Postponed
 from derive.programs.task import Progress, Task
-from derive.programs.trial import ReferenceCall, Trial
 from derive.rules.inter.lifting_nesting import lifted
 from derive.search.best_first import Budget
 from einalg.frontends.constant_folding import fold_constants

@@ -11,7 +11,7 @@ from derive.cost.backend import Runnable
 from derive.matching import kernels_of
 from derive.programs.forms.variants import SearchedVariant
 from derive.programs.optimized import Array
-from derive.programs.optimized_program import compiled, difference_of_memory
+from derive.programs.optimized_program import REPEATS, compiled, difference_of_memory
 from derive.programs.task import Task
 from derive.rules.inter.lifting_nesting import lifted
 from einalg.errors import CodegenError
@@ -71,6 +71,11 @@ class CompiledVariant:
     run: Runnable
     error: float
     seconds: float = 0.0
+
+    def kernel_seconds(self) -> dict[str, float]:
+        """Return the seconds of its kernels; none of what is not timed kernel by kernel."""
+        time = getattr(self.run, "time", None)
+        return {} if time is None else dict(time(REPEATS))
 
 
 @dataclass(frozen=True)
