@@ -20,7 +20,7 @@ import bench
 import einalg as ea
 from codegen.tuning.search.strategies import STRATEGIES
 from codegen.tuning.search.tuner import Curve
-from einalg.api.tuning import Tuning
+from einalg.api.schedules.tuning import Tuning
 from einalg.language import ops
 
 AFTER = (16, 64)  # measurements, after which the regret is told

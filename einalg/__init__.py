@@ -39,7 +39,8 @@ _HOME = {
     "einalg.api.questions": "Move Mutant Proof Rule RuleReport check_rule distance doctor "
     "mapping_table mutants prove rule rules",
     "einalg.api.session": "Session",
-    "einalg.api.tuning": "Tuning tune",
+    "einalg.api.schedules.by_hand": "Schedule",
+    "einalg.api.schedules.tuning": "Tuning tune",
 }
 _NAMES = {name: module for module, names in _HOME.items() for name in names.split()}
 _MODULES = {

@@ -81,11 +81,7 @@ def tune_programs(
 
     Raises `CodegenError` where there is no C compiler.
     """
-    compiler = find_compiler()
-    if compiler is None:
-        raise CodegenError(
-            "schedules are compiled to be measured\n  install gcc or clang, or set CC"
-        )
+    compiler = measuring_compiler()
     log = TuningLog.here(Provenance.here(compiler))
     units: list[RepeatedUnit] = []
     with clock.bounding():
@@ -106,6 +102,16 @@ def tune_programs(
     for tuning in tuned:
         clock.course.tell_result(f"{tuning.gain:.2f}x for {tuning.statement}")
     return ProgramTuning(tuple(tuned), tuple(untuned), log.path)
+
+
+def measuring_compiler() -> Compiler:
+    """Return the compiler of this machine; `CodegenError` where there is none."""
+    compiler = find_compiler()
+    if compiler is None:
+        raise CodegenError(
+            "schedules are compiled to be measured\n  install gcc or clang, or set CC"
+        )
+    return compiler
 
 
 def repeated_units(programs: Iterable[RepeatedProgram], compiler: Compiler) -> list[RepeatedUnit]:

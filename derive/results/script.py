@@ -141,10 +141,7 @@ def python_script(start: Program, moves: Iterable[Move]) -> str:
     print(s)
     """
     steps = tuple(moves)
-    lines = ["import einalg as ea", ""]
-    for name, tensor in start.tensors.items():
-        lines += _tensor(name, tensor)
-    lines += _expression(start)
+    lines = start_lines(start)
     user_rules = ", ".join(sorted({move.rule for move in steps} - ALL.keys()))
     if user_rules:
         lines += [
@@ -155,6 +152,14 @@ def python_script(start: Program, moves: Iterable[Move]) -> str:
         lines.append("s = ea.Session(expr)")
     lines += map(_step, steps)
     return "\n".join([*lines, 'assert ea.prove(expr, s.expr).verdict != "different"', "print(s)"])
+
+
+def start_lines(start: Program) -> list[str]:
+    """Return the lines that make the tensors of a program, and the program as `expr`."""
+    lines = ["import einalg as ea", ""]
+    for name, tensor in start.tensors.items():
+        lines += _tensor(name, tensor)
+    return [*lines, *_expression(start)]
 
 
 def _value(value: Any) -> str:

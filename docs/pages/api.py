@@ -21,7 +21,7 @@ SECTIONS = {
     "See": "mapping_table footprint",
     "Derive": "derive Derivation distance Session History Move",
     "Rules": "rules rule Rule check_rule RuleReport",
-    "Whole models and machines": "optimize Optimized tune Tuning doctor",
+    "Whole models and machines": "optimize Optimized tune Tuning Schedule doctor",
     "Errors": "EinalgError NotationError UseError RangeError ShapeError UndefinedError RuleError "
     "MatchError CodegenError DeviceError RecordError RepeatedTermWarning",
 }
@@ -56,6 +56,14 @@ make them.
 ::: codegen.tuning.search.tuner.UnitTuning
 
 ::: codegen.tuning.search.tuner.UnitShare
+
+::: codegen.tuning.by_hand.choices.ScheduleChoices
+
+::: codegen.tuning.by_hand.choices.ScheduleChoice
+
+::: codegen.program.by_hand.ScheduleStep
+
+::: einalg.api.schedules.by_hand.ScheduleTime
 
 ::: derive.results.timings.Timing
 

@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Any
 
+from codegen.tuning.by_hand.choices import ScheduleChoices
 from derive.cost.roofline_table import RooflineTable
 from derive.interactive.choices import MoveList
 from derive.matching import Distances
@@ -26,6 +27,7 @@ from derive.results.timings import Timings
 from derive.rules.partial.mutants import Mutant, Mutants
 from derive.search.search_tree import SearchTree
 from derive.substitutions.verification.verdict import RuleVerdict
+from einalg.api.interactive.schedule_html import choices_html
 from einalg.display.mathml import attach_to_expressions
 from einalg.display.network_graph import NetworkGraph
 from einalg.display.results.costs import costs_html
@@ -67,6 +69,7 @@ HTML: Mapping[type, Callable[[Any], str]] = MappingProxyType(
         Report: report_html,
         RooflineTable: roofline_html,
         RuleVerdict: rule_verdict_html,
+        ScheduleChoices: choices_html,
         SearchResult: derivation_html,
         SearchTree: search_tree_html,
         Timings: timings_html,

@@ -72,6 +72,7 @@ def test_an_error_ends_at_the_line_of_the_user(mistake: Callable[[], Any]) -> No
 def test_errors_of_results_end_at_the_line_of_the_user() -> None:
     d = ea.derive("O[i] = 2*A[i] + 1", A=(3,), measure=False)
     s = ea.Session("O[i] = 2*A[i] + 1", A=(3,))
+    h = ea.Schedule("O[i] = 2*A[i] + 1", A=(3,))
     run = d.best.compile()
     o = ea.optimize(d.expression, seconds=0)
     mistakes: list[Callable[[], Any]] = [
@@ -86,6 +87,9 @@ def test_errors_of_results_end_at_the_line_of_the_user() -> None:
         lambda: s.undo(),
         lambda: s.redo(),
         lambda: s.expr["Z"],
+        lambda: h.apply(9999),
+        lambda: h.set(rows="many"),
+        lambda: h.undo(),
     ]
     for mistake in mistakes:
         with pytest.raises(EinalgError) as caught:

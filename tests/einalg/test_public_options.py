@@ -109,6 +109,13 @@ RIGHT_HERE: Mapping[tuple[str, str], set[str]] = {  # where the same name means 
     ("Session.substitute", "path"): {"None"},
     ("Session.lift", "name"): {"None"} | WORDS,
     ("Session.undo", "steps"): set(),
+    ("Schedule", "tuned"): {"True"},
+    ("Schedule.moves", "kernel"): {"None"},
+    ("Schedule.moves", "name"): {"None"},
+    ("Schedule.undo", "steps"): set(),
+    ("Schedule.source", "kernel"): {"None"},
+    ("Schedule.loops", "kernel"): {"None"},
+    ("Schedule.save", "path"): {"text"},
     ("Candidate.compile", "target"): {"None"},
     ("Candidate.export_c", "name"): {"None", "text"},
     ("Optimized.export_c", "name"): {"None", "text"},
@@ -162,6 +169,7 @@ CLASSES = {  # whose methods are public
     "Program": Program,
     "Move": ea.Move,
     "Rule": ea.Rule,
+    "Schedule": ea.Schedule,
 }
 
 
@@ -183,6 +191,7 @@ def values() -> Mapping[str, Any]:
         "Program": derivation.best.program,
         "Move": ea.Move("staging", ["O"], {}),
         "Rule": ea.rules["staging"],
+        "Schedule": ea.Schedule(expression()),
     }
 
 
@@ -213,6 +222,7 @@ REQUIRED: Mapping[str, Any] = {
     "number": 0,
     "steps": [],
     "mapping": "{ [h] -> [h] }",
+    "space": "none",
 }
 CHEAP: Mapping[str, Mapping[str, Any]] = {  # options with which a call does little
     "derive": {"measure": False, "states": 0},
@@ -331,11 +341,13 @@ def test_records_are_written_and_read_where_there_is_a_place(path: Any) -> None:
         owners["Derivation"].save,
         owners["Session"].save,
         owners["History"].save,
+        owners["Schedule"].save,
         owners["Optimized"].to_onnx,
         ea.Derivation.load,
         ea.Session.load,
         ea.History.load,
         ea.Optimized.load,
+        ea.Schedule.load,
     ):
         with pytest.raises(ea.RecordError, match=r"\n  "):
             call(path)

@@ -24,7 +24,7 @@ from math import inf
 from codegen.hardware.cpu import CpuModel
 from codegen.ir.builder import LANE, LoopBuilder, maximum, minimum
 from codegen.ir.nodes import Apply, Bound, Buf, MinMax, Number, Prefetch, Ref, Store, Transpose
-from codegen.kernels.band.problem import BandProduct, step_cycles
+from codegen.kernels.band.problem import BandProduct, refused_sums, step_cycles
 from codegen.kernels.cpu_costs import CPU_COSTS
 from codegen.kernels.strided_axes import even_tiles, extent, offset
 from einalg.language.index.affine import Affine, Index, floordiv
@@ -80,11 +80,19 @@ def choose_tile(band: BandProduct, machine: CpuModel) -> G2bmmTile:
 
 def fits(band: BandProduct, tile: G2bmmTile, machine: CpuModel) -> bool:
     """Say whether a nest can have these numbers, and its sums are in registers."""
-    if min(tile.rows, tile.vectors, tile.block) < 1 or tile.rows > band.rows.extent:
-        return False
-    if tile.lanes != machine.vector // numpy_dtype(band.dtype).itemsize or tile.rows > tile.lanes:
-        return False
-    return (tile.rows + 1) * tile.vectors < machine.registers
+    return refusal(band, tile, machine) is None
+
+
+def refusal(band: BandProduct, tile: G2bmmTile, machine: CpuModel) -> str | None:
+    """Say in words why a nest cannot have these numbers; None where it can."""
+    if min(tile.rows, tile.vectors, tile.block) < 1:
+        return "each number is at least 1"
+    lanes = machine.vector // numpy_dtype(band.dtype).itemsize
+    if tile.lanes != lanes:
+        return f"vectors have {lanes} elements here"
+    if tile.rows > min(lanes, band.rows.extent):
+        return f"a group has {min(lanes, band.rows.extent)} rows"
+    return refused_sums(tile.rows, tile.vectors, machine)
 
 
 def g2bmm_cycles(band: BandProduct, tile: G2bmmTile) -> float:

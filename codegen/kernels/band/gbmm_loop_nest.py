@@ -21,7 +21,7 @@ from math import inf
 from codegen.hardware.cpu import CpuModel
 from codegen.ir.builder import LANE, LoopBuilder, maximum, minimum
 from codegen.ir.nodes import Apply, Buf, Number, Prefetch, Ref, Store
-from codegen.kernels.band.problem import BandProduct, step_cycles
+from codegen.kernels.band.problem import BandProduct, refused_sums, step_cycles
 from codegen.kernels.cpu_costs import CPU_COSTS
 from codegen.kernels.strided_axes import even_tiles, extent, offset
 from einalg.language.index.affine import Affine, Index
@@ -62,11 +62,19 @@ def choose_tile(band: BandProduct, machine: CpuModel) -> GbmmTile:
 
 def fits(band: BandProduct, tile: GbmmTile, machine: CpuModel) -> bool:
     """Say whether a nest can have these numbers, and its sums are in registers."""
-    if min(tile.rows, tile.vectors) < 1 or tile.rows > band.rows.extent:
-        return False
-    if tile.lanes not in machine.widths(numpy_dtype(band.dtype).itemsize):
-        return False
-    return (tile.rows + 1) * tile.vectors < machine.registers
+    return refusal(band, tile, machine) is None
+
+
+def refusal(band: BandProduct, tile: GbmmTile, machine: CpuModel) -> str | None:
+    """Say in words why a nest cannot have these numbers; None where it can."""
+    if min(tile.rows, tile.vectors) < 1:
+        return "each number is at least 1"
+    if tile.rows > band.rows.extent:
+        return f"there are {band.rows.extent} rows"
+    widths = machine.widths(numpy_dtype(band.dtype).itemsize)
+    if tile.lanes not in widths:
+        return f"vectors have {' or '.join(map(str, sorted(widths)))} elements here"
+    return refused_sums(tile.rows, tile.vectors, machine)
 
 
 def gbmm_cycles(band: BandProduct, tile: GbmmTile, machine: CpuModel) -> float:

@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from itertools import groupby
 
+from codegen.hardware.cpu import CpuModel
 from codegen.kernels.cpu_costs import CPU_COSTS
 from codegen.kernels.operand_axes import group_axes, single_axis, view_buffers
 from codegen.kernels.strided_axes import Side, StridedAxis, StridedOperand, extent, offset
@@ -149,6 +150,20 @@ def _class_product(
 
 def _shifted(operand: StridedOperand, elements: int) -> StridedOperand:
     return replace(operand, offset=operand.offset + elements)
+
+
+def refused_sums(rows: int, vectors: int, machine: CpuModel) -> str | None:
+    """Say in words that the sums of a tile, and a row of operands, are not in registers.
+
+    None where they are.
+    """
+    needed = (rows + 1) * vectors
+    if needed < machine.registers:
+        return None
+    return (
+        f"a tile of {rows} x {vectors} vectors of sums needs {needed} registers, "
+        f"and {machine.registers - 1} are free"
+    )
 
 
 def step_cycles(rows: int, vectors: int) -> float:

@@ -41,53 +41,76 @@ class Tiling:
     apart: bool = False
 
     def fits(self, c: Contraction) -> bool:
-        """Whether the loop nest of a contraction can have these numbers.
+        """Whether the loop nest of a contraction can have these numbers."""
+        return self.refusal(c) is None
 
-        Operands that are read in place have one axis there, and what is stored lies in order.
+    def refusal(self, c: Contraction) -> str | None:
+        """Say in words why the loop nest of a contraction cannot have these numbers.
+
+        None where it can: operands that are read in place have one axis there, and what is stored
+        lies in order.
         """
-        return (
-            self._is_positive()
-            and bool(c.columns)
-            and self._fits_operands(c)
-            and self._fits_columns(c)
-            and self._fits_rows(c)
-            and self._fits_depth(c)
-            and not Partition(c, self).reads_borders
+        if not self._is_positive():
+            return "each number is at least 1"
+        if not c.columns:
+            return "no axis can be laid side by side in a vector"
+        reason = (
+            self._refused_operands(c)
+            or self._refused_columns(c)
+            or self._refused_rows(c)
+            or self._refused_depth(c)
         )
+        if reason is None and Partition(c, self).reads_borders:
+            return "some steps of these tiles read beyond a border; pack_left=True copies them"
+        return reason
 
     def _is_positive(self) -> bool:
         tile = (self.lanes, self.rows, self.vectors, self.lines)
         blocks = (self.depth, self.block, self.group, self.row_axes, self.column_axes)
         return min(*tile, *blocks) > 0
 
-    def _fits_operands(self, c: Contraction) -> bool:
-        """Whether what is read in place is an element of the type of the products."""
-        left = self.pack_left or c.is_in_place(c.left)
-        right = self.pack_right or c.is_in_place(c.right)
-        return left and right
+    def _refused_operands(self, c: Contraction) -> str | None:
+        """What is read in place is an element of the type of the products."""
+        if not (self.pack_left or c.is_in_place(c.left)):
+            return "the left operand is computed as it is packed: pack_left=True"
+        if not (self.pack_right or c.is_in_place(c.right)):
+            return "the right operand is computed as it is packed: pack_right=True"
+        return None
 
-    def _fits_columns(self, c: Contraction) -> bool:
+    def _refused_columns(self, c: Contraction) -> str | None:
         columns = c.columns[-self.column_axes :]
         is_row = len(columns) == 1 and columns[0].right == columns[0].target == 1
         if not (self.pack_right or is_row):
-            return False
+            return "columns do not lie side by side in memory unless they are packed"
         if self.lines == 1:
-            return True
-        fills_lines = self.vectors == -(-extent(columns) // self.lanes)
-        return len(c.columns) > self.column_axes and fills_lines
+            return None
+        if len(c.columns) <= self.column_axes:
+            return f"column_axes={self.column_axes} leaves no axis whose lines a panel could have"
+        vectors = -(-extent(columns) // self.lanes)
+        if self.vectors != vectors:
+            return f"a panel of several lines has {vectors} vectors, which fill one"
+        return None
 
-    def _fits_rows(self, c: Contraction) -> bool:
-        if self.full_tiles(extent(c.rows[-self.row_axes :])) <= 0:
-            return False
-        if self.pack_left:
-            return self.row_axes >= len(c.rows)
-        return self.row_axes == 1
+    def _refused_rows(self, c: Contraction) -> str | None:
+        rows = extent(c.rows[-self.row_axes :])
+        if self.full_tiles(rows) <= 0:
+            return f"{rows} rows cannot be cut into tiles of {self.rows} and {self.rows - 1}"
+        if self.pack_left and self.row_axes < len(c.rows):
+            return f"rows that are packed are walked as one: row_axes={len(c.rows)}"
+        if not self.pack_left and self.row_axes != 1:
+            return "rows that are read in place are walked axis by axis: row_axes=1"
+        return None
 
-    def _fits_depth(self, c: Contraction) -> bool:
-        """Whether sums of earlier steps can be kept in the result, where there are any."""
+    def _refused_depth(self, c: Contraction) -> str | None:
+        """Sums of earlier steps are kept in the result, where there are any."""
         if self.apart or c.target.buf.dtype == c.dtype:
-            return True
-        return not c.depth or self.depth >= c.depth[0].extent
+            return None
+        if c.depth and self.depth < c.depth[0].extent:
+            return (
+                f"sums in {c.dtype} cannot be kept in a result in {c.target.buf.dtype}: "
+                f"depth={c.depth[0].extent}"
+            )
+        return None
 
     def full_tiles(self, height: int) -> int:
         """Return how many tiles of so many rows have all their rows; the others have one fewer."""

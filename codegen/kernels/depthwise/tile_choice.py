@@ -141,17 +141,37 @@ def _tiles(problem: Depthwise, machine: CpuModel) -> Iterator[DepthwiseTile]:
 
 def fits(problem: Depthwise, tile: DepthwiseTile, machine: CpuModel) -> bool:
     """Say whether a tile fits into the registers, and its products can be written out."""
+    return refusal(problem, tile, machine) is None
+
+
+def refusal(problem: Depthwise, tile: DepthwiseTile, machine: CpuModel) -> str | None:
+    """Say in words why a tile is too large: for what it computes, the registers, or to be written
+    out. None where it is not.
+    """
     window = problem.positions.window
-    if min(tile.vectors, tile.positions, tile.taps) < 1 or tile.taps > window.taps:
-        return False
-    if tile.width > problem.lane.extent or tile.positions > window.positions:
-        return False
-    if (tile.positions + tile.taps + READ_REGISTERS) * tile.vectors > machine.registers:
-        return False
-    if tile.positions * tile.vectors * window.taps > MAX_UNROLLED_PRODUCTS:
-        return False
+    if min(tile.vectors, tile.positions, tile.taps) < 1:
+        return "each number is at least 1"
+    if tile.taps > window.taps or tile.positions > window.positions:
+        return f"a line has {window.positions} positions, and the window {window.taps} taps"
+    if tile.width > problem.lane.extent:
+        return f"a tile of {tile.width} channels is wider than all {problem.lane.extent}"
+    needed = (tile.positions + tile.taps + READ_REGISTERS) * tile.vectors
+    if needed > machine.registers:
+        return (
+            f"sums, weights and data of a tile need {needed} registers, "
+            f"and there are {machine.registers}"
+        )
+    products = tile.positions * tile.vectors * window.taps
+    if products > MAX_UNROLLED_PRODUCTS:
+        return f"{products} products would be written out, of which {MAX_UNROLLED_PRODUCTS} may be"
     runs = tile_runs(problem.positions, tile.positions)
-    return sum(run.products for run in runs) * tile.vectors <= MAX_WRITTEN_PRODUCTS
+    written = sum(run.products for run in runs) * tile.vectors
+    if written > MAX_WRITTEN_PRODUCTS:
+        return (
+            f"{written} products would be written out in all parts of a line, "
+            f"of which {MAX_WRITTEN_PRODUCTS} may be"
+        )
+    return None
 
 
 def widths(problem: Depthwise, machine: CpuModel) -> list[int]:

@@ -63,16 +63,24 @@ def choose_tile(stencil: Stencil, machine: CpuModel) -> tuple[StencilTile, float
 
 
 def is_small_enough(stencil: Stencil, tile: StencilTile, machine: CpuModel) -> bool:
-    """Say whether the sums of a tile are in registers, and its products can be written out.
+    """Say whether the sums of a tile are in registers, and its products can be written out."""
+    return refusal(stencil, tile, machine) is None
 
-    A single vector of sums always is.
+
+def refusal(stencil: Stencil, tile: StencilTile, machine: CpuModel) -> str | None:
+    """Say in words why a tile is too large: its sums are not in registers, or its products too many
+    to be written out. None where it is not; a single vector of sums never is.
     """
     if tile.sums == 1:
-        return True
+        return None
     unrolled_taps = max((1, *(len(phase.taps) for phase in stencil.above)))
-    if tile.sums > max(1, machine.registers - SPARE_REGISTERS):
-        return False
-    return tile.sums * unrolled_taps <= MAX_UNROLLED_PRODUCTS
+    free = max(1, machine.registers - SPARE_REGISTERS)
+    if tile.sums > free:
+        return f"a tile of {tile.sums} vectors of sums needs as many registers, and {free} are free"
+    products = tile.sums * unrolled_taps
+    if products > MAX_UNROLLED_PRODUCTS:
+        return f"{products} products would be written out, of which {MAX_UNROLLED_PRODUCTS} may be"
+    return None
 
 
 def _register_tiles(stencil: Stencil, machine: CpuModel) -> Iterator[StencilTile]:

@@ -136,6 +136,15 @@ def build(problem: BuildProblem) -> BuiltProgram:
 
 def build_generated(problem: BuildProblem) -> BuiltProgram:
     """Build all kernels of generated code, whatever library is faster; nothing is measured."""
+    decision = generated_decision(problem)
+    sources: dict[str, KernelSource] = {}
+    for key, position in decision.positions.items():
+        sources[key] = decision.source(position)
+    return BuiltProgram(decision, KernelSelection(decision.compile(sources), True))
+
+
+def generated_decision(problem: BuildProblem) -> FusionDecision:
+    """Return the decision that each operator is one kernel with its reader where there is code."""
     verdicts: dict[str, FusionVerdict] = {}
 
     def has_code(pair: Fused) -> bool:
@@ -146,8 +155,4 @@ def build_generated(problem: BuildProblem) -> BuiltProgram:
         return verdicts[key].is_fused
 
     program = fused_program(problem.program, problem.kernels, problem.fusible, has_code)
-    decision = FusionDecision(problem, program, verdicts)
-    sources: dict[str, KernelSource] = {}
-    for key, position in decision.positions.items():
-        sources[key] = decision.source(position)
-    return BuiltProgram(decision, KernelSelection(decision.compile(sources), True))
+    return FusionDecision(problem, program, verdicts)

@@ -19,6 +19,7 @@ from codegen.targets.c.object_store import BackgroundCompiler, Place, compiler_f
 from codegen.targets.c.source_file import own_sources
 from codegen.tuning.fingerprint import host_fingerprint
 from codegen.tuning.records.winners import TUNINGS
+from codegen.tuning.spaces.space import CodeCandidate
 from codegen.tuning.spaces.unit import CodeUnit, Epilogue
 from codegen.tuning.spaces.unit_spaces import OPERATOR_SPACES
 from einalg.language.analysis.compile_time import compile_time_constants
@@ -70,6 +71,7 @@ class BuildProblem:
     """A flat program with one kernel for each statement, and what these are compiled with.
 
     Unless it `compares` them, code with the shape of an operator is not timed beside libraries.
+    `candidates` are those that somebody has chosen for units, by the digest of each.
     """
 
     program: Program
@@ -78,6 +80,7 @@ class BuildProblem:
     schedule: Schedule
     timeout: float
     compares: bool = True
+    candidates: Mapping[str, CodeCandidate] = field(default_factory=dict)
     _sources: dict[str, KernelSource] = field(default_factory=dict, init=False, repr=False)
 
     @classmethod
@@ -139,7 +142,7 @@ class BuildProblem:
 
     def _generated(self, kernel: Kernel) -> KernelSource:
         check_time()
-        candidate = best_candidate(self.unit(kernel), self.compiler)
+        candidate = self._candidate(self.unit(kernel))
         assert candidate is not None  # any statement has loops
         library = GENERATED
         if candidate.space.name in OPERATOR_SPACES:
@@ -149,10 +152,14 @@ class BuildProblem:
     def fused_function(self, pair: Fused) -> Function | None:
         """Return a function for an operator with its reader; None where there is none."""
         check_time()
-        candidate = best_candidate(self.fused_unit(pair), self.compiler)
+        candidate = self._candidate(self.fused_unit(pair))
         if candidate is None:
             return None
         return candidate.build()
+
+    def _candidate(self, unit: CodeUnit) -> CodeCandidate | None:
+        """Return the candidate that was chosen for a unit, else the best; None where none is."""
+        return self.candidates.get(unit.digest) or best_candidate(unit, self.compiler)
 
     def unit(self, kernel: Kernel) -> CodeUnit:
         """Return a kernel that is not fused as code generation sees it."""

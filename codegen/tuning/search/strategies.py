@@ -53,6 +53,16 @@ class RandomStrategy:
 
 
 @dataclass(frozen=True)
+class GivenStrategy:
+    """Measure a candidate that somebody has chosen, and nothing else."""
+
+    candidate: CodeCandidate
+
+    def propose(self, history: SearchHistory, count: int) -> list[CodeCandidate]:
+        return _first_new(history, [self.candidate], count)
+
+
+@dataclass(frozen=True)
 class EvolutionStrategy:
     """Measure what the model drafts, then what is near the fastest, and what crosses these.
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 
 from codegen.hardware.cpu import CpuModel
@@ -11,14 +11,25 @@ from codegen.kernels.band import g2bmm_loop_nest, gbmm_loop_nest
 from codegen.kernels.band.g2bmm_loop_nest import G2bmmTile
 from codegen.kernels.band.kernel import BandTile, choose_band_tile, tiled_bands
 from codegen.kernels.band.problem import BandProduct, band_products_of
+from codegen.tuning.spaces.holes import StepCard
 from codegen.tuning.spaces.points import Choices, ladder
 from codegen.tuning.spaces.space import CodeCandidate, Fields, Joint, JointPoint
 from codegen.tuning.spaces.unit import CodeUnit, Epilogue
 from einalg.language.ir.dtypes import numpy_dtype
 
+IN_REGISTERS = "the sums, and a row of operands, fit into the registers"
+CARDS: Mapping[str, StepCard] = {
+    "rows": StepCard("tile", "rows of the tile of sums in registers", IN_REGISTERS),
+    "vectors": StepCard("tile", "vectors of each row of the tile", IN_REGISTERS),
+    "block": StepCard("split", "groups of rows whose right operand is copied together"),
+    "lanes": StepCard("vectorize", "elements of a vector", "a register or half of one"),
+}
+
 
 class BandTiles(Fields):
     """The register tiles of one band product."""
+
+    cards = CARDS
 
     def __init__(self, band: BandProduct, target: CpuModel):
         self.band, self.target = band, target
@@ -42,10 +53,10 @@ class BandTiles(Fields):
             choices["lanes"] = sorted(self.target.widths(numpy_dtype(self.band.dtype).itemsize))
         return choices
 
-    def fits(self, point: BandTile) -> bool:
+    def refusal(self, point: BandTile) -> str | None:
         if isinstance(point, G2bmmTile):
-            return g2bmm_loop_nest.fits(self.band, point, self.target)
-        return gbmm_loop_nest.fits(self.band, point, self.target)
+            return g2bmm_loop_nest.refusal(self.band, point, self.target)
+        return gbmm_loop_nest.refusal(self.band, point, self.target)
 
     def cycles(self, point: BandTile) -> float:
         if isinstance(point, G2bmmTile):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 
@@ -17,6 +17,7 @@ from codegen.kernels.contraction.statements.epilogue import contraction_with_epi
 from codegen.kernels.contraction.statements.phases import phase_contractions
 from codegen.kernels.strided_axes import extent
 from codegen.lowering.parallel import pays
+from codegen.tuning.spaces.holes import StepCard, either_of
 from codegen.tuning.spaces.points import FLAGS, Choices, ladder
 from codegen.tuning.spaces.space import CodeCandidate, Fields, Joint, JointPoint
 from codegen.tuning.spaces.unit import CodeUnit, Epilogue
@@ -33,8 +34,36 @@ class OrderedTiling(Tiling):
     order: int = 0
 
 
+IN_REGISTERS = "the sums, and a row of the right operand, fit into the registers"
+CARDS: Mapping[str, StepCard] = {
+    "order": StepCard("reorder", "which operand is the left one, and the order of the axes"),
+    "lanes": StepCard("vectorize", "elements of a vector", "a register or half of one"),
+    "rows": StepCard("tile", "rows of the tile of sums in registers", IN_REGISTERS),
+    "vectors": StepCard("tile", "vectors of each row of the tile", IN_REGISTERS),
+    "lines": StepCard("tile", "lines of columns of the tile", "its vectors fill a line"),
+    "depth": StepCard(
+        "split",
+        "steps of the outermost summed axis between which sums stay in registers",
+        "the result can hold the sums, or all steps are one block",
+    ),
+    "block": StepCard("split", "tiles of rows that are walked before the next panels"),
+    "group": StepCard("split", "panels of columns that each of these tiles meets in turn"),
+    "row_axes": StepCard("fuse", "axes of rows that are walked as one", "rows are packed"),
+    "column_axes": StepCard("fuse", "axes of columns that are walked as one"),
+    "pack_left": StepCard("stage", "copies the left operand into panels of rows"),
+    "pack_right": StepCard(
+        "stage",
+        "copies the right operand into panels of columns",
+        "without it, columns lie side by side in memory",
+    ),
+    "apart": StepCard("factor", "gives each step of depth its own sums, which threads share"),
+}
+
+
 class Tilings(Fields):
     """The tilings of a contraction, in every order of its operands and axes."""
+
+    cards = CARDS
 
     def __init__(self, contraction: Contraction, target: CpuModel):
         self.contraction, self.target = contraction, target
@@ -126,17 +155,22 @@ class Tilings(Fields):
             column_axes=column_axes,
         )
 
-    def fits(self, point: OrderedTiling) -> bool:
-        if point.lanes not in self._choices["lanes"]:
-            return False
-        return self._fits_registers(point) and point.fits(self.ordered(point))
+    def refusal(self, point: OrderedTiling) -> str | None:
+        widths = self._choices["lanes"]
+        if point.lanes not in widths:
+            return f"vectors have {either_of(widths)} elements here"
+        return self._refused_registers(point) or point.refusal(self.ordered(point))
 
-    def _fits_registers(self, point: OrderedTiling) -> bool:
-        """Say whether sums, and a row of the right operand beside them, are in registers."""
+    def _refused_registers(self, point: OrderedTiling) -> str | None:
+        """Sums, and a row of the right operand beside them, are in registers."""
         row = point.vectors * point.lines
-        read = min(1, point.rows - 1) * row
+        needed = row * point.rows + min(1, point.rows - 1) * row
+        free = self.target.registers - self.contraction.held_registers
+        if 0 < needed <= free:
+            return None
         return (
-            0 < row * point.rows + read <= self.target.registers - self.contraction.held_registers
+            f"a tile of {point.rows} x {row} vectors of sums needs {needed} registers, "
+            f"and {free} are free"
         )
 
     def cycles(self, point: OrderedTiling) -> float:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import cached_property
 
 from codegen.hardware.cpu import CpuModel
@@ -13,18 +14,29 @@ from codegen.kernels.depthwise.tile_choice import (
     DepthwiseTile,
     choose_tile,
     depthwise_cycles,
-    fits,
+    refusal,
     widths,
 )
+from codegen.tuning.spaces.holes import StepCard, either_of
 from codegen.tuning.spaces.points import FLAGS, Choices
 from codegen.tuning.spaces.space import CodeCandidate, Fields
 from codegen.tuning.spaces.unit import CodeUnit, Epilogue
+
+IN_REGISTERS = "sums, weights and data fit into the registers, and products are written out"
+CARDS: Mapping[str, StepCard] = {
+    "lanes": StepCard("vectorize", "channels of a vector", "no more than there are channels"),
+    "vectors": StepCard("tile", "vectors of channels of the tile of sums", IN_REGISTERS),
+    "positions": StepCard("tile", "positions of the tile", IN_REGISTERS),
+    "taps": StepCard("tile", "taps along a line whose weights are in registers", IN_REGISTERS),
+    "prefetches": StepCard("prefetch", "asks for the data of the next line ahead"),
+}
 
 
 class DepthwiseSpace(Fields):
     """A depthwise convolution over neighbouring channels."""
 
     name = "depthwise"
+    cards = CARDS
 
     def __init__(self, unit: CodeUnit, problem: Depthwise, target: CpuModel, comment: str):
         self.unit, self.problem, self.target, self.comment = unit, problem, target, comment
@@ -61,10 +73,11 @@ class DepthwiseSpace(Fields):
             "prefetches": FLAGS,
         }
 
-    def fits(self, point: DepthwiseTile) -> bool:
-        if point.lanes not in widths(self.problem, self.target):
-            return False
-        return fits(self.problem, point, self.target)
+    def refusal(self, point: DepthwiseTile) -> str | None:
+        lanes = widths(self.problem, self.target)
+        if point.lanes not in lanes:
+            return f"vectors have {either_of(lanes)} channels here"
+        return refusal(self.problem, point, self.target)
 
     def cycles(self, point: DepthwiseTile) -> float:
         return depthwise_cycles(self.problem, point, self.target)

@@ -7,6 +7,7 @@ written; the functions of the last ones are at hand when they are built.
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -17,6 +18,7 @@ from codegen.kernels.loop_cost import function_cycles
 from codegen.kernels.transpose import transpose_kernel
 from codegen.lowering.lower import lower
 from codegen.lowering.schedule import Schedule
+from codegen.tuning.spaces.holes import StepCard, either_of
 from codegen.tuning.spaces.points import Choices
 from codegen.tuning.spaces.space import NEVER, NO_CODE, CodeCandidate, Fields
 from codegen.tuning.spaces.unit import CodeUnit, Epilogue
@@ -35,6 +37,22 @@ THREAD_CHOICES: Choices = {
     "parallel": (1 << 12, 1 << 14, 1 << 16, 1 << 18, 1 << 30),
     "chunks": (4, 16, 64, 256),
 }
+
+
+CARDS: Mapping[str, StepCard] = {
+    "unroll": StepCard("unroll", "most points of a reduction that are written out one by one"),
+    "written_calls": StepCard("unroll", "most of them where each calls a function"),
+    "row": StepCard("tile", "elements of a row of sums that are kept side by side"),
+    "regions": StepCard("split", "most parts of the output, of which inner ones need no guards"),
+    "tile": StepCard("tile", "edge of the tiles in which a transposed read is walked"),
+    "constant_terms": StepCard("unroll", "most terms with constants written out in one place"),
+    "hoisted_points": StepCard(
+        "hoist", "least points of a reduction that is moved out of loops it does not depend on"
+    ),
+    "parallel": StepCard("parallel", "scalar operations from which on threads share the work"),
+    "chunks": StepCard("parallel", "pieces of work that the threads should find"),
+}
+SQUARE_CARDS = {"size": StepCard("tile", "rows of a square", "a power of two, one vector at most")}
 
 
 class WrittenFields(Fields):
@@ -68,6 +86,7 @@ class LoopsSpace(WrittenFields):
     """The loops of the generic lowering."""
 
     name = "loops"
+    cards = CARDS
 
     def start(self) -> Schedule:
         return self.unit.schedule
@@ -77,8 +96,8 @@ class LoopsSpace(WrittenFields):
             return {**CHOICES, **THREAD_CHOICES}
         return CHOICES
 
-    def fits(self, point: Schedule) -> bool:
-        return True
+    def refusal(self, point: Schedule) -> str | None:
+        return None
 
     def written(self, point: Schedule) -> Function:  # type: ignore[override]
         unit = self.unit
@@ -97,6 +116,7 @@ class TranspositionSpace(WrittenFields):
     """Squares of elements that change their order in registers."""
 
     name = "transposition"
+    cards = SQUARE_CARDS
 
     def __init__(self, unit: CodeUnit, target: CpuModel, largest: int):
         super().__init__(unit, target)
@@ -111,8 +131,11 @@ class TranspositionSpace(WrittenFields):
             sizes.insert(0, sizes[0] // 2)
         return {"size": sizes}
 
-    def fits(self, point: SquareSize) -> bool:
-        return point.size in self.choices()["size"]
+    def refusal(self, point: SquareSize) -> str | None:
+        sizes = self.choices()["size"]
+        if point.size in sizes:
+            return None
+        return f"squares have {either_of(sizes)} rows here"
 
     def written(self, point: SquareSize) -> Function:  # type: ignore[override]
         unit = self.unit

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from random import Random
 from sys import float_info
@@ -11,9 +11,11 @@ from typing import Any, Protocol
 
 from codegen.ir.nodes import Function
 from codegen.tuning.spaces import points
+from codegen.tuning.spaces.holes import UNKNOWN, Hole, StepCard, with_typed_values
 from codegen.tuning.spaces.points import Choices, Point
 from codegen.tuning.spaces.unit import Epilogue
 from einalg.errors import EinalgError
+from einalg.options import shown
 
 NO_CODE = (EinalgError, ArithmeticError, ValueError, AssertionError)  # of a point without code
 NEVER = float_info.max  # the cycles of a point without code
@@ -38,6 +40,20 @@ class ScheduleSpace(Protocol):
 
     def fits(self, point: Point) -> bool:
         """Say whether code can be written with these numbers."""
+        ...
+
+    def holes(self, point: Point) -> Sequence[Hole]:
+        """Return the numbers of a point that may be chosen, each with its choices."""
+        ...
+
+    def with_values(
+        self, point: Point, values: Mapping[str, Any], part: int | None = None
+    ) -> Point:
+        """Return a point with other numbers, and with those that follow from these.
+
+        They are those of a `part`, where a point has several; without one, those of all parts.
+        Raises `ValueError` that says in words why code cannot be written with them.
+        """
         ...
 
     def neighbours(self, point: Point) -> Iterator[Point]:
@@ -105,21 +121,34 @@ class Readable(ABC):
     def start(self) -> Point: ...
 
     @abstractmethod
-    def fits(self, point: Point) -> bool: ...
+    def refusal(self, point: Point) -> str | None:
+        """Say in words why code cannot be written with these numbers; None where it can."""
 
     @abstractmethod
-    def is_in_range(self, point: Point) -> bool:
-        """Say whether a search may choose numbers like these: code with others has any length."""
+    def outside(self, point: Point) -> str | None:
+        """Say in words which number no search may choose; None where it may choose all.
+
+        Code with others has any length.
+        """
+
+    def fits(self, point: Point) -> bool:
+        return self.refusal(point) is None
 
     def read(self, row: Any) -> Point:
         point = points.point_from_row(row, self.start())
-        if not self.is_in_range(point) or not self.fits(point):
-            raise ValueError("code cannot be written with these numbers")
+        reason = self.outside(point) or self.refusal(point)
+        if reason is not None:
+            raise ValueError(f"code cannot be written with these numbers: {reason}")
         return point
 
 
 class Fields(Readable):
-    """Points whose fields are chosen one by one, where not every choice of them fits."""
+    """Points whose fields are chosen one by one, where not every choice of them fits.
+
+    `cards` says what each of these fields decides.
+    """
+
+    cards: Mapping[str, StepCard] = {}
 
     @abstractmethod
     def choices(self) -> Choices:
@@ -129,19 +158,42 @@ class Fields(Readable):
     @abstractmethod
     def cycles(self, point: Point) -> float: ...
 
-    def is_in_range(self, point: Point) -> bool:
-        """Say whether each number lies between choices for it, or is that of the start."""
+    def outside(self, point: Point) -> str | None:
+        """Say which number does not lie between choices for it, and is not that of the start."""
         start, choices = self.start(), self.choices()
         for name, value in vars(point).items():
             own = (getattr(start, name), *choices.get(name, ()))
             is_number = isinstance(value, int | float)
             if is_number and not min(own) <= value <= max(own):
-                return False
-        return True
+                return f"{name} is {_span(own)} here, not {shown(value)}"
+        return None
 
     def repaired(self, point: Point) -> Point:
         """Return a point with those numbers made to fit which follow from others."""
         return point
+
+    def holes(self, point: Point) -> Sequence[Hole]:
+        holes: list[Hole] = []
+        for name, values in self.choices().items():
+            card = self.cards.get(name, UNKNOWN)
+            holes.append(Hole(name, getattr(point, name), tuple(values), card))
+        return holes
+
+    def with_values(
+        self, point: Point, values: Mapping[str, Any], part: int | None = None
+    ) -> Point:
+        if part not in (None, 0):
+            raise ValueError(f"there is no part {part}: the code has one part")
+        changed = with_typed_values(point, values)
+        reason = self.outside(changed)
+        if reason is None:
+            reason = self.refusal(changed)
+            if reason is None:
+                return changed
+            repaired = self.repaired(changed)
+            if with_typed_values(repaired, values) == repaired and self.fits(repaired):
+                return repaired
+        raise ValueError(reason)
 
     def neighbours(self, point: Point) -> Iterator[Point]:
         seen = {point}
@@ -178,6 +230,17 @@ class Fields(Readable):
         return one
 
 
+def _span(values: Sequence[Any]) -> str:
+    """Return the least and the greatest value in words.
+
+    >>> _span((2, 8, 4)), _span((16,))
+    ('from 2 to 8', '16')
+    """
+    if min(values) == max(values):
+        return str(min(values))
+    return f"from {min(values)} to {max(values)}"
+
+
 @dataclass(frozen=True)
 class JointPoint:
     """A point of each part of a unit, in their order."""
@@ -195,11 +258,48 @@ class Joint(Readable):
     def start(self) -> JointPoint:
         return JointPoint(tuple(part.start() for part in self.parts))
 
-    def fits(self, point: JointPoint) -> bool:
-        return all(part.fits(own) for part, own in zip(self.parts, point.parts))
+    def refusal(self, point: JointPoint) -> str | None:
+        return self._first_reason(part.refusal(own) for part, own in zip(self.parts, point.parts))
 
-    def is_in_range(self, point: JointPoint) -> bool:
-        return all(part.is_in_range(own) for part, own in zip(self.parts, point.parts))
+    def outside(self, point: JointPoint) -> str | None:
+        return self._first_reason(part.outside(own) for part, own in zip(self.parts, point.parts))
+
+    def _first_reason(self, reasons: Iterable[str | None]) -> str | None:
+        for number, reason in enumerate(reasons):
+            if reason is not None:
+                return self._of_part(number, reason)
+        return None
+
+    def _of_part(self, number: int, reason: str) -> str:
+        """Return a reason with the number of the part that it is of, where there are several."""
+        if len(self.parts) == 1:
+            return reason
+        return f"part {number}: {reason}"
+
+    def holes(self, point: JointPoint) -> Sequence[Hole]:
+        holes: list[Hole] = []
+        for number, (part, own) in enumerate(zip(self.parts, point.parts)):
+            for hole in part.holes(own):
+                if len(self.parts) > 1:
+                    hole = replace(hole, part=number)
+                holes.append(hole)
+        return holes
+
+    def with_values(
+        self, point: JointPoint, values: Mapping[str, Any], part: int | None = None
+    ) -> JointPoint:
+        numbers: Sequence[int] = range(len(self.parts))
+        if part is not None:
+            if part not in numbers:
+                raise ValueError(f"there is no part {part}: the last one is {len(self.parts) - 1}")
+            numbers = (part,)
+        changed = list(point.parts)
+        for number in numbers:
+            try:
+                changed[number] = self.parts[number].with_values(changed[number], values)
+            except ValueError as error:
+                raise ValueError(self._of_part(number, str(error))) from None
+        return replace(point, parts=tuple(changed))
 
     def cycles(self, point: JointPoint) -> float:
         return sum(part.cycles(own) for part, own in zip(self.parts, point.parts))

@@ -2,28 +2,42 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 
 from codegen.hardware.cpu import CpuModel
 from codegen.ir.nodes import Function
+from codegen.kernels.stencil import tile_choice
 from codegen.kernels.stencil.kernel import tiled_stencils
 from codegen.kernels.stencil.problem import Stencil, stencils_of
 from codegen.kernels.stencil.tile_choice import (
     StencilTile,
     choose_tile,
     even_shares,
-    is_small_enough,
     stencil_cycles,
 )
+from codegen.tuning.spaces.holes import StepCard, either_of
 from codegen.tuning.spaces.points import Choices, ladder
 from codegen.tuning.spaces.space import CodeCandidate, Fields, Joint, JointPoint
 from codegen.tuning.spaces.unit import CodeUnit, Epilogue
 from einalg.language.ir.dtypes import numpy_dtype
 
+IN_REGISTERS = "the sums fit into the registers, and their products are written out"
+EVEN = f"even shares; {IN_REGISTERS}"
+CARDS: Mapping[str, StepCard] = {
+    "lanes": StepCard("vectorize", "positions of a vector", "a register or half of one"),
+    "phases": StepCard("tile", "phases of neighbouring positions of the tile of sums", EVEN),
+    "filters": StepCard("tile", "filters of the tile", EVEN),
+    "lines": StepCard("tile", "lines of positions of the tile", IN_REGISTERS),
+    "vectors": StepCard("tile", "vectors of positions of each line of the tile", IN_REGISTERS),
+    "block": StepCard("split", "tiles whose lines of data are copied together"),
+}
+
 
 class StencilTiles(Fields):
     """The register tiles of one stencil."""
+
+    cards = CARDS
 
     def __init__(self, stencil: Stencil, target: CpuModel):
         self.stencil, self.target = stencil, target
@@ -50,14 +64,14 @@ class StencilTiles(Fields):
             "block": ladder(stencil.lines.extent),
         }
 
-    def fits(self, point: StencilTile) -> bool:
-        choices = self._choices
+    def refusal(self, point: StencilTile) -> str | None:
         for name in ("lanes", "phases", "filters", "lines"):
-            if getattr(point, name) not in choices[name]:
-                return False
-        return min(point.vectors, point.block) > 0 and is_small_enough(
-            self.stencil, point, self.target
-        )
+            choices = self._choices[name]
+            if getattr(point, name) not in choices:
+                return f"{name} is {either_of(choices)} here"
+        if min(point.vectors, point.block) < 1:
+            return "each number is at least 1"
+        return tile_choice.refusal(self.stencil, point, self.target)
 
     def cycles(self, point: StencilTile) -> float:
         return stencil_cycles(self.stencil, point, self.target)

@@ -25,7 +25,7 @@ from codegen.tuning.spaces.loops import LoopsSpace
 from codegen.tuning.spaces.space import CodeCandidate
 from codegen.tuning.spaces.unit import CodeUnit, RepeatedUnit
 from derive.matching import kernels_of
-from einalg.api.tuning import Tuning
+from einalg.api.schedules.tuning import Tuning
 from einalg.errors import CodegenError
 from einalg.language.ir.kernel import EOP, Kernel
 from einalg.language.ir.program import Program
@@ -84,7 +84,7 @@ def test_a_network_is_tuned_as_it_was_optimized(monkeypatch: pytest.MonkeyPatch)
         units.append(repeated_units(programs, compiler()))
         return ProgramTuning((), (), Path())
 
-    monkeypatch.setattr("einalg.api.tuning.tune_programs", tune_programs)
+    monkeypatch.setattr("einalg.api.schedules.tuning.tune_programs", tune_programs)
     optimized = ea.optimize(*network(), seconds=0)
     for model in (optimized, optimized.graph):
         ea.tune(model)

@@ -30,7 +30,7 @@ from codegen.tuning.search.task_scheduler import Scheduler, by_gradient, in_turn
 from codegen.tuning.search.tuner import BATCH, UnitTuning, UntunedUnit
 from codegen.tuning.spaces.loops import LoopsSpace
 from codegen.tuning.spaces.unit import CodeUnit, RepeatedUnit
-from einalg.api.tuning import Tuning
+from einalg.api.schedules.tuning import Tuning
 from einalg.language.ir.kernel import EOP, Kernel
 from einalg.runtime.clock import Clock
 

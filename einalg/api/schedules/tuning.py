@@ -15,20 +15,19 @@ from codegen.tuning.search.strategies import STRATEGIES
 from codegen.tuning.search.tuner import Curve, UnitTuning, UntunedUnit
 from codegen.tuning.spaces.points import point_row
 from codegen.tuning.spaces.space import CodeCandidate
-from derive.matching import kernels_of
 from derive.programs import OptimizedNetwork, repeated_programs
 from derive.programs.optimization import optimized
 from derive.results.candidates import Candidate
 from derive.results.progress import shown_progress
-from derive.rules.inter.lifting_nesting import lifted
 from einalg.api.backend import LocalBackend
 from einalg.api.models import EXAMPLES, network
+from einalg.api.schedules.flat import flat_program
 from einalg.boundary import public
 from einalg.display.html import page
 from einalg.display.results.tuning_curve import tuning_curve_svg
 from einalg.display.tables import table
 from einalg.errors import UseError
-from einalg.language.ir.program import Program, as_program
+from einalg.language.ir.program import Program
 from einalg.language.ir.scope import Scope
 from einalg.language.notation.text_arguments import reads_text
 from einalg.options import EXECUTOR, PROGRESS, SECONDS, SEED, checked, one_of, real, whole
@@ -147,7 +146,7 @@ class Tuning:
         """Return what else is to be said, a line each."""
         remarks = [f"the search ended because {self.reason}"]
         if len(self.units) > 1:
-            times = _duration(self.start_seconds), _duration(self.seconds)
+            times = duration(self.start_seconds), duration(self.seconds)
             remarks.insert(0, "all kernels of a run: {} -> {}".format(*times))
         if not self.units:
             remarks = [self.reason]
@@ -193,18 +192,18 @@ def _row(unit: UnitTuning, whole: float) -> tuple[str, ...]:
         statement,
         f"{share.count}x",
         f"{share.count * unit.start_seconds / whole:.0%}",
-        _duration(unit.start_seconds),
-        _duration(unit.seconds),
+        duration(unit.start_seconds),
+        duration(unit.seconds),
         f"{unit.gain:.2f}x",
         str(unit.trials),
         f"{share.seconds:.1f} s",
-        _duration(share.promised),
+        duration(share.promised),
         "yes" if unit.is_stored else NOT_USED,
         candidate_text(unit.winner),
     )
 
 
-def _duration(seconds: float) -> str:
+def duration(seconds: float) -> str:
     if not seconds:
         return "nothing"
     if seconds < 1e-3:
@@ -302,13 +301,10 @@ def _heard(clock: Clock, listener: Callable[..., None] | None) -> Iterator[None]
 
 def _programs(program: Any, example_inputs: Any, clock: Clock) -> list[RepeatedProgram]:
     """Return what is tuned as flat programs: those of a network as it is optimized."""
-    if isinstance(program, Candidate):
-        return [RepeatedProgram(program.program, program.kernels)]
     if isinstance(program, OptimizedNetwork):
         return _network_programs(program)
-    if isinstance(program, (Program, Scope)):
-        flat = lifted(as_program(program))
-        return [RepeatedProgram(flat, kernels_of(flat))]
+    if isinstance(program, (Candidate, Program, Scope)):
+        return [RepeatedProgram(*flat_program(program))]
     with clock.phase(READING, "the model"):
         model = network(program, example_inputs)
     limit = clock.within(MAX_OPTIMIZING_SHARE * clock.left)

@@ -1,0 +1,135 @@
+"""Programs whose schedules are chosen by hand: steps, steps back, and what runs."""
+
+from __future__ import annotations
+
+from random import Random
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import einalg as ea
+from codegen.program import by_hand
+from codegen.program.by_hand import ProgramSchedule
+from codegen.tuning.by_hand.moves import ScheduleMove
+from derive.matching import kernels_of
+from derive.rules.inter.lifting_nesting import lifted
+from einalg.errors import CodegenError, RuleError
+from einalg.language.ir.program import as_program
+from tests.helpers.batches import examples
+from tests.helpers.kernels import check, evaluated, quick_compiler
+from tests.helpers.random_programs import SLOW, programs_with_arrays
+
+PAIR = "T[i,j] += A[i,k]*B[k,j]\nO[i,j] = Max(T[i,j], 0)"
+SHAPES = {"A": (24, 24), "B": (24, 24)}
+
+
+@pytest.fixture(autouse=True)
+def quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(by_hand, "measuring_compiler", quick_compiler)
+
+
+def schedule_of(expression: Any) -> ProgramSchedule:
+    flat = lifted(as_program(expression))
+    return ProgramSchedule(flat, kernels_of(flat), is_tuned=False)
+
+
+def apply_some(schedule: ProgramSchedule, rng: Random, steps: int) -> None:
+    for _ in range(steps):
+        choices = schedule.choices()
+        if choices:
+            schedule.apply(rng.choice(choices).move)
+
+
+@settings(max_examples=examples(3, 30), suppress_health_check=SLOW)
+@given(programs_with_arrays(), st.integers(0, 1 << 30), st.integers(1, 5))
+def test_any_steps_compute_the_program_and_are_taken_back(case: Any, seed: int, steps: int) -> None:
+    program, arrays = case
+    schedule = schedule_of(program)
+    sources = [schedule.source()]
+    for _ in range(steps):
+        apply_some(schedule, Random(seed), 1)
+        sources.append(schedule.source())
+    results = schedule.executable()(**arrays)
+    if not isinstance(results, dict):
+        results = {program.outputs[0]: results}
+    check(program, evaluated(program, arrays), results)
+    there = [schedule.source()]
+    while schedule.steps:
+        schedule.undo()
+        there.append(schedule.source())
+    assert there == sources[::-1]
+    while schedule.undone:
+        schedule.redo()
+    assert schedule.source() == sources[-1]
+
+
+def test_an_operator_and_its_reader_are_one_kernel() -> None:
+    schedule = schedule_of(ea.parse(PAIR, **SHAPES))
+    (name,) = schedule.units
+    assert name == "O" and schedule.unit(None).unit.epilogue is not None
+    step = schedule.apply(ScheduleMove("O", None, (("rows", 2),)))
+    assert step.after.point.rows == 2 and "O: rows=2" in str(step)
+    arrays = {name: np.ones(shape, np.float32) for name, shape in SHAPES.items()}
+    np.testing.assert_array_equal(schedule.executable()(**arrays), np.full((24, 24), 24.0))
+
+
+def test_equal_kernels_share_a_schedule() -> None:
+    text = "T[i,j] += Abs(A[i,k]-B[k,j])\nO[i,j] += Abs(T[i,k]-B[k,j])"
+    schedule = schedule_of(ea.parse(text, **SHAPES))
+    (unit,) = schedule.units.values()
+    assert unit.outputs == ("T", "O") and schedule.unit("O") is unit
+    assert schedule.cycles == 2 * unit.candidate.cycles
+    schedule.apply(ScheduleMove("O", "loops"))
+    assert schedule.unit("T").candidate.space.name == "loops"
+    arrays = {name: np.ones(shape, np.float32) for name, shape in SHAPES.items()}
+    np.testing.assert_array_equal(schedule.executable()(**arrays), np.full((24, 24), 24.0))
+
+
+def test_the_kernel_is_named_where_there_are_several() -> None:
+    schedule = schedule_of(ea.parse("T[i] += A[i,k]\nO[i,j] = T[i]*B[i,j]", **SHAPES))
+    assert list(schedule.units) == ["T", "O"]
+    with pytest.raises(RuleError, match="there are 2 kernels\n  say which: kernel='T' or 'O'"):
+        schedule.unit(None)
+    with pytest.raises(RuleError, match="there is no kernel 'U'"):
+        schedule.unit("U")
+    assert {choice.move.kernel for choice in schedule.choices("T")} == {"T"}
+    assert {choice.name for choice in schedule.choices(name="unroll")} == {"unroll"}
+    with pytest.raises(RuleError, match="no step is possible that is, or sets, 'order'"):
+        schedule.choices("T", "order")
+
+
+def test_what_depends_on_weights_alone_has_no_schedule() -> None:
+    weights = ea.tensor("B", (24, 24), role="weight")
+    text = "T[i,j] = 2*B[i,j]\nO[i,j] += A[i,k]*T[k,j]"
+    schedule = schedule_of(ea.parse(text, A=(24, 24), B=weights))
+    assert "T" not in schedule.units
+    arrays = {name: np.ones(shape, np.float32) for name, shape in SHAPES.items()}
+    np.testing.assert_array_equal(schedule.executable()(**arrays), np.full((24, 24), 48.0))
+
+
+def test_records_of_points() -> None:
+    schedule = schedule_of(ea.parse("O[i,j] += A[i,k]*B[k,j]", **SHAPES))
+    schedule.apply(ScheduleMove("O", None, (("rows", 2),)))
+    assert schedule.other_points_at_first() == {}
+    other = schedule_of(ea.parse("O[i,j] += A[i,k]*B[k,j]", **SHAPES))
+    other.begin_from(schedule.points())
+    assert other.source() == schedule.source() and other.points() == schedule.points()
+    assert other.other_points_at_first() == schedule.points()
+    with pytest.raises(ValueError, match="these numbers"):
+        points = schedule.points()
+        points["O"]["point"]["rows"] = 99
+        other.begin_from(points)
+
+
+def test_a_kernel_that_fails_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(
+        by_hand.MeasuredUnit,
+        "outcomes",
+        lambda self, compiled: dict.fromkeys(compiled, by_hand.Outcome(reason="wrong values")),
+    )
+    schedule = schedule_of(ea.parse("O[i] = 2*A[i,0]", A=(24, 24)))
+    with pytest.raises(CodegenError, match="kernel O was not measured: wrong values"):
+        schedule.times()
