@@ -69,7 +69,7 @@ def folded_within(limit: Clock, program: Program, forms: Forms) -> Program:
     program = shared(shaped(program, is_late)[0], is_late)
     rates = known_rates(forms.task.backend) or Roofline()
     program = without_unread_parts(in_best_order(program, rates, is_late))
-    program = with_folded_weights(program, is_late)
+    program = with_folded_weights(program, is_late, adds=forms.task.nonfinite != "exact")
     if is_late():
         forms.unfinished.append("folding and fusing")
     return program

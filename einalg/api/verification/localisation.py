@@ -48,6 +48,8 @@ class Localisation:
     may_spread: bool
     # Operators for which the framework has numbers where their definition has NaNs.
     losing: set[str] = field(default_factory=set, init=False)
+    # Programs, by name of an output, with other results for infinities than the framework has.
+    adding: set[str] = field(default_factory=set, init=False)
 
     @cached_property
     def values(self) -> Values:
@@ -106,13 +108,16 @@ class Localisation:
 
     @property
     def is_spread(self) -> bool:
-        """Whether more elements may be NaN than there are in the framework.
+        """Whether other elements may be NaN than there are in the framework.
 
-        Forms may have made them so, or the framework lost them.
+        Forms may have made them so, or the framework lost them; or they are of infinities that it
+        multiplies by several weights, and forms by the sum of these.
         """
         if not self.may_spread or not isinstance(self.network, OptimizedNetwork):
             return False
-        return any(self._is_spreading(part) for part in self.network.parts.values())
+        return bool(self.adding) or any(
+            self._is_spreading(part) for part in self.network.parts.values()
+        )
 
     def _is_spreading(self, part: OptimizedProgram) -> bool:
         return bool(self.losing) or bool(spreading_layers(part.layers))
@@ -150,8 +155,12 @@ class Localisation:
                 continue
             result = np.asarray(results[name])
             difference = deviation(self.values[name], result)
-            if not self._is_spreading(part) or not self._may_reach(part, difference, name, result):
-                return fault
+            if self._is_spreading(part) and self._may_reach(part, difference, name, result):
+                continue
+            if self._is_of_infinities(part, difference, name, result):
+                self.adding.add(name)
+                continue
+            return fault
         return ""
 
     def _may_reach(
@@ -163,13 +172,34 @@ class Localisation:
         is_finite = replace(difference, spread=0, changed=0)
         if not self.may_spread or not self._is_right(name, is_finite):
             return False
+        written = self._written(part, name)
+        return written is None or not np.any(~np.isfinite(result) & np.isfinite(written))
+
+    def _is_of_infinities(
+        self, part: OptimizedProgram, difference: Deviation, name: str, result: Array
+    ) -> bool:
+        """Tell whether a result has something else where the framework adds infinities up to NaN,
+        as a form has that multiplies them by the sum of their weights, and nothing else is wrong.
+        """
+        read = [self.values[label] for label in part.before.inputs if label in self.values]
+        floats = [array for array in read if array.dtype.kind == "f"]
+        if any(np.isnan(array).any() for array in floats):
+            return False
+        spread = 0 if self._is_spreading(part) else difference.spread
+        is_finite = replace(difference, lost=0, changed=0, spread=spread)
+        if not self.may_spread or not self._is_right(name, is_finite):
+            return False
+        written = self._written(part, name)
+        return written is None or not np.any(np.isfinite(result) != np.isfinite(written))
+
+    def _written(self, part: OptimizedProgram, name: str) -> Array | None:
+        """Return an output of a form as it is written; None of one that would take long."""
         if sum(operations(scope) for _, scope in part.after.statements) > MAX_REACH_OPERATIONS:
-            return True
+            return None
         known = {**self.network.graph.weights, **self.values}
         inputs = {read: known[read] for read in part.before.inputs}
         with np.errstate(all="ignore"):
-            written = reference_outputs_of(part.after, inputs, part.slices)[name]
-        return not np.any(~np.isfinite(result) & np.isfinite(written))
+            return reference_outputs_of(part.after, inputs, part.slices)[name]
 
     def _is_right(self, name: str, difference: Deviation) -> bool:
         if difference.is_within(tolerance_of(self._types.get(name, ""), self.accuracy)):

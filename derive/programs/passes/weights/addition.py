@@ -8,7 +8,6 @@ proven.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Set
-from dataclasses import dataclass
 from itertools import permutations
 from typing import Any
 
@@ -17,51 +16,39 @@ import sympy
 from derive.programs.passes.normalise import fused, is_elementwise
 from derive.programs.passes.subprogram import excerpt
 from derive.programs.passes.weights.folding import folded
+from derive.programs.passes.weights.repetition import without_repetitions
+from derive.programs.passes.weights.weighted_sums import WeightedSum, weighted_sum
 from derive.proof import prove
 from einalg.frontends.graph import live_statements, unique_name
-from einalg.language.analysis.compile_time import compile_time_statements, is_weight
+from einalg.language.analysis.compile_time import compile_time_statements
 from einalg.language.index.affine import Affine, Index
 from einalg.language.index.convert import affine
-from einalg.language.index.iterator import LoopIndex
-from einalg.language.ir.body import Reduce, with_parts
+from einalg.language.ir.body import with_parts
 from einalg.language.ir.program import Program, in_order, statement_tensor, substitute_tensors
 from einalg.language.ir.scope import Scope
 from einalg.language.ir.tensor import Access, Padded, Tensor, paddings
 
 
-@dataclass(frozen=True)
-class _Product:
-    """A statement that sums products of what it reads of `data` and of all `weights`, these by one
-    index for each axis. `loops` are those indices with their ranges, which begin at 0.
-    """
-
-    name: str
-    scope: Scope
-    data: Access
-    weights: Access
-    loops: Mapping[Index, LoopIndex]
-
-    @property
-    def axes(self) -> list[LoopIndex]:
-        """The index of each axis of the weights."""
-        return [self.loops[subscript.as_index()] for subscript in self.weights.subscripts]
-
-
-def with_folded_weights(program: Program, is_late: Callable[[], bool] = lambda: False) -> Program:
+def with_folded_weights(
+    program: Program, is_late: Callable[[], bool] = lambda: False, adds: bool = True
+) -> Program:
     """Return a shaped program in which weights do what can be done ahead.
 
     What follows a product reads fewer tensors once factors are folded into weights, and may become
     one statement with what reads that. No factors are folded and no statements become one once it
-    `is_late`. Weights are added all the same: that takes less time than it takes to compile the
-    products apart.
+    `is_late`. Weights are added all the same, unless they are not to be: that takes less time than
+    it takes to compile the products apart. An infinity that two of them multiply is not NaN then.
     """
     program = folded(program, is_late)
+    if adds:
+        program = without_repetitions(program, is_late)
     ahead = compile_time_statements(program)
 
     def is_fusible(name: str, scope: Scope) -> bool:
         return name not in ahead and is_elementwise(scope)
 
-    return with_added_weights(fused(program, is_fusible, is_late)[0])
+    program = fused(program, is_fusible, is_late)[0]
+    return with_added_weights(program) if adds else program
 
 
 def with_added_weights(program: Program) -> Program:
@@ -107,9 +94,9 @@ def _changed(
 
     It reads these alone: they are among the `single` ones.
     """
-    products: dict[str, _Product] = {}
+    products: dict[str, WeightedSum] = {}
     for name in sorted(single):
-        product = _product(name, known[name], ahead)
+        product = weighted_sum(name, known[name], ahead)
         if product is not None:
             products[name] = product
     scope = known[reader]
@@ -127,7 +114,7 @@ def _changed(
     return {}
 
 
-def _added(body: Any, products: Mapping[str, _Product]) -> Iterator[tuple[Access, Access]]:
+def _added(body: Any, products: Mapping[str, WeightedSum]) -> Iterator[tuple[Access, Access]]:
     """Yield pairs of reads of products that a body adds at the same point."""
     for node in sympy.preorder_traversal(body):
         if not isinstance(node, sympy.Add):
@@ -143,36 +130,7 @@ def _added(body: Any, products: Mapping[str, _Product]) -> Iterator[tuple[Access
                 yield one, other
 
 
-def _product(name: str, scope: Scope, ahead: Set[str]) -> _Product | None:
-    """Return a statement as a product of data and weights; None where it is none."""
-    total = scope.body
-    if not isinstance(total, Reduce) or total.op != "Sum" or scope.where or total.where:
-        return None
-    factors = [factor for factor in total.body.args if isinstance(factor, Access)]
-    if not isinstance(total.body, sympy.Mul) or len(factors) != 2 or len(total.body.args) != 2:
-        return None
-    data, weights = sorted(factors, key=lambda factor: _is_ahead(factor, ahead))
-    if _is_ahead(data, ahead) or not _is_ahead(weights, ahead):
-        return None
-    loops = {loop.index: loop for loop in (*scope.iterators, *total.iterators)}
-    indices = [subscript.as_index() for subscript in weights.subscripts]
-    if None in indices or len(set(indices)) < len(indices):
-        return None
-    if not {loop.index for loop in total.iterators} <= set(indices):
-        return None
-    for index, size in zip(indices, weights.tensor.shape):
-        if loops[index].low != 0 or loops[index].high != size:
-            return None
-    return _Product(name, scope, data, weights, loops)
-
-
-def _is_ahead(read: Access, ahead: Set[str]) -> bool:
-    """Tell whether a read is of a tensor that is known ahead, without padding."""
-    tensor = read.base
-    return isinstance(tensor, Tensor) and (tensor.name in ahead or is_weight(tensor))
-
-
-def _merged(one: _Product, other: _Product, known: Mapping[str, Scope]) -> dict[str, Scope]:
+def _merged(one: WeightedSum, other: WeightedSum, known: Mapping[str, Scope]) -> dict[str, Scope]:
     """Return the statements of the added weights and of a product with these.
 
     None are returned where the window of the `other` is no part of the window of `one`.
@@ -194,7 +152,7 @@ def _merged(one: _Product, other: _Product, known: Mapping[str, Scope]) -> dict[
     return dict([statement, (one.name, substitute_tensors(one.scope, tensors))])
 
 
-def _shifts(one: _Product, other: _Product) -> list[int] | None:
+def _shifts(one: WeightedSum, other: WeightedSum) -> list[int] | None:
     """Return for each axis of the weights where those of the `other` begin; None without a place.
 
     At the same point both read the same element of their data where the summed indices of `one` are
@@ -218,7 +176,7 @@ def _shifts(one: _Product, other: _Product) -> list[int] | None:
     return _within(one, other, shifts)
 
 
-def _is_alike(one: _Product, other: _Product) -> bool:
+def _is_alike(one: WeightedSum, other: WeightedSum) -> bool:
     """Tell whether two products are of one tensor, zero outside, and have as many elements."""
     if one.data.tensor != other.data.tensor:
         return False
@@ -227,7 +185,7 @@ def _is_alike(one: _Product, other: _Product) -> bool:
     return one.scope.shape == other.scope.shape and one.scope.dtype == other.scope.dtype
 
 
-def _places(one: _Product, other: _Product) -> dict[Index, Affine] | None:
+def _places(one: WeightedSum, other: WeightedSum) -> dict[Index, Affine] | None:
     """Return the indices of the `other` as those of `one`, or as 0 where there is a single point.
 
     None where the axes of their weights are of different kinds.
@@ -264,7 +222,7 @@ def _shift(difference: Affine, index: Index, coefficient: int) -> int | None:
     return -rest.const // coefficient
 
 
-def _within(one: _Product, other: _Product, shifts: Mapping[Index, int]) -> list[int] | None:
+def _within(one: WeightedSum, other: WeightedSum, shifts: Mapping[Index, int]) -> list[int] | None:
     """Return the shifts axis by axis; None where the smaller weights do not lie in the larger."""
     within: list[int] = []
     for mine, theirs in zip(one.axes, other.axes):

@@ -127,6 +127,28 @@ def test_how_far_a_nan_may_reach(
 
 
 @pytest.mark.parametrize(
+    ("read", "wrong", "may_spread", "is_fault"),
+    [
+        (np.inf, {}, True, False),  # as the form has it
+        (np.inf, {}, False, True),
+        (np.inf, {1: 7.0}, True, True),  # the form has no number there
+        (np.inf, {0: np.inf}, True, True),  # nor an infinity here
+        (np.nan, {1: np.inf}, True, True),  # a NaN is NaN in any form
+    ],
+)
+def test_infinities_may_be_multiplied_by_added_weights(
+    read: float, wrong: dict[int, float], may_spread: bool, is_fault: bool
+) -> None:
+    """Where weights of different signs multiply one, the framework has NaN."""
+    values = {"x": np.array([0, read, 2, 3]), "O": np.array([0, np.nan, 2, 3])}
+    network = network_of(READS_ONE, Computed(READS_ONE, wrong), [])
+    known = judged(values, {}, network, may_spread=may_spread)
+    fault = known._fault_of(node_of(READS_ONE), network.parts[0], network.parts[0].run)
+    assert bool(fault) is is_fault
+    assert known.is_spread is not is_fault
+
+
+@pytest.mark.parametrize(
     ("defined", "expected", "may_spread", "is_fault"),
     [
         (np.full(4, np.nan), np.arange(4.0), True, False),

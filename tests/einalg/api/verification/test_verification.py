@@ -324,6 +324,31 @@ def test_forms_that_spread_nans_are_not_searched_where_these_shall_be_exact() ->
     assert rules and SPREADING.isdisjoint(rule.name for rule in rules)
 
 
+class Branches(torch.nn.Module):
+    """Convolutions of one tensor, added, and one of repeated elements."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.wide, self.narrow = torch.nn.Conv2d(3, 4, 3, padding=1), torch.nn.Conv2d(3, 4, 1)
+        self.up = torch.nn.Sequential(torch.nn.Upsample(scale_factor=2), torch.nn.Conv2d(4, 2, 3))
+
+    def forward(self, x: Any) -> Any:
+        return torch.relu(self.up(torch.relu(self.wide(x) + self.narrow(x))))
+
+
+@pytest.mark.parametrize("nonfinite", ["spread", pytest.param("exact", marks=pytest.mark.nightly)])
+def test_weights_that_multiply_one_element_are_added(nonfinite: str) -> None:
+    """Unless an infinity is to be NaN where their signs differ."""
+    module, x = Branches().eval(), torch.randn(1, 3, 6, 6)
+    o = ea.optimize(module, (x,), seconds=0, prefer="einalg", nonfinite=nonfinite)
+    text = " ".join(str(o.report).split())
+    assert "not taken" not in text and not o.opaque
+    names = [name for part in o.parts.values() for name in part.after.names]
+    assert any("added" in name for name in names) == (nonfinite == "spread")
+    with torch.no_grad():
+        torch.testing.assert_close(o(x), module(x))
+
+
 @pytest.mark.nightly
 @pytest.mark.parametrize("nonfinite", ["spread", "exact"])
 def test_how_far_a_nan_reaches(nonfinite: str, monkeypatch: pytest.MonkeyPatch) -> None:
