@@ -12,19 +12,15 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import islpy as isl
-import sympy
 
 from derive.rewriting.body_queries import has_infinite_truths
+from derive.rewriting.element_types import may_lose_type, of_type
 from derive.rewriting.paths import Path, paths, replace_at, scope_at
 from einalg.boundary import public
 from einalg.errors import RecordError, RuleError, without_remedy
 from einalg.language.analysis.validate import check_scope
-from einalg.language.ir.body import as_factor
-from einalg.language.ir.dtypes import is_float, promote
 from einalg.language.ir.program import Program
 from einalg.language.ir.scope import Scope, all_scopes
-from einalg.language.ir.tensor import Access, Constant
-from einalg.language.ir.traversal import map_accesses, rebased
 from einalg.options import (
     FUNCTION,
     TEXT,
@@ -257,23 +253,34 @@ def moves(program: Program, rules: Iterable[Rule], path: Path | None = None) -> 
         places = list(paths(program))
     else:
         places = [(path, scope_at(program, path))]
+    are_checked: dict[Path, bool] = {}
     for rule in rules:
-        if rule.level == "program":
-            for at, args in rule.find(program):
-                if path is None or tuple(at) == path:
-                    yield Move(rule.name, at, args)
-        else:
-            for at, scope in places:
-                is_checked = _is_checked_by_applying(program, scope)
-                for args in rule.find(scope):
-                    move = Move(rule.name, at, args)
-                    if not is_checked or _may_apply(program, move, rule):
-                        yield move
+        for at, scope, args in _proposed(program, rule, places):
+            if path is not None and at != path:
+                continue
+            if at not in are_checked:
+                are_checked[at] = _is_checked_by_applying(program, scope)
+            move = Move(rule.name, at, args)
+            if not are_checked[at] or _may_apply(program, move, rule):
+                yield move
+
+
+def _proposed(
+    program: Program, rule: Rule, places: Iterable[tuple[Path, Scope]]
+) -> Iterator[tuple[Path, Scope, Args]]:
+    """Yield the places that a rule finds, what is rewritten there, and the arguments of moves."""
+    if rule.level == "program":
+        for at, args in rule.find(program):
+            yield tuple(at), scope_at(program, tuple(at)), args
+    else:
+        for at, scope in places:
+            for args in rule.find(scope):
+                yield at, scope, args
 
 
 def _is_checked_by_applying(program: Program, scope: Scope) -> bool:
     """Tell whether moves at a scope may turn out to be impossible when they are applied."""
-    if _reads_gaps(program, scope):
+    if _reads_gaps(program, scope) or may_lose_type(scope):
         return True
     return scope.dtype == "bool" and has_infinite_truths(scopes_of(program))
 
@@ -342,45 +349,3 @@ def rewritten(rule: Rule, scope: Scope, move: Move, readable: Iterable[Scope] = 
     if not isinstance(after, Scope) or after.box != scope.box:
         raise RuleError(f"{move.rule} does not keep the box {scope.box} of the scope it rewrites")
     return of_type(after, scope.dtype, [scope, *readable])
-
-
-def of_type(scope: Scope, dtype: str, readable: Iterable[Scope]) -> Scope:
-    """Return a rewritten scope in the type that the scope had before.
-
-    A sum of truth values is no number, and what is multiplied by 0 has no type of floats. Raises
-    `RuleError` where a truth value of `readable` scopes may be an infinity: that it is not 0 does
-    not make it 1.
-    """
-    if scope.dtype == dtype:
-        return scope
-    if dtype == "bool":
-        if has_infinite_truths(readable):
-            raise RuleError(
-                "the sum of what may be infinite is no truth value\n"
-                "  give the padding a fill of 0 or 1, and the extreme a range that is not empty"
-            )
-        return Scope(scope.iterators, scope.where, sympy.Ne(scope.body, 0))
-    zero = Constant(f"{dtype}_zero_", (), dtype, (0,))  # no name that a front end gives ends in _
-    typed = Scope(scope.iterators, scope.where, as_factor(scope.body) + zero[()])
-    if is_float(dtype) or typed.dtype == dtype:
-        return typed
-    return _with_narrow_parts(scope, dtype)
-
-
-def _with_narrow_parts(scope: Scope, dtype: str) -> Scope:
-    """Return a scope with inner scopes in its type, or a narrower one.
-
-    A part of a body takes the type of what is around it where it has none of its own, such as
-    a sum of truth values; as a scope of its own it would have the longest.
-    """
-
-    def narrowed(access: Access) -> Any:
-        inner = access.tensor
-        if not isinstance(inner, Scope) or promote(inner.dtype, dtype) == dtype:
-            return access
-        return rebased(access, of_type(inner, dtype, ()))
-
-    narrow = Scope(scope.iterators, scope.where, map_accesses(scope.body, narrowed))
-    if narrow.dtype != dtype:
-        raise RuleError(f"the values have the type {scope.dtype}, and not {dtype} as before")
-    return narrow

@@ -52,6 +52,11 @@ class Options:
     rounding: bool = False
     inexact: bool = False
     empty: bool = False
+    far: bool = False
+    constants: bool = False
+    conversions: bool = False
+    scalars: bool = False
+    infinite: bool = False
     max_points: int = 240
     max_reads: int = 4
     dtypes: tuple[str, ...] = ("f32",)
@@ -86,6 +91,8 @@ class Domain:
     @cached_property
     def points(self) -> dict[Index, np.ndarray[Any, Any]]:
         """The coordinates of all points, by index."""
+        if not self.iterators:
+            return {}
         grid = np.indices([it.extent for it in self.iterators]).reshape(len(self.iterators), -1)
         points = {it.index: row + it.low for it, row in zip(self.iterators, grid)}
         inside = np.ones(grid.shape[1], bool)

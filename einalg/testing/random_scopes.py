@@ -6,11 +6,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from itertools import cycle, islice
+from math import prod
 from string import ascii_uppercase
 from typing import Any
 
 import sympy
 
+from einalg.language.conversion import HALVES, converted
 from einalg.language.index.affine import Affine, modulo
 from einalg.language.index.cases import Piecewise
 from einalg.language.index.convert import affine
@@ -20,7 +23,7 @@ from einalg.language.ir.body import Reduce
 from einalg.language.ir.dtypes import holds
 from einalg.language.ir.program import Program, statement_tensor
 from einalg.language.ir.scope import Scope
-from einalg.language.ir.tensor import Access, Tensor
+from einalg.language.ir.tensor import Access, Constant, Tensor
 from einalg.language.notation.builders import as_body
 from einalg.testing.draws import (
     Domain,
@@ -33,8 +36,10 @@ from einalg.testing.draws import (
 
 NAMES = "ijkmhwrs"  # inner scopes draw from the same names, so that renaming is exercised
 MOST_ELEMENTS = 1000  # of one tensor
+MOST_VALUES = 6  # that are drawn of a constant tensor, which repeats them
 BOUNDED_FUNCTIONS = (sympy.tanh, sympy.erf, sympy.sin, sympy.cos, sympy.atan, sympy.sign)
 NUMBERS = (0.5, -1.25, 1e-3, sympy.Rational(1, 3), sympy.Rational(-7, 2), sympy.pi, sympy.sqrt(2))
+FAR_NUMBERS = (100, 127, -128, 200, 255, 256, -300, 2**15, 2**31 - 1)
 FILLS = (0, 0, 0, 1, -1, 5, -2, 3)
 Pads = tuple[int, int]
 
@@ -69,8 +74,10 @@ def draw_scope(choices: Draws, options: Options) -> Scope:
 def draw_program(choices: Draws, options: Options, max_statements: int) -> Program:
     expression = _Expression(choices)
     statements = []
-    for name in [f"T{k}" for k in range(choices.integer(1, max_statements))]:
-        scope = _scope(expression, options, depth=1 if options.nested else 0)
+    names = [f"T{k}" for k in range(choices.integer(1, max_statements))]
+    for name in names:
+        is_last = options.infinite and name == names[-1]
+        scope = _scope(expression, options, 1 if options.nested else 0, outermost=is_last)
         statements.append((name, scope))
         tensor = statement_tensor(name, scope)
         expression.tensors.append(tensor)
@@ -81,14 +88,15 @@ def draw_program(choices: Draws, options: Options, max_statements: int) -> Progr
 
 def _scope(expression: _Expression, options: Options, depth: int, outermost: bool = False) -> Scope:
     choices = expression.choices
-    count = choices.integer(1, min(3, options.max_indices))
+    fewest = 0 if options.scalars and choices.chance(6) else 1
+    count = choices.integer(fewest, min(3, options.max_indices))
     first = choices.one_of((0, 0, 1, 2))
     domain = Domain(
         draw_iterators(choices, NAMES[first:], count, options.max_points, options.empty)
     )
     domain = domain.extended((), draw_conditions(choices, domain, options))
     drawing = _BodyDraw(expression, options, depth)
-    if outermost and drawing.may_pool(domain) and choices.chance(10):
+    if outermost and drawing.may_pool(domain) and choices.chance(8):
         return Scope(domain.iterators, domain.where, drawing.pooling(domain))
     if options.truths and choices.chance(3):
         return Scope(domain.iterators, domain.where, drawing.condition(domain))
@@ -120,7 +128,7 @@ class _BodyDraw:
         kinds = ["product", "product", "sum", "scaled", *functions, *truths, *rounding, *inexact]
         kind = self.choices.one_of(kinds)
         if kind == "scaled":
-            return self.choices.one_of((2, -1, 3)) * self.body(domain, reads - 1)
+            return self.scaled(domain, reads)
         if kind == "function":
             return self.function(domain, reads)
         if kind == "rounded":
@@ -134,6 +142,14 @@ class _BodyDraw:
         part = self.choices.integer(1, reads - 1)
         left, right = self.body(domain, part), self.body(domain, reads - part)
         return left * right if kind == "product" else left + right
+
+    def scaled(self, domain: Domain, reads: int) -> Any:
+        """A multiple, or with numbers that are far from 0 also a sum with one."""
+        one = self.body(domain, reads - 1)
+        if not self.options.far or self.choices.chance(2):
+            return self.choices.one_of((2, -1, 3)) * one
+        number = self.choices.one_of(FAR_NUMBERS)
+        return one + number if self.choices.chance(2) else number * one
 
     def may_reduce(self, domain: Domain) -> bool:
         room = (
@@ -217,7 +233,11 @@ class _BodyDraw:
         multiple.
         """
         one = as_body(self.body(domain, reads - 1))
-        kind = self.choices.one_of(("function", "root", "quotient", "angle", "number"))
+        conversions = ("conversion", "conversion") if self.options.conversions else ()
+        kinds = ("function", "root", "quotient", "angle", "number", *conversions)
+        kind = self.choices.one_of(kinds)
+        if kind == "conversion":
+            return converted(one, self.choices.one_of(HALVES))
         if kind == "function":
             return self.choices.one_of(BOUNDED_FUNCTIONS)(one)
         if kind == "root":
@@ -303,9 +323,20 @@ class _BodyDraw:
             self.choices.one_of(("input", "input", "weight")),
             self.choices.one_of(self.options.dtypes),
         )
-        tensor = Tensor(self.expression.fresh_name(), sizes, dtype, role)
+        name = self.expression.fresh_name()
+        if self.options.constants and self.choices.chance(5):
+            tensor: Tensor = self.constant(name, sizes, dtype)
+        else:
+            tensor = Tensor(name, sizes, dtype, role)
         self.expression.tensors.append(tensor)
         return tensor, fitted
+
+    def constant(self, name: str, sizes: Sequence[int], dtype: str) -> Constant:
+        """A tensor of small known values, of which some are 0."""
+        values = (0, 1) if dtype == "bool" or dtype.startswith("u") else (0, 1, -1, 2)
+        count = prod(sizes)
+        drawn = [self.choices.one_of(values) for _ in range(min(count, MOST_VALUES))]
+        return Constant(name, sizes, dtype, list(islice(cycle(drawn), count)))
 
     def new_axis(self, form: Affine, low: int, high: int) -> tuple[Affine, int, Pads]:
         """A subscript that starts at 0, later, or in the padding; with the size of its axis and its

@@ -74,6 +74,11 @@ def scopes(  # noqa: PLR0913, PLR0917 - each option is about one thing
     empty: bool = False,
     max_points: int = 240,
     dtypes: Sequence[str] = ("f32",),
+    far: bool = False,
+    constants: bool = False,
+    conversions: bool = False,
+    scalars: bool = False,
+    infinite: bool = False,
 ) -> SearchStrategy[Scope]:
     """Scopes with 1 to `max_indices` indices in `L` and its reductions together.
 
@@ -88,19 +93,24 @@ def scopes(  # noqa: PLR0913, PLR0917 - each option is about one thing
     >>> strategy = scopes(max_indices=2, where=False)
     """
     options = Options(
-        max_indices,
-        nested,
-        quotients,
-        padding,
-        strides,
-        where,
-        tuple(reductions),
-        functions,
-        truths,
-        rounding,
-        inexact,
-        empty,
-        max_points,
+        max_indices=max_indices,
+        nested=nested,
+        quotients=quotients,
+        padding=padding,
+        strides=strides,
+        where=where,
+        reductions=tuple(reductions),
+        functions=functions,
+        truths=truths,
+        rounding=rounding,
+        inexact=inexact,
+        empty=empty,
+        far=far,
+        constants=constants,
+        conversions=conversions,
+        scalars=scalars,
+        infinite=infinite,
+        max_points=max_points,
         dtypes=tuple(dtypes),
     )
     return _composite(lambda choices: draw_scope(choices, options))

@@ -7,6 +7,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
+from math import inf
 from typing import Any
 
 import numpy as np
@@ -21,7 +22,7 @@ from derive.rules.inter.lifting_nesting import lifted
 from einalg.errors import EinalgError
 from einalg.language.analysis.canonical import key
 from einalg.language.analysis.validate import check as check_program
-from einalg.language.ir.dtypes import holds
+from einalg.language.ir.dtypes import holds, is_float
 from einalg.language.ir.program import Program, statement_tensor, substitute_tensors
 from einalg.language.ir.scope import Scope
 from einalg.language.ir.tensor import Constant, Tensor
@@ -36,13 +37,23 @@ from tests.helpers import kernels
 from tests.helpers.cuda_kernels import TIGHT, TIGHT_GRID
 from tests.helpers.cuda_kernels import run_programs as run_cuda_programs
 from tests.helpers.mutations import candidates
-from tests.helpers.naive_evaluator import values_of
+from tests.helpers.naive_evaluator import NOTHING, Naive, values_of
 
 Arrays = Mapping[str, Any]
 MOST_MOVES = 12  # of one rule, to draw from
 LONGEST_TEXT = 4000  # characters; moves may double a program
-LARGEST_VALUE = 10**6  # exact in every type that is drawn here, with room for what leads to it
-DTYPES = (("f64",), ("f64", "bool"), ("f64", "i64", "bool"), ("f64", "i32", "u8", "i8"), ("f32",))
+LARGEST_VALUE = 10**6  # exact in every type in which something is computed here
+DTYPES = (
+    ("f64",),
+    ("f64", "bool"),
+    ("f64", "i64", "bool"),
+    ("f64", "i32", "u8", "i8"),
+    ("f32",),
+    ("i8", "u8", "bool"),
+    ("i16", "u16", "i8", "u32"),
+    ("u64", "i64", "u8"),
+)
+ROUNDED_DTYPES = (("f16",), ("bf16", "f16", "f32"), ("f32", "f16", "i8", "bool"))
 
 
 @dataclass(frozen=True)
@@ -70,12 +81,18 @@ def derivations(draw: Any, most_moves: int = 3, **options: Any) -> RandomDerivat
     """Programs with nested paddings, conditions, cases, extremes, whole parts of elements and of
     indices, truth values and small integers, and what moves of any rule make of them.
     """
+    is_rounded = bool(options.get("inexact")) and draw(st.booleans())
     chosen = {
         "functions": draw(st.booleans()),
         "truths": draw(st.booleans()),
         "rounding": draw(st.booleans()),
         "empty": draw(st.booleans()) and draw(st.booleans()),
-        "dtypes": draw(st.sampled_from(DTYPES)),
+        "dtypes": draw(st.sampled_from(ROUNDED_DTYPES if is_rounded else DTYPES)),
+        "far": draw(st.booleans()),
+        "constants": draw(st.booleans()),
+        "conversions": is_rounded,
+        "scalars": draw(st.booleans()),
+        "infinite": draw(st.booleans()),
         "max_points": 60,
         **options,
     }
@@ -96,16 +113,35 @@ def derivations(draw: Any, most_moves: int = 3, **options: Any) -> RandomDerivat
     return RandomDerivation(program, arrays, tuple(steps))
 
 
+class Watching(Naive):
+    """A program on given arrays, and the largest of all numbers that occur on the way."""
+
+    largest: Any = 0
+
+    def of_body(self, body: Any, places: Any) -> Any:
+        value = super().of_body(body, places)
+        if value is not NOTHING and abs(value) != inf:
+            self.largest = max(self.largest, abs(value))
+        return value
+
+
 def are_small(program: Program, arrays: Arrays) -> bool:
-    """Return whether all values of all statements fit into the types that these have."""
-    everything = Program(program.statements, program.names)
-    for name, values in values_of(everything, arrays).items():
-        dtype = program[name].dtype
-        for value in values.values():
-            whole = int(value) if value == value and abs(value) < LARGEST_VALUE else None
-            if whole is None or (dtype[0] in "iu" and not holds(dtype, whole)):
+    """Return whether all values of all statements fit into the types that these have, and none that
+    leads to them is too large for the types in which something is computed.
+    """
+    watching = Watching(program, arrays)
+    for name, scope in program.statements:
+        for value in watching.all_of(name).values():
+            if value != value or not _is_element(value, scope.dtype):
                 return False
-    return True
+    return watching.largest < LARGEST_VALUE
+
+
+def _is_element(value: Any, dtype: str) -> bool:
+    """Return whether a type has a value; an infinity only where it is one of real numbers."""
+    if abs(value) == inf:
+        return is_float(dtype)
+    return dtype == "bool" or holds(dtype, value)
 
 
 def reread(program: Program) -> Program:
@@ -134,7 +170,9 @@ def results(program: Program, value: Any) -> dict[str, Any]:
 
 
 def check_values(derivation: RandomDerivation) -> None:
-    """Fail where the evaluators disagree, or a move changes a value or reads where there is none."""
+    """Fail where the evaluators disagree, or a move changes a value or a type, or reads where there
+    is none.
+    """
     program = derivation.program
     expected = results(program, ea.evaluate(program, **derivation.arrays))
     for name, points in values_of(program, derivation.arrays).items():
@@ -147,6 +185,7 @@ def check_values(derivation: RandomDerivation) -> None:
         step_values = results(step, ea.evaluate(step, **derivation.arrays_for(step)))
         for name, values in expected.items():
             message = f"{program}\nbecame\n{step}"
+            assert step[name].dtype == program[name].dtype, message
             np.testing.assert_array_equal(step_values[name], values, message)
 
 

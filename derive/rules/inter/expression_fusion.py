@@ -7,7 +7,8 @@ from math import prod
 from typing import Any
 
 from derive.rewriting.body_queries import ReadContext, has_reduction, reads
-from derive.rewriting.moves import Example, Rule, of_type, scopes_of
+from derive.rewriting.element_types import of_type
+from derive.rewriting.moves import Example, Rule, scopes_of
 from derive.rewriting.paths import Path
 from derive.rules.inter.lifting_nesting import check_reads, without_unread
 from derive.rules.intra.traversal_merging import inline
@@ -44,11 +45,7 @@ def fuse(program: Program, path: Path, producer: str, limit: int = MAX_RECOMPUTA
         raise RuleError(refusal)
     stored = as_stored(program[producer])
     nested = substitute_tensors(program[name], {producer: stored})
-    inlined = _inlined_everywhere(nested, stored)
-    if any(name in scope.tensors for _, scope in program.statements):
-        inlined = of_type(
-            inlined, nested.dtype, scopes_of(program)
-        )  # its readers know it in that type
+    inlined = of_type(_inlined_everywhere(nested, stored), nested.dtype, scopes_of(program))
     fused = program.replaced(name, inlined)
     return without_unread(fused, producer)
 

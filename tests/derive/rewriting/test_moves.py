@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 import einalg as ea
-from derive.rewriting.moves import Move, apply, moves, of_type, scopes_of
+from derive.rewriting.element_types import of_type
+from derive.rewriting.moves import Move, apply, moves, scopes_of
 from derive.rules import ALL
 from derive.search.cleanup import fissioned
 from einalg.errors import RuleError
@@ -96,3 +97,41 @@ def test_values_that_a_type_does_not_hold_do_not_get_it() -> None:
     program = as_program(ea.parse("O[i:6] = A[i]", A=ea.tensor("A", (6,), "i64")))
     with pytest.raises(RuleError, match="the values have the type i64, and not u8"):
         of_type(program["O"], "u8", scopes_of(program))
+
+
+MIXED = {
+    "b": ea.tensor("b", (6,), "bool"),
+    "g": ea.tensor("g", (6,), "i8"),
+    "h": ea.tensor("h", (6,), "i8"),
+    "u": ea.tensor("u", (6,), "u8"),
+    "n": ea.tensor("n", (6,), "i16"),
+}
+OF_MIXED_TYPES = (
+    "O[i:6] = Piecewise(((L[k:4](Ne(b[k], 0))).pad(1)[i - 1], g[i] > 1), (g[i], True))",
+    "O[i:6] = Piecewise(((L[k:6](b[k], where=k > 1)).pad(0)[i], g[i] > 1), (g[i], True))",
+    "O[i:6] = g[i]*Sum[j:6](Sum[k:6](b[k])*h[j])",
+    "O[i:6] = Sum[j:6, k:6](g[j]*b[k], where=k < i)",
+    "O[i:6] = Sum[j:6, k:6](u[j]*b[k]) + Max[k:3](2*b[k])",
+    "O[i:6] = g[i]*(L[z:1](Prod[k:2](b[k] + z*z)))[0] + 1",
+    "T[i:6] = Ne(b[i], 0)\nO[i:8] = T.pad(1)[i - 1]*g[0]",
+    "T[i:6] = Ne(b[i], 0)\nO[i:8] = T.pad(1)[i - 1]",
+    "T[i:6] = g[i] + 100\nS[i:6] = T[i] + h[i] + 100\nO[i:6] = S[i] + 1",
+    "O[i:6] = (L[k:6](100*g[k]))[i] + (L[k:6](100*g[k]))[i]",
+    "T[i:6] = 100*g[i]\nO[i:6] = 3*T[i]",
+    "O[i:6] = g[i]*(n[i] + 300)",
+    "O[i:6] = Abs(u[i]*(g[i] - 1))",
+)
+
+
+@pytest.mark.parametrize("text", OF_MIXED_TYPES)
+def test_every_proposed_move_keeps_the_types_of_statements(text: str) -> None:
+    program = as_program(
+        ea.parse(text, **{name: t for name, t in MIXED.items() if f"{name}[" in text})
+    )
+    arrays = {name: [1, 0, 1, 1, 0, 1] for name in program.inputs}
+    expected = ea.evaluate(program, **arrays)
+    for move in moves(program, ALL.values()):
+        result = apply(program, move, ALL)
+        assert result["O"].dtype == program["O"].dtype, f"{move}:\n{program}\nbecame\n{result}"
+        values = ea.evaluate(result, **{name: arrays[name] for name in result.inputs})
+        assert values.tolist() == expected.tolist()
