@@ -19,7 +19,7 @@ from codegen.tuning.records.log import TuningLog
 from codegen.tuning.records.provenance import Provenance
 from codegen.tuning.search.measured_unit import statement_text
 from codegen.tuning.search.program_tuner import TuningPlan, tune_units
-from codegen.tuning.search.strategies import STRATEGIES
+from codegen.tuning.search.strategies import ABLATIONS
 from codegen.tuning.search.tuner import UnitTuning, UntunedUnit
 from codegen.tuning.spaces.unit import RepeatedUnit
 from codegen.tuning.spaces.unit_spaces import cheapest
@@ -43,7 +43,10 @@ class RepeatedProgram:
 
 @dataclass(frozen=True)
 class TuningOptions:
-    """The options of a search; those of `einalg.tune`."""
+    """The options of a search; those of `einalg.tune`.
+
+    The `strategy` may also be one of `ABLATIONS`, which `bench.ablation` compares.
+    """
 
     trials: int = 64
     executor: Any = None
@@ -91,7 +94,7 @@ def tune_programs(
         plan = TuningPlan(
             candidates,
             log,
-            STRATEGIES[options.strategy](),
+            ABLATIONS[options.strategy](),
             options.trials,
             options.seed,
             options.latency,

@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from errno import ENOSPC
 from functools import cached_property
+from math import isfinite
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,7 @@ from einalg.storage.disk_cache import cache_folder
 
 LOG = logging.getLogger("einalg")
 FOLDER = "tuning-log"
+OWN_FIELDS = ("unit", "statement", "space", "point", "cycles", "features")
 NUMBERS = ("seconds", "cold_seconds", "spread", "strikes", "cycles")
 
 
@@ -31,7 +33,7 @@ class TuningRecord:
     """A candidate of a unit, and what was measured of it.
 
     `unit` is a digest of the unit and `statement` its text; `space` and `point` are those of the
-    candidate, and `cycles` what the model expected.
+    candidate, `cycles` what the model expected, and `features` numbers that a model learns from.
     """
 
     provenance: Provenance
@@ -40,12 +42,13 @@ class TuningRecord:
     space: str
     point: dict[str, Any]
     cycles: float
+    features: dict[str, float]
     outcome: Outcome
 
     def line(self) -> bytes:
         """Return the record as a line of JSON."""
         row = {**self.provenance.row(), **asdict(self.outcome)}
-        for name in ("unit", "statement", "space", "point", "cycles"):
+        for name in OWN_FIELDS:
             row[name] = getattr(self, name)
         return json.dumps(row, sort_keys=True).encode() + b"\n"
 
@@ -55,20 +58,26 @@ def record_from_row(row: Any) -> TuningRecord:
     try:
         outcome = Outcome(**{name: row[name] for name in Outcome.__dataclass_fields__})
         provenance = Provenance(**{name: row[name] for name in Provenance.__dataclass_fields__})
-        names = ("unit", "statement", "space", "point", "cycles")
-        values = {name: row[name] for name in names}
+        values = {name: row[name] for name in OWN_FIELDS}
         record = TuningRecord(provenance=provenance, outcome=outcome, **values)
     except (KeyError, TypeError, AttributeError) as error:
         raise ValueError(f"this is no record: {error!r}") from None
     for name in NUMBERS:
         value = row[name]
-        is_number = isinstance(value, int | float) and value >= 0
-        if not is_number and not (value is None and name in ("seconds", "cold_seconds")):
+        is_right = _is_number(value) and value >= 0
+        if not is_right and not (value is None and name in ("seconds", "cold_seconds")):
             raise ValueError(f"{name} of a record is {value!r}")
     texts = (record.unit, record.statement, record.space)
     if not all(isinstance(text, str) for text in texts) or not isinstance(record.point, dict):
         raise ValueError("the unit, the space or the point of a record is missing")
+    features = record.features
+    if not isinstance(features, dict) or not all(map(_is_number, features.values())):
+        raise ValueError("the features of a record are no numbers")
     return record
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and isfinite(value)
 
 
 @dataclass(frozen=True)
@@ -125,6 +134,11 @@ class TuningLog:
         They are those that the file had when it was first asked for one: it is read once.
         """
         return self._by_unit.get(unit, [])
+
+    def own_code(self) -> Iterator[TuningRecord]:
+        """Yield the records of all units that the same code of einalg has measured."""
+        for records in self._by_unit.values():
+            yield from records
 
     @cached_property
     def _by_unit(self) -> dict[str, list[TuningRecord]]:

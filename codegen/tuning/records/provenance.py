@@ -11,7 +11,7 @@ from einalg.errors import RecordError
 from einalg.runtime.processors import core_count, thread_count
 from einalg.storage.fingerprint import KERNEL_CODE, code_digest, text_digest
 
-SCHEMA = 4
+SCHEMA = 5
 DIGITS = 16  # of a digest
 
 

@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from random import Random
 
+from codegen.tuning.cost_model.knowledge import UnitKnowledge
+from codegen.tuning.cost_model.learned import CandidateCosts
 from codegen.tuning.measuring.task import Outcome
 from codegen.tuning.spaces.points import Point
 from codegen.tuning.spaces.space import CodeCandidate
@@ -33,7 +35,7 @@ class SearchHistory:
 
     `starts` are the points that the model thinks best, one a space, the best one first: that is the
     first incumbent, which each batch runs in turns with. `recorded` are candidates that were fast
-    in another process, the fastest first.
+    in another process, the fastest first, and `knowledge` what was measured of other units too.
     """
 
     starts: Sequence[CodeCandidate]
@@ -41,6 +43,12 @@ class SearchHistory:
     recorded: Sequence[CodeCandidate] = ()
     trials: list[ScheduleTrial] = field(default_factory=list)
     seen: set[Identity] = field(default_factory=set)
+    knowledge: UnitKnowledge = field(default_factory=UnitKnowledge)
+
+    @property
+    def learned_model(self) -> CandidateCosts:
+        """Return the cost model that what was measured so far speaks for."""
+        return self.knowledge.model([start.space.name for start in self.starts])
 
     def is_new(self, candidate: CodeCandidate) -> bool:
         return identity(candidate) not in self.seen

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from math import prod
 
 import numpy as np
 
@@ -13,6 +12,9 @@ from codegen.hardware.cpu import machine
 from codegen.ir.nodes import Function
 from codegen.runtime.array_arguments import Array
 from codegen.targets.c.source_file import own_sources
+from codegen.tuning.cost_model.description import unit_features
+from codegen.tuning.cost_model.knowledge import UnitKnowledge
+from codegen.tuning.cost_model.samples import Sample
 from codegen.tuning.kernel_choice import inputs_of
 from codegen.tuning.measuring.batch import BatchRunner
 from codegen.tuning.measuring.compilation import CandidateCompiler
@@ -24,7 +26,6 @@ from codegen.tuning.spaces.space import NO_CODE, CodeCandidate
 from codegen.tuning.spaces.unit import CodeUnit
 from einalg.language.interpreters.numpy import execute
 from einalg.language.ir.program import in_double
-from einalg.language.ir.traversal import reductions
 from einalg.storage.fingerprint import text_digest
 
 Code = CompiledCandidate | Outcome
@@ -40,11 +41,20 @@ class MeasuredUnit:
     compiler: CandidateCompiler
     log: TuningLog
     runner: BatchRunner
+    knowledge: UnitKnowledge
     sources: dict[str, CodeCandidate] = field(default_factory=dict)  # by the digest of their code
 
     @classmethod
-    def of(cls, unit: CodeUnit, compiler: CandidateCompiler, log: TuningLog) -> MeasuredUnit:
-        return cls(unit, compiler, log, BatchRunner(measuring_task(unit, compiler)))
+    def of(
+        cls,
+        unit: CodeUnit,
+        compiler: CandidateCompiler,
+        log: TuningLog,
+        knowledge: UnitKnowledge | None = None,
+    ) -> MeasuredUnit:
+        """Return a unit, of which and of others something may be known."""
+        known = knowledge or known_unit(unit, [])
+        return cls(unit, compiler, log, BatchRunner(measuring_task(unit, compiler)), known)
 
     @property
     def has_expected(self) -> bool:
@@ -82,7 +92,9 @@ class MeasuredUnit:
         return outcomes | self.runner.outcomes(runnable)
 
     def record(self, candidate: CodeCandidate, outcome: Outcome) -> None:
-        """Add what came of a candidate to the log."""
+        """Add what came of a candidate to the log, and to the samples that a model learns from."""
+        description = self.knowledge.described(candidate)
+        self.knowledge.add(description, outcome.score)
         self.log.append(
             TuningRecord(
                 self.log.provenance,
@@ -90,7 +102,8 @@ class MeasuredUnit:
                 statement_text(self.unit),
                 candidate.space.name,
                 point_row(candidate.point),
-                candidate.cycles,
+                description.cycles,
+                description.features,
                 outcome,
             )
         )
@@ -123,6 +136,11 @@ class MeasuredUnit:
         return right, refused
 
 
+def known_unit(unit: CodeUnit, samples: list[Sample]) -> UnitKnowledge:
+    """Return what is known of a unit, to which its measurements will be added."""
+    return UnitKnowledge(unit.digest, unit_features(unit, machine()), samples)
+
+
 def measuring_task(unit: CodeUnit, compiler: CandidateCompiler) -> MeasuringTask:
     """Return what the candidates of a unit are asked to do; they are added later."""
     program = unit.program
@@ -130,7 +148,7 @@ def measuring_task(unit: CodeUnit, compiler: CandidateCompiler) -> MeasuringTask
     (output,) = program.outputs
     scope = program[output]
     expected: Array | None = None
-    if unit_points(unit) <= MAX_REFERENCE_POINTS and not _reads_gaps(unit):
+    if unit.points <= MAX_REFERENCE_POINTS and not _reads_gaps(unit):
         expected = np.asarray(execute(in_double(program), arrays)[output])
     moved = sum(array.nbytes for array in arrays.values())
     return MeasuringTask(
@@ -158,12 +176,3 @@ def _reads_gaps(unit: CodeUnit) -> bool:
     """
     names = unit.program.inputs
     return any(scope.where for name, scope in unit.statements.items() if name in names)
-
-
-def unit_points(unit: CodeUnit) -> int:
-    """Return how often the innermost bodies of a unit are computed."""
-    total = 0
-    for _, scope in unit.program.statements:
-        summed = [prod(it.extent for it in node.iterators) for node in reductions(scope.body)]
-        total += prod(scope.shape) * max(1, sum(summed))
-    return total

@@ -8,11 +8,12 @@ from math import inf
 from random import Random
 
 from codegen.hardware.cpu import machine
+from codegen.tuning.cost_model.samples import Sample, recorded_samples
 from codegen.tuning.measuring.compilation import CandidateCompiler
 from codegen.tuning.records.log import TuningLog
 from codegen.tuning.records.winners import Winner, tuned
 from codegen.tuning.search.history import SearchHistory
-from codegen.tuning.search.measured_unit import MeasuredUnit, statement_text, unit_points
+from codegen.tuning.search.measured_unit import MeasuredUnit, known_unit, statement_text
 from codegen.tuning.search.strategies import Strategy
 from codegen.tuning.search.task_scheduler import (
     Scheduler,
@@ -64,14 +65,15 @@ class ProgramTuner:
     tuners: dict[int, UnitTuner] = field(default_factory=dict)
     reasons: dict[int, str] = field(default_factory=dict)  # why units ended before the others
     spent: dict[int, float] = field(default_factory=dict)  # seconds, by the number of the unit
+    samples: list[Sample] = field(default_factory=list)  # of these units, and of earlier searches
 
     @classmethod
     def of(cls, units: Sequence[RepeatedUnit], plan: TuningPlan, clock: Clock) -> ProgramTuner:
         tasks: list[TuningTask] = []
         for own in units:
             kind = own.unit.kernel.op, own.unit.dtype
-            tasks.append(TuningTask(own.count, unit_points(own.unit), kind))
-        return cls(units, plan, clock, tasks)
+            tasks.append(TuningTask(own.count, own.unit.points, kind))
+        return cls(units, plan, clock, tasks, samples=recorded_samples(plan.log.own_code()))
 
     @property
     def made(self) -> int:
@@ -134,13 +136,20 @@ class ProgramTuner:
             return is_other, start.cycles
 
         firsts = sorted(starts(unit, target), key=rank)
+        knowledge = known_unit(unit, self.samples)
         with self.clock.phase(SEARCHING, statement_text(unit)):
-            measured = MeasuredUnit.of(unit, plan.compiler, plan.log)
+            measured = MeasuredUnit.of(unit, plan.compiler, plan.log, knowledge)
         recorded, refused = measured.recorded(firsts)
         known = tuned(unit.digest, firsts, plan.compiler.compiler)
         if known is not None:
             recorded.insert(0, known)
-        history = SearchHistory(firsts, Random(plan.seed), recorded[:BATCH], seen=refused)
+        history = SearchHistory(
+            firsts,
+            Random(plan.seed),
+            recorded[:BATCH],
+            seen=refused,
+            knowledge=knowledge,
+        )
         return UnitTuner(measured, history, plan.strategy, self.clock)
 
     def results(self, reason: str) -> list[UnitTuning | UntunedUnit]:

@@ -1,17 +1,21 @@
-"""What to measure next: three answers behind one protocol.
+"""What to measure next: some answers behind one protocol.
 
-Random points are nearly all bad, so the cost model drafts and measurements decide. The others are
-what a search is compared with: the model alone, and chance alone.
+Random points are nearly all bad, so the cost model drafts and measurements decide, and correct the
+model. The others are what a search is compared with: the model alone, chance alone, and searches
+without one of their parts.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import islice, zip_longest
+from functools import partial
+from itertools import islice, permutations, zip_longest
 from time import perf_counter
 from typing import Protocol
 
+from codegen.tuning.cost_model.description import Description
+from codegen.tuning.cost_model.learned import ANALYTIC, CandidateCosts
 from codegen.tuning.search.history import SearchHistory, identity
 from codegen.tuning.spaces.space import CodeCandidate
 from einalg.runtime.clock import check_time
@@ -23,6 +27,7 @@ CROSSED = 0.3  # of a generation; the others are neighbours of one of the last
 EPSILON = 0.05  # of what is measured, by chance
 SURVIVORS = 4  # of the measured, that are crossed and whose neighbours are measured
 MAX_DRAWS = 256  # for a few points that are new
+PricedCandidate = tuple[float, CodeCandidate]
 
 
 class Strategy(Protocol):
@@ -38,10 +43,16 @@ class Strategy(Protocol):
 
 @dataclass(frozen=True)
 class ModelStrategy:
-    """Measure what costs least by the model: the starts, and what is drafted around them."""
+    """Measure what costs least by the model: the starts, and what is drafted around them.
+
+    Where it `learns`, measurements correct the model.
+    """
+
+    learns: bool = False
 
     def propose(self, history: SearchHistory, count: int) -> list[CodeCandidate]:
-        return _first_new(history, (*history.starts, *_drafted(history)), count)
+        draft = Draft.of(history, self.learns)
+        return _first_new(history, (*history.starts, *draft.candidates()), count)
 
 
 @dataclass(frozen=True)
@@ -67,12 +78,20 @@ class EvolutionStrategy:
     """Measure what the model drafts, then what is near the fastest, and what crosses these.
 
     First come the starts and what was fast before. While there are neighbours of the fastest that
-    were not measured, these are half of a batch: a descent, from where the draft has led to.
+    were not measured, these are half of a batch: a descent, from where the draft has led to. The
+    flags leave a part out, as an ablation does.
     """
 
+    learns: bool = True
+    crosses: bool = True
+    descends: bool = True
+
     def propose(self, history: SearchHistory, count: int) -> list[CodeCandidate]:
-        near = _first_new(history, _near_the_fastest(history), count)
-        drafts = _first_new(history, (*_crossed_fastest(history), *_drafted(history)), count)
+        draft = Draft.of(history, self.learns, self.crosses)
+        near: list[CodeCandidate] = []
+        if self.descends:
+            near = _first_new(history, draft.near_the_fastest(), count)
+        drafts = _first_new(history, (*draft.crossed_fastest(), *draft.candidates()), count)
         candidates = [*history.starts, *history.recorded]
         if history.rng.random() < EPSILON * count:
             candidates += islice(_by_chance(history), 1)
@@ -85,6 +104,13 @@ STRATEGIES: Mapping[str, Callable[[], Strategy]] = {
     "evolution": EvolutionStrategy,
     "random": RandomStrategy,
     "model": ModelStrategy,
+}
+ABLATIONS: Mapping[str, Callable[[], Strategy]] = {
+    **STRATEGIES,
+    "learned model": partial(ModelStrategy, learns=True),
+    "without learning": partial(EvolutionStrategy, learns=False),
+    "without crossing": partial(EvolutionStrategy, crosses=False),
+    "without descent": partial(EvolutionStrategy, descends=False),
 }
 
 
@@ -107,79 +133,91 @@ def _by_chance(history: SearchHistory) -> Iterator[CodeCandidate]:
         yield CodeCandidate(space, space.sample(history.rng))
 
 
-def _near_the_fastest(history: SearchHistory) -> Iterator[CodeCandidate]:
-    """Yield the neighbours of the fastest, of one after the other, the cheapest first."""
-    for trial in history.measured[:SURVIVORS]:
-        space = trial.candidate.space
-        near = [CodeCandidate(space, p) for p in space.neighbours(trial.candidate.point)]
-        history.rng.shuffle(near)
-        yield from _priced(filter(history.is_new, near))
+@dataclass(frozen=True)
+class Draft:
+    """What a model thinks cheap of the spaces of a search, before anything of it is measured."""
 
+    history: SearchHistory
+    model: CandidateCosts
+    crosses: bool = True
 
-def _crossed_fastest(history: SearchHistory) -> list[CodeCandidate]:
-    """Return points that have something of two of the fastest, of one space each."""
-    children: list[CodeCandidate] = []
-    fastest = [trial.candidate for trial in history.measured[:SURVIVORS]]
-    for one in fastest:
-        for other in fastest:
-            if one is not other and one.space is other.space:
-                point = one.space.cross(one.point, other.point, history.rng)
+    @classmethod
+    def of(cls, history: SearchHistory, learns: bool, crosses: bool = True) -> Draft:
+        if learns:
+            return cls(history, history.learned_model, crosses)
+        return cls(history, ANALYTIC, crosses)
+
+    def near_the_fastest(self) -> Iterator[CodeCandidate]:
+        """Yield the neighbours of the fastest, of one after the other, the cheapest first."""
+        history = self.history
+        for trial in history.measured[:SURVIVORS]:
+            space = trial.candidate.space
+            near = [CodeCandidate(space, p) for p in space.neighbours(trial.candidate.point)]
+            history.rng.shuffle(near)
+            deadline = perf_counter() + DRAFT_SECONDS
+            priced = self._priced(filter(history.is_new, near), deadline)
+            yield from (candidate for _, candidate in sorted(priced, key=_cost))
+
+    def crossed_fastest(self) -> list[CodeCandidate]:
+        """Return points that have something of two of the fastest, of one space each."""
+        children: list[CodeCandidate] = []
+        fastest = [trial.candidate for trial in self.history.measured[:SURVIVORS]]
+        for one, other in permutations(fastest, 2):
+            if self.crosses and one.space is other.space:
+                point = one.space.cross(one.point, other.point, self.history.rng)
                 children.append(CodeCandidate(one.space, point))
-    return children
+        return children
 
+    def candidates(self) -> list[CodeCandidate]:
+        """Return what is drafted in every space, what costs least by the model first."""
+        drafts: list[PricedCandidate] = []
+        for start in self.history.starts:
+            drafts += self._evolved(start)
+        return [candidate for _, candidate in sorted(drafts, key=_cost)]
 
-def _drafted(history: SearchHistory) -> list[CodeCandidate]:
-    """Return what is drafted in every space, what costs least by the model first."""
-    drafts: list[CodeCandidate] = []
-    for start in history.starts:
-        drafts += _evolved(history, start)
-    return sorted(drafts, key=_cycles)
+    def _evolved(self, start: CodeCandidate) -> list[PricedCandidate]:
+        """Return new points of a space that generations of mutation and crossover lead to.
 
-
-def _evolved(history: SearchHistory, start: CodeCandidate) -> list[CodeCandidate]:
-    """Return new points of a space that generations of mutation and crossover lead to.
-
-    The start, and what was fast when it was measured, are in the first generation.
-    """
-    space, rng = start.space, history.rng
-    fastest = [t.candidate for t in history.measured if t.candidate.space is space]
-    population = [start, *fastest[:SURVIVORS]]
-    population += [CodeCandidate(space, space.sample(rng)) for _ in range(POPULATION)]
-    everything: dict[object, CodeCandidate] = {}
-    deadline = perf_counter() + DRAFT_SECONDS
-    for _ in range(GENERATIONS):
-        ranked = _priced(population, deadline)
-        everything.update((identity(candidate), candidate) for candidate in ranked)
-        parents = sorted(everything.values(), key=_cycles)[:PARENTS]
-        population = [_child(parents, history) for _ in range(POPULATION)]
-        if perf_counter() > deadline:
-            break
-    return [candidate for candidate in everything.values() if history.is_new(candidate)]
-
-
-def _child(parents: list[CodeCandidate], history: SearchHistory) -> CodeCandidate:
-    """Return a crossing of two parents, or a neighbour of one."""
-    rng = history.rng
-    one, other = rng.choice(parents), rng.choice(parents)
-    if one is not other and rng.random() < CROSSED:
-        return CodeCandidate(one.space, one.space.cross(one.point, other.point, rng))
-    return CodeCandidate(one.space, one.space.mutate(one.point, rng))
-
-
-def _priced(
-    candidates: Iterable[CodeCandidate], deadline: float | None = None
-) -> list[CodeCandidate]:
-    """Return candidates by their cycles; those that the time is too short for are left out."""
-    if deadline is None:
+        The start, and what was fast when it was measured, are in the first generation.
+        """
+        history, space = self.history, start.space
+        fastest = [t.candidate for t in history.measured if t.candidate.space is space]
+        population = [start, *fastest[:SURVIVORS]]
+        population += [CodeCandidate(space, space.sample(history.rng)) for _ in range(POPULATION)]
+        everything: dict[object, PricedCandidate] = {}
         deadline = perf_counter() + DRAFT_SECONDS
-    priced: list[tuple[float, int, CodeCandidate]] = []
-    for number, candidate in enumerate(candidates):
-        check_time()
-        priced.append((candidate.cycles, number, candidate))
-        if perf_counter() > deadline:
-            break
-    return [candidate for _, _, candidate in sorted(priced, key=lambda entry: entry[:2])]
+        for _ in range(GENERATIONS):
+            unknown = [one for one in population if identity(one) not in everything]
+            for cost, candidate in self._priced(unknown, deadline):
+                everything[identity(candidate)] = cost, candidate
+            parents = [one for _, one in sorted(everything.values(), key=_cost)[:PARENTS]]
+            population = [self._child(parents) for _ in range(POPULATION)]
+            if perf_counter() > deadline:
+                break
+        return [priced for priced in everything.values() if history.is_new(priced[1])]
+
+    def _child(self, parents: Sequence[CodeCandidate]) -> CodeCandidate:
+        """Return a crossing of two parents, or a neighbour of one."""
+        rng = self.history.rng
+        one, other = rng.choice(parents), rng.choice(parents)
+        if self.crosses and one is not other and rng.random() < CROSSED:
+            return CodeCandidate(one.space, one.space.cross(one.point, other.point, rng))
+        return CodeCandidate(one.space, one.space.mutate(one.point, rng))
+
+    def _priced(
+        self, candidates: Iterable[CodeCandidate], deadline: float
+    ) -> list[PricedCandidate]:
+        """Return candidates with their costs; those that the time is too short for are left out."""
+        described: list[CodeCandidate] = []
+        descriptions: list[Description] = []
+        for candidate in candidates:
+            check_time()
+            described.append(candidate)
+            descriptions.append(self.history.knowledge.described(candidate))
+            if perf_counter() > deadline:
+                break
+        return list(zip(self.model.costs(descriptions), described))
 
 
-def _cycles(candidate: CodeCandidate) -> float:
-    return candidate.cycles
+def _cost(priced: PricedCandidate) -> float:
+    return priced[0]

@@ -9,6 +9,7 @@ from functools import reduce
 from math import inf
 
 from codegen.ir.nodes import Function
+from codegen.tuning.cost_model.quality import ModelQuality
 from codegen.tuning.measuring.task import LASTING, Outcome
 from codegen.tuning.records.winners import forget_stored, tuned
 from codegen.tuning.search.finalists import Finalists
@@ -52,7 +53,8 @@ class UnitTuning:
     `curve` has, for each trial, its number, the seconds since the clock began, and those of the
     best candidate so far. `refused` says how many were refused for which reason. `reason` says why
     the search ended. Where it `is_stored`, later compilations use the winner. `share` says what it
-    had of the search of a whole program, whose clock the curve has.
+    had of the search of a whole program, whose clock the curve has. `ranking` says how well the
+    learned model ranks; None where the strategy learns nothing, or there was too little to learn.
     """
 
     statement: str
@@ -66,6 +68,7 @@ class UnitTuning:
     reason: str
     is_stored: bool = True
     share: UnitShare = UnitShare()
+    ranking: ModelQuality | None = None
 
     @property
     def gain(self) -> float:
@@ -245,6 +248,7 @@ class UnitTuner:
             self._refused(),
             reason,
             choice.confirmed,
+            ranking=self.history.knowledge.checked.quality,
         )
 
     def _right_start(self) -> CodeCandidate | None:

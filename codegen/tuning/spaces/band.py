@@ -53,6 +53,9 @@ class BandTiles(Fields):
             choices["lanes"] = sorted(self.target.widths(numpy_dtype(self.band.dtype).itemsize))
         return choices
 
+    def extents(self, point: BandTile) -> Mapping[str, int]:
+        return {"rows": self.band.rows.extent}
+
     def refusal(self, point: BandTile) -> str | None:
         if isinstance(point, G2bmmTile):
             return g2bmm_loop_nest.refusal(self.band, point, self.target)

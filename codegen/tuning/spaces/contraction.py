@@ -18,7 +18,7 @@ from codegen.kernels.contraction.statements.phases import phase_contractions
 from codegen.kernels.strided_axes import extent
 from codegen.lowering.parallel import pays
 from codegen.tuning.spaces.holes import StepCard, either_of
-from codegen.tuning.spaces.points import FLAGS, Choices, ladder
+from codegen.tuning.spaces.points import FLAGS, Choices, Features, ladder, logarithm
 from codegen.tuning.spaces.space import CodeCandidate, Fields, Joint, JointPoint
 from codegen.tuning.spaces.unit import CodeUnit, Epilogue
 from einalg.language.ir.dtypes import numpy_dtype
@@ -176,6 +176,37 @@ class Tilings(Fields):
     def cycles(self, point: OrderedTiling) -> float:
         ordered = self.ordered(point)
         return ordered.work / products_per_cycle(ordered, point, self.target)
+
+    def extents(self, point: OrderedTiling) -> Mapping[str, int]:
+        order = self.ordered(point)
+        height = extent(order.rows[max(0, len(order.rows) - point.row_axes) :])
+        width = -(-extent(order.columns[-point.column_axes :]) // point.lanes)
+        return {
+            "rows": height,
+            "vectors": width,
+            "depth": order.outer_depth_extent,
+            "block": -(-height // point.rows),
+            "group": -(-width // point.vectors),
+        }
+
+    def features(self, point: OrderedTiling) -> Features:
+        """Return features that mean the same in all orders, with the bytes that caches hold."""
+        order, features = self.ordered(point), super().features(point)
+        del features["order"]  # a number of this contraction's own
+        depth_bytes = point.depth * order.inner_depth_extent * order.element_bytes
+        panel_bytes = point.vectors * point.lines * point.lanes * depth_bytes
+        features["sums"] = logarithm(point.rows * point.vectors * point.lines)
+        features["panel bytes"] = logarithm(panel_bytes)
+        features["group bytes"] = logarithm(panel_bytes * point.group)
+        features["block bytes"] = logarithm(depth_bytes * point.rows * point.block)
+        features["columns apart"] = float(order.columns[-1].target != 1)
+        features["left ahead"] = float(order.left.ahead)
+        features["right ahead"] = float(order.right.ahead)
+        features["batch"] = logarithm(extent(order.batch))
+        for axis in order.depth[-1:]:
+            features["left step"] = logarithm(abs(axis.left))
+            features["right step"] = logarithm(abs(axis.right))
+        return features
 
     def like(self, other: Tilings, point: OrderedTiling) -> OrderedTiling | None:
         """Return the point most like one of the same contraction without an epilogue.

@@ -73,6 +73,10 @@ class DepthwiseSpace(Fields):
             "prefetches": FLAGS,
         }
 
+    def extents(self, point: DepthwiseTile) -> Mapping[str, int]:
+        window = self.problem.positions.window
+        return {"positions": window.positions, "taps": window.taps}
+
     def refusal(self, point: DepthwiseTile) -> str | None:
         lanes = widths(self.problem, self.target)
         if point.lanes not in lanes:

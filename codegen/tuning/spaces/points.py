@@ -8,12 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, fields, is_dataclass, replace
+from math import log2
 from random import Random
 from typing import Any
 
 Point = Any  # of a space: hashable, equal to another one with the same fields
 Choices = Mapping[str, Sequence[Any]]  # by the name of a field, in ascending order
+Features = dict[str, float]  # numbers that a learned cost model knows a point by
 FLAGS = (False, True)
+DIGITS = 3  # of a logarithm, behind the point
 
 
 def point_row(point: Point) -> dict[str, Any]:
@@ -100,6 +103,44 @@ def neighbours(point: Point, choices: Choices) -> Iterator[Point]:
         for other, larger in more.items():
             if one != other:
                 yield replace(point, **{one: smaller, other: larger})
+
+
+def point_features(point: Point, extents: Mapping[str, int]) -> Features:
+    """Return the fields of a point as numbers: flags, and logarithms of all others.
+
+    To a field that cuts an extent come the steps that this takes, and what the last one leaves
+    empty, as logarithms too.
+
+    >>> from codegen.kernels.stencil.tile_choice import StencilTile
+    >>> point_features(StencilTile(8, 1, 2, 4, 1), {"lines": 14})
+    {'lanes': 3.0, 'phases': 0.0, 'filters': 1.0, 'lines': 2.0, 'lines steps': 2.0,
+     'lines empty': 0.193, 'vectors': 0.0, 'block': 0.0}
+    """
+    features: Features = {}
+    for name, value in vars(point).items():
+        if isinstance(value, bool):
+            features[name] = float(value)
+            continue
+        if isinstance(value, str):
+            features[f"{name} {value}"] = 1.0
+            continue
+        features[name] = logarithm(value)
+        if name in extents:
+            steps = -(-extents[name] // value)
+            features[f"{name} steps"] = logarithm(steps)
+            features[f"{name} empty"] = logarithm(steps * value / extents[name])
+    return features
+
+
+def logarithm(number: float) -> float:
+    """Return the binary logarithm of a number above 0, which is short as text; 0 for others.
+
+    >>> logarithm(3), logarithm(0)
+    (1.585, 0.0)
+    """
+    if number <= 0:
+        return 0.0
+    return round(log2(number), DIGITS)
 
 
 def ladder(most: int) -> tuple[int, ...]:

@@ -12,7 +12,7 @@ from typing import Any, Protocol
 from codegen.ir.nodes import Function
 from codegen.tuning.spaces import points
 from codegen.tuning.spaces.holes import UNKNOWN, Hole, StepCard, with_typed_values
-from codegen.tuning.spaces.points import Choices, Point
+from codegen.tuning.spaces.points import Choices, Features, Point, logarithm, point_features
 from codegen.tuning.spaces.unit import Epilogue
 from einalg.errors import EinalgError
 from einalg.options import shown
@@ -80,6 +80,13 @@ class ScheduleSpace(Protocol):
         """Return the cycles that the cost model expects of a run on one core.
 
         Where the code is written to be priced, and cannot be, these are `NEVER`.
+        """
+        ...
+
+    def features(self, point: Point) -> Features:
+        """Return numbers of a point by their names, from which a model learns.
+
+        They are few and come without writing code. A name means the same for all units.
         """
         ...
 
@@ -167,6 +174,13 @@ class Fields(Readable):
             if is_number and not min(own) <= value <= max(own):
                 return f"{name} is {_span(own)} here, not {shown(value)}"
         return None
+
+    def extents(self, point: Point) -> Mapping[str, int]:
+        """Return what fields cut into steps, by their names, as the rows that tiles share."""
+        return {}
+
+    def features(self, point: Point) -> Features:
+        return point_features(point, self.extents(point))
 
     def repaired(self, point: Point) -> Point:
         """Return a point with those numbers made to fit which follow from others."""
@@ -303,6 +317,14 @@ class Joint(Readable):
 
     def cycles(self, point: JointPoint) -> float:
         return sum(part.cycles(own) for part, own in zip(self.parts, point.parts))
+
+    def features(self, point: JointPoint) -> Features:
+        """Return the number of parts, and the means of their features."""
+        features: Features = {"parts": logarithm(len(point.parts))}
+        for part, own in zip(self.parts, point.parts):
+            for name, value in part.features(own).items():
+                features[name] = features.get(name, 0.0) + value / len(point.parts)
+        return features
 
     def neighbours(self, point: JointPoint) -> Iterator[JointPoint]:
         """Yield points with one part changed."""

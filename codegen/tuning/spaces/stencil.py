@@ -64,6 +64,15 @@ class StencilTiles(Fields):
             "block": ladder(stencil.lines.extent),
         }
 
+    def extents(self, point: StencilTile) -> Mapping[str, int]:
+        stencil = self.stencil
+        return {
+            "filters": stencil.filters.extent,
+            "lines": stencil.lines.extent,
+            "vectors": -(-stencil.positions.extent // point.lanes),
+            "block": -(-stencil.lines.extent // point.lines),
+        }
+
     def refusal(self, point: StencilTile) -> str | None:
         for name in ("lanes", "phases", "filters", "lines"):
             choices = self._choices[name]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from math import prod
 
 from codegen.ir.types import computed_in
 from codegen.lowering.schedule import DEFAULT, Schedule
@@ -11,6 +12,7 @@ from einalg.language.ir.kernel import Kernel
 from einalg.language.ir.program import Program, substitute_tensors
 from einalg.language.ir.scope import Scope
 from einalg.language.ir.tensor import Tensor
+from einalg.language.ir.traversal import reductions
 
 Epilogue = tuple[str, Scope]  # a statement that reads a unit's results: its name and scope
 PRODUCT_TYPES = ("f32", "f64", "i32", "i64")  # in which products are summed
@@ -54,6 +56,15 @@ class CodeUnit:
                     inputs[name] = Tensor(name, tensor.axes, tensor.dtype)
         own = [(name, substitute_tensors(scope, inputs)) for name, scope in statements]
         return Program(own, (own[-1][0],))
+
+    @property
+    def points(self) -> int:
+        """Return how often the innermost bodies are computed."""
+        total = 0
+        for _, scope in self.program.statements:
+            summed = [prod(it.extent for it in node.iterators) for node in reductions(scope.body)]
+            total += prod(scope.shape) * max(1, sum(summed))
+        return total
 
     @property
     def dtype(self) -> str:

@@ -47,6 +47,7 @@ HEADS = (
     "next round",
     "used later",
     "schedule",
+    "learned model",
 )
 NUMBERS = range(1, 9)
 NOT_USED = "no"  # by later compilations
@@ -173,6 +174,8 @@ class Tuning:
                     f"  {cell['in a run']} in a run, {cell['share of a run']} of its time at first;"
                     f" {cell['spent']} spent, another round promises {cell['next round']}"
                 )
+            if cell["learned model"]:
+                lines.append(f"  learned model: {cell['learned model']}")
         return "\n".join([*lines, *self.remarks()])
 
     def _repr_html_(self) -> str:
@@ -200,6 +203,7 @@ def _row(unit: UnitTuning, whole: float) -> tuple[str, ...]:
         duration(share.promised),
         "yes" if unit.is_stored else NOT_USED,
         candidate_text(unit.winner),
+        str(unit.ranking or ""),
     )
 
 

@@ -18,7 +18,14 @@ from einalg.errors import RecordError
 
 PROVENANCE = Provenance("machine", "compiler", "code")
 RECORD = TuningRecord(
-    PROVENANCE, "unit", "O = L[i:3](A[i])", "loops", {"row": 8}, 5.0, Outcome(1e-3)
+    PROVENANCE,
+    "unit",
+    "O = L[i:3](A[i])",
+    "loops",
+    {"row": 8},
+    5.0,
+    {"row": 3.0},
+    Outcome(1e-3),
 )
 REFUSED = replace(RECORD, outcome=Outcome(reason="crash: SIGSEGV"))
 
@@ -121,6 +128,9 @@ def test_the_file_is_read_once(log: TuningLog, monkeypatch: pytest.MonkeyPatch) 
         {"unit": 3},
         {"cycles": None},
         {"strikes": "2"},
+        {"features": []},
+        {"features": {"row": "8"}},
+        {"features": {"row": float("nan")}},
     ],
 )
 def test_a_damaged_record_is_an_error(log: TuningLog, change: dict[str, Any]) -> None:

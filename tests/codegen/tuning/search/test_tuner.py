@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -23,7 +24,7 @@ from codegen.tuning.search import measured_unit, strategies
 from codegen.tuning.search.history import ScheduleTrial, SearchHistory, identity
 from codegen.tuning.search.measured_unit import MeasuredUnit, measuring_task
 from codegen.tuning.search.program_tuner import TIME_OVER, TRIALS_OVER, TuningPlan, tune_units
-from codegen.tuning.search.strategies import STRATEGIES
+from codegen.tuning.search.strategies import ABLATIONS, STRATEGIES
 from codegen.tuning.search.tuner import (
     NO_VALUES,
     UNCOMPARED,
@@ -36,7 +37,7 @@ from codegen.tuning.spaces.space import CodeCandidate
 from codegen.tuning.spaces.unit import CodeUnit, RepeatedUnit
 from codegen.tuning.spaces.unit_spaces import starts
 from derive.matching import match
-from einalg.errors import CodegenError
+from einalg.errors import CodegenError, RecordError
 from einalg.language import ops
 from einalg.language.ir.kernel import EOP, Kernel
 from einalg.runtime.clock import Clock, OutOfTime
@@ -104,7 +105,7 @@ def search(
     monkeypatch.setattr(MeasuredUnit, "outcomes", lambda own, f: times.outcomes(own, f))
     compiling = CandidateCompiler(compiler, Path(), 60.0)
     log = TuningLog.here(Provenance.here(compiler))
-    plan = TuningPlan(compiling, log, STRATEGIES[strategy](), trials)
+    plan = TuningPlan(compiling, log, ABLATIONS[strategy](), trials)
     (tuning,) = tune_units([RepeatedUnit(unit())], plan, Clock.of(seconds))
     return tuning
 
@@ -470,20 +471,66 @@ def test_candidates_without_code_are_trials(monkeypatch: pytest.MonkeyPatch) -> 
     assert tuning.trials == 7
 
 
-@pytest.mark.parametrize("strategy", STRATEGIES)
-def test_no_candidate_is_proposed_twice(strategy: str) -> None:
+def proposed(strategy: str, seed: int, rounds: int = 3) -> list[Any]:
+    """Return what a strategy proposes, round by round; more rows are faster than expected."""
     candidates = sorted(starts(unit(), machine()), key=lambda start: start.cycles)
-    history = SearchHistory(candidates, Random(1))
-    proposed: list[Any] = []
-    for number in range(3):
-        for candidate in STRATEGIES[strategy]().propose(history, 6):
+    history = SearchHistory(candidates, Random(seed))
+    everything: list[Any] = []
+    for number in range(rounds):
+        for candidate in ABLATIONS[strategy]().propose(history, 6):
             assert history.is_new(candidate) and candidate.space.fits(candidate.point)
             history.see(candidate)
-            seconds = candidate.cycles * 1e-9
+            seconds = candidate.cycles * 1e-9 / getattr(candidate.point, "rows", 1)
             trial = ScheduleTrial(candidate, Outcome(seconds), number, 0.0, seconds)
             history.trials.append(trial)
-            proposed.append((candidate.space.name, candidate.point))
-    assert len(set(proposed)) == len(proposed) > 0
+            history.knowledge.add(history.knowledge.described(candidate), seconds)
+            everything.append((candidate.space.name, candidate.point))
+    return everything
+
+
+@pytest.mark.parametrize("strategy", ABLATIONS)
+def test_no_candidate_is_proposed_twice(strategy: str) -> None:
+    everything = proposed(strategy, 1)
+    assert len(set(everything)) == len(everything) > 0
+
+
+@pytest.mark.parametrize("strategy", ABLATIONS)
+def test_a_seed_decides_what_is_proposed(strategy: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(strategies, "DRAFT_SECONDS", 1e6)
+    monkeypatch.setattr(strategies, "POPULATION", 4)
+    monkeypatch.setattr(LoopsSpace, "cycles", lambda space, point: 1e9 + point.unroll)
+    assert proposed(strategy, 1, rounds=2) == proposed(strategy, 1, rounds=2)
+
+
+def test_a_model_that_misleads_makes_no_result_worse(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The log says of other units that few rows are fast, and of this one the opposite is true."""
+    compiler = usual_compiler()
+    log = TuningLog.here(Provenance.here(compiler))
+    firsts = sorted(starts(unit(), machine()), key=lambda start: start.cycles)
+    space, rng = firsts[0].space, Random(1)
+    for name in ("one", "two", "three"):
+        other = replace(unit(), digest=name)
+        measured = MeasuredUnit.of(other, CandidateCompiler(compiler, Path(), 60.0), log)
+        for _ in range(12):
+            candidate = CodeCandidate(space, space.sample(rng))
+            measured.record(candidate, Outcome(1e-3 * candidate.point.rows))
+    tuning = search(monkeypatch, MadeUp(), trials=25)
+    assert isinstance(tuning, UnitTuning) and tuning.seconds <= tuning.start_seconds
+    assert tuning.ranking is not None and tuning.ranking.units >= 4
+
+
+def test_a_log_of_another_machine_is_not_learned_from(monkeypatch: pytest.MonkeyPatch) -> None:
+    first = search(monkeypatch, MadeUp(), trials=2)
+    assert isinstance(first, UnitTuning) and first.ranking is None
+    log = TuningLog.here(Provenance.here(usual_compiler()))
+    log.path.write_text(log.path.read_text().replace(log.provenance.machine, "another"))
+    with pytest.raises(RecordError, match="of another machine"):
+        search(monkeypatch, MadeUp(), trials=2)
+
+
+def test_a_strategy_without_learning_has_no_model(monkeypatch: pytest.MonkeyPatch) -> None:
+    tuning = search(monkeypatch, MadeUp(), "without learning", trials=17)
+    assert isinstance(tuning, UnitTuning) and tuning.ranking is None
 
 
 def test_the_model_proposes_what_it_thinks_cheapest() -> None:

@@ -8,6 +8,7 @@ import json
 from collections.abc import Iterator
 from functools import cache
 from itertools import islice
+from math import isfinite
 from random import Random
 from typing import Any
 
@@ -17,6 +18,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from codegen.hardware.cpu import CpuModel, machine
+from codegen.tuning.cost_model.description import unit_features
 from codegen.tuning.spaces import points
 from codegen.tuning.spaces.space import CodeCandidate, ScheduleSpace
 from codegen.tuning.spaces.unit_spaces import cheapest, unit_spaces
@@ -63,6 +65,18 @@ def test_points_fit_and_travel_as_text(kind: str, target: CpuModel) -> None:
             assert space.fits(point) and hash(point) == hash(points_copy(space, point))
             if space.name != "loops":  # which are written to be priced
                 assert space.cycles(point) > 0
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_points_have_the_same_features_in_all_of_a_space(kind: str) -> None:
+    """Finite numbers, which travel as text, and of which some tell points from one another."""
+    of_unit = unit_features(unit_of(kind), machine())
+    assert of_unit["unit points"] > 0 and all(map(isfinite, of_unit.values()))
+    for space in spaces_of(kind):
+        features = [space.features(point) for point in drawn(space, Random(5))]
+        assert len({tuple(sorted(row)) for row in features}) == 1
+        for row in features:
+            assert json.loads(json.dumps(row)) == row and all(map(isfinite, row.values()))
 
 
 def points_copy(space: ScheduleSpace, point: Any) -> Any:

@@ -1,0 +1,46 @@
+"""What a search knows of a unit, and of others that were measured here: samples and a model."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass, field
+
+from codegen.tuning.cost_model.description import Description, described
+from codegen.tuning.cost_model.learned import UNCHECKED, CandidateCosts, CheckedModel, checked_model
+from codegen.tuning.cost_model.samples import Sample, sample
+from codegen.tuning.spaces.points import Features
+from codegen.tuning.spaces.space import CodeCandidate
+
+
+@dataclass
+class UnitKnowledge:
+    """What is known of a unit, whose digest is `unit`.
+
+    `samples` grow as candidates are measured; the units of a program share them. `checked` is the
+    model that was learned last.
+    """
+
+    unit: str = ""
+    features: Features = field(default_factory=dict)
+    samples: list[Sample] = field(default_factory=list)
+    checked: CheckedModel = UNCHECKED
+    learned_from: int = 0  # samples
+
+    def described(self, candidate: CodeCandidate) -> Description:
+        return described(candidate, self.features)
+
+    def add(self, description: Description, seconds: float | None) -> None:
+        """Add what was measured of a candidate, None where it was refused."""
+        one = sample(self.unit, description, seconds)
+        if one is not None:
+            self.samples.append(one)
+
+    def model(self, spaces: Collection[str]) -> CandidateCosts:
+        """Return the model of what was measured so far, or the analytic one where that is better.
+
+        Models of two numbers of samples differ, so it is learned anew after each batch.
+        """
+        if self.learned_from != len(self.samples):
+            self.learned_from = len(self.samples)
+            self.checked = checked_model(self.samples, self.unit, spaces)
+        return self.checked.model

@@ -1,0 +1,198 @@
+"""The learned cost model: it finds a residual that is known, and is used only where it is better."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from math import exp, log2
+from random import Random
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from codegen.tuning.cost_model import boosted_trees
+from codegen.tuning.cost_model.description import Description
+from codegen.tuning.cost_model.knowledge import UnitKnowledge
+from codegen.tuning.cost_model.learned import (
+    ANALYTIC,
+    BOOSTED_TREES,
+    KERNEL_RIDGE,
+    LearnedModel,
+    checked_model,
+    usable_learners,
+)
+from codegen.tuning.cost_model.quality import (
+    ModelQuality,
+    pairwise_accuracy,
+    rank_correlation,
+    recall_of_top,
+    right_pairs,
+)
+from codegen.tuning.cost_model.samples import MAX_SAMPLES, Sample, chosen_samples, sample
+from codegen.tuning.spaces.space import NEVER
+
+CYCLE = 1 / 3e9  # seconds
+Residual = Callable[[float, float, float], float]
+
+
+def slow_blocks(rows: float, block: float, size: float) -> float:
+    """Return a residual that the analytic model does not know: few rows, and blocks of one size."""
+    return 0.4 * abs(rows - 2) + 0.3 * abs(block - size / 2)
+
+
+def samples(
+    unit: str, count: int, size: float, residual: Residual, space: str = "tiles", seed: int = 0
+) -> list[Sample]:
+    """Return samples of a unit, of points by chance, with a little noise."""
+    rng = Random(f"{unit} {seed}")
+    made: list[Sample] = []
+    for _ in range(count):
+        rows, block, cycles = rng.choice((1, 2, 4, 8)), rng.randint(1, 32), rng.uniform(1e6, 2e6)
+        features = {"rows": log2(rows), "block": log2(block), "unit size": size, "flag": 0.0}
+        factor = exp(residual(log2(rows), log2(block), size) + rng.gauss(0, 0.02))
+        made.append(Sample(unit, Description(space, cycles, features), cycles * CYCLE * factor))
+    return made
+
+
+def ranked(model: Any, own: list[Sample]) -> float:
+    return pairwise_accuracy(
+        model.costs([one.description for one in own]), [s.seconds for s in own]
+    )
+
+
+def test_a_residual_is_learned_and_transfers_to_a_shape_that_was_never_seen() -> None:
+    known = [one for size in (4, 6, 8) for one in samples(f"unit {size}", 40, size, slow_blocks)]
+    unseen = samples("unit 7", 60, 7, slow_blocks)
+    checked = checked_model(known, "unit 7", ["tiles"])
+    quality = checked.quality
+    assert quality is not None and quality.is_used and quality.learner == KERNEL_RIDGE
+    assert (quality.samples, quality.units, quality.pairs) == (120, 3, 3 * 40 * 39 // 2)
+    assert ranked(ANALYTIC, unseen) < 0.75 and ranked(checked.model, unseen) > 0.88
+    assert quality.learned > 0.75 > quality.analytic
+
+
+def test_a_handful_of_a_unit_corrects_what_others_say() -> None:
+    """The residual of this one is the opposite of what was measured of all others."""
+
+    def opposite(rows: float, block: float, size: float) -> float:
+        return -slow_blocks(rows, block, size)
+
+    known = [one for size in (4, 6, 8) for one in samples(f"unit {size}", 30, size, slow_blocks)]
+    own, later = samples("own", 24, 6, opposite), samples("own", 40, 6, opposite, seed=1)
+    misled = checked_model(known, "own", ["tiles"])
+    assert ranked(misled.model, later) < ranked(ANALYTIC, later)
+    corrected = checked_model([*known, *own], "own", ["tiles"])
+    assert ranked(corrected.model, later) >= ranked(ANALYTIC, later)
+
+
+@pytest.mark.parametrize("count", [0, 1, 5, 40])
+def test_what_is_noise_is_not_used(count: int) -> None:
+    """Of one unit: its times have nothing to do with its points but by the analytic model."""
+    own = samples("own", count, 4, lambda *_: 0.0)
+    checked = checked_model(own, "own", ["tiles"])
+    fresh = samples("own", 40, 4, lambda *_: 0.0, seed=1)
+    assert ranked(checked.model, fresh) > 0.9
+    assert (checked.quality is None) == (count < 8)
+
+
+def test_times_by_chance_leave_the_analytic_model() -> None:
+    rng = Random(1)
+    own = samples("own", 40, 4, lambda *_: rng.gauss(0, 1))
+    quality = checked_model(own, "own", ["tiles"]).quality
+    assert quality is not None and quality.learned < 0.7
+
+
+def test_costs_of_spaces_without_samples_stay_on_the_scale() -> None:
+    """What all samples have in common, as the cycles of a second, is no correction."""
+    known = samples("unit", 30, 4, lambda *_: 0.5)
+    model = LearnedModel.fit(known, "unit", KERNEL_RIDGE)
+    (other,) = model.costs([Description("others", 1000.0, {})])
+    (own,) = model.costs([Description("tiles", 1000.0, known[0].description.features)])
+    assert other == 1000.0 and own == pytest.approx(1000.0, rel=0.1)
+
+
+@pytest.mark.parametrize("cycles", [0.0, 1.0, NEVER])
+def test_any_cycles_have_a_finite_cost(cycles: float) -> None:
+    model = LearnedModel.fit(samples("unit", 9, 4, slow_blocks), "unit", KERNEL_RIDGE)
+    costs = model.costs([Description("tiles", cycles, {"rows": 1.0, "new": 3.0})])
+    assert np.isfinite(costs).all() and model.costs([]) == []
+    assert sample("unit", Description("tiles", NEVER, {}), 1.0) is None
+    assert sample("unit", Description("tiles", 1.0, {}), None) is None
+
+
+def test_a_model_is_the_same_for_the_same_samples() -> None:
+    known = samples("one", 30, 4, slow_blocks) + samples("other", 30, 6, slow_blocks)
+    first, second = (checked_model(known, "one", ["tiles"]) for _ in range(2))
+    descriptions = [one.description for one in known]
+    assert first.quality == second.quality
+    assert first.model.costs(descriptions) == second.model.costs(descriptions)
+
+
+def test_samples_of_all_units_and_the_newest_of_each_are_chosen() -> None:
+    many = samples("many", 3 * MAX_SAMPLES, 4, slow_blocks)
+    few, own = samples("few", 20, 5, slow_blocks), samples("own", 10, 6, slow_blocks)
+    loops = samples("few", 5, 5, slow_blocks, space="loops")
+    chosen = chosen_samples([*few, *own, *loops, *many], "own", ["tiles"])
+    assert chosen[:10] == own[::-1] and chosen[10:30] == few[::-1] or few[0] in chosen
+    assert len(chosen) <= MAX_SAMPLES and many[-1] in chosen and many[0] not in chosen
+    assert not any(one.description.space == "loops" for one in chosen)
+
+
+def test_knowledge_learns_anew_from_what_is_added() -> None:
+    knowledge = UnitKnowledge("unit")
+    assert knowledge.model(["tiles"]) is ANALYTIC and knowledge.checked.quality is None
+    for one in samples("unit", 40, 4, slow_blocks):
+        knowledge.add(one.description, one.seconds)
+    knowledge.add(Description("tiles", 1.0, {}), None)
+    model = knowledge.model(["tiles"])
+    assert model is not ANALYTIC and knowledge.model(["tiles"]) is model
+    assert knowledge.checked.quality is not None and len(knowledge.samples) == 40
+
+
+def test_trees_learn_where_they_are_installed() -> None:
+    pytest.importorskip("lightgbm")
+    known = [one for size in (4, 6, 8) for one in samples(f"unit {size}", 60, size, slow_blocks)]
+    unseen = samples("unit 7", 60, 7, slow_blocks)
+    model = LearnedModel.fit(known, "unit 7", BOOSTED_TREES)
+    assert list(usable_learners(180)) == [KERNEL_RIDGE, BOOSTED_TREES]
+    assert ranked(model, unseen) > 0.85
+
+
+def test_trees_need_a_hundred_samples(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(boosted_trees, "is_installed", lambda: True)
+    assert list(usable_learners(99)) == [KERNEL_RIDGE]
+    assert list(usable_learners(100)) == [KERNEL_RIDGE, BOOSTED_TREES]
+    monkeypatch.setattr(boosted_trees, "is_installed", lambda: False)
+    assert list(usable_learners(1000)) == [KERNEL_RIDGE]
+
+
+def test_a_quality_in_words() -> None:
+    quality = ModelQuality(KERNEL_RIDGE, 34, 2, 36, 0.75, 0.5)
+    assert str(quality) == (
+        "kernel ridge from 34 measurements of 2 kernels, used: 75% of 36 pairs that it did not "
+        "learn from in their order, 50% by the cost model alone"
+    )
+    assert "not used" in str(ModelQuality(KERNEL_RIDGE, 34, 2, 36, 0.5, 0.5))
+
+
+@settings(max_examples=40)
+@given(st.lists(st.tuples(st.integers(0, 9), st.integers(0, 9)), min_size=2, max_size=12))
+def test_qualities_are_those_of_their_definitions(pairs: list[tuple[int, int]]) -> None:
+    estimated, measured = [float(a) for a, _ in pairs], [float(b) for _, b in pairs]
+    right, count = 0.0, 0
+    for first in range(len(pairs)):
+        for second in range(first):
+            one, other = pairs[first], pairs[second]
+            if one[1] != other[1]:
+                count += 1
+                product = (one[0] - other[0]) * (one[1] - other[1])
+                right += 1.0 if product > 0 else 0.5 if product == 0 else 0.0
+    assert right_pairs(estimated, measured) == (right, count)
+    correlation = rank_correlation(estimated, measured)
+    assert -1 <= correlation <= 1
+    assert rank_correlation([-value for value in estimated], measured) == pytest.approx(
+        -correlation
+    )
+    assert recall_of_top(measured, measured, 5) == 1.0
