@@ -16,6 +16,7 @@ class FakeClock:
         monkeypatch.setattr(timing, "thread_time", self.read)
         monkeypatch.setattr(timing, "process_time", lambda: min(self.now, self.busy))
         monkeypatch.setattr(timing, "sleep", self.sleep)
+        monkeypatch.setattr(timing, "resource", None)  # nothing interrupts this process
 
     def read(self) -> float:
         return self.now

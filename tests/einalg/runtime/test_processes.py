@@ -19,10 +19,13 @@ from einalg.runtime.processes import Background, in_parallel, run_command
 
 @pytest.fixture(autouse=True)
 def no_leftovers() -> Iterator[None]:
-    """No thread and no child is left."""
+    """No thread and no child is left.
+
+    An interrupt that comes while a thread is started has no thread to wait for: it ends at once.
+    """
     threads = set(threading.enumerate())
     yield
-    assert set(threading.enumerate()) <= threads
+    wait_until(lambda: set(threading.enumerate()) <= threads)
     for path in Path("/proc/self/task").glob("*/children"):
         assert not path.read_text().split()
 

@@ -258,7 +258,8 @@ def test_a_part_is_chosen_by_keyboard(lab):
     assert focused(lab) == "part O.A", "the focus is lost"
     lab.keyboard.press("ArrowUp")
     lab.keyboard.press(" ")
-    lab.wait_for_selector(".einalg-at:has-text('at O')")
+    lab.wait_for_selector(".einalg-at span:text-is('at O')")
+    idle(lab)
     lab.locator("[data-key='all moves']").first.click()
     lab.wait_for_selector(".einalg-at", state="detached")
 
