@@ -111,6 +111,8 @@ def _value(value: Value) -> str:
         return str(value.form)
     if isinstance(value, Predicate):
         return " and ".join(map(str, value.conditions))
+    if value.op == "neg":
+        return "-" + next(_operands(value.arguments))
     if value.op in INFIX:
         return INFIX[value.op].join(_operands(value.arguments))
     return f"{value.op}({', '.join(map(_value, value.arguments))})"

@@ -118,7 +118,7 @@ class ProgramSchedule:
         self.undone: list[ScheduleStep] = []
 
     def unit(self, name: str | None) -> ScheduledUnit:
-        """Return the unit of a kernel; of the only one without a name."""
+        """Return the unit of a kernel, by one of its statements; of the only one without a name."""
         if name is None:
             if len(self.units) == 1:
                 return next(iter(self.units.values()))
@@ -127,7 +127,7 @@ class ProgramSchedule:
                 f"kernel={' or '.join(map(repr, self.units))}"
             )
         for unit in self.units.values():
-            if name in unit.outputs:
+            if name in (*unit.outputs, unit.unit.name):
                 return unit
         raise RuleError(f"there is no kernel {name!r}\n  there are: {', '.join(self.units)}")
 

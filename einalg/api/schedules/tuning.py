@@ -56,7 +56,7 @@ MAX_STATEMENT = 60  # characters of a statement in a table
 
 
 @public
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Tuning:
     """The result of `tune`: what came of each kernel, and the curve of the best so far.
 
@@ -177,6 +177,8 @@ class Tuning:
             if cell["learned model"]:
                 lines.append(f"  learned model: {cell['learned model']}")
         return "\n".join([*lines, *self.remarks()])
+
+    __repr__ = __str__
 
     def _repr_html_(self) -> str:
         shown = table(HEADS, self.rows(), numbers=NUMBERS)
