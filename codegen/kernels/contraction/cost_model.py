@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
+from functools import lru_cache
 
 from codegen.hardware.cpu import CpuModel, machine
 from codegen.kernels.contraction.blocking import TilingPlan, blocked_tiling
@@ -23,6 +24,8 @@ from codegen.kernels.contraction.problem import Contraction
 from codegen.kernels.strided_axes import StridedAxis, even_tiles, extent, merged
 from einalg.language.index.affine import Index
 from einalg.language.ir.dtypes import numpy_dtype
+
+PLANS = 4096  # of contractions, that are at hand: a program is compiled several times
 
 
 def plan(
@@ -41,6 +44,11 @@ def plan(
     >>> plan(Contraction(a, b, c, (), (m,), (n,), (k,), "f32"), CpuModel(64, 32))[1].lanes
     16
     """
+    return _best_plan(contraction, target or machine())
+
+
+@lru_cache(PLANS)
+def _best_plan(contraction: Contraction, target: CpuModel) -> tuple[Contraction, Tiling] | None:
     best = min(_plans(contraction, target), key=total_cycles, default=None)
     if best is None:
         return None
@@ -51,7 +59,7 @@ def ranked(
     contraction: Contraction, target: CpuModel | None = None
 ) -> list[tuple[Contraction, Tiling]]:
     """Return every order of the operands with every tiling, the one of least cost first."""
-    plans = sorted(_plans(contraction, target), key=total_cycles)
+    plans = sorted(_plans(contraction, target or machine()), key=total_cycles)
     return [(plan.contraction, blocked_tiling(plan)) for plan in plans]
 
 
@@ -62,8 +70,7 @@ def products_per_cycle(
     return contraction.work / total_cycles(TilingPlan(contraction, tiling, target or machine()))
 
 
-def _plans(contraction: Contraction, target: CpuModel | None) -> list[TilingPlan]:
-    target = target or machine()
+def _plans(contraction: Contraction, target: CpuModel) -> list[TilingPlan]:
     plans = []
     for order in orders(contraction):
         for tiling in tilings(order, target):

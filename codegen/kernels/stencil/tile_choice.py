@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from functools import lru_cache
 
 from codegen.hardware.cpu import CpuModel
 from codegen.kernels.cache_costs import cycles_of_line, touched_lines
@@ -13,6 +14,7 @@ from codegen.kernels.strided_axes import even_tiles, extent
 from einalg.language.ir.dtypes import numpy_dtype
 
 SPARE_REGISTERS = 5  # for what is read and for weights
+CHOICES = 4096  # of stencils, that are at hand: a program is compiled several times
 MAX_UNROLLED_PRODUCTS = 256  # of vectors, that are written out in the innermost loop
 BLOCKS_PER_CORE = 4  # so that threads end together
 
@@ -46,6 +48,7 @@ class StencilTile:
         return -(-positions // self.width)
 
 
+@lru_cache(CHOICES)
 def choose_tile(stencil: Stencil, machine: CpuModel) -> tuple[StencilTile, float]:
     """Return the numbers that keep the machine's registers busiest, and the cycles of the nest."""
     tiles = list(_register_tiles(stencil, machine))

@@ -219,7 +219,7 @@ class Tilings(Fields):
         for number, order in enumerate(self.orders):
             if _extents(order) == extents and point.fits(order):
                 same.append(OrderedTiling(**{**numbers, "order": number}))
-        best = min(same, key=self.cycles, default=self._start)
+        best = min(same, key=self.cycles) if same else self._start
         if best is None or self.cycles(best) * MIN_EPILOGUE_RATE > other.cycles(point):
             return None
         return best

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 import einalg as ea
 from codegen.hardware.cpu import CpuModel
+from codegen.kernels.contraction import cost_model
+from codegen.kernels.stencil import tile_choice
 from codegen.tuning.spaces.unit import CodeUnit
 from codegen.tuning.spaces.unit_spaces import cheapest, operator_spaces
 from derive.matching import match
@@ -154,3 +157,25 @@ def test_no_further_implementation_is_planned_once_time_is_over():
     convolution = ops.conv2d(ea.tensor("A", (1, 8, 9, 9)), ea.tensor("K", (8, 8, 3, 3)))
     with Clock.of(0.0).limiting(), pytest.raises(OutOfTime):
         choice(convolution, MACHINES["avx2"])
+
+
+def test_a_unit_is_planned_once(machine: CpuModel, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A program is compiled several times, and with an operator's reader after it was priced alone:
+    the tilings of one contraction, and the tiles of one stencil, are compared once.
+    """
+    planned: list[object] = []
+    tilings, tiles = cost_model.total_cycles, tile_choice.stencil_cycles
+    monkeypatch.setattr(cost_model, "total_cycles", lambda p: planned.append(p) or tilings(p))
+    monkeypatch.setattr(tile_choice, "stencil_cycles", lambda *t: planned.append(t) or tiles(*t))
+    scope = convolution(size=23, channels=19, filters=29, taps=3)
+    alone = unit(scope)
+    first = cheapest(alone, machine)
+    assert first is not None
+    count = len(planned)
+    read = ea.tensor("O", scope.shape, role="intermediate")
+    reader = "P", ops.relu(read)
+    with_reader = cheapest(replace(alone, epilogue=reader), machine)
+    again = cheapest(unit(scope), machine)
+    assert again is not None and again.point == first.point
+    assert with_reader is not None and with_reader.space.name == first.space.name
+    assert len(planned) < 1.1 * count
