@@ -34,7 +34,7 @@ enum { CONTIGUOUS_ALIGNED = 0x101, CPU_DEVICE = 1, METH_FASTCALL_KEYWORDS = 0x82
 struct tensor {
   int32_t rank;
   uint8_t code, bits;
-  const int64_t *shape;
+  const int64_t *shape, *strides;
   const void *dtype;
 };
 
@@ -97,11 +97,12 @@ static void *array_memory(void *object, const struct tensor *t) {
   return a->data;
 }
 
-static int is_contiguous(const struct dlpack_view *v, const struct tensor *t) {
+static int lies_as(const struct dlpack_view *v, const struct tensor *t) {
   int64_t step = 1;
   for (int32_t k = t->rank; k-- > 0; step *= t->shape[k]) {
     if (v->shape[k] != t->shape[k]) return 0;
-    if (v->strides && t->shape[k] != 1 && v->strides[k] != step) return 0;
+    int64_t stride = v->strides ? v->strides[k] : step;
+    if (t->shape[k] != 1 && stride != t->strides[k]) return 0;
   }
   return 1;
 }
@@ -115,7 +116,7 @@ static void *tensor_memory(const struct network *n, void *object, const struct t
   }
   if (v.device != CPU_DEVICE || v.rank != t->rank) return NULL;
   if (v.code != t->code || v.bits != t->bits || v.lanes != 1) return NULL;
-  if (!is_contiguous(&v, t)) return NULL;
+  if (!lies_as(&v, t)) return NULL;
   char *data = (char *)v.data + v.offset;
   if ((uintptr_t)data % (t->bits / 8)) return NULL;
   if (is_new) return data;

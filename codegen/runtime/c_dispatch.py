@@ -29,7 +29,7 @@ from codegen.runtime.call_frame import CallFrame
 from codegen.targets.c.compiler import COMPILE_TIMEOUT_SECONDS, find_compiler
 from einalg.errors import CodegenError
 from einalg.language.ir.tensor import Tensor
-from einalg.runtime.direct_call import ObjectInterface
+from einalg.runtime.direct_call import Layout, ObjectInterface
 
 SOURCE = Path(__file__).with_suffix(".c")
 MAX_TENSORS = 32  # inputs and outputs
@@ -104,7 +104,9 @@ def _builtin_function(
     first, last = objects.types[0], objects.types[-1]
     network.types = (c_void_p * 2)(id(first), id(last))
     network.read, network.refused = objects.read or None, id(objects.refused)
-    network.tensors = (TensorStructure * len(tensors))(*map(TensorStructure.of, tensors))
+    usual = [Layout.of(tensor.shape) for tensor in tensors]
+    layouts = [*objects.layouts, *usual[len(objects.layouts) :]]
+    network.tensors = (TensorStructure * len(tensors))(*map(TensorStructure.of, tensors, layouts))
     network.makers = (c_void_p * len(objects.makers))(*map(id, objects.makers))
     network.is_alone = objects.finish is None and network.outputs == 1
     if objects.finish not in (None, tuple):

@@ -11,6 +11,7 @@ import numpy as np
 from codegen.runtime.call_frame import CallFrame
 from einalg.language.ir.dtypes import numpy_dtype
 from einalg.language.ir.tensor import Tensor
+from einalg.runtime.direct_call import Layout
 
 DLPACK_CODES = {"i": 0, "u": 1, "f": 2, "c": 5, "b": 6}  # by NumPy's kind
 CONTIGUOUS, ALIGNED = 0x001, 0x100  # flags of NumPy's arrays
@@ -24,16 +25,17 @@ class TensorStructure(ctypes.Structure):
         ("code", c_uint8),
         ("bits", c_uint8),
         ("shape", POINTER(c_int64)),
+        ("strides", POINTER(c_int64)),
         ("dtype", c_void_p),
     ]
 
     @classmethod
-    def of(cls, tensor: Tensor) -> TensorStructure:
-        """Return the layout of a tensor whose elements lie in order."""
-        dtype = numpy_dtype(tensor.dtype)
-        shape = (c_int64 * len(tensor.shape))(*tensor.shape)
+    def of(cls, tensor: Tensor, layout: Layout) -> TensorStructure:
+        """Return how the elements of a tensor lie in an object."""
+        dtype, row = numpy_dtype(tensor.dtype), c_int64 * len(tensor.shape)
         code, bits = DLPACK_CODES[dtype.kind], 8 * dtype.itemsize
-        return cls(len(tensor.shape), code, bits, shape, id(dtype))
+        shape, strides = row(*layout.shape), row(*layout.strides)
+        return cls(len(tensor.shape), code, bits, shape, strides, id(dtype))
 
 
 class PlaceStructure(ctypes.Structure):

@@ -89,6 +89,7 @@ def _write(
         "inputs": [_input_row(tensor) for tensor in graph.inputs],
         "outputs": list(graph.outputs),
         "names": graph.names,
+        "orders": {name: list(order) for name, order in graph.orders.items()},
         "weights": list(weights),
         "parts": rows,
         "search": seconds,
@@ -123,7 +124,8 @@ def load(path: Any, backend: Backend) -> tuple[Graph, dict[int, OptimizedProgram
             nodes.append(ProgramNode(row["operator"], read, outputs, part.before))
         outputs = tuple(content["outputs"])
         names = _names(content.get("names"), len(inputs), len(outputs))
-        graph = Graph(inputs, weights, tuple(nodes), outputs, names)
+        orders = {name: tuple(order) for name, order in content.get("orders", {}).items()}
+        graph = Graph(inputs, weights, tuple(nodes), outputs, names, orders)
         return graph, parts, float(content["search"])
     except (KeyError, TypeError, ValueError, AttributeError, EinalgError) as error:
         raise RecordError(f"{path} is damaged: {without_remedy(error)}") from None

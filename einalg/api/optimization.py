@@ -19,7 +19,7 @@ from derive.results.progress import shown_progress
 from derive.substitutions import Rule, load
 from einalg.api.backend import TARGET, LocalBackend, require_device
 from einalg.api.export import export_network
-from einalg.api.models import EXAMPLES, network, plain
+from einalg.api.models import EXAMPLES, as_called, network
 from einalg.api.verification.comparison import Wishes
 from einalg.api.verification.examples import MAX_SHARE
 from einalg.api.verification.verification import Verified, verified
@@ -112,7 +112,7 @@ class Optimized(OptimizedNetwork):
             self.is_original, self._call, self._bound = True, model.itself, model.bound
             return
         self.hold_weights()
-        around = model.around if model else plain
+        around = model.around if model else as_called(made.graph)
         self._call: Callable[..., Any] = around(super().__call__, self.direct())
         self._bound: Callable[..., Any] = partial(bound, signature_of(made.graph))
         if model is None:
@@ -212,7 +212,9 @@ class Optimized(OptimizedNetwork):
         >>> o.to_onnx("optimized.onnx")  # doctest: +SKIP
         """
         graph = self.graph
-        model = onnx_model(graph.inputs, graph.weights, self.programs(), graph.outputs, graph.names)
+        model = onnx_model(
+            graph.inputs, graph.weights, self.programs(), graph.outputs, graph.names, graph.orders
+        )
         try:
             write_whole(path, model.SerializeToString())
         except (OSError, ValueError) as error:  # protobuf has no messages of more than 2 GB
@@ -306,7 +308,8 @@ def optimize(
     - `model`: a `torch.nn.Module` in evaluation mode; the path, the bytes or the `ModelProto` of an
       ONNX model; or a program.
     - `example_inputs`: the arguments of one call, in order or in a dict by name. They give the
-      shapes and element types. Random ones are drawn where the model states all shapes: an ONNX
+      shapes and element types, and tensors how the axes of inputs lie in memory: calls copy others.
+      Random ones are drawn where the model states all shapes: an ONNX
       file without open sizes, or a program without weights.
     - `target`: `"cpu"` or `"cuda"`.
     - `seconds`: the time for the whole. Reading the model, compiling it folded and fused, and

@@ -78,7 +78,8 @@ class Graph:
     """Nodes in an order in which they can be run, the inputs of a call, and constant arrays.
 
     `outputs` are values of nodes, inputs or weights. `names` are the framework's names of the
-    inputs and the outputs, which may be anything; None where it has none.
+    inputs and the outputs, which may be anything; None where it has none. `orders` are the axes,
+    outermost first, of inputs that lie in memory in another order than a call of the framework has.
     """
 
     inputs: tuple[Tensor, ...]
@@ -86,6 +87,7 @@ class Graph:
     nodes: tuple[GraphNode, ...]
     outputs: tuple[str, ...]
     names: Names | None = None
+    orders: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
 
     @property
     def opaque(self) -> list[OpaqueNode]:

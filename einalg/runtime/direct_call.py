@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import ctypes
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -23,10 +23,42 @@ AddressFunction = Callable[[list[int]], None]
 
 
 @dataclass(frozen=True)
+class Layout:
+    """The shape of an object, and how many elements lie between neighbours along each axis."""
+
+    shape: tuple[int, ...]
+    strides: tuple[int, ...]
+
+    @classmethod
+    def of(cls, sizes: Sequence[int], order: Sequence[int] | None = None) -> Layout:
+        """Return the layout of axes of these sizes in memory, the outermost first.
+
+        They are the axes in `order` of the object, by default all as they are.
+
+        >>> Layout.of((1, 4, 5, 3), (0, 2, 3, 1))
+        Layout(shape=(1, 3, 4, 5), strides=(60, 1, 15, 3))
+        """
+        shape, strides, step = [0] * len(sizes), [0] * len(sizes), 1
+        axes = range(len(sizes)) if order is None else order
+        for axis, size in reversed([*zip(axes, sizes)]):
+            shape[axis], strides[axis] = size, step
+            step *= max(1, size)
+        return cls(tuple(shape), tuple(strides))
+
+    def has(self, strides: Sequence[int]) -> bool:
+        """Tell whether an object of this shape with some strides has its elements there."""
+        if strides == self.strides:
+            return True
+        both = zip(self.shape, strides, self.strides)
+        return all(size == 1 or one == other for size, one, other in both)
+
+
+@dataclass(frozen=True)
 class DirectCall:
     """A program on memory: `run(addresses)` reads all `inputs` and writes the `outputs`.
 
-    The memory is contiguous; addresses of inputs come first, each in the order of the tensors.
+    Elements of a tensor lie in order; addresses of inputs come first, each in the order of the
+    tensors.
     """
 
     inputs: tuple[Tensor, ...]
@@ -50,7 +82,7 @@ class ObjectInterface:
     `dltensor_from_py_object_no_sync` of DLPack; 0 for arrays of NumPy. Where an object's method
     `refused` returns true, its memory does not hold its values. `makers` make new objects for the
     outputs; `finish` turns the tuple of these into the result of a call. Without it that is the
-    tuple, or the only object.
+    tuple, or the only object. `layouts` are those of the arguments, by default as the tensors lie.
     """
 
     types: tuple[type, ...]
@@ -59,6 +91,7 @@ class ObjectInterface:
     finish: Callable[[tuple[Any, ...]], Any] | None = None
     read: int = 0
     refused: str = ""
+    layouts: tuple[Layout, ...] = ()
 
 
 def array_function(direct: DirectCall, otherwise: Callable[..., Any]) -> Callable[..., Any]:

@@ -31,23 +31,31 @@ def onnx_model(
     programs: Sequence[tuple[Program, Sequence[Kernel], Slices | None]],
     outputs: Sequence[str],
     names: Names | None = None,
+    orders: Mapping[str, Sequence[int]] = {},
 ) -> Any:
     """Return a `ModelProto` that computes `outputs` from `inputs`, with operators for the kernels.
 
     Each program reads inputs, weights and results of those before it; one of a slice is the body of
     a `Scan`. What depends on weights alone is computed now. `names` are what the model calls its
-    inputs and outputs, by default as they are called here. Needs the package onnx. Raises
-    `CodegenError` for a function that ONNX has not.
+    inputs and outputs, by default as they are called here. `orders` are axes of the model's inputs
+    in the order in which those of `inputs` are. Needs the package onnx. Raises `CodegenError` for a
+    function that ONNX has not.
     """
     if names is None:
         program_inputs = [tensor.name for tensor in inputs]
         names = program_inputs, _distinct(outputs, program_inputs)
     input_names, output_names = names
     writer = OnnxGraphBuilder([*input_names, *output_names])
-    model_inputs = {}
+    model_inputs: list[Buf] = []
+    results: dict[str, Buf] = {}
     for tensor, name in zip(inputs, input_names):
-        model_inputs[tensor.name] = Buf(name, tensor.shape, tensor.dtype)
-    results: dict[str, Buf] = dict(model_inputs)
+        order = orders.get(tensor.name, range(tensor.rank))
+        sizes = dict(zip(order, tensor.shape))
+        shape = tuple(sizes[axis] for axis in range(tensor.rank))
+        buf = results[tensor.name] = Buf(name, shape, tensor.dtype)
+        model_inputs.append(buf)
+        if tensor.name in orders:
+            results[tensor.name] = writer.transpose(buf, order)
     for program, kernels, slices in programs:
         if slices is None:
             results |= _ProgramWriter(writer, results, weights).outputs(program, kernels)
@@ -60,9 +68,7 @@ def onnx_model(
             array = weights[value]
             result = writer.constant(array, dtype_name(array.dtype), f"{value}_values")
         model_outputs.append((name, result))
-    return writer.model(
-        list(model_inputs.values()), [_output(writer, *output) for output in model_outputs]
-    )
+    return writer.model(model_inputs, [_output(writer, *output) for output in model_outputs])
 
 
 def _scanned(

@@ -9,10 +9,11 @@ from functools import partial
 from math import prod
 from typing import Any
 
+from einalg.frontends.torch.input_layout import Order
 from einalg.language.ir.dtypes import numpy_dtype
 from einalg.language.ir.tensor import Tensor
 from einalg.runtime.buffer_pool import MIN_POOLED_BYTES, BufferPool
-from einalg.runtime.direct_call import DirectCall, ObjectInterface
+from einalg.runtime.direct_call import DirectCall, Layout, ObjectInterface
 
 Nest = Callable[[Iterator[Any]], Any]
 
@@ -21,12 +22,14 @@ Nest = Callable[[Iterator[Any]], Any]
 class TensorSignature:
     """The dtypes of a module's inputs and outputs in torch, and `nest`.
 
-    `nest(iterator)` builds what the module returns from its tensors, for example a tuple.
+    `nest(iterator)` builds what the module returns from its tensors, for example a tuple. `orders`
+    are those of the axes of the inputs in memory, None for the usual one.
     """
 
     inputs: Sequence[Any]
     outputs: Sequence[Any]
     nest: Nest
+    orders: Sequence[Order | None]
 
 
 def tensor_function(
@@ -34,9 +37,8 @@ def tensor_function(
 ) -> Callable[..., Any]:
     """Return a function of tensors in order, whose results are new tensors.
 
-    Arguments that are no plain tensors of the right shape and dtype, contiguous in the memory of
-    the CPU, go to `otherwise`; so do all where torch and the kernels hold an element in different
-    ways.
+    Arguments that are no plain tensors of the right shape, dtype and strides in the memory of the
+    CPU go to `otherwise`; so do all where torch and the kernels hold an element in different ways.
     """
     import torch
 
@@ -47,19 +49,21 @@ def tensor_function(
     makers: list[Callable[[], Any]] = []
     for tensor, dtype in zip(direct.outputs, signature.outputs):
         makers.append(_tensor_maker(pool, tensor, dtype))
-    call = _call_function(direct, signature, makers, otherwise)
+    layouts = tuple(map(Layout.of, (tensor.shape for tensor in direct.inputs), signature.orders))
+    call = _call_function(direct, signature, layouts, makers, otherwise)
     reader = _dlpack_reader()
     if not reader:
         return call
     finish = _finish(signature.nest, len(makers))
     plain = (torch.Tensor, torch.nn.Parameter)
-    interface = ObjectInterface(plain, call, tuple(makers), finish, reader, "is_neg")
+    interface = ObjectInterface(plain, call, tuple(makers), finish, reader, "is_neg", layouts)
     return direct.on_objects(interface) or call
 
 
 def _call_function(
     direct: DirectCall,
     signature: TensorSignature,
+    layouts: Sequence[Layout],
     makers: Sequence[Callable[[], Any]],
     otherwise: Callable[..., Any],
 ) -> Callable[..., Any]:
@@ -68,27 +72,27 @@ def _call_function(
 
     plain = (torch.Tensor, torch.nn.Parameter)
     strided, nest, run = torch.strided, signature.nest, direct.run
-    expected: list[tuple[tuple[int, ...], Any, int]] = []
-    for tensor, dtype in zip(direct.inputs, signature.inputs):
-        expected.append((tensor.shape, dtype, dtype.itemsize))
+    expected: list[tuple[Layout, Any]] = []
+    for layout, dtype in zip(layouts, signature.inputs):
+        expected.append((layout, dtype))
     count = len(expected)
 
     def call(*arguments: Any, **keywords: Any) -> Any:
         if keywords or len(arguments) != count:
             return otherwise(*arguments, **keywords)
         addresses = []
-        for value, (shape, dtype, size) in zip(arguments, expected):
+        for value, (layout, dtype) in zip(arguments, expected):
             if (
                 type(value) not in plain
                 or value.dtype is not dtype
-                or value.shape != shape
+                or value.shape != layout.shape
                 or value.layout is not strided
             ):
                 return otherwise(*arguments)
-            if not value.is_cpu or not value.is_contiguous() or value.is_neg():
+            if not value.is_cpu or not layout.has(value.stride()) or value.is_neg():
                 return otherwise(*arguments)
             address = value.data_ptr()
-            if address % size:
+            if address % dtype.itemsize:
                 return otherwise(*arguments)
             addresses.append(address)
         results = [make() for make in makers]

@@ -17,6 +17,7 @@ from einalg.errors import EinalgError, first_line
 from einalg.frontends.graph import live_statements, unique_name
 from einalg.frontends.graph_builder import GraphBuilder
 from einalg.frontends.torch.capture.functionalize import operator_names
+from einalg.frontends.torch.input_layout import Order, positions
 from einalg.frontends.torch.nodes.opaque_call import TorchCall, flat_results, map_nodes, nodes_in
 from einalg.frontends.torch.nodes.registry import (
     ATEN,
@@ -31,6 +32,7 @@ from einalg.language.ir.program import Program, as_program
 from einalg.language.ir.scope import Scope
 from einalg.language.ir.tensor import Tensor
 from einalg.language.ops.math.cast import cast
+from einalg.language.ops.shape.indexing import transpose
 
 if TYPE_CHECKING:
     from torch import fx
@@ -63,18 +65,27 @@ class GraphImporter:
         self._excluded = excluded or {}
         self.builder = GraphBuilder()
         self.values: dict[fx.Node, Any] = {}
+        self._inputs: set[fx.Node] = set()
+        self.orders: dict[str, Order] = {}  # of the axes of inputs in memory
         self.sources: dict[str, str] = {}  # the placeholders of weights, by the names of these
         self._objects: dict[fx.Node, Any] = {}  # values that are no arrays: modules, None
         self.read_ahead: set[str] = set()  # weights whose elements the graph itself depends on
         self._constants: set[str] = set()  # weights that depend on no parameter of the module
         self._shared: dict[Any, str] = {}  # names of weights, by `memory_key`
 
-    def input(self, node: fx.Node) -> None:
-        """Add a tensor that a call passes."""
+    def input(self, node: fx.Node, order: Order | None = None) -> None:
+        """Add a tensor that a call passes, with its axes in the order of memory."""
+        self._inputs.add(node)
         name = self._unique(node.name)
         shape, dtype = tuple(node.meta["val"].shape), dtype_name(node.meta["val"].dtype)
-        self.builder.input(name, shape, dtype)
-        self.values[node] = name
+        if order is None:
+            self.builder.input(name, shape, dtype)
+            self.values[node] = name
+            return
+        self.builder.input(name, [shape[axis] for axis in order], dtype)
+        self.orders[name] = order
+        view = self.values[node] = self._unique(f"{name}_as_called")
+        self.builder.express("input", (name,), (view,), lambda x: transpose(x, positions(order)))
 
     def weight(self, node: fx.Node, name: str, tensor: Any, constant: bool = False) -> None:
         """Add a constant tensor; one that has several names is one weight."""
@@ -94,6 +105,11 @@ class GraphImporter:
             self.weight(node, node.name, value, constant=True)
         else:
             self._objects[node] = value
+
+    @property
+    def called_inputs(self) -> list[str]:
+        """The names of the inputs as a call has them, in order."""
+        return [name for node, name in self.values.items() if node in self._inputs]
 
     def call(self, node: fx.Node) -> None:
         """Add a node of an operator: an expression, a constant, or a call of torch."""

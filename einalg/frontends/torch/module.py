@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +17,12 @@ from einalg.frontends.torch.capture.graph_json import ExportedGraph, Weight, gra
 from einalg.frontends.torch.direct_call import Nest, TensorSignature, tensor_function
 from einalg.frontends.torch.framework_values import framework_values, origins
 from einalg.frontends.torch.importer import GraphImporter
+from einalg.frontends.torch.input_layout import (
+    Order,
+    in_memory,
+    memory_order,
+    values_of_inputs,
+)
 from einalg.frontends.torch.nodes.tensors import Array, array_of, tensor_of
 from einalg.frontends.torch.output_layout import layout_restorer
 from einalg.runtime.direct_call import DirectCall
@@ -30,11 +36,14 @@ Reader = Callable[[Exclusions], "tuple[Model, Reading]"]
 
 @dataclass(frozen=True)
 class InputPlace:
-    """An input of a graph: its position among the arguments, its name and its dtype in torch."""
+    """An input of a graph: its position among the arguments, its name and its dtype in torch, and
+    the order of its axes in memory where that is not the usual one.
+    """
 
     position: int
     name: str
     dtype: Any
+    order: Order | None = None
 
 
 @dataclass(frozen=True)
@@ -74,11 +83,15 @@ class Model:
 
 @dataclass(frozen=True)
 class _Source:
-    """An ATen graph; `weight(node)` is what a placeholder stands for, None for an input."""
+    """An ATen graph; `weight(node)` is what a placeholder stands for, None for an input.
+
+    `orders` are those of the axes of some inputs in memory, by the names of their placeholders.
+    """
 
     graph: fx.Graph
     owner: Any
     weight: Callable[[fx.Node], Weight | None]
+    orders: Mapping[str, Order]
 
     def read(self, excluded: Exclusions) -> tuple[ImportRecord, GraphImporter]:
         """Return the graph read, without the nodes that stay calls of torch."""
@@ -89,7 +102,7 @@ class _Source:
             if weight is not None:
                 importer.weight(node, weight.name, weight.tensor, weight.is_constant)
             elif _is_tensor(node):
-                importer.input(node)
+                importer.input(node, self.orders.get(node.name))
 
         graph, names = _add_nodes(self.graph, self.owner, importer, add_placeholder)
         read_ahead = frozenset(importer.read_ahead)
@@ -108,11 +121,10 @@ class _Source:
         def read_again(excluded: Exclusions) -> tuple[Model, Reading]:
             record, importer = self.read(excluded)
             values = framework_values(
-                self.graph,
-                self.constant,
-                importer.values,
-                [tensor.name for tensor in record.graph.inputs],
+                self.graph, self.constant, importer.values, importer.called_inputs
             )
+            names = [tensor.name for tensor in record.graph.inputs]
+            values = values_of_inputs(values, names, importer.orders)
             return build(record), Reading(record.graph, origins(importer.values), values)
 
         return read_again
@@ -121,19 +133,23 @@ class _Source:
 def import_exported(module: Any, arguments: Sequence[Any], keywords: Mapping[str, Any]) -> Model:
     """Import a module through `torch.export`."""
     exported = export_module(module, arguments, keywords)
-    source = _Source(exported.graph, exported.owner, lambda node: exported.weights.get(node.name))
-    places = _input_places(exported)
+    places = _input_places(exported, arguments, keywords)
+    orders = {place.name: place.order for place in places if place.order is not None}
+    source = _Source(
+        exported.graph, exported.owner, lambda node: exported.weights.get(node.name), orders
+    )
     nest = _nest_function(exported.out_spec)
     to_arrays = _array_function(exported.in_spec, arguments, keywords, places)
     is_row = _is_row(exported.in_spec) and len(places) == exported.in_spec.num_leaves
 
     def build(imported: ImportRecord) -> Model:
-        graph = imported.graph
+        graph = _with_orders(imported.graph, [place.order for place in places])
         outputs = _outputs(_output_leaves(exported.graph), imported.extra, graph)
         rebuild = _rebuild_function(outputs)
         signature = None
         if is_row:
-            signature = _signature([place.dtype for place in places], outputs, nest)
+            dtypes, in_order = [place.dtype for place in places], [place.order for place in places]
+            signature = _signature(dtypes, outputs, nest, in_order)
         return Model(
             graph,
             to_arrays,
@@ -146,28 +162,39 @@ def import_exported(module: Any, arguments: Sequence[Any], keywords: Mapping[str
     origin = graph_origin(exported)
     if origin is None:
         return build(source.read({})[0])
+    if orders:
+        origin = replace(origin, structure=f"{origin.structure} {orders}")
     return build(import_cached(origin, lambda: source.read({})[0]))
 
 
-def _input_places(exported: ExportedGraph) -> list[InputPlace]:
+def _input_places(
+    exported: ExportedGraph, arguments: Sequence[Any], keywords: Mapping[str, Any]
+) -> list[InputPlace]:
     """Return the tensors among the arguments of a module."""
+    from torch.utils._pytree import tree_flatten
+
+    leaves = tree_flatten((tuple(arguments), dict(keywords)))[0]
     places: list[InputPlace] = []
     position = 0
     for node in exported.graph.nodes:
         if node.op == "placeholder" and node.name not in exported.weights:
             if _is_tensor(node):
-                places.append(InputPlace(position, node.name, node.meta["val"].dtype))
+                order = memory_order(leaves[position])
+                places.append(InputPlace(position, node.name, node.meta["val"].dtype, order))
             position += 1
     return places
 
 
 def _signature(
-    inputs: Sequence[Any], outputs: Sequence[_Output], nest: Nest
+    inputs: Sequence[Any],
+    outputs: Sequence[_Output],
+    nest: Nest,
+    orders: Sequence[Order | None],
 ) -> TensorSignature | None:
     """Return the dtypes of a module; None where results share memory."""
     if not all(output.is_own for output in outputs):
         return None
-    return TensorSignature(inputs, [output.dtype for output in outputs], nest)
+    return TensorSignature(inputs, [output.dtype for output in outputs], nest, orders)
 
 
 def import_fx(
@@ -184,26 +211,32 @@ def import_fx(
     placeholders = [node for node in module.graph.nodes if node.op == "placeholder"]
     bound: dict[str, Weight] = {}
     inputs: list[int] = []
+    orders: dict[str, Order] = {}
     for position, (node, example) in enumerate(zip(placeholders, examples)):
         node.meta.setdefault("val", example)
         if position in weights:
             bound[node.name] = Weight(node.name, example, False)
         elif isinstance(example, torch.Tensor):
             inputs.append(position)
-    source = _Source(module.graph, module, lambda node: bound.get(node.name))
+            order = memory_order(example)
+            if order is not None:
+                orders[node.name] = order
+    source = _Source(module.graph, module, lambda node: bound.get(node.name), orders)
+    in_order = [orders.get(placeholders[position].name) for position in inputs]
     dtypes = [examples[position].dtype for position in inputs]
 
     def build(imported: ImportRecord) -> Model:
         outputs = _outputs(_output_leaves(module.graph), imported.extra, imported.graph)
-        rebuild, signature = _rebuild_function(outputs), _signature(dtypes, outputs, list)
+        rebuild = _rebuild_function(outputs)
+        signature = _signature(dtypes, outputs, list, in_order)
         restore = layout_restorer([output.example for output in outputs])
         results = rebuild
         if restore is not None:
             signature = None  # kernels write contiguous memory
             results = _in_turn(rebuild, restore)
         return Model(
-            imported.graph,
-            lambda tensors, _: list(map(array_of, tensors)),
+            _with_orders(imported.graph, in_order),
+            lambda tensors, _: list(map(in_memory, map(array_of, tensors), in_order)),
             results,
             signature,
             source.reader(build),
@@ -211,6 +244,15 @@ def import_fx(
         )
 
     return build(source.read({})[0]), inputs
+
+
+def _with_orders(graph: Graph, orders: Sequence[Order | None]) -> Graph:
+    """Return a graph whose inputs lie in memory in some orders."""
+    known = {}
+    for tensor, order in zip(graph.inputs, orders):
+        if order is not None:
+            known[tensor.name] = order
+    return replace(graph, orders=known) if known else graph
 
 
 def _in_turn(first: Callable[[Any], Any], second: Callable[[Any], Any]) -> Callable[[Any], Any]:
@@ -328,7 +370,7 @@ def _array_function(
                 )
         for position, value in fixed.items():
             _require_same(leaves[position], value)
-        return [_array(leaves[place.position], place.name, place.dtype) for place in places]
+        return [_array(leaves[place.position], place) for place in places]
 
     return to_arrays
 
@@ -370,18 +412,18 @@ def _is_row(spec: Any) -> bool:
     return spec == tree_flatten(((None,) * spec.num_leaves, {}))[1]
 
 
-def _array(value: Any, name: str, dtype: Any) -> Array:
+def _array(value: Any, place: InputPlace) -> Array:
     """Return the array of an input, which has the dtype of the example.
 
     Torch's modules do not convert either.
     """
     array = array_of(value)
-    if value.dtype is not dtype:
+    if value.dtype is not place.dtype:
         raise ShapeError(
-            f"input {name} has elements of {value.dtype}, not of {dtype}\n"
-            f"  convert it with .to({dtype})"
+            f"input {place.name} has elements of {value.dtype}, not of {place.dtype}\n"
+            f"  convert it with .to({place.dtype})"
         )
-    return array
+    return in_memory(array, place.order)
 
 
 class _TypeName(str):
