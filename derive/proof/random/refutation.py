@@ -14,7 +14,7 @@ from derive.proof.random.blocks import (
     values_for,
     within_type,
 )
-from derive.proof.random.rounding import unequal_in_double
+from derive.proof.random.rounding import has_no_cancellation, in_double, unequal_in_double
 from einalg.language.interpreters.numpy import FLOAT, MEMORY
 from einalg.language.interpreters.numpy.arrays import ArrayStore, BoxedArray
 from einalg.language.interpreters.numpy.body import Evaluator
@@ -56,14 +56,25 @@ def is_refuted(
     True
     """
     scopes = [one, two]
-    if values is not None and _are_close(values[one], values[two]):
-        return False
+    nothing_cancels = all(map(has_no_cancellation, scopes))
+    if values is not None:
+        if _are_close(values[one], values[two]):
+            return False
+        if nothing_cancels and _are_finite(values[one], values[two]):
+            return True
     extents = block_extents(scopes, MAX_STEPS)
     block = cut_block(scopes, (0,) * one.rank, extents)
     rng = np.random.default_rng(seed)
-    draws: list[Draw] = [rng.standard_normal, lambda shape: rng.uniform(0.25, 1.75, shape)]
-    for draw in draws:
-        arrays = {name: _values(tensor, draw) for name, tensor in block.tensors.items()}
+
+    def drawn(draw: Draw) -> dict[str, Array]:
+        return {name: _values(tensor, draw) for name, tensor in block.tensors.items()}
+
+    positive = drawn(lambda shape: rng.uniform(0.25, 1.75, shape))
+    if nothing_cancels and values is None:
+        ours, theirs = [in_double(scope, positive) for scope in block.scopes]
+        if _are_finite(ours, theirs) and not _are_close(ours, theirs):
+            return True
+    for arrays in (drawn(rng.standard_normal), positive):
         if unequal_in_double(block.scopes, arrays).any():
             return True
     return False
@@ -71,9 +82,11 @@ def is_refuted(
 
 def _are_close(ours: Array, theirs: Array) -> bool:
     """Return whether all values are finite and nearly the same."""
-    if not (np.isfinite(ours).all() and np.isfinite(theirs).all()):
-        return False
-    return np.allclose(ours, theirs, rtol=CLOSE, atol=0)
+    return _are_finite(ours, theirs) and np.allclose(ours, theirs, rtol=CLOSE, atol=0)
+
+
+def _are_finite(ours: Array, theirs: Array) -> bool:
+    return bool(np.isfinite(ours).all() and np.isfinite(theirs).all())
 
 
 def evaluated(roots: Sequence[Scope], arrays: Mapping[str, Array]) -> dict[Scope, Array]:

@@ -15,10 +15,14 @@ from typing import Any
 import numpy as np
 import sympy
 
+from derive.proof.random.operations import fills
+from einalg.language.index.affine import IndexArithmetic
 from einalg.language.index.remainder import Mod, Quotient
 from einalg.language.interpreters.numpy import FLOAT, Arithmetic, execute
 from einalg.language.interpreters.numpy.arithmetic import Array, FloatArithmetic
-from einalg.language.ir.scope import Scope
+from einalg.language.ir.body import Reduce
+from einalg.language.ir.scope import Scope, all_scopes
+from einalg.language.ir.tensor import Access, Constant
 
 SHIFT = 2.0**-26  # of operands, relative: far above rounding, and small, so that moves are linear
 UNIT_ROUNDOFF = 2.0**-53  # of double precision
@@ -26,6 +30,7 @@ MARGIN = 2.0**12  # many roundings, and the chance that the moves of one element
 EVALUATIONS = 4
 TOLERANCE = 1e-11  # of functions in double precision, relative to an element, beside its rounding
 FUNCTIONS_WITH_POLES = (sympy.log, sympy.atanh, sympy.tan, sympy.gamma, sympy.loggamma, sympy.Pow)
+MONOTONE = (sympy.Add, sympy.Mul, sympy.Max, sympy.Min)
 # A move over a step is no rounding.
 STEP_FUNCTIONS = (sympy.floor, sympy.ceiling, Mod, Quotient, sympy.sign)
 
@@ -189,3 +194,32 @@ class _WatchingArithmetic(FloatArithmetic):
 
     def matmul(self, left: Array, right: Array) -> Array:
         return self._noted(super().matmul(left, right), [left, right])
+
+
+def has_no_cancellation(scope: Scope) -> bool:
+    """Return whether an expression and all that it reads are sums, products, maxima and minima of
+    elements and of numbers that are not negative: at positive elements it is computed to many
+    digits.
+
+    >>> import einalg as ea
+    >>> a, b = [ea.parse(text, A=(3,)) for text in ("O[i] = 2*Max(A[i], 0)", "O[i] = A[i] - 1")]
+    >>> has_no_cancellation(a), has_no_cancellation(b)
+    (True, False)
+    """
+    return all(_cancels_nothing(node.body) for node in all_scopes(scope))
+
+
+def _cancels_nothing(body: Any) -> bool:
+    if isinstance(body, IndexArithmetic):
+        return False
+    if isinstance(body, Access):
+        if isinstance(body.tensor, Constant):
+            return False
+        return all(fill >= 0 for fill in fills(body.base))
+    if isinstance(body, Reduce):
+        return _cancels_nothing(body.body)
+    if body.is_Number:
+        return bool(body >= 0)
+    if isinstance(body, sympy.Pow):
+        return bool(body.exp.is_Integer and body.exp >= 0) and _cancels_nothing(body.base)
+    return isinstance(body, MONOTONE) and all(map(_cancels_nothing, body.args))

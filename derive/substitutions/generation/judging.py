@@ -30,7 +30,7 @@ class Judgement(NamedTuple):
 
     @property
     def is_unconditional(self) -> bool:
-        return self.is_proved and self.verdict.condition is None
+        return self.verdict.is_unconditional
 
     @property
     def text(self) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 
 from derive.substitutions.graphs.axes import Axes, Axis
 from derive.substitutions.graphs.graph import Leaf, Operation, Port, RuleGraph, Source
@@ -12,6 +13,7 @@ from derive.substitutions.graphs.kinds import KINDS, SCALAR_INPUTS, WrongOperati
 # Of tensors of which every operator takes any number of axes: what is equal at this rank is so at
 # any, as no operator tells axes apart but those that it names.
 DEFAULT_RANK = 2
+MAX_TYPED = 2**12
 Key = Leaf | tuple[int, Port]  # a port with the number of its side
 
 
@@ -38,6 +40,7 @@ def operations(graph: RuleGraph) -> Iterator[tuple[int, int, Operation]]:
             yield side, place, operation
 
 
+@lru_cache(maxsize=MAX_TYPED)  # each step of a proof asks for it
 def typed(graph: RuleGraph) -> TypedRule:
     """Return the axes of all tensors of a rule. Raises `WrongOperation` where ranks or axes do not
     fit.

@@ -77,6 +77,15 @@ def inferred(
     return None
 
 
+def may_be_excluded(groups: tuple[Group, ...]) -> bool:
+    """Return whether some condition excludes a choice of groups.
+
+    >>> may_be_excluded(((1, 2), (1, 2))), may_be_excluded(((2, 1), (2, 1)))
+    (False, True)
+    """
+    return not all(atom.holds(groups) for atom in _atoms(len(groups)))
+
+
 def _excludes(atoms: Sequence[GroupTest], failing: Sequence[tuple[Group, ...]]) -> bool:
     return not any(all(atom.holds(groups) for atom in atoms) for groups in failing)
 

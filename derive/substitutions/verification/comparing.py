@@ -11,16 +11,18 @@ import islpy as isl
 import numpy as np
 
 from derive.proof import prove
-from derive.proof.all_sizes import prove_for_all_sizes
+from derive.proof.all_sizes import ConcreteProof, prove_for_all_sizes
 from derive.proof.outcome.verdict import DIFFERENT, PROVED, TESTED, Proof
 from derive.proof.random.blocks import evaluation_steps
+from derive.substitutions.verification.verdict import RuleVerdict
 from einalg.errors import EinalgError
-from einalg.language.analysis.sizes import allowed_sizes, smallest
+from einalg.language.analysis.sizes import allowed_sizes, conditions_text, smallest
 from einalg.language.interpreters.reference import evaluate
 from einalg.language.ir.dtypes import is_float
 from einalg.language.ir.program import Program
 from einalg.language.ir.scope import numbers_of_sizes
 
+AT_AN_INPUT = "exact evaluation at whole numbers"
 MAX_STEPS = 20_000  # bodies evaluated at one input
 Sides = tuple[Program, Program]
 
@@ -55,6 +57,18 @@ class SizesComparison:
         holding = self.allowed.subtract(self.differing).coalesce()
         return None if holding.is_empty() else holding
 
+    def verdict_on(self, name: str) -> RuleVerdict:
+        """Return the verdict on a rule that follows."""
+        if self.verdict == TESTED:
+            return RuleVerdict(name, TESTED, coverage=self.coverage)
+        if self.verdict == PROVED:
+            return RuleVerdict(name, PROVED)
+        holding, example = self.holding, self.counterexample or None
+        if holding is None:
+            return RuleVerdict(name, DIFFERENT, counterexample=example, region=self.region)
+        text = conditions_text(holding.gist(self.allowed))
+        return RuleVerdict(name, PROVED, holding, text, example, self.region)
+
 
 class Effort(Enum):
     """The methods of a comparison: relations, for a proof or for a difference too, laws of
@@ -64,12 +78,17 @@ class Effort(Enum):
     PROOF, RELATIONS, LAWS, SIZES = range(4)
 
 
-def compared(before: Program, after: Program, effort: Effort = Effort.SIZES) -> SizesComparison:
-    """Compare two programs. Raises `Undecided` where that would take more methods than those of an
-    effort.
+def compared(
+    before: Program,
+    after: Program,
+    effort: Effort = Effort.SIZES,
+    at_numbers: ConcreteProof = prove,
+) -> SizesComparison:
+    """Compare two programs; `at_numbers` decides at some sizes. Raises `Undecided` where that would
+    take more methods than those of an effort.
     """
-    if not before.sizes and not after.sizes:
-        proof = prove(before, after)
+    if not before.sizes and not after.sizes and effort is Effort.SIZES:
+        proof = at_numbers(before, after)
         return SizesComparison(proof.verdict, region=proof.region, coverage=proof.coverage)
     if len(before.outputs) != len(after.outputs):
         return _of_proof(prove(before, after), before, after)
@@ -77,7 +96,7 @@ def compared(before: Program, after: Program, effort: Effort = Effort.SIZES) -> 
     for one, two in zip(before.outputs, after.outputs):
         sides = _of_output(before, one), _of_output(after, two)
         if effort is Effort.SIZES:
-            proof = prove(*sides)
+            proof = prove_for_all_sizes(*sides, at_numbers)
         else:
             proof = prove_for_all_sizes(*sides, _refuse, effort is Effort.LAWS)
         if effort is Effort.PROOF and proof.verdict != PROVED:
@@ -138,6 +157,13 @@ def differs_at(sides: Sides, sizes: Mapping[str, int]) -> bool:
     proof.
     """
     return differ(*at_sizes(sides, sizes))
+
+
+def refuted_or_proved(before: Program, after: Program) -> Proof:
+    """Return a difference without its region where one input shows it, else what a proof says."""
+    if _differ_at_an_input(before, after):
+        return Proof(DIFFERENT, None, AT_AN_INPUT, 0.0)
+    return prove(before, after)
 
 
 def differ(before: Program, after: Program) -> bool:

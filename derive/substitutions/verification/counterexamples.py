@@ -43,6 +43,13 @@ def differs_with(graph: RuleGraph, example: Mapping[str, int]) -> bool:
     return False
 
 
+def confirmed(verdict: RuleVerdict, graph: RuleGraph) -> RuleVerdict:
+    """Return a verdict without its counterexample where a proof for numbers does not confirm it."""
+    if verdict.counterexample and not differs_with(graph, verdict.counterexample):
+        return replace(verdict, counterexample=None)
+    return verdict
+
+
 def with_sizes_of_leaves(verdict: RuleVerdict, rule: TypedRule, sizing: Sizing) -> RuleVerdict:
     """Return a verdict whose counterexample has the sizes of all axes of all leaves, and the groups
     of convolutions.

@@ -4,19 +4,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from derive.proof.outcome.verdict import PROVED
 from derive.substitutions.graphs.graph import RuleGraph
 from derive.substitutions.graphs.typed_rule import TypedRule, typed
 from derive.substitutions.sizes.sizing import distinct_channels
 from derive.substitutions.verification.counterexamples import differs_with
 from derive.substitutions.verification.verdict import RuleVerdict
-
-
-def is_unconditional(verdict: RuleVerdict) -> bool:
-    """Return whether a rule is proved, of all groups or of all that were tried, which are those
-    that would be tried of its cases.
-    """
-    return verdict.verdict == PROVED and verdict.condition is None
 
 
 def of_case(verdict: RuleVerdict, general: RuleGraph, case: RuleGraph) -> RuleVerdict | None:
@@ -25,7 +17,7 @@ def of_case(verdict: RuleVerdict, general: RuleGraph, case: RuleGraph) -> RuleVe
     the verdict names are none of the leaves of the case, its convolutions are not the same, or its
     counterexample is none.
     """
-    if is_unconditional(verdict):
+    if verdict.is_unconditional:
         return verdict
     rule, of = typed(general), typed(case)
     example = dict(verdict.counterexample or {})

@@ -9,6 +9,8 @@ from typing import Any
 
 import islpy as isl
 
+NO_SIZES = "at no sizes do both sides have a meaning"
+UNNAMED = ""  # a rule whose verdict is that of others too
 MAX_CHARACTERS = 300  # of a set in a text
 AXIS = re.compile(r"(?<![A-Za-z])x(\d+)_(\d+)")  # in the name of a size: `x1_0`, `x1_0_x2_0`
 
@@ -39,6 +41,13 @@ class RuleVerdict:
 
     def __bool__(self) -> bool:
         return self.verdict == "proved"
+
+    @property
+    def is_unconditional(self) -> bool:
+        """Whether the rule is proved, of all groups or of all that were tried, which are those that
+        would be tried of its cases.
+        """
+        return self.verdict == "proved" and self.condition is None
 
     def __str__(self) -> str:
         text = f"{self.rule}: {self.verdict}"

@@ -24,7 +24,9 @@ def whole_number(value: Any) -> int | None:
     """Return `value` as an int where it is a whole number of Python, NumPy or SymPy, and no truth
     value; else None.
     """
-    if isinstance(value, bool):
+    if type(value) is int:
+        return value
+    if isinstance(value, (bool, ScalarOperand)):
         return None
     try:
         return operator.index(value)

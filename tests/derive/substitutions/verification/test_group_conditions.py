@@ -22,7 +22,7 @@ from derive.substitutions.graphs.taps import choices_of_taps
 from derive.substitutions.graphs.typed_rule import typed
 from derive.substitutions.sizes.building import programs
 from derive.substitutions.sizes.sizing import OpenSizes, Sizing
-from derive.substitutions.verification.comparing import differ
+from derive.substitutions.verification.comparing import compared, differ
 from derive.substitutions.verification.counterexamples import differs_with
 from derive.substitutions.verification.verdict import RuleVerdict
 from tests.helpers.rule_files import conv, op, rule, write
@@ -180,3 +180,21 @@ def test_a_looser_condition_on_groups_is_wrong(tmp_path: Path, shape: str) -> No
     for condition in conditions:
         witnesses = [sizing for sizing in differing if allows(condition, sizing)]
         assert any(differ(*programs(typed(graph), sizing)) for sizing in witnesses), condition
+
+
+def test_wrong_rules_are_compared_at_few_groups(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What differs for one group of one output has no condition, and no smaller counterexample."""
+    before = [conv(1, 2), conv(3, 4), op("ewadd", "0", "1")]
+    after = [conv(1, 4), conv(3, 2), op("ewadd", "0", "1")]
+    choices = []
+
+    def counted(*arguments: Any) -> Any:
+        choices.append(arguments)
+        return compared(*arguments)
+
+    monkeypatch.setattr("derive.substitutions.verification.groups.compared", counted)
+    _, verdict = graph_of(tmp_path, rule("wrong", before, after))
+    assert verdict.verdict == "different" and verdict.region is not None
+    assert len(choices) <= 4

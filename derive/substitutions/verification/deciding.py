@@ -1,0 +1,97 @@
+"""Verdicts on rules of open sizes as they stand: each once for all names of its leaves, and for
+each choice of the taps that it leaves open.
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from dataclasses import replace
+from functools import lru_cache
+from itertools import islice
+
+from derive.proof.outcome.verdict import DIFFERENT, PROVED, TESTED
+from derive.substitutions.graphs.graph import RuleGraph
+from derive.substitutions.graphs.kinds import WrongOperation
+from derive.substitutions.graphs.ordered_leaves import with_ordered_leaves, without_sizes
+from derive.substitutions.graphs.taps import choices_of_taps, open_taps
+from derive.substitutions.graphs.typed_rule import typed
+from derive.substitutions.sizes.building import programs
+from derive.substitutions.sizes.equations import Unsolvable, Unsolved
+from derive.substitutions.sizes.sizing import OpenSizes
+from derive.substitutions.verification.comparing import Effort, Undecided
+from derive.substitutions.verification.groups import NO_SIDES, verdict_at_taps
+from derive.substitutions.verification.verdict import NO_SIZES, UNNAMED, RuleVerdict
+
+MAX_KNOWN = 2**14  # rules whose verdicts are kept
+
+
+def attempted(name: str, graph: RuleGraph, effort: Effort) -> RuleVerdict | None:
+    """Decide a rule; None where an effort is too small for that, or ranks do not fit."""
+    try:
+        return decided(name, graph, effort)
+    except WrongOperation:
+        return None
+
+
+def decided(name: str, graph: RuleGraph, effort: Effort) -> RuleVerdict | None:
+    """Decide a rule, once for all that differ by the names of leaves; None where an effort is too
+    small for that.
+    """
+    ordered, numbers = with_ordered_leaves(graph)
+    verdict = _of_any_taps(without_sizes(ordered))
+    if verdict is None:
+        verdict = _of_ordered_leaves(ordered, effort)
+    return None if verdict is None else replace(verdict.with_leaves(numbers), rule=name)
+
+
+@lru_cache(maxsize=MAX_KNOWN)
+def _of_any_taps(graph: RuleGraph) -> RuleVerdict | None:
+    """Return the verdict on a rule that is proved without a condition with sizes for the taps of
+    kernels that it leaves open; None for others.
+    """
+    rule = typed(graph)
+    if not open_taps(rule):
+        return None
+    with suppress(Undecided, *NO_SIDES):
+        sizes = OpenSizes(rule, {})
+        for sizing in islice(sizes.general(), 1):
+            programs(rule, sizing)  # has an expression
+        verdict = verdict_at_taps(rule, sizes, Effort.PROOF)
+        if verdict.is_unconditional:
+            return verdict
+    return None
+
+
+@lru_cache(maxsize=MAX_KNOWN)
+def _of_ordered_leaves(graph: RuleGraph, effort: Effort) -> RuleVerdict | None:
+    try:
+        return _at_all_taps(graph, effort)
+    except Undecided:
+        return None
+
+
+def _at_all_taps(graph: RuleGraph, effort: Effort) -> RuleVerdict:
+    """Decide a rule for every choice of taps that it leaves open."""
+    rule = typed(graph)
+    choices = list(choices_of_taps(rule))
+    verdicts = []
+    for taps in choices:
+        try:
+            sizes = OpenSizes(rule, taps)
+        except (Unsolvable, Unsolved):
+            continue
+        verdicts.append(verdict_at_taps(rule, sizes, effort))
+        if verdicts[-1].verdict == DIFFERENT:
+            break
+    if not verdicts:
+        return RuleVerdict(UNNAMED, DIFFERENT, coverage=NO_SIZES)
+    worst = max(verdicts, key=_weakness)
+    if len(choices) > 1 and worst.verdict != DIFFERENT:
+        kernels = ", ".join(sorted({"x".join(map(str, choice.values())) for choice in choices}))
+        coverage = f"{worst.coverage}; " if worst.coverage else ""
+        worst = replace(worst, coverage=f"{coverage}kernels {kernels} tried")
+    return worst
+
+
+def _weakness(verdict: RuleVerdict) -> tuple[int, bool]:
+    return [PROVED, TESTED, DIFFERENT].index(verdict.verdict), verdict.condition is not None
