@@ -2,7 +2,16 @@
 
 from __future__ import annotations
 
-from docs.pages import api, command_line, errors, notebooks, operators, performance, rules
+from docs.pages import (
+    api,
+    command_line,
+    errors,
+    notebooks,
+    operators,
+    performance,
+    rules,
+    schedules,
+)
 
 PAGES = {
     "reference/api.md": api.page,
@@ -11,5 +20,6 @@ PAGES = {
     "reference/operators.md": operators.page,
     "reference/performance.md": performance.page,
     "reference/rules.md": rules.page,
+    "reference/schedules.md": schedules.page,
     **notebooks.pages(),
 }

@@ -8,9 +8,10 @@ from pathlib import Path
 import pytest
 
 import einalg as ea
+from codegen.tuning.spaces.unit_spaces import SPACE_CARDS
 from derive.rewriting.moves import apply, moves
 from derive.rules import ALL
-from docs.pages import PAGES, api, command_line, errors, operators, performance, rules
+from docs.pages import PAGES, api, command_line, errors, operators, performance, rules, schedules
 from einalg.errors import EinalgError
 from einalg.language.ir.program import as_program
 from einalg.language.ops.definition.registry import OPERATORS
@@ -34,6 +35,14 @@ def test_the_rules_page_has_every_card():
         assert f"### {rule.name.capitalize()}\n" in text
         assert f"{rule.before}\n⇒ {rule.after}\n" in text
     assert text.count("(proved)") == len(ALL)
+
+
+def test_the_schedules_page_has_every_card():
+    text = schedules.page()
+    for name, cards in SPACE_CARDS.items():
+        assert f"## {name.capitalize()}\n" in text
+        for number, card in cards.items():
+            assert f"| `{number}` | `{card.step}` | {card.effect} | {card.condition} |" in text
 
 
 def test_the_operators_page_has_every_operator_once():

@@ -6,12 +6,13 @@ from collections.abc import Callable, Iterator, Mapping
 
 from codegen.hardware.cpu import CpuModel
 from codegen.kernels.cpu_costs import CPU_COSTS
-from codegen.tuning.spaces.band import band_space
-from codegen.tuning.spaces.contraction import contraction_space, phases_space
-from codegen.tuning.spaces.depthwise import depthwise_space
-from codegen.tuning.spaces.loops import LoopsSpace, transposition_space
+from codegen.tuning.spaces.band import BandTiles, band_space
+from codegen.tuning.spaces.contraction import Tilings, contraction_space, phases_space
+from codegen.tuning.spaces.depthwise import DepthwiseSpace, depthwise_space
+from codegen.tuning.spaces.holes import StepCard
+from codegen.tuning.spaces.loops import LoopsSpace, TranspositionSpace, transposition_space
 from codegen.tuning.spaces.space import CodeCandidate, ScheduleSpace
-from codegen.tuning.spaces.stencil import stencil_space
+from codegen.tuning.spaces.stencil import StencilTiles, stencil_space
 from codegen.tuning.spaces.unit import CodeUnit
 from einalg.language.ir.dtypes import numpy_dtype
 from einalg.runtime.clock import check_time
@@ -23,6 +24,16 @@ OPERATOR_SPACES: Mapping[str, Callable[[CodeUnit, CpuModel], ScheduleSpace | Non
     "stencil": stencil_space,
     "depthwise": depthwise_space,
     "band": band_space,
+}
+# What each number of a space, or of its parts, decides.
+SPACE_CARDS: Mapping[str, Mapping[str, StepCard]] = {
+    "contraction": Tilings.cards,
+    "phases": Tilings.cards,
+    "stencil": StencilTiles.cards,
+    "depthwise": DepthwiseSpace.cards,
+    "band": BandTiles.cards,
+    "transposition": TranspositionSpace.cards,
+    "loops": LoopsSpace.cards,
 }
 
 

@@ -18,7 +18,7 @@ from codegen.tuning.by_hand.moves import ScheduleMove, move_from_record
 from codegen.tuning.by_hand.unit import ScheduledUnit, applied, possible_moves
 from codegen.tuning.spaces.holes import UNKNOWN
 from codegen.tuning.spaces.unit import CodeUnit
-from codegen.tuning.spaces.unit_spaces import OPERATOR_SPACES, starts, unit_spaces
+from codegen.tuning.spaces.unit_spaces import OPERATOR_SPACES, SPACE_CARDS, starts, unit_spaces
 from derive.matching import match
 from einalg.errors import RuleError
 from einalg.language.ir.kernel import EOP, Kernel
@@ -52,7 +52,8 @@ def with_random_steps(unit: ScheduledUnit, rng: Random, steps: int = STEPS) -> S
 def test_every_number_has_a_card(kind: str, target: CpuModel) -> None:
     for space in unit_spaces(unit_of(kind), target):
         for hole in space.holes(space.start()):
-            assert hole.card != UNKNOWN and hole.card.effect and hole.choices
+            assert hole.card != UNKNOWN and hole.choices
+            assert SPACE_CARDS[space.name][hole.name] == hole.card
 
 
 @pytest.mark.parametrize("kind", KINDS)
