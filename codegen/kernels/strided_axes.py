@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from math import prod
 from typing import Any
@@ -133,7 +133,7 @@ class Prologue:
 
     body: Any
     first: Access
-    others: Mapping[Access, StridedOperand]
+    others: Mapping[Access, StridedOperand] = field(hash=False)
 
 
 @dataclass(frozen=True)
@@ -179,7 +179,7 @@ class Epilogue:
 
     body: Any
     product: str
-    reads: Mapping[Access, StridedOperand]
+    reads: Mapping[Access, StridedOperand] = field(hash=False)
 
     @property
     def operands(self) -> tuple[StridedOperand, ...]:

@@ -179,3 +179,14 @@ def test_a_unit_is_planned_once(machine: CpuModel, monkeypatch: pytest.MonkeyPat
     assert again is not None and again.point == first.point
     assert with_reader is not None and with_reader.space.name == first.space.name
     assert len(planned) < 1.1 * count
+
+
+def test_a_contraction_with_an_epilogue_is_planned_by_itself(machine: CpuModel) -> None:
+    """Where its tilings are others, so that no tiling without the epilogue fits."""
+    scope = convolution(size=23, channels=19, filters=29, taps=3)
+    read = ea.tensor("O", scope.shape, role="intermediate")
+    added = ea.tensor("B", scope.shape)
+    (space, *_) = operator_spaces(unit(scope), machine)
+    candidate = space.with_epilogue(space.start(), ("P", ops.add(read, added)))
+    assert candidate is not None and candidate.space.start() == candidate.space.start()
+    assert candidate.cycles > 0
