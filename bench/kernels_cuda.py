@@ -30,19 +30,22 @@ import einalg as ea
 from bench.case_rows import bytes_moved, columns, measured
 from bench.kernel_cases import CASES, Arrays, Case
 from bench.rivals import channels_last, compiled, eager, module_of
+from codegen.hardware.gpu import KernelResources, gpu_model
 from codegen.program.compile import compile_program
 from codegen.targets.cuda.device.driver import Driver
 from codegen.targets.cuda.device.find import find_driver
 from codegen.targets.cuda.device.nvcc import ARCHITECTURES, Cubin, compile_all, find_nvcc
 from codegen.targets.cuda.device.timing import choose_repeats
-from codegen.targets.cuda.lowering.lower import cuda_kernels
 from codegen.targets.cuda.text.geometry import launch
 from codegen.targets.cuda.text.printer import cuda_source
+from codegen.tuning.spaces.cuda.statement import DeviceUnit
+from codegen.tuning.spaces.cuda.unit_spaces import cheapest_kernels
 from derive.cost.model import arithmetic
 from derive.matching import kernels_of
 from derive.rules.inter.lifting_nesting import lifted
 from einalg.errors import DeviceError
 from einalg.language import ops
+from einalg.language.ir.kernel import EOP, Kernel
 from einalg.language.ir.program import Program, as_program, in_double
 from einalg.language.ir.scope import Scope
 
@@ -50,13 +53,6 @@ LOG = logging.getLogger("einalg")
 RESULTS = Path(__file__).parent / "results"
 REPEATS = 20
 WRONG = 5e-2  # error from which on a way has other values, and does not count
-MULTIPROCESSOR = {
-    "registers": 1 << 16,
-    "threads": 2048,
-    "blocks": 32,
-    "shared": 160 << 10,
-}  # of sm_80; sm_90 has more shared memory
-RESERVED_SHARED = 1024  # bytes of each block that the system takes
 Named = tuple[str, Scope]
 
 
@@ -131,7 +127,8 @@ def needs(name: str, scope: Scope, cubins: Iterable[Cubin] | None = None) -> ben
 
     Blocks, threads, registers, spills, shared memory, and how full the first one makes it.
     """
-    functions = cuda_kernels("O", scope)
+    unit = DeviceUnit(Kernel(EOP, {}, tuple(scope.tensors), "O"), scope)
+    functions = list(cheapest_kernels(unit).build())
     how = launch(functions[0])
     row: dict[str, Any] = {
         "kernel": name,
@@ -146,25 +143,9 @@ def needs(name: str, scope: Scope, cubins: Iterable[Cubin] | None = None) -> ben
             f"registers sm_{cubin.sm}": usage.registers,
             f"spilled sm_{cubin.sm}": usage.spilled,
         }
-        row[f"occupancy sm_{cubin.sm}"] = occupancy(how.threads, usage.registers, usage.shared)
+        resources = KernelResources(how.threads, usage.registers, usage.shared)
+        row[f"occupancy sm_{cubin.sm}"] = round(gpu_model(cubin.sm).occupancy(resources), 2)
     return row
-
-
-def occupancy(threads: int, registers: int, shared: int) -> float:
-    """The part of a multiprocessor's threads that fit into it at once.
-
-    >>> occupancy(256, 32, 0), occupancy(256, 128, 0)
-    (1.0, 0.25)
-    """
-    warps = -(-threads // 32)
-    held = warps * -(-registers * 32 // 256) * 256  # registers are given to warps in pieces of 256
-    fitting = min(
-        MULTIPROCESSOR["blocks"],
-        MULTIPROCESSOR["threads"] // (32 * warps),
-        MULTIPROCESSOR["registers"] // max(1, held),
-    )
-    fitting = min(fitting, MULTIPROCESSOR["shared"] // (shared + RESERVED_SHARED))
-    return round(fitting * 32 * warps / MULTIPROCESSOR["threads"], 2)
 
 
 # On a device.

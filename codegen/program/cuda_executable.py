@@ -18,6 +18,7 @@ from typing import Any
 from codegen.ir.nodes import Function
 from codegen.libraries import names, torch_cuda, versions
 from codegen.libraries.torch_cuda import DeviceCall
+from codegen.program.device_units import best_kernels, device_provenance, device_units
 from codegen.program.executable import GENERATED, NOTHING, Executable, FixedKernels, KernelCall
 from codegen.runtime.array_arguments import loaded, sample, without_ignored
 from codegen.runtime.protocol import Buffers
@@ -34,7 +35,7 @@ from codegen.targets.cuda.device.memory_pool import acquire, allocate
 from codegen.targets.cuda.device.nvcc import require_nvcc
 from codegen.targets.cuda.device.timing import repeated_seconds
 from codegen.targets.cuda.device_types import device_dtype, to_device
-from codegen.targets.cuda.lowering.lower import cuda_kernels
+from codegen.targets.cuda.lowering.lower import planned_kernels, usual_plan
 from codegen.targets.cuda.lowering.threads.schedule import CUDA_DEFAULT, CudaSchedule
 from codegen.targets.cuda.text.geometry import launch
 from codegen.targets.cuda.text.printer import cuda_source
@@ -87,23 +88,31 @@ def compile_cuda(
     program: Program,
     kernels: Sequence[Kernel],
     schedule: CudaSchedule = CUDA_DEFAULT,
+    is_chosen: bool = True,
     **places: Any,
 ) -> CudaCompiled:
     """Return a flat program as CUDA, one kernel or two a statement.
 
-    The text is there at once; a device is looked for at the first call. An operator that torch has
+    The kernels are the fastest that were measured on the device of this machine, else the cheapest
+    by the model; unless they are chosen, those that the schedule says. The text is there at once;
+    where nothing was tuned, a device is looked for at the first call. An operator that torch has
     runs through torch instead (cuBLAS, cuDNN) where that is measured to be faster. `places` are
     fields of `DeviceParts`: `driver` and `assemble` take the place of PyCUDA and nvcc.
     """
-    scopes: dict[str, Scope] = dict(program.statements)
-    used_names = {*program.tensors, *program.names}
+    parts = DeviceParts((), schedule, **places)
+    provenance = None
+    if is_chosen:
+        provenance = device_provenance(parts.driver)
     groups: list[Sequence[Function]] = []
     sourced: list[Kernel] = []
-    for kernel, (name, scope) in zip(kernels, scopes.items()):
-        group = cuda_kernels(name, scope, scopes, schedule, used_names)
+    for kernel, unit in zip(kernels, device_units(program, kernels, schedule), strict=True):
+        if is_chosen:
+            group = best_kernels(unit, provenance).build()
+        else:
+            group = planned_kernels(unit.statement, usual_plan(unit.statement))
         groups.append(group)
-        sourced.append(replace(kernel, source=cuda_source(group, schedule.grid)))
-    return CudaCompiled(program, sourced, DeviceParts(groups, schedule, **places))
+        sourced.append(replace(kernel, source=cuda_source(list(group), schedule.grid)))
+    return CudaCompiled(program, sourced, replace(parts, groups=groups))
 
 
 class CudaCompiled(Executable):

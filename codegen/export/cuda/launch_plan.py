@@ -12,11 +12,11 @@ from codegen.export.call_plan import Buffer, Data, Workspace
 from codegen.export.identifiers import file_names
 from codegen.ir.nodes import Function
 from codegen.program.building.problem import with_filled_gaps
+from codegen.program.device_units import best_kernels, device_units
 from codegen.runtime.array_arguments import loaded
 from codegen.runtime.memory_planning import CACHE_LINE_BYTES, Lifetime, place_values
 from codegen.targets.c.names import Names
 from codegen.targets.cuda.device_types import element_size, to_device
-from codegen.targets.cuda.lowering.lower import cuda_kernels
 from codegen.targets.cuda.lowering.threads.schedule import CudaSchedule
 from einalg.errors import CodegenError
 from einalg.frontends.graph import execute_program
@@ -116,14 +116,13 @@ class _LaunchPlanner:
             if name not in self.weights:
                 memory[name] = self.values[name]
         known = self._known(program)
-        used_names = {*program.tensors, *program.names}
-        for kernel in with_filled_gaps(program, kernels):
-            name = kernel.output
+        for unit in device_units(program, with_filled_gaps(program, kernels), self.schedule):
+            name = unit.name
             if name in known:
                 continue
             tensor = statement_tensor(name, scopes[name])
             memory[name] = Buffer(self.names(f"program {number}", name), tensor.shape, tensor.dtype)
-            for function in cuda_kernels(name, scopes[name], scopes, self.schedule, used_names):
+            for function in best_kernels(unit).build():
                 if function.body:
                     self._start(number, function, memory, known)
         for name in program.outputs:

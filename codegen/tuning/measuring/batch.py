@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 
 import numpy as np
 
@@ -18,8 +19,7 @@ from codegen.tuning.measuring.task import (
     NOT_MARKED,
     OUTCOMES,
     VALUES,
-    CompiledCandidate,
-    MeasuringTask,
+    CandidateTask,
     Outcome,
     outcome_from_line,
 )
@@ -41,7 +41,7 @@ SLOW_RUNS = LOADING + VALUE_RUNS + CACHES * SLOW_TURNS
 PROGRAM = """\
 import sys
 sys.path[:] = {path!r}
-from codegen.tuning.measuring.child import main
+from {module} import main
 main({arguments!r})
 """
 
@@ -54,9 +54,9 @@ class BatchRunner:
     then on, so that has to be one which is known to be right.
     """
 
-    task: MeasuringTask
+    task: CandidateTask
 
-    def outcomes(self, candidates: Mapping[int, CompiledCandidate]) -> dict[int, Outcome]:
+    def outcomes(self, candidates: Mapping[int, Any]) -> dict[int, Outcome]:
         """Return the outcome of each candidate.
 
         One that ends its process is refused, and the others run in another process. Where it is the
@@ -74,7 +74,7 @@ class BatchRunner:
                 return outcomes | dict.fromkeys(waiting, NO_VALUES)
         return outcomes
 
-    def _in_one_process(self, candidates: Mapping[int, CompiledCandidate]) -> dict[int, Outcome]:
+    def _in_one_process(self, candidates: Mapping[int, Any]) -> dict[int, Outcome]:
         """Return the outcomes of a process; none where it tells nothing that can be read.
 
         One of them is that of the candidate that ended it, where one did.
@@ -101,7 +101,7 @@ class BatchRunner:
 
     def _run(self, folder: Path, count: int) -> Outcome | None:
         """Return how a process ended before it was done; None where it was."""
-        program = PROGRAM.format(path=sys.path, arguments=[str(folder)])
+        program = PROGRAM.format(path=sys.path, module=self.task.module, arguments=[str(folder)])
         seconds = START_SECONDS + count * SLOW_RUNS * self.task.first_seconds
         try:
             status, said = run_command([sys.executable, "-c", program], seconds)

@@ -66,14 +66,14 @@ class Child:
         out, expected = self.buffers[self.task.output], self.task.expected
         for number, candidate in enumerate(self.task.candidates):
             self.marker[0] = number
-            with _Alarm(self.task.first_seconds):
+            with Alarm(self.task.first_seconds):
                 run = self.loaded(candidate)
             if expected is None:
                 self.seconds(run, np.zeros_like(out))
                 expected = out.copy()
                 np.save(self.folder / VALUES, expected)
             seconds = self.seconds(run, expected)
-            reason = _difference(out, expected, self.task.dtype)
+            reason = difference(out, expected, self.task.dtype)
             if reason is not None:
                 self.tell(number, Outcome(reason=reason, strikes=LASTING))
                 continue
@@ -90,7 +90,7 @@ class Child:
     def seconds(self, run: KernelFunction, expected: Array) -> float:
         """Return the time of a first run; elements that it does not write are none expected."""
         fill_unlike(self.buffers[self.task.output], expected)
-        with _Alarm(self.task.first_seconds):
+        with Alarm(self.task.first_seconds):
             began = perf_counter()
             run(self.buffers)
             return perf_counter() - began
@@ -123,7 +123,7 @@ class Child:
         self.outcomes.flush()
 
 
-def _difference(values: Array, expected: Array, dtype: str) -> str | None:
+def difference(values: Array, expected: Array, dtype: str) -> str | None:
     """Return how values differ from the expected ones, in words; None where they do not."""
     if same_values(values, expected, dtype):
         return None
@@ -143,7 +143,7 @@ def _cold_watch() -> Stopwatch:
     return watch
 
 
-class _Alarm:
+class Alarm:
     """Ends this process where a block takes longer than some seconds."""
 
     def __init__(self, seconds: float):

@@ -11,7 +11,7 @@ import pickle
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from codegen.ir.nodes import Function
 from codegen.runtime.array_arguments import Array
@@ -36,30 +36,42 @@ class CompiledCandidate:
     function: Function
 
 
-@dataclass(frozen=True)
-class MeasuringTask:
-    """Candidates that compute the same, on the same inputs.
+@dataclass(frozen=True, kw_only=True)
+class CandidateTask:
+    """Candidates that compute the same, on the same inputs, which are the `arrays`.
 
-    `arrays` are the inputs, of which the `constants` are known before a run. `expected` are the
-    values that a candidate must have; where that is None, those of the first one, which is known to
-    be right. `first_seconds` is the time for loading and packing one of them, and for a first run.
-    Where `is_cold`, they are timed with empty caches too.
+    `expected` are the values that a candidate must have; where that is None, those of the first
+    one, which is known to be right. `first_seconds` is the time for loading and packing one of
+    them, and for a first run. The `module` is what runs in the child.
     """
 
-    candidates: Sequence[CompiledCandidate]
-    compiler: Compiler
+    module: ClassVar[str]
+    candidates: Sequence[Any]
     arrays: Mapping[str, Array]
-    constants: Sequence[str]
     output: str
     dtype: str
     expected: Array | None
     first_seconds: float
-    is_cold: bool
-    policy: MeasuringPolicy = POLICY
-    cold_policy: MeasuringPolicy = COLD_POLICY
 
     def write(self, folder: Path) -> None:
         (folder / TASK).write_bytes(pickle.dumps(self, pickle.HIGHEST_PROTOCOL))
+
+
+@dataclass(frozen=True, kw_only=True)
+class MeasuringTask(CandidateTask):
+    """Shared objects that run on this machine.
+
+    The `constants` among the inputs are known before a run. Where `is_cold`, candidates are timed
+    with empty caches too.
+    """
+
+    module = "codegen.tuning.measuring.child"
+    candidates: Sequence[CompiledCandidate]
+    compiler: Compiler
+    constants: Sequence[str]
+    is_cold: bool
+    policy: MeasuringPolicy = POLICY
+    cold_policy: MeasuringPolicy = COLD_POLICY
 
 
 @dataclass(frozen=True)
@@ -90,9 +102,10 @@ class Outcome:
         return json.dumps({"candidate": number, **asdict(self)}) + "\n"
 
 
-def read_task(folder: Path) -> MeasuringTask:
+def read_task(folder: Path) -> Any:
+    """Return the task that another process has written."""
     task = pickle.loads((folder / TASK).read_bytes())
-    assert isinstance(task, MeasuringTask)
+    assert isinstance(task, CandidateTask)
     return task
 
 

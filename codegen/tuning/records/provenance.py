@@ -7,6 +7,8 @@ from typing import Any
 
 from codegen.hardware.cpu import cpu
 from codegen.targets.c.compiler import Compiler
+from codegen.targets.cuda.device.driver import Driver
+from codegen.targets.cuda.device.nvcc import Nvcc
 from einalg.errors import RecordError
 from einalg.runtime.processors import core_count, thread_count
 from einalg.storage.fingerprint import KERNEL_CODE, code_digest, text_digest
@@ -33,6 +35,13 @@ class Provenance:
         machine = f"{text_digest(cpu())[:DIGITS]} {core_count()} {thread_count()}"
         tools = text_digest(*compiler.command, compiler.version, *compiler.flags)
         return cls(machine, tools[:DIGITS], code_digest(*KERNEL_CODE)[:DIGITS])
+
+    @classmethod
+    def on_device(cls, device: Driver, nvcc: Nvcc) -> Provenance:
+        """Return the provenance of what is measured on a device."""
+        machine = f"{text_digest(device.name)[:DIGITS]} sm{device.sm}"
+        tools = text_digest(nvcc.version)[:DIGITS]
+        return cls(machine, tools, code_digest(*KERNEL_CODE)[:DIGITS])
 
     def row(self) -> dict[str, Any]:
         return asdict(self)

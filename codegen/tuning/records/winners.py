@@ -80,12 +80,24 @@ def tuned(
     `unit` is its digest, and `starts` has a candidate of each of its spaces, of which as many are
     looked at as it takes. It was measured with the `compiler`, or with the usual one.
     """
-    if not unit or not (cache_folder() / TUNINGS.name).is_dir():
+    if not unit or not has_winners():
         return None
     compiler = compiler or find_compiler()
     if compiler is None:
         return None
-    winner = _stored(_key(unit, Provenance.here(compiler)), str(cache_folder()))
+    return winner_of(unit, starts, Provenance.here(compiler))
+
+
+def has_winners() -> bool:
+    """Say whether the cache may hold any."""
+    return (cache_folder() / TUNINGS.name).is_dir()
+
+
+def winner_of(
+    unit: str, starts: Iterable[CodeCandidate], provenance: Provenance
+) -> CodeCandidate | None:
+    """Return the fastest candidate of a unit that was measured there; as `tuned` does."""
+    winner = _stored(_key(unit, provenance), str(cache_folder()))
     if winner is None:
         return None
     for start in starts:

@@ -9,7 +9,6 @@ from random import Random
 from sys import float_info
 from typing import Any, Protocol
 
-from codegen.ir.nodes import Function
 from codegen.tuning.spaces import points
 from codegen.tuning.spaces.holes import UNKNOWN, Hole, StepCard, with_typed_values
 from codegen.tuning.spaces.points import Choices, Features, Point, logarithm, point_features
@@ -17,6 +16,7 @@ from codegen.tuning.spaces.unit import Epilogue
 from einalg.errors import EinalgError
 from einalg.options import shown
 
+Code = Any  # of a point: a loop nest, or the kernels of a device
 NO_CODE = (EinalgError, ArithmeticError, ValueError, AssertionError)  # of a point without code
 NEVER = float_info.max  # the cycles of a point without code
 MAX_DRAWS = 64  # of random fields, before a walk from the start takes their place
@@ -72,12 +72,12 @@ class ScheduleSpace(Protocol):
         """Return a point that has something of two others."""
         ...
 
-    def build(self, point: Point) -> Function:
-        """Return the loop nest of a point."""
+    def build(self, point: Point) -> Code:
+        """Return the loop nest of a point, or the kernels of a device."""
         ...
 
     def cycles(self, point: Point) -> float:
-        """Return the cycles that the cost model expects of a run on one core.
+        """Return the cycles that the cost model expects of a run on one core, or on a device.
 
         Where the code is written to be priced, and cannot be, these are `NEVER`.
         """
@@ -113,7 +113,7 @@ class CodeCandidate:
     def cycles(self) -> float:
         return self.space.cycles(self.point)
 
-    def build(self) -> Function:
+    def build(self) -> Code:
         return self.space.build(self.point)
 
     def with_epilogue(self, epilogue: Epilogue) -> CodeCandidate | None:

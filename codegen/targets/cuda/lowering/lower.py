@@ -7,41 +7,66 @@ the second one adds these up.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from math import prod
 
 from codegen.ir.names import unused_name
 from codegen.ir.nodes import Buf, Function
 from codegen.lowering.reductions import outermost_reductions
-from codegen.targets.cuda.lowering.map import map_kernel
+from codegen.targets.cuda.lowering.map import MapDivision, divide_points
+from codegen.targets.cuda.lowering.plans import (
+    KernelPlan,
+    MapPlan,
+    RowPlan,
+    ThreadRowPlan,
+    TiledPlan,
+)
 from codegen.targets.cuda.lowering.products.contraction import (
-    BlockedProduct,
     ContractionSource,
-    TileChoice,
     blocked_product,
     choose_tile,
     tensor_core_dtype,
 )
 from codegen.targets.cuda.lowering.products.diagonal import diagonal_sources
-from codegen.targets.cuda.lowering.products.register_tiles import register_tiles
-from codegen.targets.cuda.lowering.products.tensor_cores import tensor_tiles
-from codegen.targets.cuda.lowering.reduction import partial_kernel, reduction_kernel
 from codegen.targets.cuda.lowering.row_reductions import (
-    RowReductions,
     choose_part_count,
+    divide,
     shared_reductions,
 )
-from codegen.targets.cuda.lowering.thread_rows import (
-    ThreadRows,
-    thread_row_kernel,
-    thread_rows,
-)
+from codegen.targets.cuda.lowering.thread_rows import thread_rows
 from codegen.targets.cuda.lowering.threads.points import CudaSource
-from codegen.targets.cuda.lowering.threads.schedule import CUDA_DEFAULT, CudaSchedule, TensorTile
+from codegen.targets.cuda.lowering.threads.schedule import CUDA_DEFAULT, CudaSchedule
 from einalg.language.index.convert import affine
 from einalg.language.ir.body import Reduce, fresh_index, rebuild
 from einalg.language.ir.scope import Scope
 from einalg.language.ir.tensor import Access, Tensor
+
+
+@dataclass(frozen=True, eq=False)
+class CudaStatement:
+    """The statement `name = scope` of a program whose other `statements` it may read.
+
+    `used_names` are those that no buffer between its kernels may have.
+    """
+
+    name: str
+    scope: Scope
+    statements: Mapping[str, Scope] = field(default_factory=dict)
+    schedule: CudaSchedule = CUDA_DEFAULT
+    used_names: Collection[str] = ()
+
+    def source(self) -> CudaSource:
+        """Return the statement with the loops of threads that compute outputs or terms."""
+        return CudaSource(self.name, self.scope, self.statements, self.schedule)
+
+    def contraction(self) -> ContractionSource:
+        """Return the statement with a loop for each of its indices."""
+        return ContractionSource(self.name, self.scope, self.statements, self.schedule)
+
+    def contractions(self) -> Iterator[ContractionSource]:
+        """Yield the coordinates in which the statement may be a product in tiles."""
+        yield self.contraction()
+        yield from diagonal_sources(self.name, self.scope, self.statements, self.schedule)
 
 
 def cuda_kernels(
@@ -60,18 +85,8 @@ def cuda_kernels(
     >>> [f.output.shape for f in cuda_kernels("O", ea.parse("O[i:1] += A[i+j]", A=(1000000,)))]
     [(64, 1), (1,)]
     """
-    plan = _plan(name, scope, holes or {}, schedule)
-    if isinstance(plan, _MapPlan) or plan.parts == 1:
-        return [plan.kernel()]
-    all_names = {*used_names, name, *scope.tensors, *(holes or {})}
-    shape = (plan.parts, prod(scope.shape))
-    partial = Buf(
-        unused_name(f"{name}_parts", all_names), shape, plan.source.accumulated(plan.reduce)
-    )
-    summed = _sum_of_parts(plan.source.statement, partial)
-    last = _plan(name, summed, holes or {}, replace(schedule, max_parts=1))
-    last.source.output = plan.source.output  # parts may have a longer type than what is stored
-    return [plan.kernel(partial), last.kernel()]
+    statement = CudaStatement(name, scope, holes or {}, schedule, used_names)
+    return planned_kernels(statement, usual_plan(statement))
 
 
 def lower_cuda(
@@ -87,118 +102,61 @@ def lower_cuda(
     >>> f.body[0].kind, f.body[0].extent, f.body[0].body[0].kind, f.body[0].body[0].extent
     ('block', 4, 'thread', 256)
     """
-    return _plan(name, scope, holes or {}, replace(schedule, max_parts=1)).kernel()
+    whole = replace(schedule, max_parts=1)
+    return usual_plan(CudaStatement(name, scope, holes or {}, whole)).kernel()
 
 
-@dataclass(frozen=True)
-class _TiledPlan:
-    """A product in tiles; `dtype` is the type of its factors where tensor cores multiply them."""
-
-    source: CudaSource
-    product: BlockedProduct
-    choice: TileChoice
-    dtype: str = ""
-
-    @property
-    def parts(self) -> int:
-        """Return how many blocks share one sum."""
-        return self.choice.parts
-
-    @property
-    def reduce(self) -> Reduce:
-        return self.product.reduce
-
-    def kernel(self, partial: Buf | None = None) -> Function:
-        tile = self.choice.tile
-        if isinstance(tile, TensorTile):
-            return tensor_tiles(self.source, self.product, tile, self.dtype, partial)
-        return register_tiles(self.source, self.product, tile, partial)
+def planned_kernels(statement: CudaStatement, plan: KernelPlan) -> list[Function]:
+    """Return the kernels of a plan: two where several blocks share a sum, else one."""
+    if isinstance(plan, (MapPlan, ThreadRowPlan)) or plan.parts == 1:
+        return [plan.kernel()]
+    name = statement.name
+    all_names = {*statement.used_names, name, *statement.scope.tensors, *statement.statements}
+    shape = (plan.parts, prod(statement.scope.shape))
+    partial = Buf(
+        unused_name(f"{name}_parts", all_names), shape, plan.source.accumulated(plan.reduce)
+    )
+    whole = replace(statement.schedule, max_parts=1)
+    summed = _sum_of_parts(plan.source.statement, partial)
+    last = usual_plan(replace(statement, scope=summed, schedule=whole))
+    last.source.output = plan.source.output  # parts may have a longer type than what is stored
+    return [plan.kernel(partial), last.kernel()]
 
 
-@dataclass(frozen=True)
-class _RowPlan:
-    """Rows of outputs, whose reductions threads share."""
-
-    source: CudaSource
-    rows: RowReductions
-
-    @property
-    def parts(self) -> int:
-        """Return how many groups of blocks share one sum."""
-        return choose_part_count(self.source, self.rows)
-
-    @property
-    def reduce(self) -> Reduce:
-        return self.rows.reduces[0]
-
-    def kernel(self, partial: Buf | None = None) -> Function:
-        if partial is None:
-            return reduction_kernel(self.source, self.rows)
-        return partial_kernel(self.source, self.rows, partial)
-
-
-@dataclass(frozen=True)
-class _MapPlan:
-    """Outputs that threads compute by themselves, one by one or in rows.
-
-    There are none at all where the output is empty.
-    """
-
-    source: CudaSource
-    rows: ThreadRows | None = None
-
-    def kernel(self) -> Function:
-        if not prod(self.source.output.shape):
-            return self.source.function(())
-        if self.rows is not None:
-            return thread_row_kernel(self.source, self.rows)
-        return map_kernel(self.source)
-
-
-def _plan(
-    name: str, scope: Scope, holes: Mapping[str, Scope], schedule: CudaSchedule
-) -> _TiledPlan | _RowPlan | _MapPlan:
-    """Decide which kind of kernel a statement becomes."""
-    if not prod(scope.shape):
-        return _MapPlan(ContractionSource(name, scope, holes, schedule))
-    for contraction in _contractions(name, scope, holes, schedule):
+def usual_plan(statement: CudaStatement) -> KernelPlan:
+    """Return the kind of kernel, and its numbers, that the schedule says."""
+    if not prod(statement.scope.shape):
+        return MapPlan(statement.contraction(), MapDivision(statement.schedule.threads))
+    for contraction in statement.contractions():
         tiled = _tiled_plan(contraction)
         if tiled is not None:
             return tiled
-    source = CudaSource(name, scope, holes, schedule)
+    source = statement.source()
     rows = shared_reductions(source)
     if rows is not None:
-        return _RowPlan(source, rows)
-    unmerged = ContractionSource(name, scope, holes, schedule)
+        return RowPlan(source, rows, divide(source, rows, choose_part_count(source, rows)))
+    unmerged = statement.contraction()
     of_threads = thread_rows(unmerged)
     if of_threads is not None:
-        return _MapPlan(unmerged, of_threads)
-    return _MapPlan(source)
+        return ThreadRowPlan(unmerged, of_threads, statement.schedule.threads)
+    return MapPlan(source, divide_points(source))
 
 
-def _contractions(
-    name: str, scope: Scope, holes: Mapping[str, Scope], schedule: CudaSchedule
-) -> Iterator[ContractionSource]:
-    """Yield the coordinates in which a statement may be a product in tiles."""
-    yield ContractionSource(name, scope, holes, schedule)
-    yield from diagonal_sources(name, scope, holes, schedule)
-
-
-def _tiled_plan(source: CudaSource) -> _TiledPlan | None:
+def _tiled_plan(source: ContractionSource) -> TiledPlan | None:
     """Return the tiles of a product, for tensor cores where these can multiply its factors."""
     product, schedule = blocked_product(source), source.numbers
     if product is None:
         return None
     dtype = tensor_core_dtype(source, product)
     if dtype is not None:
-        tensor_tiles = [tile.of(dtype) for tile in schedule.tensor_tiles]
-        choice = choose_tile(product, dtype, schedule, tensor_tiles)
+        tiles = [tile.of(dtype) for tile in schedule.tensor_tiles]
+        choice = choose_tile(product, dtype, schedule, tiles)
         if choice is not None:
-            return _TiledPlan(source, product, choice, dtype)
+            return TiledPlan(source, product, choice, dtype)
     choice = choose_tile(product, source.accumulated(product.reduce), schedule, schedule.tiles)
     if choice is None:
         return None
-    return _TiledPlan(source, product, choice)
+    return TiledPlan(source, product, choice)
 
 
 def _sum_of_parts(scope: Scope, partial: Buf) -> Scope:

@@ -2,30 +2,60 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from dataclasses import dataclass
+
 from codegen.ir.nodes import Function, If, Statement
 from codegen.lowering.loop_plan import LoopLevel
 from codegen.targets.cuda.device_types import element_size
 from codegen.targets.cuda.launch import WARP_THREADS
-from codegen.targets.cuda.lowering.threads.points import CudaSource, Points, counted_loop, let_index
+from codegen.targets.cuda.lowering.threads.points import (
+    CudaSource,
+    Points,
+    count_points,
+    counted_loop,
+    let_index,
+)
 from einalg.language.index.convert import affine
 from einalg.language.ir.traversal import reductions
 
 SMALL_BLOCK_THREADS = 16  # a block of as many threads or fewer is not filled up to a warp
 
 
-def map_kernel(source: CudaSource) -> Function:
+@dataclass(frozen=True)
+class MapDivision:
+    """How the outputs of a statement are divided among threads.
+
+    Each of the `threads` of a block computes `outputs`, one after the other, or `width` neighbours
+    at once.
+    """
+
+    threads: int
+    outputs: int = 1
+    width: int = 1
+
+
+def divide_points(source: CudaSource) -> MapDivision:
+    """Choose what a thread computes, by the numbers of the schedule."""
+    numbers, count = source.numbers, count_points(source.plan.output)
+    width = next(vector_widths(source), 1)
+    if width > 1 and count >= width * numbers.threads:
+        return MapDivision(numbers.threads, 1, width)
+    outputs = max(1, min(numbers.max_thread_outputs, count // max(1, numbers.device_threads)))
+    return MapDivision(numbers.threads, outputs)
+
+
+def map_kernel(source: CudaSource, division: MapDivision) -> Function:
     """Return the kernel in which a thread computes outputs by itself, with all their reductions."""
-    width = _vector_width(source)
-    if width > 1:
-        return source.function(_vectors(source, source.plan.output[0], width))
-    return source.function(_elements(source))
+    if division.width > 1:
+        return source.function(_vectors(source, source.plan.output[0], division))
+    return source.function(_elements(source, division))
 
 
-def _elements(source: CudaSource) -> tuple[Statement, ...]:
+def _elements(source: CudaSource, division: MapDivision) -> tuple[Statement, ...]:
     """Return the loops in which each thread computes some outputs, one by one."""
-    numbers, points = source.numbers, Points.of(source, "point", source.plan.output)
-    threads = _block_threads(points.count, numbers.threads)
-    each = max(1, min(numbers.max_thread_outputs, points.count // max(1, numbers.device_threads)))
+    points = Points.of(source, "point", source.plan.output)
+    threads, each = block_threads(points.count, division.threads), division.outputs
     blocks = -(-points.count // (threads * each))
     block, thread = source.fresh("block", blocks), source.fresh("thread", threads)
     step = source.fresh("step", each)
@@ -41,26 +71,28 @@ def _elements(source: CudaSource) -> tuple[Statement, ...]:
     return (counted_loop(block, blocks, [in_block], "block"),)
 
 
-def _vector_width(source: CudaSource) -> int:
-    """Return the number of neighbours that a thread computes at once.
+def vector_widths(source: CudaSource) -> Iterator[int]:
+    """Yield the numbers of neighbours that a thread may compute at once, the most first.
 
-    It is more than 1 where the whole kernel walks memory in one stride.
+    There are some where the whole kernel walks memory in one stride.
     """
-    numbers, levels = source.numbers, source.plan.output
+    levels = source.plan.output
     if len(levels) != 1 or source.scope.where or source.cutting:
-        return 1
+        return
     if any(True for _ in reductions(source.scope.body)):
-        return 1
+        return
     largest = max(element_size(b.dtype) for b in (*source.buffers.values(), source.output))
-    width, extent = numbers.vector_bytes // largest, levels[0].extent
-    if width <= 1 or extent % width or extent < width * numbers.threads:
-        return 1
-    return width
+    width = source.numbers.vector_bytes // largest
+    while width > 1:
+        if levels[0].extent % width == 0:
+            yield width
+        width //= 2
 
 
-def _vectors(source: CudaSource, level: LoopLevel, width: int) -> tuple[Statement, ...]:
-    """Return the loops in which each thread computes `width` neighbours."""
-    groups, threads = level.extent // width, source.numbers.threads
+def _vectors(source: CudaSource, level: LoopLevel, division: MapDivision) -> tuple[Statement, ...]:
+    """Return the loops in which each thread computes neighbours at once."""
+    width, threads = division.width, division.threads
+    groups = level.extent // width
     blocks = -(-groups // threads)
     block, thread = source.fresh("block", blocks), source.fresh("thread", threads)
     group, lane = source.fresh("group", groups), source.fresh("lane", width)
@@ -79,7 +111,7 @@ def _vectors(source: CudaSource, level: LoopLevel, width: int) -> tuple[Statemen
     return (counted_loop(block, blocks, [in_block], "block"),)
 
 
-def _block_threads(points: int, most: int) -> int:
+def block_threads(points: int, most: int) -> int:
     """Return the threads of a block: whole warps, but not more than there is work for."""
     if points <= SMALL_BLOCK_THREADS:
         return points

@@ -20,7 +20,7 @@ from codegen.lowering.loop_plan import LoopLevel, points
 from codegen.lowering.reductions import ASSIGN, addend
 from codegen.lowering.schedule import outer_first
 from codegen.targets.cuda.device_types import element_size
-from codegen.targets.cuda.lowering.row_reductions import Division, RowReductions, divide
+from codegen.targets.cuda.lowering.row_reductions import Division, RowReductions
 from codegen.targets.cuda.lowering.threads.points import (
     CudaSource,
     Points,
@@ -107,21 +107,21 @@ def _free_suffix(stem: str, names: Iterable[str]) -> str:
 # The statements.
 
 
-def reduction_kernel(source: CudaSource, rows: RowReductions) -> Function:
+def reduction_kernel(source: CudaSource, rows: RowReductions, division: Division) -> Function:
     """Return the kernel in which groups of threads compute what a row needs, and then the row."""
-    return source.function(_row_kernel(source, rows, None).body())
+    return source.function(_row_kernel(source, rows, division, None).body())
 
 
-def partial_kernel(source: CudaSource, rows: RowReductions, output: Buf) -> Function:
+def partial_kernel(
+    source: CudaSource, rows: RowReductions, division: Division, output: Buf
+) -> Function:
     """Return the kernel that sums a reduction in parts: the first axis of its output."""
-    return source.function(_row_kernel(source, rows, output).body(), output)
+    return source.function(_row_kernel(source, rows, division, output).body(), output)
 
 
-def _row_kernel(source: CudaSource, rows: RowReductions, partial: Buf | None) -> _RowKernel:
-    parts = 1
-    if partial is not None:
-        parts = partial.shape[0]
-    division = divide(source, rows, parts)
+def _row_kernel(
+    source: CudaSource, rows: RowReductions, division: Division, partial: Buf | None
+) -> _RowKernel:
     loops = _loop_indices(source, rows, division)
     return _RowKernel(source, rows, partial, division, loops, _accumulators(source, rows, division))
 

@@ -45,19 +45,26 @@ def shared_reductions(source: CudaSource) -> RowReductions | None:
 
     None where each thread had better compute its outputs by itself.
     """
+    rows = row_reductions(source)
+    if rows is None:
+        return None
+    enough_outputs = count_points(rows.over) >= source.numbers.device_threads
+    if count_points(rows.along) == 1 and (
+        enough_outputs or rows.terms < source.numbers.min_shared_terms
+    ):
+        return None
+    return rows
+
+
+def row_reductions(source: CudaSource) -> RowReductions | None:
+    """Return the reductions that several threads may share; None where there are none."""
     indices_of = _shareable(source)
     if not 0 < len(indices_of) <= MAX_SHARED_REDUCTIONS:
         return None
     needed = frozenset[Index]().union(*indices_of.values())
     over = tuple(level for level in source.plan.output if level.index in needed)
     along = tuple(level for level in source.plan.output if level.index not in needed)
-    rows = RowReductions(tuple(indices_of), over, along)
-    enough_outputs = count_points(over) >= source.numbers.device_threads
-    if count_points(along) == 1 and (
-        enough_outputs or rows.terms < source.numbers.min_shared_terms
-    ):
-        return None
-    return rows
+    return RowReductions(tuple(indices_of), over, along)
 
 
 def _shareable(source: CudaSource) -> dict[Reduce, frozenset[Index]]:
@@ -97,24 +104,27 @@ def _indices_read(reduce: Reduce, place: Place) -> frozenset[Index]:
 def choose_part_count(source: CudaSource, rows: RowReductions) -> int:
     """Return how many groups of blocks share one long reduction.
 
-    More than 1 where the outputs alone keep few blocks busy, and arrays hold what each has.
+    More than 1 where the outputs alone keep few blocks busy.
     """
     numbers = source.numbers
-    if any(source.accumulated(reduce) == WIDE for reduce in rows.reduces):
-        return 1
     lanes = max(numbers.lanes)
     rows_of_block = max(1, numbers.threads // lanes)
     blocks = -(-count_points(rows.over) // rows_of_block)
-    if blocks >= numbers.device_blocks or not _is_one_reduction(source, rows):
+    if blocks >= numbers.device_blocks or not has_parts(source, rows):
         return 1
     for_a_full_device = -(-numbers.device_blocks // blocks)
     with_enough_terms = rows.terms // (lanes * numbers.min_part_steps * MIN_THREAD_POINTS)
     return max(1, min(for_a_full_device, with_enough_terms, numbers.max_parts))
 
 
-def _is_one_reduction(source: CudaSource, rows: RowReductions) -> bool:
-    """Return whether the statement reduces once, and every output is a row by itself."""
+def has_parts(source: CudaSource, rows: RowReductions) -> bool:
+    """Return whether several groups of blocks may share a reduction.
+
+    The statement reduces once, every output is a row by itself, and arrays hold what a part has.
+    """
     if len(rows.reduces) != 1 or count_points(rows.along) != 1 or source.scope.where:
+        return False
+    if source.accumulated(rows.reduces[0]) == WIDE:
         return False
     return outermost_reductions(source.scope.body) == list(rows.reduces)
 

@@ -6,8 +6,8 @@ each weight once, and once what two windows have in common, where the compiler k
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 
 from codegen.ir.nodes import For, Function, Ref, Statement
 from codegen.lowering.block import Block
@@ -39,20 +39,28 @@ class ThreadRows:
 
 def thread_rows(source: CudaSource) -> ThreadRows | None:
     """Return the rows of a statement; None where outputs share nothing, or are too few for rows."""
-    reduces = outermost_reductions(source.scope.body)
-    if source.scope.where or len(reduces) != 1 or reduces[0].where:
-        return None
-    (reduce,) = reduces
-    if outermost_reductions(reduce.body):
-        return None
     best: ThreadRows | None = None
-    for level in source.plan.output[:-1]:  # neighbouring threads compute neighbours in memory
-        rows = ThreadRows(reduce, level, _width(source, level), _shared_reads(reduce, level))
-        if rows.width == 1 or not rows.shared_reads:
+    for rows in row_levels(source):
+        rows = replace(rows, width=_width(source, rows.level))
+        if rows.width == 1:
             continue
         if best is None or rows.shared_reads >= best.shared_reads:
             best = rows
     return best
+
+
+def row_levels(source: CudaSource) -> Iterator[ThreadRows]:
+    """Yield rows of one output along each level along which outputs share reads of a sum."""
+    reduces = outermost_reductions(source.scope.body)
+    if source.scope.where or len(reduces) != 1 or reduces[0].where:
+        return
+    (reduce,) = reduces
+    if outermost_reductions(reduce.body):
+        return
+    for level in source.plan.output[:-1]:  # neighbouring threads compute neighbours in memory
+        shared = _shared_reads(reduce, level)
+        if shared:
+            yield ThreadRows(reduce, level, 1, shared)
 
 
 def _width(source: CudaSource, level: LoopLevel) -> int:
@@ -72,8 +80,8 @@ def _shared_reads(reduce: Reduce, level: LoopLevel) -> int:
     return shared
 
 
-def thread_row_kernel(source: CudaSource, rows: ThreadRows) -> Function:
-    """Return the kernel in which each thread computes one row."""
+def thread_row_kernel(source: CudaSource, rows: ThreadRows, most_threads: int) -> Function:
+    """Return the kernel in which each thread computes one row, so many of a block at most."""
     count = rows.level.extent // rows.width
     group = source.fresh(f"{rows.level.index.name}_group", count)
     groups = LoopLevel(group, affine(0), affine(count), (0, count))
@@ -83,7 +91,7 @@ def thread_row_kernel(source: CudaSource, rows: ThreadRows) -> Function:
             level = groups
         levels.append(level)
     points = Points.of(source, "point", levels)
-    threads = min(source.numbers.threads, points.count)
+    threads = min(most_threads, points.count)
     blocks = -(-points.count // threads)
     block, thread = source.fresh("block", blocks), source.fresh("thread", threads)
     body = points.at(

@@ -65,9 +65,18 @@ def resident_blocks(function: Function, how: Launch) -> int:
             private_bytes += _bytes(buf) // WARP_THREADS
         elif buf.space != "shared":
             private_bytes += prod(buf.shape) * max(MIN_REGISTER_BYTES, element_size(buf.dtype))
+    return bounded_blocks(how.threads, private_bytes)
+
+
+def bounded_blocks(threads: int, private_bytes: int) -> int:
+    """Return the blocks that should fit where each thread has private arrays of so many bytes.
+
+    >>> bounded_blocks(256, 128), bounded_blocks(256, 512)
+    (2, 1)
+    """
     if private_bytes > MAX_PRIVATE_BYTES:
         return 1
-    return max(1, min(MULTIPROCESSOR_BLOCKS, MULTIPROCESSOR_THREADS // how.threads))
+    return max(1, min(MULTIPROCESSOR_BLOCKS, MULTIPROCESSOR_THREADS // threads))
 
 
 def block_loops(body: Sequence[Statement]) -> list[For]:

@@ -36,7 +36,8 @@ def device() -> Any:
 
 
 def run(program: Program, arrays: Any, schedule: Any = CUDA_DEFAULT) -> dict[str, Any]:
-    found = compile_cuda(program, checked_kernels(program, None), schedule)(
+    is_chosen = schedule is CUDA_DEFAULT
+    found = compile_cuda(program, checked_kernels(program, None), schedule, is_chosen)(
         **{name: arrays[name] for name in program.inputs}
     )
     return found if isinstance(found, dict) else {program.outputs[0]: found}

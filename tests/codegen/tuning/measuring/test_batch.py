@@ -64,7 +64,17 @@ def task(expected: Array | None, is_cold: bool = False) -> MeasuringTask:
     array = np.arange(SIZE, dtype=np.float32)
     arrays = {"A": array}
     return MeasuringTask(
-        (), compiler(), arrays, (), "O", "f32", expected, HANG_SECONDS, is_cold, POLICY, POLICY
+        candidates=(),
+        compiler=compiler(),
+        arrays=arrays,
+        constants=(),
+        output="O",
+        dtype="f32",
+        expected=expected,
+        first_seconds=HANG_SECONDS,
+        is_cold=is_cold,
+        policy=POLICY,
+        cold_policy=POLICY,
     )
 
 
