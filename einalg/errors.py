@@ -168,7 +168,8 @@ class UndefinedError(EinalgError, ArithmeticError, ValueError):
 
 
 class RuleError(EinalgError):
-    """A rule's precondition does not hold, or a move names a place that does not exist.
+    """A rule's precondition does not hold, a move names a place that does not exist, or a step of a
+    schedule is not possible.
 
     >>> import einalg as ea
     >>> s = ea.Session(ea.parse("O[i] += A[i,k]*B[k]", A=(4, 5), B=(5,)))

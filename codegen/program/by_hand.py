@@ -42,6 +42,8 @@ from einalg.runtime.clock import Clock
 from einalg.text.wording import counted
 
 Points = dict[str, dict[str, Any]]  # by kernel: its space, and its point as a row of JSON
+KEPT = "the schedule was compared, and is used from now on"
+NOT_KEPT = "the schedule was compared: what is used so far stays, since nothing is clearly faster"
 KEPT_TRIALS = 2  # of a kernel whose schedule is kept: the start, and the schedule
 
 
@@ -290,7 +292,9 @@ class ProgramSchedule:
                     GivenStrategy(unit.candidate),
                     KEPT_TRIALS,
                 )
-                results += tune_units([RepeatedUnit(unit.unit, len(unit.outputs))], plan, clock)
+                repeated = RepeatedUnit(unit.unit, len(unit.outputs))
+                for result in tune_units([repeated], plan, clock):
+                    results.append(_compared(result, unit.candidate))
         return ProgramTuning(
             tuple(result for result in results if isinstance(result, UnitTuning)),
             tuple(result for result in results if isinstance(result, UntunedUnit)),
@@ -318,6 +322,13 @@ def _points(units: Mapping[str, ScheduledUnit]) -> Points:
         candidate = unit.candidate
         points[name] = {"space": candidate.space.name, "point": point_row(candidate.point)}
     return points
+
+
+def _compared(result: UnitTuning | UntunedUnit, chosen: CodeCandidate) -> UnitTuning | UntunedUnit:
+    """Return what came of keeping a candidate, with a reason that says whether it is used later."""
+    if isinstance(result, UntunedUnit) or not result.is_stored:
+        return result
+    return replace(result, reason=KEPT if _is_same(result.winner, chosen) else NOT_KEPT)
 
 
 def _right_seconds(kernel: str, outcome: Outcome) -> float:

@@ -92,6 +92,7 @@ def test_a_schedule_is_kept() -> None:
     s.tile(rows=1)
     tuning = s.keep()
     assert len(tuning.units) == 1 and not tuning.refused
+    assert "the schedule was compared" in tuning.reason
     kept = ea.Schedule(TEXT, **SHAPES)
     winner = tuning.units[0].winner
     assert kept.points["O"]["space"] == winner.space.name
