@@ -196,7 +196,9 @@ def difference(
     """Return where two polynomials are not the same; `once` compares which monomials occur, not how
     often.
     """
-    one, two = _without_equal(one, two)
+    rest = _without_equal(one, two)
+    if not once or not any(rest):  # what occurs twice on one side may be all that the other one has
+        one, two = rest
     groups: dict[Heads, tuple[list[Piece], list[Piece]]] = {}
     for side, pieces in enumerate((one, two)):
         for piece in pieces:

@@ -11,6 +11,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
+import einalg as ea
 from derive.proof import DIFFERENT, PROVED, prove
 from derive.proof.exact.guards import (
     conjunctions,
@@ -24,6 +25,7 @@ from derive.proof.exact.guards import (
 from derive.proof.exact.products import sorted_product
 from derive.rewriting.moves import Move, apply, moves
 from derive.rules import ALL
+from einalg.language import ops
 from einalg.language.index.affine import Index
 from einalg.language.index.constraint import Constraint
 from einalg.language.index.convert import affine
@@ -236,3 +238,24 @@ def test_products_do_not_depend_on_the_order_of_factors(forms: list[Any]) -> Non
     assert found == [
         number for pair in sorted((form.evaluate(env), 2) for form in forms) for number in pair
     ]
+
+
+PARTS = st.lists(st.tuples(st.integers(0, 4), st.integers(1, 5)), min_size=1, max_size=3)
+
+
+@given(PARTS, PARTS)
+def test_maxima_are_equal_where_they_meet_the_same_elements(one: Any, two: Any) -> None:
+    """However often they do: of a vector of 9, each side joins the parts that start somewhere."""
+    vector = ea.tensor("v", (9,))
+
+    def maximum(parts: Any) -> Any:
+        slices = []
+        for start, length in parts:
+            slices.append(ops.slice(vector, [start], [start + length], axes=[0]))
+        return ops.max(ops.concat(slices, axis=0), axes=0)
+
+    ours, theirs = [
+        {place for start, length in parts for place in range(start, start + length)}
+        for parts in (one, two)
+    ]
+    assert prove(maximum(one), maximum(two)).verdict == (PROVED if ours == theirs else DIFFERENT)

@@ -200,6 +200,8 @@ v, wide = ea.tensor("v", ("M",)), ea.tensor("q", ("N", 3, 4))
 a, b, c = (ea.tensor(name, ("B", *shape)) for name, shape in zip("abc", ("NK", "KM", "KM")))
 image, kernel = ea.tensor("image", ("N", "C", "H", "W")), ea.tensor("kernel", ("F", "C", 3, 3))
 scale = ea.tensor("scale", ("F",))
+rows, point, many = ea.tensor("z", ("N", 6, "M")), ea.tensor("k", ("F", "C")), ea.size("P", 8)
+long = ea.tensor("l", (many,))
 PADDED = ops.pad(x, [(1, 0), (0, 2)])
 JOINED = ops.concat([x, y], axis=0)
 OF_OPERATORS = {
@@ -225,6 +227,12 @@ OF_OPERATORS = {
     ),
     "maximum of a concatenation": (
         ops.max(JOINED, axes=0), ops.maximum(ops.max(x, axes=0), ops.max(y, axes=0)), PROVED
+    ),
+    "maximum of a repetition": (ops.max(ops.concat([x, x], axis=0), axes=0), ops.max(x, axes=0),
+                                PROVED),
+    "maximum of what is repeated in part": (
+        ops.max(ops.concat([v, ops.slice(v, [0], [1], axes=[0])], axis=0), axes=0),
+        ops.max(v, axes=0), PROVED,
     ),
     "log-sum-exp of a concatenation": (
         ops.log(ops.sum(ops.exp(JOINED), axes=0)),
@@ -291,6 +299,65 @@ OF_OPERATORS = {
     "scaled convolution": (
         ops.mul(ops.conv2d(image, kernel), ops.reshape(scale, (1, ea.size("F"), 1, 1))),
         ops.conv2d(image, ops.mul(kernel, ops.reshape(scale, (ea.size("F"), 1, 1, 1)))), PROVED,
+    ),
+    "slice across a pad": (
+        ops.slice(ops.pad(x, [(2, 3), (0, 0)]), [1], [N + 4], axes=[0]),
+        ops.pad(x, [(1, 2), (0, 0)]), PROVED,
+    ),
+    "slice across another pad": (
+        ops.slice(ops.pad(x, [(2, 3), (0, 0)]), [1], [N + 4], axes=[0]),
+        ops.pad(x, [(2, 1), (0, 0)]), DIFFERENT,
+    ),
+    "slices with strides": (
+        ops.slice(ops.slice(long, [1], [many], axes=[0], steps=[2]),
+                  [0], [3], axes=[0], steps=[2]),
+        ops.slice(long, [1], [6], axes=[0], steps=[4]), PROVED,
+    ),
+    "slice of a transpose": (
+        ops.slice(ops.transpose(x, (1, 0)), [1, 0], [M, N], axes=[0, 1]),
+        ops.transpose(ops.slice(x, [1], [M], axes=[1]), (1, 0)), PROVED,
+    ),
+    "flipped concatenation": (
+        ops.flip(JOINED, axes=0),
+        ops.concat([ops.flip(y, axes=0), ops.flip(x, axes=0)], axis=0), PROVED,
+    ),
+    "flipped concatenation in order": (
+        ops.flip(JOINED, axes=0),
+        ops.concat([ops.flip(x, axes=0), ops.flip(y, axes=0)], axis=0), DIFFERENT,
+    ),
+    "concatenation of broadcasts": (
+        ops.concat([ops.broadcast_to(v, (size, "M")) for size in (N, K)], axis=0),
+        ops.broadcast_to(v, (N + K, "M")), PROVED,
+    ),
+    "product of a broadcast": (
+        ops.matmul(a, ops.broadcast_to(y, ("B", "K", "M"))),
+        ops.matmul(a, y), PROVED,
+    ),
+    "product of merged axes": (
+        ops.matmul(ops.reshape(rows, (6 * N, "M")), ops.transpose(y, (1, 0))),
+        ops.reshape(ops.matmul(rows, ops.transpose(y, (1, 0))), (6 * N, "K")), PROVED,
+    ),
+    "sum of products of slices": (
+        ops.add(
+            ops.matmul(ops.slice(a, [0], [1], axes=[2]), ops.slice(b, [0], [1], axes=[1])),
+            ops.matmul(ops.slice(a, [1], [K], axes=[2]), ops.slice(b, [1], [K], axes=[1])),
+        ),
+        ops.matmul(a, b), PROVED,
+    ),
+    "convolution of a point": (
+        ops.conv2d(image, ops.reshape(point, ("F", "C", 1, 1))),
+        ea.parse("O[n,f,h,w] = Sum[c](image[n,c,h,w]*k[f,c])", image=image, k=point), PROVED,
+    ),
+    "sum of merged axes": (
+        ops.sum(ops.reshape(wide, (3 * N, 4)), axes=0), ops.sum(wide, axes=(0, 1)), PROVED
+    ),
+    "split of a split": (
+        ops.split(ops.split(rows, 2, axis=1)[1], 3, axis=1)[1],
+        ops.slice(rows, [4], [5], axes=[1]), PROVED,
+    ),
+    "last running sum": (
+        ops.slice(ops.cumsum(x, axis=0), [N - 1], [N], axes=[0]),
+        ops.reshape(ops.sum(x, axes=0), (1, "M")), PROVED,
     ),
     "relu of a pool": (
         ops.relu(ops.max_pool2d(image, 2)), ops.max_pool2d(ops.relu(image), 2), PROVED
