@@ -41,7 +41,6 @@ class Schedule:
 
 DEFAULT = Schedule()
 MIN_VECTOR_TERMS = 16  # from which on a sum is for vector registers
-MIN_ROW_TERMS = 64  # the same where no single index has so many
 MIN_ROW = 8  # neighbouring outputs that are summed side by side
 UNKNOWN_STRIDE = 1 << 62  # elements: longer than every known one
 Stride = Callable[[Index], int | None]
@@ -121,8 +120,7 @@ def _most_contiguous_reads(steps: Sequence[Stride], reduces: Iterable[Reduce]) -
     most = 0.0
     for reduce in reduces:
         for it in reduce.iterators:
-            terms = _terms_in_row(reduce, it, steps)
-            if it.extent >= MIN_VECTOR_TERMS or terms >= MIN_ROW_TERMS:
+            if _terms_in_row(reduce, it, steps) >= MIN_VECTOR_TERMS:
                 most = max(most, _contiguous_reads(steps, it.index))
     return most
 

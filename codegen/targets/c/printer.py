@@ -25,6 +25,7 @@ from codegen.ir.nodes import (
     Transpose,
     walk,
 )
+from codegen.ir.paired_sums import loop_over_pairs_of_terms
 from codegen.ir.types import bytes_of, computed
 from codegen.targets.c.expressions import ExpressionPrinter
 from codegen.targets.c.extreme_loops import ExtremeLoops, float_extremes
@@ -261,6 +262,7 @@ class Printer(ExpressionPrinter):
             extremes = float_extremes(_shared_registers(loop))
             if extremes:
                 return self.extremes.loop(loop, extremes)
+            loop = loop_over_pairs_of_terms(loop)
         nest = None
         if loop.kind == "unroll":
             nest = unrolled_nest(loop)
