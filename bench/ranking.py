@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from random import Random
 from statistics import mean
-from time import perf_counter
+from time import process_time
 from typing import Any
 
 import bench
@@ -131,7 +131,7 @@ def timed_units() -> Mapping[str, Any]:
 
 
 def estimating_times(samples: Sequence[Sample]) -> Iterator[bench.Row]:
-    """Yield the microseconds in which a point is estimated, in each space with samples."""
+    """Yield the microseconds of processor time in which a point is estimated, by space."""
     for name, scope in timed_units().items():
         kernel = match(scope, "O")
         assert kernel is not None  # of an operator
@@ -142,10 +142,10 @@ def estimating_times(samples: Sequence[Sample]) -> Iterator[bench.Row]:
                 continue  # loops are written to be priced
             rng = Random(0)
             candidates = [CodeCandidate(space, space.sample(rng)) for _ in range(TIMED_POINTS)]
-            began = perf_counter()
+            began = process_time()
             of_unit = unit_features(unit, machine())
             descriptions = [described(candidate, of_unit) for candidate in candidates]
-            middle = perf_counter()
+            middle = process_time()
             row: dict[str, Any] = {"unit": name, "space": space.name}
             row["describing µs"] = (middle - began) / TIMED_POINTS * 1e6
             usable = list(usable_learners(len(chosen)))
@@ -154,9 +154,9 @@ def estimating_times(samples: Sequence[Sample]) -> Iterator[bench.Row]:
                 if learner not in usable:
                     continue
                 model = LearnedModel.fit(chosen, "", learner)
-                began = perf_counter()
+                began = process_time()
                 model.costs(descriptions)
-                row[f"{learner} µs"] = (perf_counter() - began) / TIMED_POINTS * 1e6
+                row[f"{learner} µs"] = (process_time() - began) / TIMED_POINTS * 1e6
             yield row
 
 

@@ -49,7 +49,7 @@ class SpaceWindow:
         first, stop = self.window.nonzero_taps(position, position)
         return range(max(0, first), max(0, first, min(self.window.taps, stop)))
 
-    @property
+    @cached_property
     def products(self) -> int:
         """Return the taps of all positions that read data."""
         return sum(len(self.nonzero_taps(p)) for p in range(self.window.positions))

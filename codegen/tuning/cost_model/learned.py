@@ -7,7 +7,7 @@ sample it is nothing, and the analytic model is left.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from statistics import median
 from typing import Any, Protocol
 
@@ -104,14 +104,18 @@ class LearnedModel:
 
     @classmethod
     def fit(cls, samples: Sequence[Sample], unit: str, learner: str) -> LearnedModel:
-        """Return what is learned for a unit from samples: one model a space."""
+        """Return what is learned for a unit from samples: one model a space.
+
+        That of a space with few samples is learned as few are.
+        """
         offset = median(one.residual for one in samples)
         groups: dict[str, list[Sample]] = {}
         for one in samples:
             groups.setdefault(one.description.space, []).append(one)
         spaces: dict[str, ResidualModel] = {}
         for name, group in groups.items():
-            spaces[name] = ResidualModel.fit(group, offset, LEARNERS[learner])
+            own = learner if learner in usable_learners(len(group)) else KERNEL_RIDGE
+            spaces[name] = ResidualModel.fit(group, offset, LEARNERS[own])
         return cls(unit, offset, spaces)
 
     def costs(self, descriptions: Sequence[Description]) -> list[float]:
@@ -163,11 +167,11 @@ def held_out_quality(samples: Sequence[Sample], unit: str, learner: str) -> Mode
     estimates: dict[int, float] = {}
     for fold in _folds(samples, unit):
         training = [one for number, one in enumerate(samples) if number not in fold]
+        model = LearnedModel.fit(training, unit, learner)
         for name in dict.fromkeys(samples[number].unit for number in fold):
             numbers = [number for number in fold if samples[number].unit == name]
             own = [samples[number].description for number in numbers]
-            costs = LearnedModel.fit(training, name, learner).costs(own)
-            estimates.update(zip(numbers, costs))
+            estimates.update(zip(numbers, replace(model, unit=name).costs(own)))
     return _quality(samples, estimates, learner)
 
 

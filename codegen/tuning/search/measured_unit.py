@@ -30,6 +30,7 @@ from einalg.storage.fingerprint import text_digest
 
 Code = CompiledCandidate | Outcome
 MAX_REFERENCE_POINTS = 1 << 31  # above which the start's values are the expected ones
+DIGITS = 3  # of a recorded feature, behind the point
 FIRST_SECONDS = 20.0  # for loading and packing a candidate, and for a first run
 
 
@@ -103,7 +104,7 @@ class MeasuredUnit:
                 candidate.space.name,
                 point_row(candidate.point),
                 description.cycles,
-                description.features,
+                {name: round(number, DIGITS) for name, number in description.features.items()},
                 outcome,
             )
         )

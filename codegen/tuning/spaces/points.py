@@ -16,7 +16,6 @@ Point = Any  # of a space: hashable, equal to another one with the same fields
 Choices = Mapping[str, Sequence[Any]]  # by the name of a field, in ascending order
 Features = dict[str, float]  # numbers that a learned cost model knows a point by
 FLAGS = (False, True)
-DIGITS = 3  # of a logarithm, behind the point
 
 
 def point_row(point: Point) -> dict[str, Any]:
@@ -112,9 +111,9 @@ def point_features(point: Point, extents: Mapping[str, int]) -> Features:
     empty, as logarithms too.
 
     >>> from codegen.kernels.stencil.tile_choice import StencilTile
-    >>> point_features(StencilTile(8, 1, 2, 4, 1), {"lines": 14})
-    {'lanes': 3.0, 'phases': 0.0, 'filters': 1.0, 'lines': 2.0, 'lines steps': 2.0,
-     'lines empty': 0.193, 'vectors': 0.0, 'block': 0.0}
+    >>> point_features(StencilTile(8, 1, 2, 4, 1), {"lines": 8})
+    {'lanes': 3.0, 'phases': 0.0, 'filters': 1.0, 'lines': 2.0, 'lines steps': 1.0,
+     'lines empty': 0.0, 'vectors': 0.0, 'block': 0.0}
     """
     features: Features = {}
     for name, value in vars(point).items():
@@ -133,14 +132,12 @@ def point_features(point: Point, extents: Mapping[str, int]) -> Features:
 
 
 def logarithm(number: float) -> float:
-    """Return the binary logarithm of a number above 0, which is short as text; 0 for others.
+    """Return the binary logarithm of a number above 0; 0 for others.
 
-    >>> logarithm(3), logarithm(0)
-    (1.585, 0.0)
+    >>> logarithm(8), logarithm(0)
+    (3.0, 0.0)
     """
-    if number <= 0:
-        return 0.0
-    return round(log2(number), DIGITS)
+    return log2(number) if number > 0 else 0.0
 
 
 def ladder(most: int) -> tuple[int, ...]:

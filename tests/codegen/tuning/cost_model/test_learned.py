@@ -37,6 +37,12 @@ CYCLE = 1 / 3e9  # seconds
 Residual = Callable[[float, float, float], float]
 
 
+@pytest.fixture(autouse=True)
+def without_trees(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have the same models wherever the tests run."""
+    monkeypatch.setattr(boosted_trees, "is_installed", lambda: False)
+
+
 def slow_blocks(rows: float, block: float, size: float) -> float:
     """Return a residual that the analytic model does not know: few rows, and blocks of one size."""
     return 0.4 * abs(rows - 2) + 0.3 * abs(block - size / 2)
@@ -151,8 +157,9 @@ def test_knowledge_learns_anew_from_what_is_added() -> None:
     assert knowledge.checked.quality is not None and len(knowledge.samples) == 40
 
 
-def test_trees_learn_where_they_are_installed() -> None:
+def test_trees_learn_where_they_are_installed(monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("lightgbm")
+    monkeypatch.setattr(boosted_trees, "is_installed", lambda: True)
     known = [one for size in (4, 6, 8) for one in samples(f"unit {size}", 60, size, slow_blocks)]
     unseen = samples("unit 7", 60, 7, slow_blocks)
     model = LearnedModel.fit(known, "unit 7", BOOSTED_TREES)
@@ -177,7 +184,7 @@ def test_a_quality_in_words() -> None:
     assert "not used" in str(ModelQuality(KERNEL_RIDGE, 34, 2, 36, 0.5, 0.5))
 
 
-@settings(max_examples=40)
+@settings(max_examples=25)
 @given(st.lists(st.tuples(st.integers(0, 9), st.integers(0, 9)), min_size=2, max_size=12))
 def test_qualities_are_those_of_their_definitions(pairs: list[tuple[int, int]]) -> None:
     estimated, measured = [float(a) for a, _ in pairs], [float(b) for _, b in pairs]
