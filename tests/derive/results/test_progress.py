@@ -24,6 +24,9 @@ from tests.helpers.searches import shorten_layer_searches
 CONV = ea.parse("O[n,f,h] += A.pad(0,0,2)[n,c,h+r-2]*K[f,c,r]", A=(3, 16, 13), K=(24, 16, 5))
 
 
+LIMIT = 60  # seconds that a test waits for a drawing, on a busy machine
+
+
 def derived(**options):
     return ea.derive(CONV, states=3, measure=False, **options)
 
@@ -75,10 +78,8 @@ def test_log_lines_where_they_are_asked_for(monkeypatch, caplog):
 def test_it_goes_on_while_something_takes_long(terminal):
     clock = Clock.of(10.0)
     with shown_progress(None, clock, "derive"), clock.phase("compiling", "3 of 12"):
-        drawn = len(terminal.lines())
-        for _ in range(1000):  # of waiting for the next drawings
-            if len(terminal.lines()) > drawn + 2:
-                break
+        end, drawn = time.monotonic() + LIMIT, len(terminal.lines())
+        while len(terminal.lines()) <= drawn + 2 and time.monotonic() < end:
             time.sleep(0.005)
     assert len([line for line in terminal.lines() if "compiling 3 of 12" in line]) > 2
 

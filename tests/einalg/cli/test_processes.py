@@ -25,14 +25,23 @@ def test_an_interrupted_process_prints_no_traceback() -> None:
 
 
 BUSY = "O[n,f,h,w] += A.pad(0,0,1,1)[n,c,2*h+r-1,2*w+s-1]*K[f,c,r,s]"
+INTERRUPTED_IN_THE_SEARCH = f"""
+import os, signal, threading
+from derive.search.expansion import StateExpander
+signal.signal(signal.SIGINT, signal.default_int_handler)
+soon = threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT))
+expand = StateExpander.__call__
+def expand_and_begin(*arguments):
+    if soon.ident is None:
+        soon.start()
+    return expand(*arguments)
+StateExpander.__call__ = expand_and_begin
+{MAIN}
+"""
 
 
 def test_an_interrupted_search_prints_no_traceback() -> None:
-    """A real one, at whatever the search is doing."""
-    soon = (
-        "import signal, threading, os; signal.signal(signal.SIGINT, signal.default_int_handler)\n"
-    )
-    soon += "import einalg.api.derivation; threading.Timer(0.7, os.kill, (os.getpid(), signal.SIGINT)).start()\n"
+    """A real one, at whatever the search is doing, once it has begun."""
     process = started(
         "derive",
         BUSY,
@@ -44,7 +53,7 @@ def test_an_interrupted_search_prints_no_traceback() -> None:
         "60",
         "--states",
         "100000",
-        code=soon + MAIN,
+        code=INTERRUPTED_IN_THE_SEARCH,
     )
     out, errors = process.communicate(timeout=60)
     assert process.returncode == 130 and "Traceback" not in errors and "interrupted" in errors

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from functools import partial
 
 import pytest
 
@@ -12,6 +13,7 @@ from derive.search.best_first import Budget, search
 CONV = "O[n,f,h] += A.pad(0,0,1)[n,c,h+r-1] * K[f,c,r]"
 SHAPES = dict(A=(1, 3, 6), K=(4, 3, 3))
 LIMIT = 60  # seconds that a test waits
+STATES = 20  # of a search, which ends at the same one at any load
 
 
 def session(**parts):
@@ -20,13 +22,13 @@ def session(**parts):
 
 @pytest.fixture
 def searched():
-    panel = session().panel
+    panel = session(search=partial(ea.derive, states=STATES)).panel
     panel.session.apply(0)
     told = []
     panel.listeners.append(
         lambda changed: told.append(changed["search"]) if "search" in changed else None
     )
-    panel.handle({"do": "search", "seconds": 2, "measure": False})
+    panel.handle({"do": "search", "seconds": LIMIT, "measure": False})
     panel.wait(LIMIT)
     return panel, told
 
