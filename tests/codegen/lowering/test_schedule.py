@@ -14,7 +14,7 @@ from codegen.lowering.lower import lower
     [
         ("S[c] = Sum[h,w](X[c,h,w])", (64, 4, 5), False),  # 20 neighbours
         ("S[c] = Sum[w,h](X[c,h,w])", (64, 14, 14), False),
-        ("S[c] = Sum[a:4,h,w](X[c,2*a,h,w])", (64, 8, 3, 4), True),  # rows of 12 terms
+        ("S[c] = Sum[a:8,h,w](X[c,2*a,h,w])", (64, 16, 3, 5), True),  # rows of 15 terms
         ("S[c] = Sum[h:14,w:14](X[c,h,w])", (64, 14, 15), True),  # rows with gaps
         ("S[c] = Sum[h,w](X[h,w,c])", (14, 14, 64), True),
         ("S[c] = Sum[h](X[c,h])", (64, 196), False),
