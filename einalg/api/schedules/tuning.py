@@ -256,9 +256,9 @@ def tune(
 
     Every kernel can be written in several ways, each with numbers: sizes of tiles, orders of loops,
     what is packed. A cost model drafts some, which are compiled and run; the search goes on from
-    the fastest, and spends its trials where a run saves most by them (Ansor, OSDI'20, §6). What it
-    finds is used by all later compilations on this machine with this compiler. Ctrl-C keeps the
-    best so far.
+    the fastest, corrects the model by what was measured, also of other kernels, and spends its
+    trials where a run saves most by them (Ansor, OSDI'20, §6). What it finds is used by all later
+    compilations on this machine with this compiler. Ctrl-C keeps the best so far.
 
     - `program`: a scope, a program, a candidate of `derive`, or text with the shapes of its tensors
       by name, as for `einalg.parse`; or the result of `optimize`; or a model as `optimize` takes
