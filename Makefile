@@ -12,7 +12,7 @@ PACKAGES := einalg derive codegen
 # Compiled modules are kept: tests start many processes, and each would compile them again. `make clean` removes them.
 unexport PYTHONDONTWRITEBYTECODE
 .NOTPARALLEL:
-.PHONY: help setup demo test coverage gpu-test browser lint format types docs docs-serve notebooks notebooks-store pictures readme bench nightly clean
+.PHONY: help setup demo test coverage gpu-test gpu-tune browser lint format types docs docs-serve notebooks notebooks-store pictures readme bench nightly clean
 
 help:  ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -30,6 +30,9 @@ coverage: $(VENV)/.installed-$(EXTRAS)  ## all tests, with the branches of the t
 
 gpu-test: $(VENV)/.installed-$(EXTRAS) $(VENV)/.installed-cuda  ## the cases of the CUDA tests on the CUDA device of this machine, through PyCUDA
 	$(BIN)/python -m pytest -m gpu tests/codegen
+
+gpu-tune: $(VENV)/.installed-$(EXTRAS) $(VENV)/.installed-cuda  ## how much faster a search makes CUDA kernels than the model's choice, on the CUDA device of this machine
+	$(BIN)/python -m bench.tune --target cuda --json bench/results/gpu-tune.json
 
 # A file of results that is asked for by PYTEST_ADDOPTS=--junitxml=tests.xml is tests-browser.xml here, beside that of the other tests.
 browser: $(VENV)/.installed-$(EXTRAS) $(VENV)/.installed-browser  ## what notebooks show: a real JupyterLab on this machine in headless Chromium

@@ -1,6 +1,7 @@
 """Measure how far a search of schedules is from the best that a long one finds: its regret.
 
-python -m bench.tune [UNIT…] [--trials N] [--seeds N] [--strategies NAME…] [--json PATH]
+python -m bench.tune [UNIT…] [--trials N] [--seeds N] [--strategies NAME…] [--target cuda]
+                    [--json PATH]
 
 UNIT is a word in the name of a unit. Each is searched with each strategy and seed, from nothing;
 the best of all these measurements is what the best after 16 and after 64 is compared with. `einalg
@@ -78,11 +79,11 @@ def units() -> Mapping[str, Any]:
     }
 
 
-def searched(expression: Any, strategy: str, seed: int, trials: int) -> Tuning:
+def searched(expression: Any, strategy: str, seed: int, trials: int, target: str = "cpu") -> Tuning:
     """Return what a search finds that knows of no other one."""
     program = lifted(as_program(expression))
     own = RepeatedProgram(program, kernels_of(program))
-    options = TuningOptions(trials=trials, strategy=strategy, seed=seed)
+    options = TuningOptions(trials=trials, strategy=strategy, seed=seed, target=target)
     with empty_cache():
         tuned = tune_programs([own], options, Clock.of(inf))
     return Tuning(tuned.units, tuned.untuned, tuned.log)
@@ -121,13 +122,19 @@ def regret_after(curve: Curve, trials: int, best: float) -> float:
 
 
 def regrets(
-    chosen: Mapping[str, Any], strategies: Sequence[str], seeds: int, trials: int
+    chosen: Mapping[str, Any],
+    strategies: Sequence[str],
+    seeds: int,
+    trials: int,
+    target: str = "cpu",
 ) -> Iterator[bench.Row]:
     """Yield a row for each unit and strategy: the means over the seeds."""
     for name, expression in chosen.items():
         tunings: dict[str, list[Tuning]] = {}
         for strategy in strategies:
-            tunings[strategy] = [searched(expression, strategy, s, trials) for s in range(seeds)]
+            tunings[strategy] = [
+                searched(expression, strategy, seed, trials, target) for seed in range(seeds)
+            ]
         best = min(t.curve[-1][2] for group in tunings.values() for t in group)
         for strategy, group in tunings.items():
             row: bench.Row = {"unit": name, "strategy": strategy, "best ms": best * 1e3}
@@ -144,12 +151,13 @@ def main() -> None:
     parser.add_argument("--trials", type=int, default=500, help="of each search (default: 500)")
     parser.add_argument("--seeds", type=int, default=1, help="searches of each (default: 1)")
     parser.add_argument("--strategies", nargs="+", choices=list(ABLATIONS), default=["evolution"])
+    parser.add_argument("--target", choices=("cpu", "cuda"), default="cpu")
     options = parser.parse_args()
     chosen: dict[str, Any] = {}
     for name, expression in units().items():
         if not options.units or any(word.lower() in name.lower() for word in options.units):
             chosen[name] = expression
-    rows = regrets(chosen, options.strategies, options.seeds, options.trials)
+    rows = regrets(chosen, options.strategies, options.seeds, options.trials, options.target)
     bench.report({"regret": rows}, options.json)
 
 

@@ -30,6 +30,7 @@ from codegen.tuning.records.winners import tuned
 from codegen.tuning.search.measured_unit import MeasuredUnit
 from codegen.tuning.search.program_tuner import TuningPlan, tune_units
 from codegen.tuning.search.strategies import GivenStrategy
+from codegen.tuning.search.targets import ProcessorTarget
 from codegen.tuning.search.tuner import UnitTuning, UntunedUnit
 from codegen.tuning.spaces.points import point_row
 from codegen.tuning.spaces.space import CodeCandidate
@@ -287,7 +288,7 @@ class ProgramSchedule:
         with TemporaryDirectory(prefix="einalg-") as folder:
             for unit in self.units.values():
                 plan = TuningPlan(
-                    self._candidate_compiler(folder),
+                    ProcessorTarget(self._candidate_compiler(folder)),
                     self._log,
                     GivenStrategy(unit.candidate),
                     KEPT_TRIALS,

@@ -4,26 +4,36 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from math import prod
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
 from codegen.hardware.cpu import machine
 from codegen.lowering.schedule import DEFAULT
-from codegen.program.building.problem import BuildProblem
+from codegen.program.building.problem import BuildProblem, with_filled_gaps
 from codegen.program.building.tunable_units import tunable_units
 from codegen.program.compile import checked_kernels
+from codegen.program.device_units import device_units
 from codegen.targets.c.compiler import COMPILE_TIMEOUT_SECONDS, Compiler, find_compiler
+from codegen.targets.cuda.device.find import find_driver
+from codegen.targets.cuda.device.nvcc import require_nvcc
+from codegen.targets.cuda.lowering.threads.schedule import CUDA_DEFAULT, CudaSchedule
 from codegen.tuning.measuring.compilation import CandidateCompiler
+from codegen.tuning.measuring.device_task import KernelCompiler
 from codegen.tuning.records.log import TuningLog
 from codegen.tuning.records.provenance import Provenance
 from codegen.tuning.search.measured_unit import statement_text
 from codegen.tuning.search.program_tuner import TuningPlan, tune_units
 from codegen.tuning.search.strategies import ABLATIONS
+from codegen.tuning.search.targets import DeviceTarget, ProcessorTarget, SearchTarget
 from codegen.tuning.search.tuner import UnitTuning, UntunedUnit
+from codegen.tuning.spaces.cuda.statement import DeviceUnit
+from codegen.tuning.spaces.cuda.unit_spaces import cheapest_kernels
 from codegen.tuning.spaces.unit import RepeatedUnit
 from codegen.tuning.spaces.unit_spaces import cheapest
 from einalg.errors import CodegenError
+from einalg.language.analysis.compile_time import compile_time_constants
 from einalg.language.ir.kernel import Kernel
 from einalg.language.ir.program import Program
 from einalg.runtime.clock import Clock
@@ -53,6 +63,7 @@ class TuningOptions:
     strategy: str = "evolution"
     seed: int = 0
     latency: float = 0.0
+    target: str = "cpu"
 
 
 @dataclass(frozen=True)
@@ -82,24 +93,45 @@ def tune_programs(
 ) -> ProgramTuning:
     """Search for the fastest schedules of all units of some programs.
 
-    Raises `CodegenError` where there is no C compiler.
+    Raises `CodegenError` where there is no C compiler, and `DeviceError` where there is no device.
     """
+    if options.target == "cuda":
+        return _tuned_on_device(programs, options, clock)
     compiler = measuring_compiler()
     log = TuningLog.here(Provenance.here(compiler))
     units: list[RepeatedUnit] = []
-    with clock.bounding():
-        units = repeated_units(programs, compiler)
     with TemporaryDirectory(prefix="einalg-") as folder:
-        candidates = CandidateCompiler(compiler, Path(folder), CANDIDATE_SECONDS, options.executor)
-        plan = TuningPlan(
-            candidates,
-            log,
-            ABLATIONS[options.strategy](),
-            options.trials,
-            options.seed,
-            options.latency,
+        target = ProcessorTarget(
+            CandidateCompiler(compiler, Path(folder), CANDIDATE_SECONDS, options.executor)
         )
-        results = tune_units(units, plan, clock)
+        with clock.bounding():
+            units = repeated_units(programs, compiler)
+        return _tuned(units, target, log, options, clock)
+
+
+def _tuned_on_device(
+    programs: Iterable[RepeatedProgram], options: TuningOptions, clock: Clock
+) -> ProgramTuning:
+    """Search for the fastest kernels on the device of this machine."""
+    device, nvcc, schedule = find_driver(), require_nvcc(), CUDA_DEFAULT
+    log = TuningLog.here(Provenance.on_device(device, nvcc))
+    target = DeviceTarget(KernelCompiler(nvcc, device.sm, schedule.grid, CANDIDATE_SECONDS))
+    units: list[RepeatedUnit] = []
+    with clock.bounding():
+        units = repeated_device_units(programs, schedule)
+    return _tuned(units, target, log, options, clock)
+
+
+def _tuned(
+    units: Sequence[RepeatedUnit],
+    target: SearchTarget,
+    log: TuningLog,
+    options: TuningOptions,
+    clock: Clock,
+) -> ProgramTuning:
+    strategy = ABLATIONS[options.strategy]()
+    plan = TuningPlan(target, log, strategy, options.trials, options.seed, options.latency)
+    results = tune_units(units, plan, clock)
     tuned = [result for result in results if isinstance(result, UnitTuning)]
     untuned = [result for result in results if isinstance(result, UntunedUnit)]
     for tuning in tuned:
@@ -125,10 +157,34 @@ def repeated_units(programs: Iterable[RepeatedProgram], compiler: Compiler) -> l
         timeout = COMPILE_TIMEOUT_SECONDS
         problem = BuildProblem.of(own.program, kernels, compiler, DEFAULT, timeout)
         for one in tunable_units(problem):
-            known = units.setdefault(one.unit.digest, replace(one, count=0))
-            count = known.count + own.count * one.count
-            units[one.unit.digest] = replace(known, count=count)
+            _add(units, one, own.count)
     return sorted(units.values(), key=_cycles, reverse=True)
+
+
+def repeated_device_units(
+    programs: Iterable[RepeatedProgram], schedule: CudaSchedule
+) -> list[RepeatedUnit]:
+    """Return the units of programs on a device, those that are estimated to take longest first."""
+    units: dict[str, RepeatedUnit] = {}
+    for own in programs:
+        kernels = with_filled_gaps(own.program, checked_kernels(own.program, own.kernels))
+        known = compile_time_constants(own.program)
+        for unit in device_units(own.program, kernels, schedule):
+            if unit.name not in known and prod(unit.scope.shape):
+                _add(units, RepeatedUnit(unit), own.count)
+    return sorted(units.values(), key=_device_cycles, reverse=True)
+
+
+def _add(units: dict[str, RepeatedUnit], one: RepeatedUnit, count: int) -> None:
+    """Add a unit that each of so many runs computes."""
+    known = units.setdefault(one.unit.digest, replace(one, count=0))
+    units[one.unit.digest] = replace(known, count=known.count + count * one.count)
+
+
+def _device_cycles(own: RepeatedUnit) -> float:
+    """Return the cycles of a run that a unit is expected to take on a device."""
+    assert isinstance(own.unit, DeviceUnit)
+    return own.count * cheapest_kernels(own.unit).cycles
 
 
 def _cycles(own: RepeatedUnit) -> float:

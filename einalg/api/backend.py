@@ -140,10 +140,11 @@ class LocalBackend:
 
         Returns in words what was gained; None where no kernel has another schedule than before.
         """
-        if self.target != "cpu" or find_compiler() is None:
+        if self.target == "cpu" and find_compiler() is None:
             return None
         repeated = [RepeatedProgram(*own) for own in programs]
-        return tune_programs(repeated, TuningOptions(), clock).gain_in_words()
+        options = TuningOptions(target=self.target)
+        return tune_programs(repeated, options, clock).gain_in_words()
 
     def identity(self) -> str:
         """Return what measurements depend on besides the kernel."""

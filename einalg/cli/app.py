@@ -396,15 +396,22 @@ def bench(
 )
 @click.option("--seed", type=click.IntRange(min=0), default=0, help="What decides chance.")
 @click.option(
+    "--target",
+    type=click.Choice(["cpu", "cuda"]),
+    default="cpu",
+    show_default=True,
+    help="Where the kernels run: cuda is the device of this machine.",
+)
+@click.option(
     "--import",
-    "source",
+    "read_from",
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
     metavar="FILE",
     help="Take the tuned kernels of a file first.",
 )
 @click.option(
     "--export",
-    "target",
+    "write_to",
     type=click.Path(dir_okay=False, writable=True, path_type=Path),
     metavar="FILE",
     help="Write all tuned kernels of this machine into a file.",
@@ -415,8 +422,8 @@ def tune(
     words: Any,
     shapes: Any,
     weights: Any,
-    source: Path | None,
-    target: Path | None,
+    read_from: Path | None,
+    write_to: Path | None,
     **options: Any,
 ) -> None:
     """Search for the fastest schedules of an expression's kernels on this machine.
@@ -425,15 +432,16 @@ def tune(
 
     \b
     einalg tune "O[n,f] += A[n,c]*K[f,c]" --A 8,64 --K 32,64 --trials 32
+    einalg tune "O[i,j] += A[i,k]*B[k,j]" --A 512,512 --B 512,512 --target cuda
     einalg tune --export tuned.json
     """
-    if source is not None:
-        _work("tune").read(source)
-    if words or (source is None and target is None):
+    if read_from is not None:
+        _work("tune").read(read_from)
+    if words or (read_from is None and write_to is None):
         (text,), tensors = _texts_and_shapes(ctx, words, shapes, 1)
         _work("tune").run(text, tensors, weights, **options)
-    if target is not None:
-        _work("tune").write(target)
+    if write_to is not None:
+        _work("tune").write(write_to)
 
 
 @cli.command(context_settings=WORDS, epilog=SHAPES)

@@ -14,7 +14,7 @@ from typing import Any
 from codegen.ir.nodes import Function
 from codegen.targets.c.compiler import Compiler, run_compiler
 from codegen.targets.c.object_store import compiler_for
-from codegen.targets.c.source_file import c_source
+from codegen.targets.c.source_file import c_source, own_sources
 from codegen.targets.c.thread_pool import REGIONS
 from codegen.tuning.measuring.task import LASTING, CompiledCandidate, Outcome, without_body
 from einalg.errors import CodegenError
@@ -38,6 +38,11 @@ class CandidateCompiler:
     folder: Path
     seconds: float
     executor: Executor | None = None
+
+    def text(self, function: Function) -> str:
+        """Return the C of a function, which tells it from others."""
+        (source,) = own_sources([function])
+        return source
 
     def compiled(self, functions: Mapping[int, Function]) -> dict[int, CompiledCandidate | Outcome]:
         """Return the machine code of each function by its number, or why it has none.

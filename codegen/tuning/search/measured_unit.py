@@ -5,20 +5,19 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any, Protocol
 
 import numpy as np
 
 from codegen.hardware.cpu import machine
-from codegen.ir.nodes import Function
 from codegen.runtime.array_arguments import Array
-from codegen.targets.c.source_file import own_sources
 from codegen.tuning.cost_model.description import unit_features
 from codegen.tuning.cost_model.knowledge import UnitKnowledge
 from codegen.tuning.cost_model.samples import Sample
 from codegen.tuning.kernel_choice import inputs_of
 from codegen.tuning.measuring.batch import BatchRunner
 from codegen.tuning.measuring.compilation import CandidateCompiler
-from codegen.tuning.measuring.task import LASTING, CompiledCandidate, MeasuringTask, Outcome
+from codegen.tuning.measuring.task import LASTING, MeasuringTask, Outcome
 from codegen.tuning.records.log import TuningLog, TuningRecord
 from codegen.tuning.search.history import Identity, identity
 from codegen.tuning.spaces.points import point_row
@@ -28,10 +27,24 @@ from einalg.language.interpreters.numpy import execute
 from einalg.language.ir.program import in_double
 from einalg.storage.fingerprint import text_digest
 
-Code = CompiledCandidate | Outcome
+Compiled = Any  # machine code, of a processor or of a device
+Written = Any  # a loop nest, or the kernels of a device
+Code = Compiled | Outcome
 MAX_REFERENCE_POINTS = 1 << 31  # above which the start's values are the expected ones
 DIGITS = 3  # of a recorded feature, behind the point
 FIRST_SECONDS = 20.0  # for loading and packing a candidate, and for a first run
+
+
+class CodeCompiler(Protocol):
+    """Makes machine code of candidates."""
+
+    def text(self, code: Written, /) -> str:
+        """Return the text of a candidate, which tells it from others."""
+        ...
+
+    def compiled(self, codes: Mapping[int, Written], /) -> Mapping[int, Code]:
+        """Return the machine code of candidates by their numbers, or why they have none."""
+        ...
 
 
 @dataclass
@@ -39,7 +52,7 @@ class MeasuredUnit:
     """A unit whose candidates are measured: in batches, each in turns with an incumbent."""
 
     unit: CodeUnit
-    compiler: CandidateCompiler
+    compiler: CodeCompiler
     log: TuningLog
     runner: BatchRunner
     knowledge: UnitKnowledge
@@ -62,29 +75,28 @@ class MeasuredUnit:
         """Whether there are values to compare with."""
         return self.runner.task.expected is not None
 
-    def built(self, candidate: CodeCandidate) -> Function | Outcome:
-        """Return a candidate's function, or why there is none."""
+    def built(self, candidate: CodeCandidate) -> Written | Outcome:
+        """Return the code of a candidate, or why there is none."""
         try:
-            function = candidate.build()
-            (source,) = own_sources([function])
+            code = candidate.build()
+            source = self.compiler.text(code)
         except NO_CODE as error:
             return Outcome(reason=f"no code: {type(error).__name__}", strikes=LASTING)
         self.sources.setdefault(text_digest(source), candidate)
-        return function
+        return code
 
-    def is_first(self, candidate: CodeCandidate, function: Function) -> bool:
-        """Say whether no other candidate had the code of a function before."""
-        (source,) = own_sources([function])
-        return self.sources[text_digest(source)] == candidate
+    def is_first(self, candidate: CodeCandidate, code: Written) -> bool:
+        """Say whether no other candidate had this code before."""
+        return self.sources[text_digest(self.compiler.text(code))] == candidate
 
-    def compiled(self, functions: Mapping[int, Function]) -> Mapping[int, Code]:
-        """Return the machine code of functions, by their numbers."""
-        return self.compiler.compiled(functions)
+    def compiled(self, codes: Mapping[int, Written]) -> Mapping[int, Code]:
+        """Return the machine code of candidates, by their numbers."""
+        return self.compiler.compiled(codes)
 
     def outcomes(self, compiled: Mapping[int, Code]) -> dict[int, Outcome]:
         """Return what came of candidates, by their numbers."""
         outcomes: dict[int, Outcome] = {}
-        runnable: dict[int, CompiledCandidate] = {}
+        runnable: dict[int, Compiled] = {}
         for number, code in compiled.items():
             if isinstance(code, Outcome):
                 outcomes[number] = code
@@ -148,9 +160,6 @@ def measuring_task(unit: CodeUnit, compiler: CandidateCompiler) -> MeasuringTask
     arrays = inputs_of(program.tensors)
     (output,) = program.outputs
     scope = program[output]
-    expected: Array | None = None
-    if unit.points <= MAX_REFERENCE_POINTS and not _reads_gaps(unit):
-        expected = np.asarray(execute(in_double(program), arrays)[output])
     moved = sum(array.nbytes for array in arrays.values())
     return MeasuringTask(
         candidates=(),
@@ -159,10 +168,19 @@ def measuring_task(unit: CodeUnit, compiler: CandidateCompiler) -> MeasuringTask
         constants=[name for name in arrays if name in unit.constants],
         output=output,
         dtype=scope.dtype,
-        expected=expected,
+        expected=expected_values(unit, arrays),
         first_seconds=FIRST_SECONDS,
         is_cold=moved > machine().level2,
     )
+
+
+def expected_values(unit: CodeUnit, arrays: Mapping[str, Array]) -> Array | None:
+    """Return the values that the code of a unit must have; None where these are not at hand."""
+    if unit.points > MAX_REFERENCE_POINTS or _reads_gaps(unit):
+        return None
+    program = unit.program
+    (output,) = program.outputs
+    return np.asarray(execute(in_double(program), arrays)[output])
 
 
 def statement_text(unit: CodeUnit) -> str:

@@ -7,14 +7,13 @@ from dataclasses import dataclass, field, replace
 from math import inf
 from random import Random
 
-from codegen.hardware.cpu import machine
 from codegen.tuning.cost_model.samples import Sample, recorded_samples
-from codegen.tuning.measuring.compilation import CandidateCompiler
 from codegen.tuning.records.log import TuningLog
-from codegen.tuning.records.winners import Winner, tuned
+from codegen.tuning.records.winners import Winner, winner_of
 from codegen.tuning.search.history import SearchHistory
-from codegen.tuning.search.measured_unit import MeasuredUnit, known_unit, statement_text
+from codegen.tuning.search.measured_unit import known_unit, statement_text
 from codegen.tuning.search.strategies import Strategy
+from codegen.tuning.search.targets import SearchTarget
 from codegen.tuning.search.task_scheduler import (
     Scheduler,
     TuningTask,
@@ -24,9 +23,7 @@ from codegen.tuning.search.task_scheduler import (
 )
 from codegen.tuning.search.tuner import BATCH, UnitShare, UnitTuner, UnitTuning, UntunedUnit
 from codegen.tuning.spaces.points import point_row
-from codegen.tuning.spaces.space import CodeCandidate
 from codegen.tuning.spaces.unit import CodeUnit, RepeatedUnit
-from codegen.tuning.spaces.unit_spaces import cheapest, starts
 from einalg.runtime.clock import SEARCHING, Clock, check_time
 from einalg.text.wording import counted
 
@@ -45,7 +42,7 @@ class TuningPlan:
     once a run of all of them is expected to take no more seconds than the `latency`.
     """
 
-    compiler: CandidateCompiler
+    target: SearchTarget
     log: TuningLog
     strategy: Strategy
     trials: int
@@ -128,19 +125,13 @@ class ProgramTuner:
 
     def _tuner(self, unit: CodeUnit) -> UnitTuner:
         """Return the search of a unit that has not measured anything yet."""
-        plan, target = self.plan, machine()
-        usual = cheapest(unit, target)
-
-        def rank(start: CodeCandidate) -> tuple[bool, float]:
-            is_other = usual is None or start.space.name != usual.space.name
-            return is_other, start.cycles
-
-        firsts = sorted(starts(unit, target), key=rank)
+        plan = self.plan
+        firsts = plan.target.starts(unit)
         knowledge = known_unit(unit, self.samples)
         with self.clock.phase(SEARCHING, statement_text(unit)):
-            measured = MeasuredUnit.of(unit, plan.compiler, plan.log, knowledge)
+            measured = plan.target.measured(unit, plan.log, knowledge)
         recorded, refused = measured.recorded(firsts)
-        known = tuned(unit.digest, firsts, plan.compiler.compiler)
+        known = winner_of(unit.digest, firsts, plan.log.provenance)
         if known is not None:
             recorded.insert(0, known)
         history = SearchHistory(

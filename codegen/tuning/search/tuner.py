@@ -8,13 +8,12 @@ from dataclasses import dataclass, field, replace
 from functools import reduce
 from math import inf
 
-from codegen.ir.nodes import Function
 from codegen.tuning.cost_model.quality import ModelQuality
 from codegen.tuning.measuring.task import LASTING, Outcome
-from codegen.tuning.records.winners import forget_stored, tuned
+from codegen.tuning.records.winners import forget_stored, winner_of
 from codegen.tuning.search.finalists import Finalists
 from codegen.tuning.search.history import Identity, ScheduleTrial, SearchHistory, identity
-from codegen.tuning.search.measured_unit import Code, MeasuredUnit, statement_text
+from codegen.tuning.search.measured_unit import Code, MeasuredUnit, Written, statement_text
 from codegen.tuning.search.strategies import Strategy
 from codegen.tuning.spaces.space import CodeCandidate
 from einalg.runtime.clock import COMPILING, MEASURING, SEARCHING, Clock, check_time
@@ -153,7 +152,7 @@ class UnitTuner:
             self._measure_batch(batch)
         return self.made - before
 
-    def _measure_batch(self, batch: Mapping[CodeCandidate, Function]) -> None:
+    def _measure_batch(self, batch: Mapping[CodeCandidate, Written]) -> None:
         codes: dict[int, Code] = {}
         if self.history.best is not None:
             codes[INCUMBENT] = self.codes[identity(self.incumbent)]
@@ -168,12 +167,12 @@ class UnitTuner:
 
     def _with_code(
         self, candidates: Sequence[CodeCandidate], count: int
-    ) -> dict[CodeCandidate, Function]:
+    ) -> dict[CodeCandidate, Written]:
         """Return the first candidates that have code which no other one has.
 
         With those that are refused, since they have none, they are so many at most.
         """
-        batch: dict[CodeCandidate, Function] = {}
+        batch: dict[CodeCandidate, Written] = {}
         most = self.made + count
         for candidate in candidates:
             if self.made + len(batch) == most:
@@ -265,7 +264,7 @@ class UnitTuner:
         """Return the winner that is stored now: another process may have found one meanwhile."""
         forget_stored()
         measured = self.measured
-        return tuned(measured.unit.digest, self.history.starts, measured.compiler.compiler)
+        return winner_of(measured.unit.digest, self.history.starts, measured.log.provenance)
 
     def _final(
         self, candidates: Sequence[CodeCandidate], limit: Clock

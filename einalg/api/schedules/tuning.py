@@ -19,7 +19,7 @@ from derive.programs import OptimizedNetwork, repeated_programs
 from derive.programs.optimization import optimized
 from derive.results.candidates import Candidate
 from derive.results.progress import shown_progress
-from einalg.api.backend import LocalBackend
+from einalg.api.backend import TARGET, LocalBackend, require_device
 from einalg.api.models import EXAMPLES, network
 from einalg.api.schedules.flat import flat_program
 from einalg.boundary import public
@@ -239,6 +239,7 @@ def _parts(row: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     progress=PROGRESS,
     example_inputs=EXAMPLES,
     latency=LATENCY,
+    target=TARGET,
 )
 def tune(
     program: Any,
@@ -250,6 +251,7 @@ def tune(
     progress: Callable[[Any], None] | bool | None = None,
     example_inputs: Any = None,
     latency: float = 0.0,
+    target: str = "cpu",
     **tensors: Any,
 ) -> Tuning:
     """Search for the fastest schedules of a program's or a model's kernels on this machine.
@@ -274,11 +276,14 @@ def tune(
     - `seed`: decides what chance gives.
     - `example_inputs`: of a model, as for `optimize`.
     - `latency`: ends the search once a run is expected to take so many seconds.
+    - `target`: `"cpu"`, or `"cuda"` for the device of this machine: candidates are compiled by nvcc
+      and timed by its clock. An `executor` compiles none of these.
     - `progress`: by default a line shows in terminals and notebooks what is being done. True logs
       such lines anywhere, False shows nothing. A function is called at each change.
 
     Raises `NotationError` for anything but an expression or a model, `UseError` for an option of a
-    wrong kind or what was optimized for a device, and `CodegenError` where there is no C compiler.
+    wrong kind or what was optimized for another target, `CodegenError` where there is no C
+    compiler, and `DeviceError` where there is no device, or no nvcc.
 
     >>> import einalg as ea
     >>> tuning = ea.tune("O[i,j] += A[i,k]*B[k,j]", trials=1, A=(8, 64), B=(64, 32))
@@ -286,11 +291,12 @@ def tune(
     (['contraction'], 'all trials were made')
     """
     clock = Clock.of(seconds)
-    options = TuningOptions(trials, executor, strategy, seed, latency)
+    require_device(target)
+    options = TuningOptions(trials, executor, strategy, seed, latency, target)
     with shown_progress(progress, clock, "tune") as listener, _heard(clock, listener):
         programs: list[RepeatedProgram] = []
         with clock.bounding():
-            programs = _programs(program, example_inputs, clock)
+            programs = _programs(program, example_inputs, target, clock)
         tuned = tune_programs(programs, options, clock)
     return Tuning(tuned.units, tuned.untuned, tuned.log)
 
@@ -305,27 +311,28 @@ def _heard(clock: Clock, listener: Callable[..., None] | None) -> Iterator[None]
         yield
 
 
-def _programs(program: Any, example_inputs: Any, clock: Clock) -> list[RepeatedProgram]:
+def _programs(
+    program: Any, example_inputs: Any, target: str, clock: Clock
+) -> list[RepeatedProgram]:
     """Return what is tuned as flat programs: those of a network as it is optimized."""
     if isinstance(program, OptimizedNetwork):
-        return _network_programs(program)
+        return _network_programs(program, target)
     if isinstance(program, (Candidate, Program, Scope)):
         return [RepeatedProgram(*flat_program(program))]
     with clock.phase(READING, "the model"):
         model = network(program, example_inputs)
     limit = clock.within(MAX_OPTIMIZING_SHARE * clock.left)
     made = optimized(
-        model.graph, model.arrays, LocalBackend(), limit.left, clock=limit, is_compared=True
+        model.graph, model.arrays, LocalBackend(target), limit.left, clock=limit, is_compared=True
     )
-    return _network_programs(made)
+    return _network_programs(made, target)
 
 
-def _network_programs(made: OptimizedNetwork) -> list[RepeatedProgram]:
-    """Return the programs of a network as they run; `UseError` where that is on a device."""
-    if isinstance(made.backend, LocalBackend) and made.backend.target != "cpu":
-        raise UseError(
-            "schedules are searched for the processor alone\n  optimize for the target 'cpu'"
-        )
+def _network_programs(made: OptimizedNetwork, target: str) -> list[RepeatedProgram]:
+    """Return the programs of a network as they run; `UseError` where that is another target."""
+    if isinstance(made.backend, LocalBackend) and made.backend.target != target:
+        own = made.backend.target
+        raise UseError(f"the model was optimized for {own!r}\n  use target={own!r}")
     return [RepeatedProgram(*own) for own in repeated_programs(made.parts.values())]
 
 

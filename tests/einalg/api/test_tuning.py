@@ -108,10 +108,10 @@ def test_what_is_known_before_a_run_is_not_tuned() -> None:
     assert [(own.unit.name, own.count) for own in units] == [("O", 5)]
 
 
-def test_a_model_for_a_device_is_not_tuned(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_model_for_a_device_is_not_tuned_for_a_processor(monkeypatch: pytest.MonkeyPatch) -> None:
     optimized = ea.optimize(*network(), seconds=0)
     monkeypatch.setattr(optimized.backend, "target", "cuda")
-    with pytest.raises(ea.UseError, match="processor alone"):
+    with pytest.raises(ea.UseError, match="optimized for 'cuda'"):
         ea.tune(optimized)
 
 

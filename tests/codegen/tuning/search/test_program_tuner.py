@@ -26,6 +26,7 @@ from codegen.tuning.search.program_tuner import (
     tune_units,
 )
 from codegen.tuning.search.strategies import STRATEGIES
+from codegen.tuning.search.targets import ProcessorTarget
 from codegen.tuning.search.task_scheduler import Scheduler, by_gradient, in_turns
 from codegen.tuning.search.tuner import BATCH, UnitTuning, UntunedUnit
 from codegen.tuning.spaces.loops import LoopsSpace
@@ -95,7 +96,7 @@ def search(
     log = TuningLog.here(Provenance.here(compiler))
     compiling = CandidateCompiler(compiler, Path(), 60.0)
     strategy = STRATEGIES["random"]()
-    plan = TuningPlan(compiling, log, strategy, trials, 0, latency, scheduler)
+    plan = TuningPlan(ProcessorTarget(compiling), log, strategy, trials, 0, latency, scheduler)
     return tune_units(units(), plan, Clock.of(1e9, now=map(float, count()).__next__))
 
 

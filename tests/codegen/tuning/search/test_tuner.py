@@ -25,6 +25,7 @@ from codegen.tuning.search.history import ScheduleTrial, SearchHistory, identity
 from codegen.tuning.search.measured_unit import MeasuredUnit, measuring_task
 from codegen.tuning.search.program_tuner import TIME_OVER, TRIALS_OVER, TuningPlan, tune_units
 from codegen.tuning.search.strategies import ABLATIONS, STRATEGIES
+from codegen.tuning.search.targets import ProcessorTarget
 from codegen.tuning.search.tuner import (
     NO_VALUES,
     UNCOMPARED,
@@ -105,7 +106,7 @@ def search(
     monkeypatch.setattr(MeasuredUnit, "outcomes", lambda own, f: times.outcomes(own, f))
     compiling = CandidateCompiler(compiler, Path(), 60.0)
     log = TuningLog.here(Provenance.here(compiler))
-    plan = TuningPlan(compiling, log, ABLATIONS[strategy](), trials)
+    plan = TuningPlan(ProcessorTarget(compiling), log, ABLATIONS[strategy](), trials)
     (tuning,) = tune_units([RepeatedUnit(unit())], plan, Clock.of(seconds))
     return tuning
 

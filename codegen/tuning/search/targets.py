@@ -1,0 +1,84 @@
+"""What kernels are searched for: this processor, or the device of this machine."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from codegen.hardware.cpu import machine
+from codegen.tuning.cost_model.knowledge import UnitKnowledge
+from codegen.tuning.kernel_choice import inputs_of
+from codegen.tuning.measuring.batch import BatchRunner
+from codegen.tuning.measuring.compilation import CandidateCompiler
+from codegen.tuning.measuring.device_task import DeviceTask, KernelCompiler
+from codegen.tuning.records.log import TuningLog
+from codegen.tuning.search.measured_unit import (
+    FIRST_SECONDS,
+    MeasuredUnit,
+    expected_values,
+)
+from codegen.tuning.spaces.cuda.statement import DeviceUnit
+from codegen.tuning.spaces.cuda.unit_spaces import cheapest_kernels, device_starts
+from codegen.tuning.spaces.space import CodeCandidate
+from codegen.tuning.spaces.unit_spaces import cheapest, starts
+
+
+class SearchTarget(Protocol):
+    """Where the candidates of units run."""
+
+    def starts(self, unit: Any) -> list[CodeCandidate]:
+        """Return a candidate of each space: that first which is used without a search."""
+        ...
+
+    def measured(self, unit: Any, log: TuningLog, knowledge: UnitKnowledge) -> MeasuredUnit:
+        """Return a unit whose candidates are measured there."""
+        ...
+
+
+@dataclass(frozen=True)
+class ProcessorTarget:
+    """The processor of this machine; `compiler` makes shared objects."""
+
+    compiler: CandidateCompiler
+
+    def starts(self, unit: Any) -> list[CodeCandidate]:
+        usual = cheapest(unit, machine())
+
+        def rank(start: CodeCandidate) -> tuple[bool, float]:
+            is_other = usual is None or start.space.name != usual.space.name
+            return is_other, start.cycles
+
+        return sorted(starts(unit, machine()), key=rank)
+
+    def measured(self, unit: Any, log: TuningLog, knowledge: UnitKnowledge) -> MeasuredUnit:
+        return MeasuredUnit.of(unit, self.compiler, log, knowledge)
+
+
+@dataclass(frozen=True)
+class DeviceTarget:
+    """The CUDA device of this machine; `compiler` makes machine code for it."""
+
+    compiler: KernelCompiler
+
+    def starts(self, unit: DeviceUnit) -> list[CodeCandidate]:
+        usual = cheapest_kernels(unit)
+        others = [one for one in device_starts(unit) if one.space.name != usual.space.name]
+        return [usual, *sorted(others, key=lambda start: start.cycles)]
+
+    def measured(self, unit: DeviceUnit, log: TuningLog, knowledge: UnitKnowledge) -> MeasuredUnit:
+        return MeasuredUnit(unit, self.compiler, log, BatchRunner(device_task(unit)), knowledge)
+
+
+def device_task(unit: DeviceUnit) -> DeviceTask:
+    """Return what the kernels of a unit are asked to do; they are added later."""
+    program = unit.program
+    arrays = inputs_of(program.tensors)
+    (output,) = program.outputs
+    return DeviceTask(
+        candidates=(),
+        arrays=arrays,
+        output=output,
+        dtype=program[output].dtype,
+        expected=expected_values(unit, arrays),
+        first_seconds=FIRST_SECONDS,
+    )
