@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
+from tests.helpers.kernels import compile_quickly, is_as_usual
 from tests.helpers.measurements import shorten_measurements
 from tests.helpers.searches import shorten_layer_searches
 
@@ -22,6 +23,7 @@ from tests.helpers.searches import shorten_layer_searches
 # around for work they take the time of the other workers. OpenMP reads this when torch is imported.
 os.environ.setdefault("OMP_WAIT_POLICY", "passive")
 GOLDEN = Path(__file__).parent / "golden"
+CODEGEN = Path(__file__).parent / "codegen"
 
 settings.register_profile(
     "ci",
@@ -67,6 +69,17 @@ def short_work() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patches:
         shorten_layer_searches(patches)
         shorten_measurements(patches)
+        yield
+
+
+@pytest.fixture(scope="module", autouse=True)
+def quick_code(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Most modules have kernels compiled quickly: they ask for values. Tests of code generation
+    say for themselves how theirs are compiled.
+    """
+    with pytest.MonkeyPatch.context() as patches:
+        if CODEGEN not in request.path.parents and not is_as_usual(request.node.nodeid):
+            compile_quickly(patches)
         yield
 
 

@@ -38,8 +38,9 @@ def write(notebook: Notebook, path: Path) -> None:
     path.write_text(text + "\n", encoding="utf-8")
 
 
-def executed(path: Path) -> Notebook:
-    """Return a notebook with the outputs of a run from top to bottom, in a kernel of its own.
+def executed(path: Path, first: Path | None = None) -> Notebook:
+    """Return a notebook with the outputs of a run from top to bottom, in a kernel of its own, which
+    runs the file `first` before.
 
     Raises `nbclient.exceptions.CellExecutionError` where a cell fails.
     """
@@ -47,12 +48,15 @@ def executed(path: Path) -> Notebook:
     import nbformat
 
     notebook = nbformat.read(path, as_version=4)
+    environment = {**os.environ, "OMP_NUM_THREADS": "1"}  # others disturb one thread least
+    if first is not None:
+        environment["PYTHONSTARTUP"] = str(first)
     nbclient.NotebookClient(
         notebook,
         timeout=SECONDS,
         kernel_name="python3",
         resources={"metadata": {"path": path.parent}},
-    ).execute(env={**os.environ, "OMP_NUM_THREADS": "1"})  # other programs disturb one thread least
+    ).execute(env=environment)
     return tidy(json.loads(nbformat.writes(notebook)))
 
 

@@ -24,7 +24,7 @@ from einalg.language.ir.dtypes import bounds, is_float, numpy_dtype
 from einalg.language.ir.program import Program, as_program
 from tests.helpers.cuda_kernels import TIGHT
 from tests.helpers.cuda_kernels import run_programs as run_on_shim
-from tests.helpers.kernels import functions, run_programs
+from tests.helpers.kernels import functions, run_programs, spread_compiler
 
 TEXTS = (
     "Mod(n[i], 7)",
@@ -58,6 +58,7 @@ FRACTIONS = (
     "Sum[j:3]({p}*n[j]/{q})",
 )
 DTYPES = ("i16", "i32", "i64", "u8", "u32")
+run_spread = partial(run_programs, cc=spread_compiler)
 SIZE = 9
 
 
@@ -112,7 +113,7 @@ def test_a_fraction_may_have_parts_that_its_integers_do_not_hold(dtype: str, dat
         read = {n: ea.tensor(n, (SIZE,), t) for n, t in tensors.items() if f"{n}[" in body}
         programs.append(ea.Program([("O", ea.parse(f"O[i:{SIZE}] = {body}", **read))]))
     inputs = [{name: arrays[name] for name in program.inputs} for program in programs]
-    for program, values, results in zip(programs, inputs, run_programs(programs, inputs)):
+    for program, values, results in zip(programs, inputs, run_spread(programs, inputs)):
         expected = np.asarray(ea.evaluate(program, **values), float)
         np.testing.assert_allclose(results["O"], expected, 1e-5)
 
@@ -130,7 +131,7 @@ def check(run: Any, dtype: str, arrays: dict[str, Any]) -> None:
 @settings(max_examples=3, phases=[Phase.explicit, Phase.generate])
 @given(st.data())
 def test_compiled_integers_are_exact(dtype: str, data: Any) -> None:
-    check(run_programs, dtype, data.draw(operands(dtype)))
+    check(run_spread, dtype, data.draw(operands(dtype)))
 
 
 @pytest.mark.parametrize("dtype", ("i8", "u8", "i32", "u32", "u64"))
@@ -145,7 +146,7 @@ def test_a_number_that_the_type_does_not_hold_bounds_every_integer(dtype: str) -
         texts.append(f"Piecewise((1, Ne({number}, n[i])), (0, True))")
     numbers = np.array([low, low + 1, high, high - 1, high // 2] + [0] * 4, numpy_dtype(dtype))
     programs = [expression(text, dtype) for text in texts]
-    for program, found in zip(programs, run_programs(programs, [{"n": numbers}] * len(texts))):
+    for program, found in zip(programs, run_spread(programs, [{"n": numbers}] * len(texts))):
         assert found["O"].tolist() == ea.evaluate(program, n=numbers).tolist(), program
 
 
@@ -186,7 +187,7 @@ def test_a_constant_that_the_type_does_not_hold_widens_it(
     numbers = np.array([9, 1, 2, 3, 7, 4, high - 1, high, low or 8], numpy_dtype(dtype))
     values = {"n": numbers}
     assert program["O"].dtype == expected
-    (results,) = run_programs([program], [values])
+    (results,) = run_spread([program], [values])
     reduced = numbers.astype(object) * 0 + ea.evaluate(program, **values)
     low, high = bounds(expected)
     in_range = [low <= number <= high for number in reduced]
@@ -207,7 +208,7 @@ def test_a_type_that_a_constant_widens_holds_all_results() -> None:
                 texts.append(f"n[i]*({constant})")
             programs += [expression(text, dtype) for text in texts]
             inputs += [{"n": np.array(numbers, numpy_dtype(dtype))}] * len(texts)
-    for program, values, results in zip(programs, inputs, run_programs(programs, inputs)):
+    for program, values, results in zip(programs, inputs, run_spread(programs, inputs)):
         assert results["O"].tolist() == ea.evaluate(program, **values).tolist(), program
 
 
@@ -242,7 +243,7 @@ def test_parts_have_the_type_of_the_whole(text: str, dtypes: dict[str, str]) -> 
     precision = 1e-12
     if program["O"].dtype == "f32":
         precision = 1e-6
-    (results,) = run_programs([program], [arrays])
+    (results,) = run_spread([program], [arrays])
     np.testing.assert_allclose(np.asarray(results["O"], float), expected, precision)
     np.testing.assert_allclose(
         np.asarray(execute(program, arrays)["O"], float), expected, precision
@@ -252,7 +253,7 @@ def test_parts_have_the_type_of_the_whole(text: str, dtypes: dict[str, str]) -> 
 def test_the_least_integer_is_divided_by_a_negative_number() -> None:
     program = expression("floor(n[i]/-7)", "i64")
     values = {"n": np.array([-(2**63)] * 9)}
-    (results,) = run_programs([program], [values])
+    (results,) = run_spread([program], [values])
     assert results["O"].tolist() == [2**63 // 7] * 9
     assert execute(program, values)["O"].tolist() == [2**63 // 7] * 9
 
@@ -314,7 +315,7 @@ def test_divisions_that_would_stop_the_processor(dtype: str) -> None:
     low, _ = bounds(dtype)
     arrays = arrays_of(dtype, [low, 5] + [1] * 7, [-1, 0] + [1] * 7)
     remainder, quotient = (expression(f"{f}(n[i], m[i])", dtype) for f in ("Mod", "Quotient"))
-    one, two = run_programs([remainder, quotient], [arrays, arrays])
+    one, two = run_spread([remainder, quotient], [arrays, arrays])
     assert one["O"].tolist() == [0] * 9
     assert two["O"].tolist() == [low, 0] + [1] * 7
 
@@ -356,7 +357,7 @@ def test_a_runtime_of_onnx_computes_with_truth_values(text: str) -> None:
     values = {name: arrays[name] for name in program.inputs}
     expected = ea.evaluate(program, **values)
     assert onnx_results(program, values).tolist() == expected.tolist()
-    (compiled,) = run_programs([program], [values])
+    (compiled,) = run_spread([program], [values])
     assert compiled["O"].tolist() == expected.tolist()
 
 
@@ -370,7 +371,7 @@ def test_a_runtime_of_onnx_divides_by_any_integer() -> None:
         for text in ("{f}(n[i], m[i])", "Piecewise(({f}(n[i], m[i]), Ne(m[i], 0)), (0, True))"):
             for function in ("Mod", "Quotient"):
                 program = expression(text.format(f=function), dtype)
-                (compiled,) = run_programs([program], [values])
+                (compiled,) = run_spread([program], [values])
                 result = onnx_results(program, values)
                 assert np.array_equal(result, compiled["O"]), (text, dtype)
 
@@ -477,7 +478,7 @@ def test_long_integers_without_sign_beside_others(small: str, signed: str) -> No
         programs.append(ea.Program([("O", ea.parse(f"O[i:{SIZE}] = {text}", **read))]))
         values = {name: np.array(columns[name], numpy_dtype(dtypes[name])) for name in read}
         arrays.append(values)
-    on_host, on_device = run_programs(programs, arrays), run_on_shim(programs, arrays)
+    on_host, on_device = run_spread(programs, arrays), run_on_shim(programs, arrays)
     by_numpy = [execute(program, values)["O"] for program, values in zip(programs, arrays)]
     for (text, function), program, compiled, other, third in zip(
         MIXED, programs, on_host, on_device, by_numpy
@@ -514,7 +515,7 @@ def test_differences_without_sign_are_compared_with_one(text: str, function: Any
     )
     arrays = arrays_of("u32", numbers, others)
     program = expression(text, "u32")
-    (results,) = run_programs([program], [{name: arrays[name] for name in program.inputs}])
+    (results,) = run_spread([program], [{name: arrays[name] for name in program.inputs}])
     assert results["O"].tolist() == list(map(function, numbers, others))
 
 
@@ -547,7 +548,7 @@ def test_functions_see_what_wraps_round_in_their_type(dtype: str) -> None:
     programs = [expression(text, dtype) for text, _ in SEEN_WHOLE]
     inputs = [{name: arrays[name] for name in program.inputs} for program in programs]
     for (text, function), program, results in zip(
-        SEEN_WHOLE, programs, run_programs(programs, inputs)
+        SEEN_WHOLE, programs, run_spread(programs, inputs)
     ):
         expected = [stored(function(n, m), program) for n, m in zip(numbers, others)]
         assert results["O"].tolist() == expected, text
@@ -570,7 +571,7 @@ def test_reductions_of_differences_have_a_sign(dtype: str) -> None:
     arrays = arrays_of(dtype, numbers, numbers)
     programs = [expression(text, dtype) for text, _ in REDUCED_DIFFERENCES]
     inputs = [{name: arrays[name] for name in program.inputs} for program in programs]
-    for run in (run_programs, run_on_shim, partial(run_on_shim, schedule=TIGHT)):
+    for run in (run_spread, run_on_shim, partial(run_on_shim, schedule=TIGHT)):
         for (text, function), program, results in zip(
             REDUCED_DIFFERENCES, programs, run(programs, inputs)
         ):
@@ -625,7 +626,7 @@ def test_extremes_over_no_points_are_those_of_their_type() -> None:
         {name: np.array(numbers, numpy_dtype(t.dtype)) for name, t in program.inputs.items()}
         for program in programs
     ]
-    for run in (run_programs, run_on_shim, partial(run_on_shim, schedule=TIGHT)):
+    for run in (run_spread, run_on_shim, partial(run_on_shim, schedule=TIGHT)):
         largest, least, mixed, signed = [results["O"] for results in run(programs, arrays)]
         assert signed[-1] == -(2**63) and signed[:-1].tolist() == largest[:-1].tolist()
         assert (largest[-1], least[-1], mixed[-1]) == (-(2**31), 2**31 - 1, -np.inf)
@@ -659,7 +660,7 @@ def test_numbers_that_are_formulas_have_the_types_of_integers() -> None:
     scope = ea.L[i:SIZE](n[i] - sympy.Min(n[i], number) - 16777215)
     program = ea.Program([("O", scope)])
     values = {"n": np.array([2**63 - 1] * SIZE, np.uint64)}
-    (compiled,) = run_programs([program], [values])
+    (compiled,) = run_spread([program], [values])
     assert compiled["O"].tolist() == [2**63 - 16777216] * SIZE
 
 
@@ -676,7 +677,7 @@ def test_the_least_integer_is_added() -> None:
     program = expression("n[i] - 2**63 + Max(n[i], 1)", "i64")
     values = {"n": np.arange(SIZE, dtype=np.int64)}
     expected = [n - 2**63 + max(n, 1) for n in range(SIZE)]
-    (compiled,) = run_programs([program], [values])
+    (compiled,) = run_spread([program], [values])
     assert compiled["O"].tolist() == expected
     assert execute(program, values)["O"].tolist() == expected
 
@@ -686,7 +687,7 @@ def test_indices_are_divided_by_elements() -> None:
     values = {"n": np.array([5, -7, 2, 4, -9, 1, -1, 3, 100], np.int32)}
     rows = enumerate(values["n"].tolist())
     expected = [i // n + (2 * i - 7) % n + (i + 1) // (n + 10) for i, n in rows]
-    (compiled,) = run_programs([program], [values])
+    (compiled,) = run_spread([program], [values])
     assert compiled["O"].tolist() == expected
     assert ea.evaluate(program, **values).tolist() == expected
     i, n = ea.indices("i"), program.tensors["n"]
@@ -706,7 +707,7 @@ def test_index_arithmetic_of_more_than_64_bits() -> None:
     array = np.array([7, 2, -1, 5, -5, 0, 3, -8, 4], np.int16)
     programs = [expression(text, "i16") for text in LONG_INDICES]
     given = [{"n": array}] * len(programs)
-    compiled, shown = run_programs(programs, given), run_on_shim(programs, given, TIGHT)
+    compiled, shown = run_spread(programs, given), run_on_shim(programs, given, TIGHT)
     for program, value, *routes in zip(programs, LONG_INDICES.values(), compiled, shown):
         expected = [value(int(n), i) for i, n in enumerate(array)]
         for results in (*routes, execute(program, {"n": array})):
@@ -725,7 +726,7 @@ def test_numbers_that_a_sum_leaves_wrap_round_in_their_type() -> None:
         programs.append(as_program(ea.parse(f"O[i:3] = {text}", n=n, m=m)))
     arrays = {"n": np.array([5, 6, 7], np.uint32), "m": np.array([True, False, True])}
     given = [{name: arrays[name] for name in program.inputs} for program in programs]
-    for run in (run_programs, run_on_shim):
+    for run in (run_spread, run_on_shim):
         less, chosen = [results["O"].tolist() for results in run(programs, given)]
         assert less == [2**32 - 2] * 3 and chosen == [7] * 3
 

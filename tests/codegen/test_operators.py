@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.helpers.kernels import agrees, flat, run_programs
+from tests.helpers.kernels import agrees, flat, run_programs, spread_compiler
 from tests.helpers.operators.harness import CASES, load_cases, parameter_sets
 
 load_cases()
@@ -21,9 +21,8 @@ def test_operators(first: str) -> None:
         if name[0] == first
         for label, (expression, arrays, expected) in parameter_sets(name, case, SETS)
     ]
-    found = run_programs(
-        [program for _, program, _, _ in chosen], [arrays for _, _, arrays, _ in chosen]
-    )
+    programs = [program for _, program, _, _ in chosen]
+    found = run_programs(programs, [arrays for _, _, arrays, _ in chosen], cc=spread_compiler)
     for (label, program, _, expected), values in zip(chosen, found):
         for name, value in (
             expected if isinstance(expected, dict) else {program.outputs[0]: expected}

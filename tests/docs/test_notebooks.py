@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import copy
 import re
+from pathlib import Path
 
 import pytest
 
 from docs.notebooks import compared, stored
 from docs.pages import notebooks as pages
+from tests.helpers import quick_notebook
 
 NOTEBOOKS = stored.paths()
+QUICKLY = Path(quick_notebook.__file__)
 KILOBYTES = 450  # that a notebook may take with its outputs
 CELL = {
     "cell_type": "code",
@@ -46,7 +49,7 @@ def test_what_a_notebook_shows_is_what_is_stored(path):
     notebook = stored.read(path)
     if re.search(r"^import torch", sources(notebook), re.MULTILINE):
         pytest.importorskip("torch", reason="needs einalg[torch]")
-    fresh = stored.executed(path)
+    fresh = stored.executed(path, QUICKLY)
     different = compared.differences(notebook, fresh)
     assert not different, "write it anew with `make notebooks-store`:\n" + "\n".join(different)
 

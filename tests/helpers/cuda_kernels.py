@@ -115,7 +115,7 @@ def serial_library(kernels: Sequence[Function]) -> ctypes.CDLL:
 
     The C of the product is compiled with the flags of the product elsewhere.
     """
-    plain = quick_compiler("-O0").with_flags("-fwrapv")
+    plain = quick_compiler(level="-O0").with_flags("-fwrapv")
     return plain.load(c_source([serial(kernel) for kernel in kernels]))
 
 

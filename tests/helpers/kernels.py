@@ -12,6 +12,7 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+import pytest
 
 import einalg as ea
 from codegen.ir.nodes import Function
@@ -30,7 +31,7 @@ from einalg.storage.fingerprint import text_digest
 from tests.helpers.batches import is_nightly
 
 Array = np.ndarray[Any, Any]
-SPREAD = 4  # sources, of which one is compiled as the product does
+SPREAD = 4  # sources or modules of tests, of which one is compiled as the product does
 TOLERANCE = {"f64": 1e-9, "f32": 2e-5, "bf16": 2e-5, "f16": 4e-3}
 
 
@@ -79,27 +80,44 @@ def functions(program: Any, schedule: Schedule = DEFAULT) -> list[Function]:
     ]
 
 
-def quick_compiler(level: str = "-Og") -> Compiler:
+def quick_compiler(usual: Compiler | None = None, level: str = "-Og") -> Compiler:
     """The compiler with a level of optimization that takes a third of the time or less.
 
     It is for tests of what a kernel says: the indices, bounds and guards are the same at every
     level. Of random kernels some are compiled with the flags of the product: `spread_compiler`.
     """
-    usual = compiler()
-    flags = [flag for flag in usual.flags if flag != "-O3"]
-    return replace(usual, flags=(level, *flags))
+    usual = usual or compiler()
+    flags = tuple(level if flag == "-O3" else flag for flag in usual.flags)
+    return replace(usual, flags=flags)
 
 
 def spread_compiler(source: str) -> Compiler:
     """The compiler of the product for one source in `SPREAD`, and at night for every source; the
     quick one for the others.
 
-    It is for many kernels of one kind, of which some are run as the product compiles them. The
-    digest of a source chooses, so that a test compiles the same way in every run.
+    It is for many kernels of one kind, of which some are run as the product compiles them.
     """
-    if is_nightly() or int(text_digest(source), 16) % SPREAD == 0:
+    if is_as_usual(source):
         return compiler()
     return quick_compiler()
+
+
+def is_as_usual(text: str) -> bool:
+    """Tell whether one of many things is compiled as the product does: one in `SPREAD`, and at
+    night each. The digest of its text chooses, so that a test compiles the same way in every run.
+    """
+    return is_nightly() or int(text_digest(text), 16) % SPREAD == 0
+
+
+def compile_quickly(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let every program compile quickly: for tests that ask for values, and not for the code that
+    a compiler makes.
+    """
+    key, run = Compiler.key, Compiler._run
+    monkeypatch.setattr(Compiler, "key", lambda cc, source: key(quick_compiler(cc), source))
+    monkeypatch.setattr(
+        Compiler, "_run", lambda cc, source, timeout: run(quick_compiler(cc), source, timeout)
+    )
 
 
 def run_functions(
@@ -111,9 +129,7 @@ def run_functions(
     """The outputs of kernels, compiled together, each on its own arrays; the compiler may be chosen
     by their source.
     """
-    source = c_source(kernels)
-    chosen = cc(source) if callable(cc) else cc or compiler()
-    library = chosen.with_flags("-fwrapv", *flags).load(source)
+    library = loaded_library(kernels, flags, cc)
     return [
         _packed_call(library, k, kernel, values)
         for k, (kernel, values) in enumerate(zip(kernels, arrays))
@@ -124,15 +140,13 @@ def run_programs(
     programs: Sequence[Program],
     arrays: Sequence[Mapping[str, Any]],
     schedule: Schedule = DEFAULT,
-    cc: Compiler | None = None,
+    cc: Compiler | Callable[[str], Compiler] | None = None,
 ) -> list[dict[str, Array]]:
-    """The values of all statements of several flat programs, which are compiled together."""
+    """The values of all statements of several flat programs, which are compiled together; the
+    compiler may be chosen by their source.
+    """
     kernels = [functions(program, schedule) for program in programs]
-    library = (
-        (cc or compiler())
-        .with_flags("-fwrapv")
-        .load(c_source([kernel for group in kernels for kernel in group]))
-    )
+    library = loaded_library([kernel for group in kernels for kernel in group], (), cc)
     results: list[dict[str, Array]] = []
     position = 0
     for program, group, given in zip(programs, kernels, arrays):
@@ -144,6 +158,19 @@ def run_programs(
             position += 1
         results.append(values)
     return results
+
+
+def loaded_library(
+    kernels: Sequence[Function],
+    flags: Sequence[str],
+    cc: Compiler | Callable[[str], Compiler] | None,
+) -> ctypes.CDLL:
+    """Kernels compiled together, with more flags; as the product does unless a compiler is given,
+    or one that their source chooses.
+    """
+    source = c_source(kernels)
+    chosen = cc(source) if callable(cc) else cc or compiler()
+    return chosen.with_flags("-fwrapv", *flags).load(source)
 
 
 def _packed_call(library: Any, position: int, kernel: Function, values: Mapping[str, Any]) -> Array:

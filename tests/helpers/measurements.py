@@ -8,16 +8,20 @@ from typing import Any
 
 import pytest
 
+from codegen.measure import calibration
 from codegen.tuning import kernel_choice
 from einalg.runtime import timing
 from einalg.runtime.measurement import CLOCK, Measurement
 
 UNSHORTENED = timing.take_turns
 SECONDS = 0.01  # that an alternative runs at most, beyond its least number of turns
+RATES = {"library": 1e11, "generated": 4e9, "bandwidth": 1e10, "call": 2e-6}  # of a machine
+MEASURED_RATES = calibration.rates
 
 
 def shorten_measurements(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Measure with the least number of turns and with short pauses.
+    """Measure with the least number of turns and with short pauses; the rates of the processor are
+    known.
 
     No test may depend on how sharp a time is: the machine that it runs on does other work.
     """
@@ -36,6 +40,12 @@ def shorten_measurements(monkeypatch: pytest.MonkeyPatch) -> None:
         )
         return UNSHORTENED(calls, short, *arguments, **options)
 
+    def known_rates(target: str = "cpu", accuracy: float | None = None) -> dict[str, float]:
+        if target == "cpu":
+            return dict(RATES)
+        return MEASURED_RATES(target, accuracy)
+
+    monkeypatch.setattr(calibration, "rates", known_rates)
     monkeypatch.setattr(timing, "take_turns", take_few_turns)
     monkeypatch.setattr(kernel_choice, "take_turns", take_few_turns)
 

@@ -201,7 +201,9 @@ def test_extremes_of_tiles_are_nan_where_an_element_is(dtype: str, vector: int) 
     arrays["B"][39, 32] = np.nan
     space = space_of(scope, CpuModel(vector, 16))
     assert space is not None
-    (result,) = run_functions([space.build(space.start())], [arrays], cc=quick_compiler("-O1"))
+    (result,) = run_functions(
+        [space.build(space.start())], [arrays], cc=quick_compiler(level="-O1")
+    )
     with np.errstate(invalid="ignore"):
         expected = (arrays["A"][:, :, None] + arrays["B"][None]).max(1)
     assert np.isnan(expected).sum() == 33 + 6 + 1

@@ -19,6 +19,7 @@ import numpy as np
 import pytest
 
 import einalg as ea
+from codegen.measure import calibration
 from codegen.measure.background import BackgroundTimers
 from codegen.targets.c.compiler import Compiler
 from derive.cost.backend import Backend
@@ -33,6 +34,7 @@ from einalg.language.ir.program import as_program
 from einalg.runtime.clock import COMPILING, MEASURING, PROVING, SEARCHING, Clock, OutOfTime
 from tests.helpers.compiler_script import script
 from tests.helpers.kernels import compiler
+from tests.helpers.measurements import MEASURED_RATES, RATES
 from tests.helpers.searches import shorten_layer_searches
 
 KERNEL = (24, 16, 3)
@@ -41,7 +43,6 @@ FEW = Budget(states=3, seconds=600)
 LAYERED = ea.parse(
     "S[i,j] += A[i,k]*B[k,j]\nO[i,j] += S[i,k]*C[k,j]", A=(40, 64), B=(64, 16), C=(16, 32)
 )
-RATES = {"library": 1e11, "generated": 4e9, "bandwidth": 1e10, "call": 2e-6}
 PLACES = {  # what runs when an interrupt comes, by what is done
     "calibrating": "einalg.api.backend:LocalBackend.rates",
     "searching": "derive.search.expansion:StateExpander.__call__",
@@ -53,6 +54,7 @@ PLACES = {  # what runs when an interrupt comes, by what is done
     "computing the reference": "einalg.api.backend:LocalBackend.reference",
     "measuring": "einalg.api.backend:LocalBackend.measure",
 }
+LIMIT = 60  # seconds that a thread whose start was interrupted may go on, on a busy machine
 AT_FIRST = (
     "calibrating",
     "while it searches",
@@ -95,7 +97,7 @@ def no_leftovers() -> Iterator[None]:
     threads, others = set(threading.enumerate()), set(children())
     yield
     for thread in set(threading.enumerate()) - threads:
-        thread.join(10)
+        thread.join(LIMIT)
     assert set(threading.enumerate()) <= threads
     assert set(children()) <= others
 
@@ -282,6 +284,7 @@ def test_a_machine_that_is_slow_to_measure_leaves_time_to_search(
 ) -> None:
     """Its rates are then usual ones, which are not kept."""
     nothing_known(tmp_path, monkeypatch)
+    monkeypatch.setattr(calibration, "rates", MEASURED_RATES)
     hands = Hands()
     before(monkeypatch, PLACES["calibrating"], hands.turn(4.0))
     d = derived(clock=Clock.of(10.0, now=hands))
