@@ -18,6 +18,7 @@ from derive.rules.inter.lifting_nesting import lifted
 from derive.search.best_first import Budget, search
 from derive.search.cleanup import fissioned
 from einalg.language.ir.program import as_program
+from tests.helpers.batches import examples
 from tests.helpers.einsums import agrees, einsums, ring, uniform
 
 SIZE = 24
@@ -33,7 +34,7 @@ def cuts(moves):
 
 
 @given(einsums(), st.sampled_from([4, 12, 40, 200]))
-@settings(max_examples=30)
+@settings(max_examples=examples(12, at_night=300))
 def test_results_keep_within_the_bound_and_values_stay(einsum, memory):
     start = as_program(einsum.expression())
     for program, moves in bounded(start, memory):
@@ -45,7 +46,7 @@ def test_results_keep_within_the_bound_and_values_stay(einsum, memory):
 
 
 @given(einsums(), st.sampled_from([0, 8, 64, 512]))
-@settings(max_examples=15)
+@settings(max_examples=examples(8, at_night=150))
 def test_every_candidate_keeps_within_the_bound(einsum, memory):
     start = as_program(einsum.expression())
     for candidate in search(start, Budget(states=3, memory=memory))[0]:

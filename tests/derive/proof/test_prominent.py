@@ -12,6 +12,7 @@ from derive.proof.random.blocks import arrays_of_part, cut_block
 from derive.proof.random.prominent import far_beyond, prominent_elements, prominent_inputs
 from einalg.language.ir.program import as_program, inlined, substitute_tensors
 from einalg.language.ir.tensor import Constant
+from tests.helpers.batches import examples
 
 # A reduction of `{op}` over f(element), and the same by another spelling, outside of what access
 # relations decide.
@@ -52,7 +53,7 @@ def rows(draw: st.DrawFn, is_whole: bool) -> tuple[ea.Scope, ea.Scope]:
     return ea.parse(one, A=shape), ea.parse(two, A=shape)
 
 
-@settings(max_examples=25)
+@settings(max_examples=examples(12, at_night=300))
 @given(rows(is_whole=False), st.integers(0, 3))
 def test_a_reduction_without_an_element_is_different(
     sides: tuple[ea.Scope, ea.Scope], seed: int
@@ -60,7 +61,7 @@ def test_a_reduction_without_an_element_is_different(
     assert prove(*sides, seed=seed).verdict == DIFFERENT, sides
 
 
-@settings(max_examples=25)
+@settings(max_examples=examples(12, at_night=300))
 @given(rows(is_whole=True), st.integers(0, 3))
 def test_a_reduction_in_two_parts_is_not(sides: tuple[ea.Scope, ea.Scope], seed: int) -> None:
     assert prove(*sides, seed=seed).holds, sides
@@ -74,7 +75,7 @@ MASKS = [
 ]
 
 
-@settings(max_examples=12)
+@settings(max_examples=examples(8, at_night=60))
 @given(
     st.sampled_from(MASKS),
     st.sampled_from(["j <= i", "j >= i", "Eq(i, j)", "(i - j < 3) & (j <= i)", "j < 4"]),

@@ -8,7 +8,7 @@ from typing import Any
 
 import islpy as isl
 import numpy as np
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import einalg as ea
@@ -34,6 +34,7 @@ from einalg.language.interpreters.reference import evaluate
 from einalg.language.ir.program import Program, as_program, inlined, substitute_tensors
 from einalg.language.ir.tensor import Constant
 from einalg.testing import strategies
+from tests.helpers.batches import examples
 from tests.helpers.mutations import candidates, is_well_formed
 from tests.helpers.regions import points
 
@@ -83,6 +84,7 @@ def random_move(data: Any, program: Program) -> Move | None:
     return None
 
 
+@settings(max_examples=examples(15, at_night=2000))
 @given(st.data(), st.booleans())
 def test_mutants_of_random_scopes(data: Any, functions: bool) -> None:
     scope = inlined(as_program(data.draw(strategies.scopes(functions=functions, truths=functions))))
@@ -109,6 +111,7 @@ def with_constants(data: Any, scope: Any) -> Any:
     return substitute_tensors(scope, constants), constants
 
 
+@settings(max_examples=examples(12, at_night=2000))
 @given(st.data(), st.booleans())
 def test_random_scopes_with_constants(data: Any, functions: bool) -> None:
     """Constants are numbers: what a changed value or another form changes is found, and nothing

@@ -33,7 +33,7 @@ from einalg.language.ir.scope import Scope, all_scopes
 
 Case = Callable[[np.random.Generator], tuple[Any, dict[str, Any], Any]]
 CASES: dict[str, dict[str, Case]] = {}
-SETS = 20  # parameter sets for each case; the nightly run takes more
+SETS = 12  # parameter sets for each case; the nightly run takes more
 MOST_POINTS = 20_000  # that the reference evaluator visits for one expression
 TOLERANCE = 1e-9
 

@@ -106,7 +106,7 @@ def check_identity(scope: Any, seed: int) -> None:
             assert in_order(other, arrays) == expected, f"one key, other values:\n{scope}\n{other}"
 
 
-@settings(max_examples=40, suppress_health_check=SLOW)
+@settings(max_examples=20, suppress_health_check=SLOW)
 @given(strategies.scopes(**SMALL, dtypes=DTYPES), st.integers(0, 99))
 def test_expressions_of_one_key_have_the_same_values(scope: Any, seed: int) -> None:
     check_identity(scope, seed)
