@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 import einalg as ea
+from codegen.tuning.spaces.cuda.unit_spaces import DEVICE_CARDS
 from codegen.tuning.spaces.unit_spaces import SPACE_CARDS
 from derive.rewriting.moves import apply, moves
 from derive.rules import ALL
@@ -39,7 +40,7 @@ def test_the_rules_page_has_every_card():
 
 def test_the_schedules_page_has_every_card():
     text = schedules.page()
-    for name, cards in SPACE_CARDS.items():
+    for name, cards in {**SPACE_CARDS, **DEVICE_CARDS}.items():
         assert f"## {name.capitalize()}\n" in text
         for number, card in cards.items():
             assert f"| `{number}` | `{card.step}` | {card.effect} | {card.condition} |" in text

@@ -2,24 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from math import prod
 
 from codegen.hardware.gpu import H100, GpuModel
 from codegen.targets.cuda.lowering.lower import usual_plan
 from codegen.targets.cuda.lowering.products.contraction import blocked_product, tensor_core_dtype
-from codegen.tuning.spaces.cuda.outputs import map_space, thread_row_space
+from codegen.tuning.spaces.cuda.outputs import (
+    MapSpace,
+    ThreadRowSpace,
+    map_space,
+    thread_row_space,
+)
 from codegen.tuning.spaces.cuda.register_tiles import RegisterTileSpace
-from codegen.tuning.spaces.cuda.rows import row_space
+from codegen.tuning.spaces.cuda.rows import RowSpace, row_space
 from codegen.tuning.spaces.cuda.statement import DeviceSpace, DeviceUnit
 from codegen.tuning.spaces.cuda.tensor_tiles import FragmentTileSpace
 from codegen.tuning.spaces.cuda.tiles import TileSpace
+from codegen.tuning.spaces.holes import StepCard
 from codegen.tuning.spaces.space import CodeCandidate
 from einalg.runtime.clock import check_time
 
 # Cycles by the model, as a factor and at least, that are beyond what it errs by.
 LEAD, LEAD_CYCLES = 1.3, 3000.0
 STATEMENT_SPACES = (row_space, thread_row_space, map_space)
+# What each number of a space decides.
+DEVICE_CARDS: Mapping[str, Mapping[str, StepCard]] = {
+    space.name: space.cards
+    for space in (RegisterTileSpace, FragmentTileSpace, RowSpace, ThreadRowSpace, MapSpace)
+}
 
 
 def device_spaces(unit: DeviceUnit, device: GpuModel = H100) -> Iterator[DeviceSpace]:
