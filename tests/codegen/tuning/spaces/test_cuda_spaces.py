@@ -184,8 +184,15 @@ def spilled(
 
 
 @needs_nvcc
+def test_chosen_tiles_spill_nothing() -> None:
+    tiles = {n: one for n, one in chosen_kernels().items() if one.space.name.endswith("tiles")}
+    assert tiles and not spilled(tiles, ARCHITECTURES[:1])
+
+
+@pytest.mark.nightly
+@needs_nvcc
 def test_chosen_kernels_spill_nothing() -> None:
-    assert not spilled(chosen_kernels(), ARCHITECTURES[:1])
+    assert not spilled(chosen_kernels(), ARCHITECTURES)
 
 
 @pytest.mark.nightly
