@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 from derive.cost.accuracy import relative_error, tolerance
 from derive.cost.backend import Runnable
@@ -17,10 +18,12 @@ from derive.rules.inter.lifting_nesting import lifted
 from einalg.errors import CodegenError
 from einalg.language.interpreters.numpy import execute
 from einalg.language.ir.program import Program
+from einalg.runtime.clock import check_time
 from einalg.runtime.measurement import Measurement
 
 log = logging.getLogger("einalg")
 
+MAX_ADDED_UP = 64.0  # times what types allow, that rounding may add up to in many statements
 MAX_ROUNDING = 16.0  # times NumPy's error in the same types; compiled code sums in another order
 
 
@@ -53,7 +56,7 @@ class ReferenceCall:
 
     def rounding(self) -> float:
         """Return what the types allow, or a multiple of what NumPy's rounding in them makes."""
-        error = self._error(execute(self.program, self.arrays))
+        error = self._error(execute(self.program, self.arrays, between_blocks=check_time))
         return max(tolerance(self.program), MAX_ROUNDING * error)
 
     def _error(self, results: Mapping[str, Array]) -> float:
@@ -92,6 +95,11 @@ class Trial:
         max_error = tolerance(example.program) if task.accuracy is None else task.accuracy
         return cls(example, task, max_error)
 
+    @cached_property
+    def rounding(self) -> float:
+        """The error that rounding in the types of the program makes."""
+        return self.example.rounding()
+
     def original(self) -> CompiledVariant:
         """Return the program as it is, compiled, whatever its error."""
         program = self.example.program
@@ -103,7 +111,7 @@ class Trial:
 
     def is_right(self, original: CompiledVariant) -> bool:
         """Tell whether the program as it is deviates by no more than rounding."""
-        return original.error <= self.max_error or original.error <= self.example.rounding()
+        return original.error <= self.max_error or original.error <= self.rounding
 
     def expected_cycles(self, variant: SearchedVariant) -> float | None:
         """Return the cycles that a call of a form is expected to take; None without a model, or
@@ -140,10 +148,16 @@ class Trial:
             )
             return None
         error = self.example.error(run)
-        if error <= self.max_error:
+        if error <= self.max_error or self._is_rounding(error):
             return CompiledVariant(variant, program, run, error)
         log.warning("einalg: an optimized program deviates by %.1e, and is not taken", error)
         return None
+
+    def _is_rounding(self, error: float) -> bool:
+        """Tell whether an error is what rounding adds up to in a deep network."""
+        if self.task.accuracy is not None or not error <= MAX_ADDED_UP * self.max_error:
+            return False
+        return error <= self.rounding
 
     def measure(self, variants: Sequence[CompiledVariant]) -> list[Measurement]:
         """Measure a call of each on the example, in turns."""

@@ -533,3 +533,17 @@ def test_gathered_windows_that_do_not_fit_are_not_made(monkeypatch: pytest.Monke
         assert np.allclose(
             made(*(arrays[name] for name in part.before.inputs)), expected, atol=1e-5
         )
+
+
+@pytest.mark.parametrize("accuracy", [None, 1e-8])
+def test_rounding_that_adds_up_is_no_fault_of_a_form(accuracy, tmp_path, monkeypatch, caplog):
+    """As in a hundred layers; unless less is asked for, a form may deviate as NumPy does."""
+    monkeypatch.setenv("EINALG_CACHE", str(tmp_path))
+    monkeypatch.setattr("derive.programs.optimization.trial.tolerance", lambda program: 1e-8)
+    text = "T[i,j] += A[i,k]*W[k,j]\nO[i,j] = Max(T[i,j], 0)"
+    program = as_program(ea.parse(text, A=(8, 64), W=weight("W", 64, 8)))
+    given = {name: array.astype(np.float32) for name, array in sample(program).items()}
+    o = ea.optimize(program, given, seconds=0, accuracy=accuracy)
+    (part,) = o.parts.values()
+    assert part.error > 1e-8
+    assert ("deviates by" in caplog.text) == (accuracy is not None)
