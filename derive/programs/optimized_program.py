@@ -11,6 +11,7 @@ from typing import Any
 
 from derive.cost.backend import Backend, Runnable
 from derive.matching import kernel_of, kernels_of
+from derive.programs.early_end import EarlyEnd
 from derive.programs.forms.layers import (
     UNREADABLE,
     Layer,
@@ -52,7 +53,7 @@ class OptimizedProgram:
     changed in the whole, beside its layers; `read_layers` gives these. Where there are `slices`,
     the program as it is now computes one of them. It `is_right` where it was checked against the
     reference. `identity` is a digest of what runs, kernel by kernel; None where that is not known.
-    Where time ended before all forms were tried, `ended_after` says how many seconds there were.
+    Where time ended before all was done, `early_end` says what was not.
     """
 
     before: Program
@@ -66,7 +67,7 @@ class OptimizedProgram:
     slices: Slices | None = None
     is_right: bool = True
     identity: str | None = None
-    ended_after: float | None = None
+    early_end: EarlyEnd | None = None
 
     @cached_property
     def layers(self) -> list[SearchedLayer]:
@@ -198,6 +199,7 @@ def part_record(part: OptimizedProgram) -> dict[str, Any]:
         "verdict": part.verdict,
         "changes": part.changes,
         "layers": [_layer_row(layer) for layer in part.layers],
+        "unfinished": part.early_end and part.early_end.as_record(),
         "slices": slices,
     }
 
@@ -241,6 +243,7 @@ def part_from_record(
         compiled(after, backend, weights, slices, run_record, before.inputs),
         tuple(map(str, row.get("changes", ()))),
         slices,
+        early_end=EarlyEnd.from_record(row.get("unfinished")),
     )
 
 
@@ -318,8 +321,8 @@ def keep_part(key: str, part: OptimizedProgram) -> OptimizedProgram:
     """
     assert part.run is not None
     limits = [layer.timed_out_after for layer in part.layers if layer.timed_out_after is not None]
-    if part.ended_after is not None:
-        limits.append(part.ended_after)
+    if part.early_end is not None:
+        limits.append(0.0 if part.early_end.is_interrupted else part.early_end.seconds)
     row = part_record(part)
     row["program"] = program_record_with_heads(part.after)
     row["run"] = part.run.record()

@@ -101,14 +101,15 @@ class LayerReport:
 
 @dataclass(frozen=True)
 class ProgramReport:
-    """A program: its times in one line, what is known of its values, a bar before and after, and
-    its layers.
+    """A program: its times in one line, what is known of its values, a bar before and after, its
+    layers, and what time was over before.
     """
 
     title: str
     proof: str
     bars: tuple[Bar, ...]
     layers: tuple[LayerReport, ...]
+    early_end: str = ""
 
 
 class Report:
@@ -210,7 +211,7 @@ def _program(number: int, part: OptimizedProgram) -> ProgramReport:
     proof = ", ".join([part.verdict, error, *part.changes, f"{workspace} between kernels"])
     bars = (_bar(BEFORE, 0, part), _bar(AFTER, 1, part))
     layers = tuple(_layer(layer, part, bars) for layer in part.layers)
-    return ProgramReport(title, proof, bars, layers)
+    return ProgramReport(title, proof, bars, layers, str(part.early_end or ""))
 
 
 def _bar(title: str, position: int, part: OptimizedProgram) -> Bar:
@@ -296,6 +297,8 @@ def _replacement(layer: SearchedLayer) -> Replacement | None:
 def _program_lines(program: ProgramReport) -> Iterator[str]:
     yield program.title
     yield f"  {program.proof}"
+    if program.early_end:
+        yield f"  {program.early_end}"
     costs = [cost.seconds for layer in program.layers for cost in layer.costs]
     longest = max(costs, default=0.0)
     for layer in program.layers:

@@ -353,7 +353,7 @@ def optimize(
     require_device(target)
     clock = Clock.of(seconds)
     backend = LocalBackend(target, accuracy)
-    wishes = Wishes(accuracy, nonfinite, seconds)
+    wishes = Wishes(accuracy, nonfinite, seconds, lambda: clock.left)
     with shown_progress(progress, clock, "optimize") as on_layer:
         with clock.phase(READING, "the model"):
             source = network(model, example_inputs)

@@ -30,12 +30,14 @@ class AdaptedForms:
     def compile_first(self) -> None:
         """Compile the first form of the program once more, with what was derived for others."""
         forms = self._forms
-        if not forms.compiled or forms.is_too_late():
+        if not forms.compiled:
             return
+        forms.require_time()
         first = forms.compiled[0]
         variant = self._adapted(first.variant)
-        if not forms.is_new(variant) or forms.is_too_late():
+        if not forms.is_new(variant):
             return
+        forms.require_time()
         if forms.compile(variant, SIMILAR) is None and not forms.is_too_late():
             forms.compile_measured(first.variant, SIMILAR)
 

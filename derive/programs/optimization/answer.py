@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
+from derive.programs.early_end import EarlyEnd
 from derive.programs.forms.layers import SearchedLayer
 from derive.programs.forms.variants import SearchedVariant, is_better, is_substituted
 from derive.programs.optimization.compiled_forms import Forms
@@ -11,15 +13,12 @@ from derive.programs.optimization.layer_search import with_results
 from derive.programs.optimized_program import OptimizedProgram, verdict
 from derive.rules.inter.lifting_nesting import lifted
 from einalg.runtime.measurement import Measurement
-from einalg.text.wording import milliseconds
+from einalg.text.wording import counted, milliseconds
 
 
 def best_program(forms: Forms, plain: SearchedVariant) -> OptimizedProgram:
     """Return the best form as an optimized program; `plain` is the program folded and fused."""
     layers, best = _reported_layers(forms, plain), forms.best
-    ended_after = None
-    if forms.unfinished:
-        ended_after = 0.0 if forms.clock.course.is_stopped else forms.task.seconds
     return OptimizedProgram(
         forms.trial.example.program,
         lifted(best.program),
@@ -31,8 +30,19 @@ def best_program(forms: Forms, plain: SearchedVariant) -> OptimizedProgram:
         _changes(forms),
         best.variant.slices,
         forms.is_right,
-        ended_after=ended_after,
+        early_end=_early_end(forms, layers),
     )
+
+
+def _early_end(forms: Forms, layers: Sequence[SearchedLayer]) -> EarlyEnd | None:
+    """Return what was not done to its end; None where all was."""
+    steps = list(forms.unfinished)
+    late = sum(layer.timed_out_after is not None for layer in layers)
+    if late:
+        steps.append(f"searches of {late} of {counted(len(layers), 'layer')}")
+    if not steps:
+        return None
+    return EarlyEnd(forms.task.seconds, tuple(steps), forms.clock.course.is_stopped)
 
 
 def _reported_layers(forms: Forms, plain: SearchedVariant) -> list[SearchedLayer]:

@@ -37,8 +37,12 @@ def compare_with_original(forms: Forms) -> None:
 def time_original(forms: Forms) -> None:
     """Time the program as it is at last, where there was no time for it before."""
     calls = CALLS * MAX_ORIGINAL_SLOWNESS * forms.seconds(forms.best)
-    if forms.original is not None or forms.clock.left < forms.first_seconds + calls:
+    if forms.original is not None:
         return
+    if forms.clock.left < forms.first_seconds + calls:
+        raise OutOfTime
     forms.compile_original()
-    if forms.original is not None and forms.clock.left > CALLS * forms.original.seconds:
+    if forms.original is not None:
+        if forms.clock.left < CALLS * forms.original.seconds:
+            raise OutOfTime
         forms.choose([forms.original, forms.best])

@@ -18,6 +18,7 @@ from einalg.text.wording import counted
 log = logging.getLogger("einalg")
 
 SECONDS_TO_MEASURE = 0.15  # of one form
+CALLS_TO_MEASURE = 2  # of one form, that there are in any case
 QUICK_COMPILATION = 1.0  # seconds: where the first form takes less, and less than this
 QUICK_SHARE = 0.25  # share of all, the program as it is is timed beside it in any case
 MAX_MEASURING_SHARE = 0.1  # of the time that is left, that timing forms in turns may take
@@ -63,10 +64,20 @@ class Forms:
         return [self.original, *self.compiled]
 
     def beside_best(self, new: Sequence[CompiledVariant]) -> list[CompiledVariant]:
-        """Return the program as it is, if it is compiled, the best form, and new ones."""
-        if self.original is None or self.original is self.best:
+        """Return the best form and new ones; before them the program as it is, where it may be as
+        fast.
+        """
+        original = self.original
+        if original is None or original is self.best or self._is_slow(original):
             return [self.best, *new]
-        return [self.original, self.best, *new]
+        return [original, self.best, *new]
+
+    def _is_slow(self, form: CompiledVariant) -> bool:
+        """Tell whether a form was measured to be far slower than the best."""
+        best, own = self.measured(self.best), self.measured(form)
+        if best is None or own is None:
+            return False
+        return own.seconds > MAX_SLOWNESS * best.seconds
 
     @contextmanager
     def step(self, clock: Clock, words: str = "") -> Iterator[None]:
@@ -104,6 +115,11 @@ class Forms:
         """Raise `OutOfTime` where it is too late for another form."""
         if self.is_too_late():
             raise OutOfTime
+
+    @property
+    def seconds_to_measure(self) -> float:
+        """The seconds that measuring a form beside the best takes, at least."""
+        return 2 * max(SECONDS_TO_MEASURE, CALLS_TO_MEASURE * self.seconds(self.best))
 
     def compile(self, variant: SearchedVariant, words: str) -> CompiledVariant | None:
         """Compile a form, and keep it if it is right."""

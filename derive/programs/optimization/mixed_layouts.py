@@ -9,7 +9,7 @@ from derive.programs.optimization.layer_search import with_known_layers, with_re
 from derive.programs.optimization.trial import CompiledVariant
 from derive.programs.optimized_program import REPEATS
 from einalg.language.ir.program import Program
-from einalg.runtime.clock import MEASURING
+from einalg.runtime.clock import MEASURING, OutOfTime
 
 MAX_MIXING_SHARE = 0.05  # of the time that is left, that timing the kernels of two layouts may take
 MIXING_TRIALS = 2  # that there must be time for before a mixture of layouts is compiled
@@ -34,9 +34,9 @@ class MixedLayouts:
             return
         whole = sum(map(forms.seconds, layouts))
         if (1 + REPEATS) * whole > MAX_MIXING_SHARE * forms.clock.left:
-            return
-        if forms.clock.left < MIXING_TRIALS * forms.trial_seconds:
-            return
+            raise OutOfTime
+        if forms.clock.left < MIXING_TRIALS * forms.trial_seconds + forms.seconds_to_measure:
+            raise OutOfTime
         with forms.clock.phase(MEASURING, "the kernels of both layouts"):
             first, last = (form.kernel_seconds() for form in layouts)
         if not first or not last:

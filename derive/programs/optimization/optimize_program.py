@@ -45,29 +45,29 @@ def optimize_program(
     forms = Forms(Trial.of(ReferenceCall.of(program, weights, values), task))
     adapted, mixed, searched = AdaptedForms(forms), MixedLayouts(forms), SearchedForms(forms)
     first = compile_first(forms)
-    with forms.step(forms.quick_clock(), "comparing with libraries"):
+    with forms.step(forms.quick_clock(), "the comparison with libraries"):
         compare_with_libraries(forms)
     with forms.step(forms.quick_clock()):
         compare_with_original(forms)
-    with forms.step(clock):
+    with forms.step(clock, "forms of similar layers"):
         adapted.compile_first()
-    with forms.step(forms.clock_until_right(), "compiling its other forms"):
+    with forms.step(forms.clock_until_right(), "its other forms"):
         compile_others(forms, adapted, first)
-    with forms.step(clock, "compiling what substitutions lead to"):
+    with forms.step(clock, "substitutions"):
         compile_rewritten(forms)
     if not forms.is_right and not task.is_compared:
         raise CodegenError(f"{UNSOUND % forms.best.error}\n  please report it with the model")
-    with forms.step(clock):
+    with forms.step(clock, "the comparison of its forms"):
         forms.choose(forms.candidates)
     with forms.step(clock):
         mixed.compile()
     with forms.step(clock):
         searched.search()
-    with forms.step(clock.finishing()):
+    with forms.step(clock.finishing(), "forms with what searches found"):
         searched.compile()
-    with forms.step(clock):
+    with forms.step(clock, "mixtures of its layouts"):
         mixed.compile()
-    with forms.step(clock):
+    with forms.step(clock, "other candidates of its layers"):
         refine(forms)
     with forms.step(clock):
         time_original(forms)

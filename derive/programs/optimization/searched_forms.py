@@ -12,7 +12,6 @@ from derive.programs.forms.variants import SearchedVariant
 from derive.programs.optimization.adapted_forms import work
 from derive.programs.optimization.compiled_forms import (
     RECOMPILED_SHARE,
-    SECONDS_TO_MEASURE,
     Forms,
     identity,
 )
@@ -20,7 +19,7 @@ from derive.programs.optimization.layer_search import search_layers, with_result
 from derive.programs.optimization.trial import CompiledVariant
 from derive.programs.optimized_program import REPEATS
 from derive.results.candidates import Candidate
-from einalg.runtime.clock import SEARCHING
+from einalg.runtime.clock import SEARCHING, OutOfTime
 
 MAX_SEARCHED_FORMS = 2  # that are compiled again, with what was found for their layers
 MAX_TIMING_SHARE = 0.02  # of the time that is left, that timing the kernels of a form may take
@@ -47,7 +46,7 @@ class SearchedForms:
         trial_seconds = max(forms.first_seconds, forms.trial_seconds)
         if any(layer.is_adapted for layer in competing[0].variant.layers):
             trial_seconds *= RECOMPILED_SHARE
-        reserved = trial_seconds + 2 * SECONDS_TO_MEASURE
+        reserved = trial_seconds + forms.seconds_to_measure
         with forms.clock.phase(SEARCHING, "layers"):
             task = forms.task.reserving(reserved)
             known = [layer for form in competing for layer in form.variant.layers]
@@ -122,8 +121,8 @@ def refine(forms: Forms) -> None:
     if refined is None:
         return
     for number, candidate in _alternatives(refined.variant.layers):
-        if forms.clock.left <= forms.trial_seconds:
-            break
+        if forms.clock.left <= forms.trial_seconds + forms.seconds_to_measure:
+            raise OutOfTime
         layers = list(refined.variant.layers)
         layers[number] = replace(layers[number], candidate=candidate)
         variant = replace(refined.variant, layers=layers)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
+from math import inf
 from typing import Any
 
 from einalg.api.verification.deviation import Deviation, deviation, tolerance_of
@@ -21,11 +22,13 @@ Run = Callable[..., Sequence[Any]]
 
 @dataclass(frozen=True)
 class Wishes:
-    """How far results may deviate, where NaNs may be, and how many seconds there are."""
+    """How far results may deviate, where NaNs may be, how many seconds there are,
+    and how many are left."""
 
     accuracy: float | None = None
     nonfinite: str = "spread"
     seconds: float = 300.0
+    left: Callable[[], float] = lambda: inf
 
 
 def direct_of(run: Run) -> DirectCall | None:
@@ -44,7 +47,7 @@ class ModelComparison:
     def __init__(self, network: Network, wishes: Wishes, is_brief: bool = False):
         self._wishes = wishes
         self.excluded: dict[str, str] = {}
-        self._pending = examples_of(network, wishes.seconds)
+        self._pending = examples_of(network, wishes.seconds, wishes.left)
         if is_brief:
             self._pending = islice(self._pending, 1)
         self._known: list[FrameworkCall] = []

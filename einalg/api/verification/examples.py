@@ -6,6 +6,7 @@ import logging
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
+from math import inf
 from time import perf_counter
 from typing import Any
 
@@ -14,7 +15,7 @@ from einalg.frontends.special_inputs import SPECIAL, roughened
 
 LOG = logging.getLogger("einalg")
 GIVEN = "the given inputs"
-MIN_SECONDS = 3.0  # that special inputs may take, however little there is for all
+MIN_SECONDS = 1.0  # that special inputs may take, however little there is for all
 MAX_SHARE = 0.05  # of all seconds, that they may take
 Results = list[tuple[Any, str]]  # arrays with their element types
 
@@ -63,16 +64,20 @@ class FrameworkCall:
             return None
 
 
-def examples_of(network: Network, seconds: float) -> Iterator[FrameworkCall]:
+def examples_of(
+    network: Network, seconds: float, left: Callable[[], float] = lambda: inf
+) -> Iterator[FrameworkCall]:
     """Yield the given call, then special ones as long as these take no large part of `seconds`.
 
-    None begins that would end too late, if it took as long as the longest before.
+    None begins that would end too late, if it took as long as the longest before; `left` says how
+    many seconds are left then.
     """
     original, call = network.original, network.itself
     assert original is not None and call is not None
+    began = perf_counter()
     yield FrameworkCall(GIVEN, lambda array, _: array, original, call)
-    began, longest = perf_counter(), 0.0
-    limit = began + max(MIN_SECONDS, MAX_SHARE * seconds)
+    longest = perf_counter() - began
+    limit = perf_counter() + max(MIN_SECONDS, min(MAX_SHARE * seconds, left()))
     for name, change in SPECIAL.items():
         now = perf_counter()
         if now + longest > limit:

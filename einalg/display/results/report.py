@@ -62,6 +62,8 @@ def _program(program: ProgramReport, has_formulas: bool) -> str:
         if rest:
             legend = f"<p>{mark(len(program.layers))}{ELSE}</p>"
     shown = f"<h4>{program.title}</h4><p>{escape(program.proof)}</p>"
+    if program.early_end:
+        shown += f"<p>{escape(program.early_end)}</p>"
     if any(bar.seconds for bar in bars):
         shown += stacks(bars) + legend
     rows = []

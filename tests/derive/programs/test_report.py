@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from types import SimpleNamespace
 
@@ -9,6 +10,7 @@ import pytest
 
 import einalg as ea
 from derive.matching import kernels_of, with_operator_names
+from derive.programs.early_end import EarlyEnd
 from derive.programs.forms.layers import SearchedLayer
 from derive.programs.report import MAX_BAR_CHARACTERS, Report
 from derive.results.candidates import Candidate
@@ -54,6 +56,7 @@ def part_of(layers, seconds):
         changes=(),
         workspace=3 << 20,
         slices=None,
+        early_end=None,
     )
 
 
@@ -104,6 +107,24 @@ def test_why_a_layer_stays_as_it_is(layer, said):
         f"stays as it is: {said}" in report.text
         and f"<td>stays as it is: {said}</td>" in report_html(report)
     )
+
+
+@pytest.mark.parametrize(
+    ("end", "said"),
+    [
+        (EarlyEnd(60.0, ("its other forms",)), "the 60 s were over before these: its other forms"),
+        (EarlyEnd(60.0, ("its other forms",), True), "it was interrupted before it had these"),
+        (EarlyEnd(0.0, ("substitutions",)), "it was given no time (seconds=0) for these"),
+    ],
+)
+def test_why_a_search_stopped_is_told(end, said):
+    part = part_of([], (2e-3, 1e-3))
+    part.early_end = end
+    report = Report([part], [], 1.0, None)
+    assert said in report.text and "a call with more seconds goes on from here" in report.text
+    assert said in report_html(report)
+    assert EarlyEnd.from_record(json.loads(json.dumps(end.as_record()))) == end
+    assert EarlyEnd.from_record(None) is None
 
 
 def test_the_memory_between_kernels_is_told():

@@ -178,7 +178,7 @@ def test_seconds_hold(seconds, compile_seconds, layers, own_cache, monkeypatch):
     Where compiling takes a tenth of it, more than a quarter goes into searches.
     """
     monkeypatch.setenv("EINALG_LIBRARIES", "")
-    backend = Timed(compile_seconds)
+    backend = Timed(compile_seconds, lambda program: 0.01)
     searched = backend.searching(monkeypatch, 100.0)
     backend.optimized(several_shapes(layers), seconds)
     assert searched and backend.spent <= 1.1 * seconds
@@ -236,7 +236,8 @@ def test_libraries_are_compared_once_there_is_a_program(seconds, compiled, own_c
     (part,) = made.parts.values()
     assert len(backend.compiled) == compiled  # without libraries, with them, and the original
     assert part.run.has_open_choices == (compiled == 1)
-    assert part.ended_after == (seconds if compiled == 1 else None)
+    words = str(part.early_end or "")
+    assert words.startswith(f"the {seconds} s were over before") == (compiled == 1)
 
 
 @pytest.mark.parametrize(
@@ -511,3 +512,28 @@ def test_what_was_measured_for_similar_layers_is_taken_where_an_estimated_form_i
     assert has_two_statements(part.after)
     assert part.changes == (("another layout",) if is_other else ())
     assert sum(map(has_two_statements, backend.compiled)) == (4 if is_other else 2)
+
+
+def test_a_program_that_is_far_slower_as_it_is_is_timed_once(own_cache, monkeypatch):
+    """Not again beside each form that searches lead to: its calls would take the time of others."""
+
+    def search(layers, *_):
+        return {
+            layer.identity: replace(in_two_statements(layer), is_adapted=False) for layer in layers
+        }
+
+    monkeypatch.setenv("EINALG_LIBRARIES", "")
+    monkeypatch.setattr(searched_forms, "search_layers", search)
+    monkeypatch.setattr(first_form, "channels_last_variant", lambda program: None)
+    monkeypatch.setattr(other_forms, "changed_variants", lambda *_: [])
+    backend, timed = Timed(0.5), []
+
+    def measure(runnables, arrays):
+        timed.append(len(runnables))
+        if len(timed) == 1:
+            return [exactly(10.0), exactly(1.0)]
+        return [exactly(1.0) for _ in runnables]
+
+    monkeypatch.setattr(backend, "measure", measure)
+    backend.optimized(several_shapes(2), 60)
+    assert timed == [2, 2]  # beside the first form, and what was searched beside that

@@ -19,7 +19,7 @@ from einalg.frontends.special_inputs import SPECIAL
         (60.0, 1.0, 3),
         (60.0, 2.0, 1),
         (400.0, 2.0, len(SPECIAL)),
-        (60.0, 100.0, 1),
+        (60.0, 100.0, 0),
     ],
 )
 def test_special_calls_take_a_share_of_the_time(
