@@ -14,8 +14,10 @@ import numpy as np
 from hypothesis import strategies as st
 
 import einalg as ea
+from codegen.program.building.deduplicate import kernel_signature
 from codegen.program.compile import compile_program
 from derive.matching import kernels_of
+from derive.matching.program_kernels import kernel_of
 from derive.rewriting.moves import apply, moves
 from derive.rules import ALL
 from derive.rules.inter.lifting_nesting import lifted
@@ -36,8 +38,8 @@ from einalg.testing import strategies
 from tests.helpers import kernels
 from tests.helpers.cuda_kernels import TIGHT, TIGHT_GRID
 from tests.helpers.cuda_kernels import run_programs as run_cuda_programs
-from tests.helpers.mutations import candidates
-from tests.helpers.naive_evaluator import NOTHING, Naive, values_of
+from tests.helpers.mutations import candidates, makers
+from tests.helpers.naive_evaluator import NOTHING, Naive, grid, values_of
 
 Arrays = Mapping[str, Any]
 MOST_MOVES = 12  # of one rule, to draw from
@@ -218,6 +220,42 @@ def check_generated_code(cases: Sequence[FlatCase]) -> None:
         kernels.check(case.program, case.expected, found)
     for found, case in zip(run_cuda_programs(programs, arrays, TIGHT, TIGHT_GRID), cases):
         kernels.check(case.program, case.expected, found)
+
+
+def check_signatures(program: Program, arrays: Arrays, seed: int = 0, most: int = 12) -> None:
+    """Fail where a statement shares the code of one that differs in a number, and in values."""
+    before: list[tuple[str, Scope]] = []
+    for name, scope in lifted(program).statements:
+        own, every = Program([*before, (name, scope)], [name]), list(makers(scope))
+        signature = _signature(own, name)
+        step = 1 + len(every) // most
+        for make in every[seed % step :: step]:
+            other = Program([*before, (name, make())], [name])
+            if _signature(other, name) == signature and _is_well_formed(other):
+                message = f"{own}\nhas, for {name}, the code of\n{other}"
+                values = [_values_of(each, name, arrays) for each in (own, other)]
+                assert values[0] == values[1], message
+        before.append((name, scope))
+
+
+def _signature(flat: Program, name: str) -> Any:
+    """Return what tells the code of a statement, and where that begins to read."""
+    signature = kernel_signature(kernel_of(name, flat[name]), dict(flat.statements), ())
+    return signature.key, signature.tensors, signature.offsets
+
+
+def _is_well_formed(program: Program) -> bool:
+    try:
+        check_program(program)
+    except EinalgError:
+        return False
+    return True
+
+
+def _values_of(flat: Program, name: str, arrays: Arrays) -> list[Any]:
+    """Return the values of a statement as they lie in memory; None where it has none."""
+    values = values_of(flat, arrays)[name]
+    return [values.get(point) for point in grid([range(*bounds) for bounds in flat[name].box])]
 
 
 def check_as_one_program(cases: Sequence[FlatCase], mutants: int = 1) -> None:

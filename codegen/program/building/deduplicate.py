@@ -59,7 +59,10 @@ def kernel_signature(
     labels = {name: f"A{position}" for position, name in enumerate(order)}
     tensors: dict[str, Tensor] = {}
     for name, label in labels.items():
-        tensors[label] = _labelled(label, scope.tensors[name], name in constants)
+        role = "weight" if name in constants else "input"
+        if name in undefined_points:
+            role = "intermediate"  # the fill of a padding of no elements counts
+        tensors[label] = _labelled(label, scope.tensors[name], role)
 
     def relabelled(access: Access) -> Access:
         return _moved(access, tensors[labels[access.tensor.name]])
@@ -188,12 +191,9 @@ def _uses(scope: Scope) -> dict[str, list[str]]:
     return {name: sorted(texts) for name, texts in uses.items()}
 
 
-def _labelled(label: str, tensor: Tensor, is_constant: bool) -> Tensor:
+def _labelled(label: str, tensor: Tensor, role: str) -> Tensor:
     if isinstance(tensor, Constant):
         return Constant(label, tensor.shape, tensor.dtype, tensor.values)
-    role = "input"
-    if is_constant:
-        role = "weight"
     return Tensor(label, tensor.shape, tensor.dtype, role)
 
 

@@ -143,9 +143,9 @@ class _Keys:
             base = self.statements[base.name]
         if isinstance(base, Tensor):
             read = tuple(subscript.sort_tuple for subscript in subscripts)
-            return interned(
-                *_tensor(base), self.padding(access.base, False, range(base.rank)), read
-            )
+            may_have_gaps = base.role == "intermediate"  # a statement that is not known here
+            padding = self.padding(access.base, may_have_gaps, range(base.rank))
+            return interned(*_tensor(base), padding, read)
         axes, read = [], []
         for axis, (it, widest) in enumerate(zip(base.iterators, padded_box(access.base))):
             # An axis of one element that is read at that alone is nothing to the value.

@@ -12,6 +12,7 @@ from codegen.program.compile import compile_program
 from derive.matching import kernels_of
 from derive.rules.inter.lifting_nesting import lifted
 from einalg.language import ops
+from einalg.language.analysis.canonical import key
 from einalg.language.interpreters.numpy import execute
 from einalg.language.ir.program import Program, as_program, in_double, statement_tensor
 from einalg.language.ir.tensor import Constant
@@ -149,6 +150,18 @@ def test_an_operator_sees_what_is_read_where_a_statement_has_no_value(fill):
     product = ea.L[i, j](ea.Sum[k](T.pad(0, 0, fill=fill)[i, k] * B[k, j]))
     program = Program([("T", triangle), ("O", product)])
     assert_right(program, compile_program(program, kernels_of(program)), **arrays(program))
+
+
+def test_fills_of_paddings_without_elements_are_told_apart_where_values_are_missing():
+    text = """
+    T = L[i:6](A[i], where=i >= 2)
+    O[i:6, j:4] = T.pad(0)[i]*B[j]
+    P[i:6, j:4] = T.pad(0, fill=3)[i]*B[j]
+    """
+    program = ea.parse(text, A=(6,), B=(4,))
+    assert_right(program, compile_program(program), **arrays(program))
+    one, other = (key(program[name]) for name in ("O", "P"))
+    assert one != other
 
 
 def test_values_that_are_missing_at_some_points_are_told_apart():

@@ -15,6 +15,7 @@ from tests.helpers.random_derivations import (
     check_as_one_program,
     check_generated_code,
     check_reading,
+    check_signatures,
     check_values,
     derivations,
     flat_cases,
@@ -65,6 +66,7 @@ def test_programs_compile(several: Any) -> None:
 @given(derivations(most_moves=5))
 def test_many_programs_keep_their_values_and_are_read_back(derivation: Any) -> None:
     check(derivation)
+    check_signatures(derivation.program, derivation.arrays)
 
 
 @pytest.mark.nightly
