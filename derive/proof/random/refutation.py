@@ -46,9 +46,9 @@ def positive_values(one: Scope, two: Scope, seed: int) -> dict[Scope, Array] | N
 def is_refuted(
     one: Scope, two: Scope, seed: int, values: Mapping[Scope, Array] | None = None
 ) -> bool:
-    """Return whether two scopes of one shape differ at an input, or at one of two more, in double
-    precision, at the first output points; what is not refuted may be equal. `values` are those at a
-    positive input, where they are known.
+    """Return whether two scopes of one shape differ at an input of both signs, or at a positive or
+    a negative one, in double precision, at the first output points; what is not refuted may be
+    equal. `values` are those at a positive input, where they are known.
 
     >>> import einalg as ea
     >>> x = ea.tensor("x", (3,))
@@ -74,7 +74,9 @@ def is_refuted(
         ours, theirs = [in_double(scope, positive) for scope in block.scopes]
         if _are_finite(ours, theirs) and not _are_close(ours, theirs):
             return True
-    for arrays in (drawn(rng.standard_normal), positive):
+    # The maximum of many numbers of both signs is positive: some are all negative.
+    negative = drawn(lambda shape: -rng.uniform(0.25, 1.75, shape))
+    for arrays in (drawn(rng.standard_normal), positive, negative):
         if unequal_in_double(block.scopes, arrays).any():
             return True
     return False

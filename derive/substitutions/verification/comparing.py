@@ -167,14 +167,16 @@ def refuted_or_proved(before: Program, after: Program) -> Proof:
 
 
 def differ(before: Program, after: Program) -> bool:
-    """Return whether two programs without symbolic sizes differ: at an input, or by a proof."""
+    """Return whether two programs differ at some sizes: at an input, or by a proof."""
     return _differ_at_an_input(before, after) or prove(before, after).verdict == DIFFERENT
 
 
 def _differ_at_an_input(before: Program, after: Program) -> bool:
-    """Return whether two small programs differ at random whole numbers, where both compute exactly
-    with them.
+    """Return whether two small programs without sizes differ at random whole numbers, where both
+    compute exactly with them.
     """
+    if before.sizes or after.sizes:
+        return False
     shapes = [[program[name].shape for name in program.outputs] for program in (before, after)]
     scopes = [scope for program in (before, after) for _, scope in program.statements]
     if shapes[0] != shapes[1] or evaluation_steps(scopes) > MAX_STEPS:
