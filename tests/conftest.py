@@ -24,6 +24,7 @@ from tests.helpers.searches import shorten_layer_searches
 os.environ.setdefault("OMP_WAIT_POLICY", "passive")
 GOLDEN = Path(__file__).parent / "golden"
 CODEGEN = Path(__file__).parent / "codegen"
+PROGRAMS = tuple(CODEGEN / name for name in ("libraries", "program", "runtime"))  # of any kernels
 
 settings.register_profile(
     "ci",
@@ -78,9 +79,14 @@ def quick_code(request: pytest.FixtureRequest) -> Iterator[None]:
     say for themselves how theirs are compiled.
     """
     with pytest.MonkeyPatch.context() as patches:
-        if CODEGEN not in request.path.parents and not is_as_usual(request.node.nodeid):
+        if not is_about_code(request.path) and not is_as_usual(request.node.nodeid):
             compile_quickly(patches)
         yield
+
+
+def is_about_code(path: Path) -> bool:
+    """Tell whether a test is about the code of kernels, and not about what runs them."""
+    return CODEGEN in path.parents and not any(folder in path.parents for folder in PROGRAMS)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
