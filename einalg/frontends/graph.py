@@ -133,7 +133,8 @@ class Graph:
         if len(arrays) != len(self.inputs):
             names = ", ".join(tensor.name for tensor in self.inputs)
             raise ShapeError(
-                f"{len(self.inputs)} inputs are expected, not {len(arrays)}\n  give {names}"
+                f"{len(self.inputs)} inputs are expected, not {len(arrays)}\n"
+                f"  give {names or 'none'}"
             )
         by_name: dict[str, Array] = {}
         for (tensor, name, shape), array in zip(self._shapes, arrays):

@@ -29,6 +29,22 @@ class InternedTuple(tuple[Any, ...]):
     def __ne__(self, other: object) -> bool:
         return not self == other
 
+    def __lt__(self, other: tuple[Any, ...]) -> bool:
+        """Compare as tuples do, without a call for each level: these may be many."""
+        one: Any = self
+        two: Any = other
+        while isinstance(one, tuple) and isinstance(two, tuple):
+            for first, second in zip(one, two):
+                if first is not second and first != second:
+                    one, two = first, second
+                    break
+            else:
+                return len(one) < len(two)
+        return bool(one < two)
+
+    def __gt__(self, other: tuple[Any, ...]) -> bool:
+        return InternedTuple.__lt__(other, self)  # type: ignore[arg-type]
+
     def __reduce__(self) -> Any:
         return interned, tuple(self)
 

@@ -28,7 +28,7 @@ from einalg.language.interning import InternedTuple, interned
 from einalg.language.ir.body import Reduce
 from einalg.language.ir.dtype_inference import result_dtype
 from einalg.language.ir.program import Program
-from einalg.language.ir.scope import Scope
+from einalg.language.ir.scope import Scope, all_scopes
 from einalg.language.ir.tensor import Access, Constant, Padded, Tensor, padded_box
 from einalg.language.ir.traversal import accesses, reductions
 
@@ -53,6 +53,8 @@ def key(expression: Scope | Program) -> InternedTuple:
     if isinstance(expression, Scope):
         return _Keys({}).scope(expression)
     keys = _Keys(dict(expression.statements))
+    for _, statement in expression.statements:
+        keys.add_statements_read(statement)
     return interned("program", *(keys.scope(expression[name]) for name in expression.outputs))
 
 
@@ -94,6 +96,29 @@ class _Keys:
                 cached.clear()
             cached[scope.identity, axes] = key
         return key
+
+    def add_statements_read(self, statement: Scope) -> None:
+        """Remember the keys of the statements that a statement reads: done for one after another,
+        from the first on, no key waits for more than one other, however many there are.
+        """
+        for scope in all_scopes(statement):
+            for access in accesses(scope.body):
+                if isinstance(access.tensor, Tensor) and access.tensor.name in self.statements:
+                    self.scope(*self._read_part(access))
+
+    def _read_part(self, access: Access) -> tuple[Scope, frozenset[int]]:
+        """Return the scope that is read, and the axes that tell where; an axis of one element that
+        is read at that alone is nothing to the value.
+        """
+        base = access.tensor
+        if isinstance(base, Tensor):
+            base = self.statements[base.name]
+        axes = [
+            axis
+            for axis, (it, widest) in enumerate(zip(base.iterators, padded_box(access.base)))
+            if it.extent != 1 or widest != (it.low, it.high)
+        ]
+        return base, frozenset(axes)
 
     def _scope(self, scope: Scope, axes: frozenset[int] | None) -> InternedTuple:
         named, extents = [], []
@@ -139,21 +164,15 @@ class _Keys:
     def access(self, access: Access, names: Names) -> InternedTuple:
         subscripts = [subscript.substitute(names) for subscript in access.subscripts]
         base = access.tensor
-        if isinstance(base, Tensor) and base.name in self.statements:
-            base = self.statements[base.name]
-        if isinstance(base, Tensor):
+        if isinstance(base, Tensor) and base.name not in self.statements:
             read = tuple(subscript.sort_tuple for subscript in subscripts)
             may_have_gaps = base.role == "intermediate"  # a statement that is not known here
             padding = self.padding(access.base, may_have_gaps, range(base.rank))
             return interned(*_tensor(base), padding, read)
-        axes, read = [], []
-        for axis, (it, widest) in enumerate(zip(base.iterators, padded_box(access.base))):
-            # An axis of one element that is read at that alone is nothing to the value.
-            if it.extent != 1 or widest != (it.low, it.high):
-                axes.append(axis)
-                read.append((subscripts[axis] - it.low).sort_tuple)
-        padding = self.padding(access.base, bool(base.where), axes)
-        return interned("scope", self.scope(base, frozenset(axes)), padding, tuple(read))
+        scope, axes = self._read_part(access)
+        read = [(subscripts[axis] - scope.iterators[axis].low).sort_tuple for axis in sorted(axes)]
+        padding = self.padding(access.base, bool(scope.where), sorted(axes))
+        return interned("scope", self.scope(scope, axes), padding, tuple(read))
 
     def padding(self, view: Any, has_gaps: bool, axes: Sequence[int]) -> tuple[Any, ...]:
         """Return what a view holds where its base has no value: fills, the innermost first, and how

@@ -13,11 +13,7 @@ import pytest
 
 from tests.helpers.deep_networks import KINDS
 
-# A derivation nests all statements: more layers than these are nested too deeply.
-CASES = [
-    *(("optimize", layers) for layers in (2, 10, 40, 150)),
-    *(("derive", layers) for layers in (2, 10, 40)),
-]
+CASES = [(search, layers) for search in ("optimize", "derive") for layers in (2, 10, 40, 150)]
 ROOT = Path(__file__).resolve().parents[3]
 OF_PROCESS = 1.0  # seconds: the first call of a process loads libraries and finds the compiler
 MORE = 1.1  # times the seconds, that a search may take

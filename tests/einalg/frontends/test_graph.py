@@ -67,6 +67,16 @@ def of_weights(is_repeatable: bool, call: Any = doubled) -> Graph:
     return b.graph(["y", "twice"])
 
 
+def test_a_wrong_number_of_inputs_is_refused() -> None:
+    b = GraphBuilder()
+    b.weight("w", np.array([-1, 0, 2], np.float32))
+    b.express("Relu", ("w",), ("relu",), ops.relu)
+    with pytest.raises(ShapeError, match="0 inputs are expected, not 1\n  give none"):
+        b.graph(["relu"])(X)
+    with pytest.raises(ShapeError, match="1 inputs are expected, not 2\n  give x"):
+        of_weights(True)(X, X)
+
+
 def test_settled_calls_ahead_what_reads_weights_alone() -> None:
     times = []
     graph = fold_constants(of_weights(True, lambda a: [times.append(1) or 2 * a]))
