@@ -8,8 +8,10 @@ from dataclasses import replace
 from math import prod
 from typing import Any
 
+from codegen.ir.early_loads import with_early_loads
 from codegen.ir.extremes import ExtremeStore, is_register, with_extremes
 from codegen.ir.half_rows import converted_row, with_half_rows
+from codegen.ir.names import used_names
 from codegen.ir.nodes import (
     Alloc,
     Apply,
@@ -86,6 +88,7 @@ class Printer(ExpressionPrinter):
         super().__init__(function, index_type(function, nodes), Names())
         self.called = {(node.op, node.dtype) for node in nodes if isinstance(node, Apply)}
         self.flat = _flat_buffers(nodes, self.shapes)
+        self.used = used_names(function)
         self.lines: list[str] = []
         self.depth = 1
         self.arena_bytes = 0
@@ -289,6 +292,8 @@ class Printer(ExpressionPrinter):
 
     def counting_loop(self, loop: For) -> None:
         """Print a loop as `for`."""
+        if loop.kind in ("vec", "par"):
+            loop = with_early_loads(loop, self.used)
         self.line(f"{self.loop_head(loop)}{{")
         with self.index_range(loop):
             nested = _collapsed_loop(loop)

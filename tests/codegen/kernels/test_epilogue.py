@@ -100,6 +100,7 @@ ONE = {
     "of axes that are cut": "O[p,q,j] = T[3*p+q,j] + F[q,j]",
     "of columns that are cut": "O[p,i,q:17] = T[i,17*p+q] + G[p,i]",
     "by its sign": "O[i,j] = Piecewise((T[i,j], T[i,j] > 0), (T[i,j]/10, True))",
+    "by slopes": "O[i,j] = Piecewise((T[i,j]*C[j], T[i,j] > 0), (T[i,j]*E[3,2], True))",
     "of one axis": "O[x:1224] = T[x//34, x%34] + 1",
     "with its operand": "O[i:36,j] = T[i,j] + B[i,j]",
     "with a part of a tensor": "O[i,j] = T[i,j] + E[3,j]",
