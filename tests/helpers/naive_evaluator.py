@@ -124,9 +124,9 @@ class Naive:
         if node.op == "Prod":
             return math.prod(terms, start=Fraction(1))
         if node.op == "Max":
-            return max([-math.inf, *terms])
+            return extreme(max, [-math.inf, *terms])
         assert node.op == "Min"
-        return min([math.inf, *terms])
+        return extreme(min, [math.inf, *terms])
 
 
 def grid(axes: Sequence[range]) -> Iterator[Point]:
@@ -151,6 +151,11 @@ def reach(view: Any) -> list[tuple[int, int]]:
         (low - before, high + after)
         for (low, high), (before, after) in zip(reach(view.base), view.amounts)
     ]
+
+
+def extreme(of: Any, values: Sequence[Any]) -> Any:
+    """The largest or smallest value; NaN where one is."""
+    return of(values) if all(value == value for value in values) else math.nan
 
 
 def of_index(form: Any, places: Places) -> int:
@@ -195,11 +200,13 @@ def of_operation(body: Any, values: list[Any]) -> Any:
                 else first ** int(last)
             )
         case "Max":
-            return max(values)
+            return extreme(max, values)
         case "Min":
-            return min(values)
+            return extreme(min, values)
         case "Abs":
             return first if first >= 0 else -first
+        case "sign" if first != first:
+            return first
         case "sign":
             return (first > 0) - (first < 0)
         case "floor" | "ceiling" if not math.isfinite(first):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from math import prod
 from typing import Any
 
@@ -45,12 +45,15 @@ def fuse(program: Program, path: Path, producer: str, limit: int = MAX_RECOMPUTA
         raise RuleError(refusal)
     stored = as_stored(program[producer])
     nested = substitute_tensors(program[name], {producer: stored})
-    inlined = of_type(_inlined_everywhere(nested, stored), nested.dtype, scopes_of(program))
-    fused = program.replaced(name, inlined)
+    fused = program.replaced(name, _inlined_everywhere(nested, stored, scopes_of(program)))
     return without_unread(fused, producer)
 
 
-def _inlined_everywhere(scope: Scope, target: Scope) -> Scope:
+def _inlined_everywhere(scope: Scope, target: Scope, readable: Sequence[Scope]) -> Scope:
+    """Return a scope with an inner one inlined, wherever it is read, each part in its type.
+
+    The type of a part decides what may be the fill of its padding.
+    """
     memo: dict[int, Scope] = {}
 
     def change(access: Any) -> Any:
@@ -66,6 +69,7 @@ def _inlined_everywhere(scope: Scope, target: Scope) -> Scope:
         if any(inner == target for inner in inner_scopes(current)):
             body = inline(current, target)
             current = simplify_scope(Scope(current.iterators, current.where, body))
+            current = of_type(current, node.dtype, readable)
         memo[id(node)] = current
     return memo[id(scope)]
 

@@ -120,6 +120,7 @@ OF_MIXED_TYPES = (
     "T[i:6] = 100*g[i]\nO[i:6] = 3*T[i]",
     "O[i:6] = g[i]*(n[i] + 300)",
     "O[i:6] = Abs(u[i]*(g[i] - 1))",
+    "T[i:6] = 1\nO[i:8] = (L[k:6](T[k]*u[k])).pad(1, fill=-1)[i - 1]",
 )
 
 
