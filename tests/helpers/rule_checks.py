@@ -53,8 +53,8 @@ def with_few_moves(rule: Rule) -> Rule:
     return replace(rule, find=find)
 
 
-def check_on(rule: Rule, examples: int, strategy: Strategy, *args: Any) -> int:
-    """Check the moves of a rule on random programs; return how many there were.
+def check_on(rule: Rule, examples: int, strategy: Strategy, *args: Any, min_moves: int = 0) -> None:
+    """Check the moves of a rule on random programs, on more of them where there are too few moves.
 
     Those are all moves at night, and a few of those at one place by day. Where one is wrong,
     hypothesis looks for the smallest program with which the rule fails.
@@ -62,8 +62,14 @@ def check_on(rule: Rule, examples: int, strategy: Strategy, *args: Any) -> int:
     checked = rule
     if not is_nightly():
         checked = with_few_moves(rule)
-    try:
-        return sum(check_moves(checked, *case) for case in drawn(examples, strategy, *args))
-    except RuleError:
-        check_rule(rule, examples=examples, strategy=strategy(*args))
-        raise
+    moves = 0
+    for times in (1, 2, 4, 8):
+        cases = drawn(times * examples, strategy, *args)
+        try:
+            moves = sum(check_moves(checked, *case) for case in cases)
+        except RuleError:
+            check_rule(rule, examples=len(cases), strategy=strategy(*args))
+            raise
+        if moves >= min_moves:
+            return
+    raise AssertionError(f"{moves} moves of {rule.name} on {len(cases)} programs")

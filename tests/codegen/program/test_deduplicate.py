@@ -203,7 +203,8 @@ def test_parts_of_inputs_and_of_values_at_several_places():
     assert_right(program, compiled, **arrays(program))
 
 
-def test_weights_that_several_statements_read_are_packed_once():
+def test_weights_that_several_statements_read_are_packed_once(monkeypatch):
+    monkeypatch.setenv("EINALG_LIBRARIES", "")
     text = "T[i,j] += A[i,k]*W[k,j]\nU[i,j] += T[i,k]*W[k,j]\nO[i,j] += U[i,k]*W[k,j]"
     program = ea.parse(text, A=(64, 96), W=ea.tensor("W", (96, 96), role="weight"))
     given = arrays(program)

@@ -136,7 +136,7 @@ def test_what_is_wide_scrolls_inside_its_cell() -> None:
 
 
 def test_every_kind_of_result_has_its_picture_in_jupyter():
-    assert len(HTML) == 19 and all(kind._repr_html_ is html for kind, html in HTML.items())
+    assert len(HTML) == 20 and all(kind._repr_html_ is html for kind, html in HTML.items())
 
 
 def test_a_page_brings_the_rules_along_that_concern_it():
