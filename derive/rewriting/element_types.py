@@ -13,12 +13,13 @@ from typing import Any
 import sympy
 
 from derive.rewriting.body_queries import has_infinite_truths, with_body
+from derive.rewriting.value_ranges import value_range
 from einalg.errors import RuleError
 from einalg.language.index.affine import IndexArithmetic
 from einalg.language.index.remainder import applied
 from einalg.language.ir.body import Reduce, as_factor
 from einalg.language.ir.dtype_inference import operation_dtype
-from einalg.language.ir.dtypes import is_float, promote
+from einalg.language.ir.dtypes import bounds, is_float, promote
 from einalg.language.ir.scope import Scope
 from einalg.language.ir.tensor import Access, Constant
 from einalg.language.ir.traversal import rebased
@@ -41,7 +42,8 @@ def of_type(scope: Scope, dtype: str, readable: Iterable[Scope]) -> Scope:
 
     A sum of truth values is no number, and what is multiplied by 0 has no type of floats. Raises
     `RuleError` where a truth value of `readable` scopes may be an infinity: that it is not 0 does
-    not make it 1; and where the values do not have that type.
+    not make it 1; and where the values do not have that type, or a part does not fit into it that
+    was exact.
     """
     if scope.dtype == dtype:
         return scope
@@ -53,40 +55,70 @@ def of_type(scope: Scope, dtype: str, readable: Iterable[Scope]) -> Scope:
             )
         return Scope(scope.iterators, scope.where, sympy.Ne(scope.body, 0))
     zero = Constant(f"{dtype}_zero_", (), dtype, (0,))  # no name that a front end gives ends in _
-    typed = Scope(scope.iterators, scope.where, _in_type(scope.body, zero[()]))
+    typed = Scope(scope.iterators, scope.where, _in_type(scope.body, zero[()], True))
     if typed.dtype != dtype:
         raise RuleError(f"the values have the type {typed.dtype}, and not {dtype} as before")
     return typed
 
 
-def _in_type(body: Any, zero: Access) -> Any:
+def _in_type(body: Any, zero: Access, wraps: bool) -> Any:
     """Return a body in the type of a zero, as far as its parts have one that is no longer."""
-    narrow = _narrowed(as_factor(body), zero)
+    narrow = _narrowed(as_factor(body), zero, wraps)
     if not narrow.is_number and operation_dtype([narrow]) == zero.tensor.dtype:
         return narrow
     return narrow + zero
 
 
-def _narrowed(part: Any, zero: Access) -> Any:
+def _narrowed(part: Any, zero: Access, wraps: bool) -> Any:
     """Return a part of a body with the parts that have a longer type than a zero in the type of
     that, where they have it for lack of another one.
+
+    What is computed of a part wraps round in that type as the part does, or the part must fit.
     """
     dtype = zero.tensor.dtype
     if part.is_number or promote(operation_dtype([part]), dtype) == dtype:
         return part
     if isinstance(part, Access):
         inner = part.tensor
-        return rebased(part, of_type(inner, dtype, ())) if isinstance(inner, Scope) else part
+        if not isinstance(inner, Scope):
+            return part
+        if inner.dtype != dtype and not wraps:
+            _check_fits(inner.body, dtype)
+        return rebased(part, of_type(inner, dtype, ()))
     if isinstance(part, Reduce):
-        inside = _in_type if _counts(part) else _narrowed
-        return with_body(part, inside(part.body, zero))
+        if not _counts(part):
+            return with_body(part, _narrowed(part.body, zero, wraps and _is_ring(part)))
+        if not wraps:
+            _check_fits(part, dtype)
+        return with_body(part, _in_type(part.body, zero, wraps))
     if isinstance(part, IndexArithmetic):
         return part
     if isinstance(part, sympy.Piecewise):
         pairs = [case.args for case in part.args]
-        cases = [(_narrowed(as_factor(value), zero), condition) for value, condition in pairs]
+        cases = [
+            (_narrowed(as_factor(value), zero, wraps), condition) for value, condition in pairs
+        ]
         return applied(part.func, cases)
-    return applied(part.func, tuple(_narrowed(operand, zero) for operand in part.args))
+    wraps = wraps and _is_ring(part)
+    return applied(part.func, tuple(_narrowed(operand, zero, wraps) for operand in part.args))
+
+
+def _is_ring(part: Any) -> bool:
+    """Tell whether operands that wrap round change a part by as much as wrapping that does."""
+    if isinstance(part, Reduce):
+        return part.op in ("Sum", "Prod")
+    if part.is_Pow:
+        return bool(part.exp.is_Integer and part.exp > 0)
+    return bool(part.is_Add or part.is_Mul) and all(
+        operand.is_Integer or not operand.is_number for operand in part.args
+    )
+
+
+def _check_fits(part: Any, dtype: str) -> None:
+    low, high = bounds(dtype)
+    least, largest = value_range(as_factor(part))
+    if least < low or largest > high:
+        raise RuleError(f"a part of the type {dtype} may have values from {least} to {largest}")
 
 
 def _counts(node: Reduce) -> bool:

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+import numpy as np
 import pytest
 
 import einalg as ea
 from derive.rewriting.element_types import of_type
 from derive.rewriting.moves import Move, apply, moves, scopes_of
 from derive.rules import ALL
+from derive.rules.inter.lifting_nesting import lifted
 from derive.search.cleanup import fissioned
 from einalg.errors import RuleError
-from einalg.language.ir.program import as_program
+from einalg.language.ir.dtypes import bounds, numpy_dtype
+from einalg.language.ir.program import Program, as_program, substitute_tensors
 from einalg.language.ir.scope import Scope
 
 TRUTHS = ea.tensor("B", (3,), "bool")
@@ -97,6 +102,44 @@ def test_values_that_a_type_does_not_hold_do_not_get_it() -> None:
     program = as_program(ea.parse("O[i:6] = A[i]", A=ea.tensor("A", (6,), "i64")))
     with pytest.raises(RuleError, match="the values have the type i64, and not u8"):
         of_type(program["O"], "u8", scopes_of(program))
+
+
+BEYOND_THEIR_TYPE = (
+    "Min(Max[j:6](200*b[j]), g[i])",
+    "Min(Max[j:6](-200*b[j]), g[i])",
+    "Max(Max[j:6](100*b[j])*Max[j:6](2*b[j]), g[i])",
+    "Min(Max[j:6, k:6](100*b[j] + 100*b[k]), g[i])",
+    "Piecewise((g[i], Max[j:6](200*b[j]) > g[i]), (0, True))",
+)
+
+
+@pytest.mark.parametrize("dtype", ("i8", "u8", "i16"))
+@pytest.mark.parametrize("body", BEYOND_THEIR_TYPE)
+def test_no_move_stores_what_was_exact_in_a_type_that_does_not_hold_it(
+    body: str, dtype: str
+) -> None:
+    """Values are wrapped round in every scope, as compiled code stores them."""
+    scale = bounds(dtype)[1] // 100
+    text = body.replace("100*", f"{100 * scale}*").replace("200*", f"{200 * scale}*")
+    tensors = {"g": ea.tensor("g", (6,), dtype), "b": ea.tensor("b", (6,), "bool")}
+    program = as_program(ea.parse(f"O[i:6] = {text}", **tensors))
+    assert program["O"].dtype == dtype
+    arrays = {"g": [1, 0, 2, 3, 1, 4], "b": [True, False, True, True, False, True]}
+    expected = stored(program, arrays)
+    for move in moves(program, list(ALL.values())):
+        result = apply(program, move, ALL)
+        assert stored(result, arrays).tolist() == expected.tolist(), f"{move} made\n{result}"
+
+
+def stored(program: Program, arrays: dict[str, Any]) -> Any:
+    """Return the values of a program, with those of every scope stored in its type."""
+    values = dict(arrays)
+    for name, scope in lifted(program).statements:
+        inputs = {n: ea.tensor(n, t.axes, t.dtype) for n, t in scope.tensors.items() if n in values}
+        alone = Program([(name, substitute_tensors(scope, inputs))])
+        exact = ea.evaluate(alone, **{n: values[n] for n in inputs})
+        values[name] = np.asarray(exact).astype(numpy_dtype(scope.dtype))
+    return values[program.outputs[0]]
 
 
 MIXED = {
