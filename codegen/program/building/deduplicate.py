@@ -68,7 +68,10 @@ def kernel_signature(
         return _moved(access, tensors[labels[access.tensor.name]])
 
     written = Scope(scope.iterators, scope.where, map_accesses(scope.body, relabelled))
-    heads = [(label, t.shape, t.dtype, t.role) for label, t in tensors.items()]
+    heads = [
+        (label, tensors[label].shape, tensors[label].dtype, name in constants)
+        for name, label in labels.items()
+    ]
     gaps = sorted((labels[name], key(_domain(row))) for name, row in undefined_points.items())
     operator = _operator(kernel, labels)
     identity = (operator, key(written), scope.dtype, tuple(heads), tuple(gaps))

@@ -157,7 +157,7 @@ class Localisation:
             difference = deviation(self.values[name], result)
             if self._is_spreading(part) and self._may_reach(part, difference, name, result):
                 continue
-            if self._is_of_infinities(part, difference, name, result):
+            if self._is_of_infinities(part, name, result):
                 self.adding.add(name)
                 continue
             return fault
@@ -175,22 +175,26 @@ class Localisation:
         written = self._written(part, name)
         return written is None or not np.any(~np.isfinite(result) & np.isfinite(written))
 
-    def _is_of_infinities(
-        self, part: OptimizedProgram, difference: Deviation, name: str, result: Array
-    ) -> bool:
+    def _is_of_infinities(self, part: OptimizedProgram, name: str, result: Array) -> bool:
         """Tell whether a result has something else where the framework adds infinities up to NaN,
         as a form has that multiplies them by the sum of their weights, and nothing else is wrong.
         """
         read = [self.values[label] for label in part.before.inputs if label in self.values]
         floats = [array for array in read if array.dtype.kind == "f"]
-        if any(np.isnan(array).any() for array in floats):
+        has_infinities = any(np.isinf(array).any() for array in floats)
+        if not has_infinities or any(np.isnan(array).any() for array in floats):
             return False
-        spread = 0 if self._is_spreading(part) else difference.spread
-        is_finite = replace(difference, lost=0, changed=0, spread=spread)
-        if not self.may_spread or not self._is_right(name, is_finite):
+        expected = self.values[name]
+        if expected.dtype.kind != "f" or expected.shape != result.shape:
+            return False
+        lost = np.isnan(expected)
+        others = deviation(expected, np.where(lost, expected, result))
+        if self._is_spreading(part):
+            others = replace(others, spread=0)
+        if not self.may_spread or not self._is_right(name, others):
             return False
         written = self._written(part, name)
-        return written is None or not np.any(np.isfinite(result) != np.isfinite(written))
+        return written is None or self._is_right(name, deviation(written[lost], result[lost]))
 
     def _written(self, part: OptimizedProgram, name: str) -> Array | None:
         """Return an output of a form as it is written; None of one that would take long."""

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import einalg as ea
+from codegen.program.building.deduplicate import kernel_signature
 from codegen.program.compile import compile_program
 from derive.matching import kernels_of
 from derive.rules.inter.lifting_nesting import lifted
@@ -214,3 +215,17 @@ def test_weights_that_several_statements_read_are_packed_once(monkeypatch):
     np.testing.assert_allclose(
         bound(A=given["A"]), execute(in_double(program), given)["O"], rtol=1e-4, atol=1e-4
     )
+
+
+def test_what_is_known_ahead_is_told_also_where_values_are_missing() -> None:
+    """Weights are packed ahead, and inputs of the same kind are not."""
+    text = (
+        "S = L[j,k](W[j,k], where=k>=2)\nT = L[j,k](B[j,k], where=k>=2)\n"
+        "O = L[i:6,j](Sum[k:8](A[i,k]*S.pad(0,1)[j,k]))\nP = L[i:6,j](Sum[k:8](A[i,k]*T.pad(0,1)[j,k]))"
+    )
+    W = ea.tensor("W", (9, 8), role="weight")
+    program = ea.parse(text, A=(6, 8), W=W, B=(9, 8))
+    kernels = {kernel.output: kernel for kernel in kernels_of(program)}
+    scopes = dict(program.statements)
+    one, two = (kernel_signature(kernels[name], scopes, {"W", "S"}).key for name in ("O", "P"))
+    assert one != two

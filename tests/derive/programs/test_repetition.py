@@ -11,6 +11,7 @@ import einalg as ea
 from derive.matching import kernels_of
 from derive.programs.passes.weights.repetition import without_repetitions
 from einalg.language.interpreters.numpy import execute
+from einalg.language.ir.dtypes import numpy_dtype
 from einalg.language.ir.program import Program
 from tests.helpers.networks import sample, weight
 
@@ -102,3 +103,15 @@ def test_others_stay_as_they_were(text: str) -> None:
 def test_nothing_is_changed_once_it_is_late() -> None:
     program = upsampled((2, 2), (3, 3), (1, 1), (1, 1))
     assert without_repetitions(program, lambda: True) is program
+
+
+@pytest.mark.parametrize("dtype", ["i8", "u8", "f16", "bool"])
+def test_weights_of_a_shorter_type_are_not_added(dtype: str) -> None:
+    """Their sums may not fit into it."""
+    W = ea.tensor("W", (4, 2, 3), dtype, role="weight")
+    text = "U[c,h:16] = A[c,h//2]\nO[f,h:16] += U.pad(0,1)[c,h+r-1]*W[f,c,r]"
+    program = ea.parse(text, A=(2, 8), W=W)
+    weights = np.full((4, 2, 3), 1 if dtype == "bool" else 100).astype(numpy_dtype(dtype))
+    found = ea.optimize(program, {"A": np.zeros((2, 8), np.float32), "W": weights}, seconds=0)
+    ones = np.ones((2, 8), np.float32)
+    np.testing.assert_array_equal(found(ones), ea.evaluate(program, A=ones, W=weights))

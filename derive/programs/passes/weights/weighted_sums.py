@@ -34,7 +34,10 @@ class WeightedSum:
 
 
 def weighted_sum(name: str, scope: Scope, ahead: Set[str]) -> WeightedSum | None:
-    """Return a statement as a product of data and weights; None where it is none."""
+    """Return a statement as a product of data and weights; None where it is none.
+
+    Weights have the type of the sums: in a shorter one, sums of them may not fit.
+    """
     total = scope.body
     if not isinstance(total, Reduce) or total.op != "Sum" or scope.where or total.where:
         return None
@@ -43,6 +46,8 @@ def weighted_sum(name: str, scope: Scope, ahead: Set[str]) -> WeightedSum | None
         return None
     data, weights = sorted(factors, key=lambda factor: is_ahead(factor, ahead))
     if is_ahead(data, ahead) or not is_ahead(weights, ahead):
+        return None
+    if weights.tensor.dtype != scope.dtype:
         return None
     loops = {loop.index: loop for loop in (*scope.iterators, *total.iterators)}
     indices = [subscript.as_index() for subscript in weights.subscripts]

@@ -52,7 +52,11 @@ def export_module(
     The graph comes from the cache while the module calls the same operators. Raises `ShapeError`
     for arguments that the module does not take, and `NotationError` for what torch cannot export
     and for a module that writes to its buffers.
+
+    Arguments that are one tensor, or share elements, are exported as different ones: those of
+    another call may be.
     """
+    arguments, keywords = _apart(arguments, keywords)
     _require_arguments(module, arguments, keywords)
     description = describe_call(module, arguments, keywords)
     if description is None:
@@ -63,6 +67,30 @@ def export_module(
         graph = _export(module, arguments, keywords)
         _store(key, graph, lambda: record_calls(module, arguments, keywords))
     return graph
+
+
+def _apart(
+    arguments: Sequence[Any], keywords: Mapping[str, Any]
+) -> tuple[Sequence[Any], Mapping[str, Any]]:
+    """Return arguments of which no two tensors share memory."""
+    import torch
+    from torch.utils._pytree import tree_map
+
+    known: set[int] = set()
+
+    def alone(value: Any) -> Any:
+        if not isinstance(value, torch.Tensor) or value.layout != torch.strided:
+            return value
+        memory = value.untyped_storage().data_ptr()
+        if memory in known:
+            return value.detach().clone()
+        known.add(memory)
+        return value
+
+    apart: tuple[Sequence[Any], Mapping[str, Any]] = tree_map(
+        alone, (tuple(arguments), dict(keywords))
+    )
+    return apart
 
 
 def _cached_graph(

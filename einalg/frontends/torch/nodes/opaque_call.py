@@ -53,6 +53,7 @@ class TorchCall:
         self._target, self._args, self._kwargs = node.target, node.args, node.kwargs
         self._inputs = [(node, node.meta.get("val")) for node in inputs]
         self._wanted, self._constants = tuple(wanted), constants
+        self._place = _in_strides if _reads_memory(node.target) else _like
 
     def identity(self) -> str | None:
         """Return a digest of the operator and its arguments; None where a module is among them."""
@@ -61,19 +62,43 @@ class TorchCall:
         numbers = {node: f"%{number}" for number, (node, _) in enumerate(self._inputs)}
         arguments = map_nodes((self._args, self._kwargs), lambda node: numbers.get(node, "None"))
         kinds = [str(getattr(example, "dtype", None)) for _, example in self._inputs]
-        return text_digest(str(self._target), repr(arguments), str(kinds), str(self._wanted))
+        strides = [_strides(example) for _, example in self._inputs]
+        layout = str(strides) if self._place is _in_strides else ""
+        return text_digest(
+            str(self._target), repr(arguments), str(kinds), str(self._wanted), layout
+        )
 
     def __call__(self, *arrays: Any) -> list[Array]:
         import torch
 
         values = dict(self._constants)
         for (node, example), array in zip(self._inputs, arrays, strict=True):
-            values[node] = _like(example, array)
+            values[node] = self._place(example, array)
         args = map_nodes(self._args, values.__getitem__)
         kwargs = map_nodes(self._kwargs, values.__getitem__)
         with torch.no_grad():
             results = flat_results(self._target(*args, **kwargs))  # type: ignore[operator]
         return [array_of(torch.as_tensor(results[position])) for position in self._wanted]
+
+
+def _reads_memory(target: Any) -> bool:
+    """Tell whether an operator reads elements by their places in memory, as `as_strided` does."""
+    schema = getattr(target, "_schema", None)
+    return schema is not None and any(part.name == "storage_offset" for part in schema.arguments)
+
+
+def _strides(example: Any) -> tuple[int, ...] | None:
+    return tuple(example.stride()) if hasattr(example, "stride") else None
+
+
+def _in_strides(example: Any, array: Any) -> Any:
+    """Return an array as the kind of value that the trace had, which lies in memory as that did."""
+    import torch
+
+    value, strides = _like(example, array), _strides(example)
+    if strides is None or strides == tuple(value.stride()):
+        return value
+    return torch.empty_strided(value.shape, strides, dtype=value.dtype).copy_(value)
 
 
 def _like(example: Any, array: Any) -> Any:

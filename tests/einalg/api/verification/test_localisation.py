@@ -133,6 +133,9 @@ def test_how_far_a_nan_may_reach(
         (np.inf, {}, False, True),
         (np.inf, {1: 7.0}, True, True),  # the form has no number there
         (np.inf, {0: np.inf}, True, True),  # nor an infinity here
+        (np.inf, {1: -np.inf}, True, True),  # nor one of another sign
+        (np.inf, {1: np.nan, 2: np.nan}, True, True),  # nor NaN
+        (5.0, {}, True, True),  # of numbers alone no form has other results
         (np.nan, {1: np.inf}, True, True),  # a NaN is NaN in any form
     ],
 )
