@@ -61,6 +61,12 @@ class RecordedSpace:
     def fits(self, point: RecordedPoint) -> bool:
         return point in self.known
 
+    def holes(self, point: RecordedPoint) -> list[Any]:
+        return []  # nothing else was measured of it
+
+    def with_values(self, point: RecordedPoint, values: Any, part: Any = None) -> NoReturn:
+        raise ValueError("only what was measured before is known")
+
     def neighbours(self, point: RecordedPoint) -> Iterator[RecordedPoint]:
         different = (self.codes != self.codes[self.points.index(point)]).sum(axis=1)
         for number in np.argsort(different, kind="stable")[1 : NEAR + 1]:
