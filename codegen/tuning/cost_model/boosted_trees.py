@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
+from importlib import import_module
 from importlib.util import find_spec
 from typing import Any
 
 from codegen.tuning.cost_model.kernel_ridge import KernelRidge, Rows
 
+LOG = logging.getLogger("einalg")
 MIN_SAMPLES = 100  # below which trees say little
 ROUNDS = 120
 PARAMETERS = {
@@ -31,7 +34,15 @@ PARAMETERS = {
 
 @cache
 def is_installed() -> bool:
-    return find_spec("lightgbm") is not None
+    """Tell whether LightGBM is there, with the libraries of the system that it needs."""
+    if find_spec("lightgbm") is None:
+        return False
+    try:
+        import_module("lightgbm")
+    except (ImportError, OSError) as error:
+        LOG.warning("einalg: LightGBM cannot be loaded, and trees are not learned: %s", error)
+        return False
+    return True
 
 
 @dataclass(frozen=True)
