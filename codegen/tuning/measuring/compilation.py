@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Executor, Future
 from dataclasses import dataclass
@@ -16,13 +15,12 @@ from codegen.targets.c.compiler import Compiler, run_compiler
 from codegen.targets.c.object_store import compiler_for
 from codegen.targets.c.source_file import c_source, own_sources
 from codegen.targets.c.thread_pool import REGIONS
-from codegen.tuning.measuring.task import LASTING, CompiledCandidate, Outcome, without_body
-from einalg.errors import CodegenError
+from codegen.tuning.measuring.refusal import compiled_or_refused
+from codegen.tuning.measuring.task import CompiledCandidate, Outcome, without_body
 from einalg.runtime.clock import OutOfTime, time_left
 from einalg.runtime.processes import in_parallel
 from einalg.storage.fingerprint import text_digest
 
-KILLED = "Killed"  # in the message of a compiler whose process the system ends, short of memory
 FILE_CANDIDATES = 4  # whose compilers would each start for little else
 
 
@@ -119,15 +117,5 @@ def _content(future: Future[Any]) -> bytes | Outcome:
 
 def machine_code(compiler: Compiler, seconds: float, source: str) -> bytes | Outcome:
     """Return the shared object of a C source, or why there is none."""
-    try:
-        return run_compiler((*compiler.command, *compiler.flags), source, seconds)[0]
-    except subprocess.TimeoutExpired:
-        return Outcome(reason="the compiler takes too long")
-    except CodegenError as error:
-        said = str(error).splitlines()[-1]
-        strikes = LASTING
-        if KILLED in str(error):
-            strikes = 0
-        return Outcome(reason=f"the compiler refuses it: {said[:100]}", strikes=strikes)
-    except OSError as error:
-        return Outcome(reason=f"it cannot be compiled: {error.strerror}")
+    command = (*compiler.command, *compiler.flags)
+    return compiled_or_refused(lambda: run_compiler(command, source, seconds)[0])

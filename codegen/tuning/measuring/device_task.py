@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -12,8 +11,8 @@ from codegen.targets.cuda.device.nvcc import Cubin, Nvcc
 from codegen.targets.cuda.launch import Grid, Launch
 from codegen.targets.cuda.text.geometry import launch
 from codegen.targets.cuda.text.printer import cuda_source
+from codegen.tuning.measuring.refusal import compiled_or_refused
 from codegen.tuning.measuring.task import LASTING, CandidateTask, Outcome, without_body
-from einalg.errors import EinalgError
 from einalg.runtime.processes import in_parallel
 
 Kernels = Sequence[Function]  # of a candidate, in order
@@ -74,10 +73,4 @@ class KernelCompiler:
 
 def machine_code(nvcc: Nvcc, sm: int, seconds: float, text: str) -> Cubin | Outcome:
     """Return the machine code of a CUDA source, or why there is none."""
-    try:
-        return nvcc.compile(text, sm, seconds)
-    except subprocess.TimeoutExpired:
-        return Outcome(reason="the compiler takes too long")
-    except EinalgError as error:
-        said = str(error).splitlines()[-1]
-        return Outcome(reason=f"the compiler refuses it: {said[:100]}", strikes=LASTING)
+    return compiled_or_refused(lambda: nvcc.compile_anew(text, sm, seconds))

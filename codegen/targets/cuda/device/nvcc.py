@@ -66,25 +66,32 @@ class Nvcc:
         """
         key = text_digest(source, self.program, self.version, *FLAGS, str(sm))
         image, report = CUBINS.read(key), REPORTS.read(key)
-        if image is None or report is None:
-            image, said = self._run(source, sm, timeout)
-            report = said.encode()
-            CUBINS.replace(key, image)
-            REPORTS.replace(key, report)
-        return Cubin(image, sm, usages(report.decode()))
-
-    def _run(self, source: str, sm: int, timeout: float) -> tuple[bytes, str]:
-        command = (self.program, *FLAGS, f"-arch=sm_{sm}")
+        if image is not None and report is not None:
+            return Cubin(image, sm, usages(report.decode()))
         try:
-            return run_compiler(
-                command, source, timeout, (".cu", ".cubin"), f"the generated code for sm_{sm}"
-            )
+            image, said = self._run(source, sm, timeout)
         except subprocess.TimeoutExpired:
             raise timeout_error(self.program, timeout) from None
         except OSError as error:
             raise DeviceError(
                 f"nvcc cannot be run: {error}\n  set CUDA_HOME to the folder of a CUDA toolkit"
             ) from None
+        CUBINS.replace(key, image)
+        REPORTS.replace(key, said.encode())
+        return Cubin(image, sm, usages(said))
+
+    def compile_anew(self, source: str, sm: int, timeout: float) -> Cubin:
+        """Return the machine code of a CUDA source that is not kept, as that of a candidate.
+
+        Raises as `run_compiler` does.
+        """
+        image, said = self._run(source, sm, timeout)
+        return Cubin(image, sm, usages(said))
+
+    def _run(self, source: str, sm: int, timeout: float) -> tuple[bytes, str]:
+        command = (self.program, *FLAGS, f"-arch=sm_{sm}")
+        what = f"the generated code for sm_{sm}"
+        return run_compiler(command, source, timeout, (".cu", ".cubin"), what)
 
 
 def usages(report: str) -> dict[str, Usage]:
