@@ -28,10 +28,10 @@ from codegen.tuning.records.log import TuningLog
 from codegen.tuning.records.provenance import Provenance
 from codegen.tuning.records.winners import tuned
 from codegen.tuning.search.measured_unit import MeasuredUnit
-from codegen.tuning.search.program_tuner import TuningPlan, tune_units
+from codegen.tuning.search.program_tuner import ProgramTuner, TuningPlan
 from codegen.tuning.search.strategies import GivenStrategy
 from codegen.tuning.search.targets import ProcessorTarget
-from codegen.tuning.search.tuner import UnitTuning, UntunedUnit
+from codegen.tuning.search.tuner import NOTHING_NEW, UnitTuning, UntunedUnit
 from codegen.tuning.spaces.points import point_row
 from codegen.tuning.spaces.space import CodeCandidate
 from codegen.tuning.spaces.unit import CodeUnit, RepeatedUnit
@@ -282,25 +282,37 @@ class ProgramSchedule:
         """Have later compilations use the schedules, where each is faster than what they use now.
 
         Each is compared with what the model thinks best and with the winner that is stored, as
-        after a search.
+        after a search. Raises `CodegenError` for one that crashes, hangs or has other values than
+        the reference; it is not kept.
         """
-        results: list[UnitTuning | UntunedUnit] = []
+        units = list(self.units.values())
+        repeated = [RepeatedUnit(unit.unit, len(unit.outputs)) for unit in units]
+        log = self._log
         with TemporaryDirectory(prefix="einalg-") as folder:
-            for unit in self.units.values():
-                plan = TuningPlan(
-                    ProcessorTarget(self._candidate_compiler(folder)),
-                    self._log,
-                    GivenStrategy(unit.candidate),
-                    KEPT_TRIALS,
-                )
-                repeated = RepeatedUnit(unit.unit, len(unit.outputs))
-                for result in tune_units([repeated], plan, clock):
-                    results.append(_compared(result, unit.candidate))
+            target = ProcessorTarget(self._candidate_compiler(folder))
+            strategy = GivenStrategy({unit.unit.digest: unit.candidate for unit in units})
+            tuner = ProgramTuner.of(repeated, TuningPlan(target, log, strategy, KEPT_TRIALS), clock)
+            reason = tuner.search()
+            _require_measured(tuner, units)
+            tuned = tuner.results(reason)
+            _require_measured(tuner, units)
+        results: list[UnitTuning | UntunedUnit] = []
+        for number, (unit, result) in enumerate(zip(units, tuned, strict=True)):
+            is_measured = tuner.outcome(number, unit.candidate) is not None
+            results.append(_compared(result, unit.candidate, is_measured))
         return ProgramTuning(
             tuple(result for result in results if isinstance(result, UnitTuning)),
             tuple(result for result in results if isinstance(result, UntunedUnit)),
-            self._log.path,
+            log.path,
         )
+
+
+def _require_measured(tuner: ProgramTuner, units: Sequence[ScheduledUnit]) -> None:
+    """Raise `CodegenError` for the first unit whose schedule was refused."""
+    for number, unit in enumerate(units):
+        outcome = tuner.outcome(number, unit.candidate)
+        if outcome is not None:
+            _right_seconds(unit.name, outcome)
 
 
 def _scheduled(unit: CodeUnit, outputs: tuple[str, ...]) -> ScheduledUnit:
@@ -325,9 +337,16 @@ def _points(units: Mapping[str, ScheduledUnit]) -> Points:
     return points
 
 
-def _compared(result: UnitTuning | UntunedUnit, chosen: CodeCandidate) -> UnitTuning | UntunedUnit:
-    """Return what came of keeping a candidate, with a reason that says whether it is used later."""
+def _compared(
+    result: UnitTuning | UntunedUnit, chosen: CodeCandidate, is_measured: bool
+) -> UnitTuning | UntunedUnit:
+    """Return what came of keeping a candidate, with a reason that says whether it is used later.
+
+    One that was not measured, though there was time, has the code of the start.
+    """
     if isinstance(result, UntunedUnit) or not result.is_stored:
+        return result
+    if not is_measured and result.reason != NOTHING_NEW:
         return result
     return replace(result, reason=KEPT if _is_same(result.winner, chosen) else NOT_KEPT)
 

@@ -56,6 +56,13 @@ class SearchHistory:
     def see(self, candidate: CodeCandidate) -> None:
         self.seen.add(identity(candidate))
 
+    def trial_of(self, candidate: CodeCandidate) -> ScheduleTrial | None:
+        """Return the trial of a candidate; None where it had none."""
+        for trial in self.trials:
+            if identity(trial.candidate) == identity(candidate):
+                return trial
+        return None
+
     @property
     def measured(self) -> list[ScheduleTrial]:
         """Return the trials that were not refused, the fastest first."""

@@ -8,6 +8,7 @@ from math import inf
 from random import Random
 
 from codegen.tuning.cost_model.samples import Sample, recorded_samples
+from codegen.tuning.measuring.task import Outcome
 from codegen.tuning.records.log import TuningLog
 from codegen.tuning.records.winners import Winner, winner_of
 from codegen.tuning.search.history import SearchHistory
@@ -23,6 +24,7 @@ from codegen.tuning.search.task_scheduler import (
 )
 from codegen.tuning.search.tuner import BATCH, UnitShare, UnitTuner, UnitTuning, UntunedUnit
 from codegen.tuning.spaces.points import point_row
+from codegen.tuning.spaces.space import CodeCandidate
 from codegen.tuning.spaces.unit import CodeUnit, RepeatedUnit
 from einalg.runtime.clock import SEARCHING, Clock, check_time
 from einalg.text.wording import counted
@@ -70,7 +72,10 @@ class ProgramTuner:
         for own in units:
             kind = own.unit.kernel.op, own.unit.dtype
             tasks.append(TuningTask(own.count, own.unit.points, kind))
-        return cls(units, plan, clock, tasks, samples=recorded_samples(plan.log.own_code()))
+        samples: list[Sample] = []
+        if plan.strategy.learns:
+            samples = recorded_samples(plan.log.own_code())
+        return cls(units, plan, clock, tasks, samples=samples)
 
     @property
     def made(self) -> int:
@@ -153,6 +158,12 @@ class ProgramTuner:
         for number in sorted(range(len(self.units)), key=self._gain, reverse=True):
             results[number] = self._result(number, reason, limit)
         return [results[number] for number in range(len(self.units))]
+
+    def outcome(self, number: int, candidate: CodeCandidate) -> Outcome | None:
+        """Return what came of a candidate of a unit last; None where it was not measured."""
+        if number not in self.tuners:
+            return None
+        return self.tuners[number].outcome(candidate)
 
     def _gain(self, number: int) -> float:
         """Return the seconds of a run that the search of a unit has saved."""

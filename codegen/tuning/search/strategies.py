@@ -31,7 +31,10 @@ PricedCandidate = tuple[float, CodeCandidate]
 
 
 class Strategy(Protocol):
-    """Says what to measure next."""
+    """Says what to measure next; where it `learns`, from samples of other units too."""
+
+    @property
+    def learns(self) -> bool: ...
 
     def propose(self, history: SearchHistory, count: int) -> list[CodeCandidate]:
         """Return candidates that were not measured, so many at most; none where it knows none.
@@ -59,18 +62,27 @@ class ModelStrategy:
 class RandomStrategy:
     """Measure points by chance, of every space as many."""
 
+    learns = False
+
     def propose(self, history: SearchHistory, count: int) -> list[CodeCandidate]:
         return _first_new(history, _by_chance(history), count)
 
 
 @dataclass(frozen=True)
 class GivenStrategy:
-    """Measure a candidate that somebody has chosen, and nothing else."""
+    """Measure the candidate of each unit, by its digest, that somebody has chosen; nothing else.
 
-    candidate: CodeCandidate
+    It is measured whatever earlier measurements say of it.
+    """
+
+    candidates: Mapping[str, CodeCandidate]
+    learns = False
 
     def propose(self, history: SearchHistory, count: int) -> list[CodeCandidate]:
-        return _first_new(history, [self.candidate], count)
+        candidate = self.candidates[history.knowledge.unit]
+        if history.trial_of(candidate) is not None:
+            return []
+        return [candidate]
 
 
 @dataclass(frozen=True)

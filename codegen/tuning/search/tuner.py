@@ -94,6 +94,7 @@ class UnitTuner:
     strategy: Strategy
     clock: Clock
     codes: dict[Identity, Code] = field(default_factory=dict)
+    last: Mapping[Identity, Outcome] = field(default_factory=dict)  # of the last comparison
 
     @property
     def start(self) -> CodeCandidate:
@@ -230,12 +231,12 @@ class UnitTuner:
         if best is None:
             return UntunedUnit(self._refused(), reason)
         finalists = Finalists(self._right_start(), self._stored(), best.candidate)
-        final = self._final(finalists.candidates, limit)
-        choice = finalists.choice(final or self._batch_outcomes())
+        self.last = self._final(finalists.candidates, limit)
+        choice = finalists.choice(self.last or self._batch_outcomes())
         if choice is None:
             return UntunedUnit(self._refused(), UNCONFIRMED)
         if not choice.confirmed:
-            reason = UNCONFIRMED if final else UNCOMPARED
+            reason = UNCONFIRMED if self.last else UNCOMPARED
         return UnitTuning(
             statement_text(self.measured.unit),
             self.start,
@@ -249,6 +250,13 @@ class UnitTuner:
             choice.confirmed,
             ranking=self.history.knowledge.checked.quality,
         )
+
+    def outcome(self, candidate: CodeCandidate) -> Outcome | None:
+        """Return what came of a candidate last; None where it was not measured."""
+        trial = self.history.trial_of(candidate)
+        if identity(candidate) in self.last:
+            return self.last[identity(candidate)]
+        return None if trial is None else trial.outcome
 
     def _right_start(self) -> CodeCandidate | None:
         """Return the start; None where it was refused for what its code does."""

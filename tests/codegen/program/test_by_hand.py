@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from pathlib import Path
 from random import Random
 from typing import Any
 
@@ -14,10 +16,14 @@ import einalg as ea
 from codegen.program import by_hand
 from codegen.program.by_hand import ProgramSchedule
 from codegen.tuning.by_hand.moves import ScheduleMove
+from codegen.tuning.measuring.task import LASTING, Outcome
+from codegen.tuning.records.log import TuningLog
+from codegen.tuning.search.measured_unit import MeasuredUnit
 from derive.matching import kernels_of
 from derive.rules.inter.lifting_nesting import lifted
 from einalg.errors import CodegenError, RuleError
 from einalg.language.ir.program import as_program
+from einalg.runtime.clock import Clock
 from tests.helpers.batches import examples
 from tests.helpers.kernels import check, evaluated, quick_compiler
 from tests.helpers.random_programs import SLOW, programs_with_arrays
@@ -129,8 +135,64 @@ def test_a_kernel_that_fails_is_an_error(monkeypatch: pytest.MonkeyPatch) -> Non
     monkeypatch.setattr(
         by_hand.MeasuredUnit,
         "outcomes",
-        lambda self, compiled: dict.fromkeys(compiled, by_hand.Outcome(reason="wrong values")),
+        lambda self, compiled: dict.fromkeys(compiled, Outcome(reason="wrong values")),
     )
     schedule = schedule_of(ea.parse("O[i] = 2*A[i,0]", A=(24, 24)))
     with pytest.raises(CodegenError, match="kernel O was not measured: wrong values"):
         schedule.times()
+
+
+KEPT_TEXT = "T[i,j] = 2*A[i,j]\nO[i,j] += T[i,k]*B[k,j]"
+
+
+def refuses(monkeypatch: pytest.MonkeyPatch, batch: int) -> list[int]:
+    """Have candidates take less in each batch, but the last one of a batch be wrong."""
+    batches: list[int] = []
+
+    def outcomes(self: MeasuredUnit, compiled: Mapping[int, Any]) -> dict[int, Outcome]:
+        batches.append(len(compiled))
+        made = {number: Outcome(1.0 / len(batches)) for number in compiled}
+        if len(batches) == batch:
+            made[max(made)] = Outcome(reason="wrong values", strikes=LASTING)
+        return made
+
+    monkeypatch.setattr(MeasuredUnit, "outcomes", outcomes)
+    monkeypatch.setattr(MeasuredUnit, "compiled", lambda self, codes: codes)
+    return batches
+
+
+@pytest.mark.parametrize("batch", [2, 3])  # the schedule beside the start, and both at last
+def test_a_refused_schedule_is_not_kept(
+    batch: int, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("EINALG_CACHE", str(tmp_path))
+    schedule = schedule_of(ea.parse("O[i,j] += A[i,k]*B[k,j]", **SHAPES))
+    schedule.apply(ScheduleMove("O", None, (("rows", 2),)))
+    refuses(monkeypatch, batch)
+    with pytest.raises(CodegenError, match="kernel O was not measured: wrong values"):
+        schedule.keep(Clock.of(60.0))
+    refuses(monkeypatch, 0)
+    assert "was compared" in schedule.keep(Clock.of(60.0)).units[0].reason, "it is measured anew"
+
+
+def test_keeping_reads_the_log_once(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("EINALG_CACHE", str(tmp_path))
+    schedule = schedule_of(ea.parse(KEPT_TEXT, **SHAPES))
+    assert len(schedule.units) == 2
+    batches, reads = refuses(monkeypatch, 0), []
+    records = TuningLog.records
+    monkeypatch.setattr(TuningLog, "records", lambda self: reads.append(self) or records(self))
+    kept = schedule.keep(Clock.of(60.0))
+    assert len(kept.units) == 2 and len(batches) == 2 and len(reads) == 1
+    assert {unit.reason for unit in kept.units} == {by_hand.KEPT}
+
+
+def test_a_schedule_without_time_was_not_compared(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("EINALG_CACHE", str(tmp_path))
+    schedule = schedule_of(ea.parse("O[i,j] += A[i,k]*B[k,j]", **SHAPES))
+    schedule.apply(ScheduleMove("O", None, (("rows", 2),)))
+    batches = refuses(monkeypatch, 0)
+    clock = Clock.of(60.0, now=lambda: 100.0 * len(batches))
+    assert [unit.reason for unit in schedule.keep(clock).units] == ["the time was over"]
