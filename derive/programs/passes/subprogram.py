@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from derive.proof import prove
 from einalg.language.ir.program import Program, statement_tensor, substitute_tensors
 from einalg.language.ir.scope import Scope
 from einalg.language.ir.tensor import Tensor
@@ -35,6 +36,15 @@ def excerpt(known: Mapping[str, Scope], names: Sequence[str]) -> Program:
         read = {label: inputs[label] for label in scope.tensors if label in inputs}
         statements.append((name, substitute_tensors(scope, read)))
     return Program(statements, [names[-1]])
+
+
+def is_proven(before: Program, after: Program) -> bool:
+    """Tell whether a program is proven to equal another one, with outputs of the same types.
+
+    A proof is of numbers, which know no types.
+    """
+    types = [[program[name].dtype for name in program.outputs] for program in (before, after)]
+    return types[0] == types[1] and prove(before, after).verdict == "proved"
 
 
 def returned(scope: Scope, known: Mapping[str, Scope]) -> Scope:

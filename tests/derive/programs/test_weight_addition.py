@@ -46,6 +46,36 @@ def assert_equal(one: Program, other: Program) -> None:
         np.testing.assert_allclose(values[name], value, rtol=1e-5, atol=1e-5)
 
 
+@pytest.mark.parametrize(
+    ("data", "weights"),
+    [("f32", "i8"), ("i32", "u8"), ("f32", "f16"), ("i32", "bool"), ("bool", "bool")],
+)
+def test_weights_of_a_shorter_type_than_their_product_are_not_added(
+    data: str, weights: str
+) -> None:
+    """Their sums may not fit into it."""
+    A = ea.tensor("A", (8,), data)
+    V, W = (ea.tensor(name, (3, n), weights, role="weight") for name, n in (("V", 3), ("W", 1)))
+    products = "P[f,h:8] += A.pad(1)[h+r-1]*V[f,r]\nQ[f,h:8] += A[h+r]*W[f,r]"
+    program = ea.parse(f"{products}\nO[f,h] = P[f,h] + Q[f,h]", A=A, V=V, W=W)
+    assert with_added_weights(program) is program
+
+
+@pytest.mark.parametrize(
+    ("weights", "is_folded"), [("i8", False), ("f16", False), ("f32", True), ("f64", True)]
+)
+def test_factors_are_folded_into_weights_of_a_type_that_holds_them(
+    weights: str, is_folded: bool
+) -> None:
+    """That of the product at least: two numbers of one byte are none of that when multiplied."""
+    W, F = ea.tensor("W", (4, 8), weights, "weight"), ea.tensor("F", (4,), weights, "weight")
+    text = "P[n,f] += A[n,c]*W[f,c]\nO[n,f] = P[n,f]*F[f] + 1"
+    program = ea.parse(text, A=(2, 8), W=W, F=F)
+    changed = with_folded_weights(program)
+    assert ("F" not in changed["O"].tensors) is is_folded
+    assert_equal(program, changed)
+
+
 @settings(max_examples=20)
 @given(st.data())
 def test_a_smaller_window_is_a_part_of_a_larger_one(data: st.DataObject) -> None:

@@ -14,11 +14,10 @@ from typing import Any
 import sympy
 
 from derive.programs.passes.normalise import fused, is_elementwise
-from derive.programs.passes.subprogram import excerpt
+from derive.programs.passes.subprogram import excerpt, is_proven
 from derive.programs.passes.weights.folding import folded
 from derive.programs.passes.weights.repetition import without_repetitions
 from derive.programs.passes.weights.weighted_sums import WeightedSum, weighted_sum
-from derive.proof import prove
 from einalg.frontends.graph import live_statements, unique_name
 from einalg.language.analysis.compile_time import compile_time_statements
 from einalg.language.index.affine import Affine, Index
@@ -109,7 +108,7 @@ def _changed(
         changed = {**merged, reader: Scope(scope.iterators, scope.where, body)}
         before = excerpt(known, [first, second, reader])
         after = excerpt({**known, **changed}, list(changed))
-        if prove(before, after).verdict == "proved":
+        if is_proven(before, after):
             return changed
     return {}
 

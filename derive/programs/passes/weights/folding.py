@@ -14,8 +14,7 @@ from typing import Any
 import sympy
 
 from derive.programs.passes.normalise import is_elementwise
-from derive.programs.passes.subprogram import excerpt, returned
-from derive.proof import prove
+from derive.programs.passes.subprogram import excerpt, is_proven, returned
 from derive.rules.algebra import staging
 from derive.rules.inter.lifting_nesting import lifted
 from einalg.errors import EinalgError
@@ -23,6 +22,8 @@ from einalg.language.analysis.compile_time import compile_time_constants
 from einalg.language.index.affine import Index
 from einalg.language.index.convert import affine
 from einalg.language.ir.body import Reduce, substitute, with_parts
+from einalg.language.ir.dtype_inference import operation_dtype
+from einalg.language.ir.dtypes import promote
 from einalg.language.ir.program import Program, in_order, statement_tensor, substitute_tensors
 from einalg.language.ir.scope import Scope
 from einalg.language.ir.tensor import Access, Constant, Tensor
@@ -181,6 +182,8 @@ def _folded(context: _Context, folding: _Folding) -> list[tuple[str, Scope]]:
     if not used <= inward.keys():
         return []
     factor = substitute(factor, inward)
+    if not _holds(factor, context.statements[folding.name], context.constants):
+        return []
     if _is_copied_along(factor, context.statements[folding.name], context.constants):
         return []
     try:
@@ -217,6 +220,17 @@ def _is_copied_along(factor: Any, scope: Scope, constants: Set[str]) -> bool:
         if index in factor.free_symbols - known and iterator.high - iterator.low > 1:
             return True
     return False
+
+
+def _holds(factor: Any, scope: Scope, constants: Set[str]) -> bool:
+    """Tell whether the weights of a layer, times a factor, have a type as long as the layer's.
+
+    A product of two numbers of one byte, or of 16 bits, may be none of that type.
+    """
+    parts = sympy.Mul.make_args(scope.body.body)
+    ahead = [part for part in parts if _is_constant(part, constants)]
+    dtype = operation_dtype([factor, *ahead])
+    return promote(dtype, scope.dtype) == dtype
 
 
 def _is_bare(access: Access) -> bool:
@@ -290,7 +304,7 @@ def _rewritten(context: _Context, folding: _Folding, factor: Any) -> list[tuple[
     new_reader = Scope(after.iterators, after.where, new_body)
     names = (name, reader)
     changed = excerpt(ChainMap({name: staged, reader: new_reader}, statements), names)
-    if prove(excerpt(statements, names), changed).verdict != "proved":
+    if not is_proven(excerpt(statements, names), changed):
         return []
     intermediates = {label: statement_tensor(label, statements[label]) for label in weights}
     own = {name: substitute_tensors(staged, intermediates), reader: new_reader}

@@ -11,9 +11,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from derive.programs.passes.subprogram import excerpt
+from derive.programs.passes.subprogram import excerpt, is_proven
 from derive.programs.passes.weights.weighted_sums import WeightedSum, weighted_sum
-from derive.proof import prove
 from einalg.frontends.graph import live_statements, unique_name
 from einalg.language.analysis.compile_time import compile_time_statements
 from einalg.language.index.affine import Affine, FloorDiv, Index
@@ -99,7 +98,7 @@ def without_repetitions(program: Program, is_late: Callable[[], bool] = lambda: 
         if not changed:
             continue
         before = excerpt(known, [repeated, name])
-        if prove(before, excerpt({**known, **changed}, list(changed))).verdict != "proved":
+        if not is_proven(before, excerpt({**known, **changed}, list(changed))):
             continue
         known |= changed
         names |= changed.keys()
