@@ -15,6 +15,7 @@ from codegen.program.building.built_program import build_generated, generated_de
 from codegen.program.building.problem import BuildProblem
 from codegen.program.building.tunable_units import shared_units
 from codegen.program.compile import checked_kernels, compile_program
+from codegen.program.cuda_executable import CudaCompiled
 from codegen.program.executable import Executable
 from codegen.program.tune import CANDIDATE_SECONDS, ProgramTuning, measuring_compiler
 from codegen.targets.c.compiler import COMPILE_TIMEOUT_SECONDS
@@ -224,9 +225,17 @@ class ProgramSchedule:
         """Return the C text of all kernels, or of one."""
         return c_source([unit.candidate.build() for unit in self._some(kernel)])
 
-    def cuda_source(self) -> str:
-        """Return the CUDA text of the program, whose schedules are not those of a processor."""
-        return compile_program(self.program, self.kernels, "cuda").source("cuda")
+    def cuda_source(self, kernel: str | None = None) -> str:
+        """Return the CUDA text of the program, whose schedules are not those of a processor.
+
+        That of one kernel has those kernels of the device that compute its statements.
+        """
+        names = self.program.names
+        if kernel is not None:
+            names = self.unit(kernel).unit.program.names
+        compiled = compile_program(self.program, self.kernels, "cuda")
+        assert isinstance(compiled, CudaCompiled)
+        return compiled.source_of(names)
 
     def loops(self, kernel: str | None = None) -> str:
         """Return the loops of all kernels, or of one, as text."""

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from itertools import chain
@@ -82,6 +82,11 @@ class DeviceParts:
     @cached_property
     def text(self) -> str:
         return cuda_source(list(chain.from_iterable(self.groups)), self.schedule.grid)
+
+    def text_of(self, statements: Collection[str]) -> str:
+        """Return the text of the kernels of some statements alone."""
+        groups = [group for group in self.groups if group[-1].output.name in statements]
+        return cuda_source(list(chain.from_iterable(groups)), self.schedule.grid)
 
 
 def compile_cuda(
@@ -180,6 +185,10 @@ class CudaCompiled(Executable):
                 f"there is no source in {language!r} for the target 'cuda'\n  use source('cuda')"
             )
         return self._of.text()
+
+    def source_of(self, statements: Collection[str]) -> str:
+        """Return the text of the kernels that some statements are computed by."""
+        return self._parts.text_of(statements)
 
     def repeated(self, **arrays: Any) -> Callable[[], float]:
         """Return a function that runs all kernels on these arrays, which are placed once.

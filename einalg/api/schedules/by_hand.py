@@ -265,8 +265,8 @@ class HandSchedule:
     def source(self, language: str = "c", kernel: str | None = None) -> str:
         """Return the C text of all kernels, or of one.
 
-        `language="cuda"` gives that of the whole program for a device, where schedules are chosen
-        apart: the numbers here are those of a processor.
+        `language="cuda"` gives that for a device, where schedules are chosen apart: the numbers
+        here are those of a processor.
 
         >>> import einalg as ea
         >>> s = ea.Schedule("O[i] = 2*A[i]", A=(1000,))
@@ -274,7 +274,7 @@ class HandSchedule:
         True
         """
         if language == "cuda":
-            return self._schedule.cuda_source()
+            return self._schedule.cuda_source(kernel)
         return self._schedule.source(kernel)
 
     @checked(kernel=KERNEL)

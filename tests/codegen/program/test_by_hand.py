@@ -108,6 +108,18 @@ def test_the_kernel_is_named_where_there_are_several() -> None:
         schedule.choices("T", "order")
 
 
+def test_cuda_text_of_one_kernel() -> None:
+    text = "T[i,j] += A[i,k]*B[k,j]\nS[i,j] = Max(T[i,j], 0)\nO[i] += S[i,k]"
+    schedule = schedule_of(ea.parse(text, **SHAPES))
+    assert list(schedule.units) == ["S", "O"]
+    whole = schedule.cuda_source()
+    parts = [schedule.cuda_source(name) for name in ("S", "O")]
+    assert [part.count("__global__") for part in (whole, *parts)] == [3, 2, 1]
+    assert schedule.cuda_source("T") == parts[0]
+    with pytest.raises(RuleError, match="there is no kernel 'P'"):
+        schedule.cuda_source("P")
+
+
 def test_what_depends_on_weights_alone_has_no_schedule() -> None:
     weights = ea.tensor("B", (24, 24), role="weight")
     text = "T[i,j] = 2*B[i,j]\nO[i,j] += A[i,k]*T[k,j]"
