@@ -7,7 +7,7 @@ bound by memory. Figures of all kinds of kernels are on this scale, so that they
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from codegen.hardware.gpu import WARP_THREADS, GpuModel, KernelResources
 from codegen.tuning.spaces.space import NEVER
@@ -38,15 +38,11 @@ class KernelWork:
     cached: float
     memory: float
 
-    def with_resources(self, registers: int, shared: int) -> KernelWork:
-        """Return the work of a kernel whose registers and shared bytes a compiler has stated."""
-        resources = replace(self.resources, registers=registers, shared=shared)
-        return replace(self, resources=resources)
-
 
 def kernel_cycles(work: KernelWork, device: GpuModel) -> float:
     """Return the cycles of a kernel; `NEVER` where a device cannot hold one of its blocks.
 
+    >>> from dataclasses import replace
     >>> from codegen.hardware.gpu import H100
     >>> few = KernelWork(KernelResources(256, 32, 0), 132, 1e4, 0, 0, 0, 0)
     >>> kernel_cycles(replace(few, blocks=1320), H100) > kernel_cycles(few, H100)

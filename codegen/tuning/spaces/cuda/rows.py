@@ -161,7 +161,7 @@ class RowSpace(DeviceSpace):
             lines + turns,
             latency + turns * CACHE_LATENCY / READS_IN_FLIGHT,
             cached,
-            max(moved_bytes(source), 0.0),
+            moved_bytes(source),
         )
 
     def _vector(self, extent: int) -> int:
