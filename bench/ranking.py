@@ -143,7 +143,7 @@ def estimating_times(samples: Sequence[Sample]) -> Iterator[bench.Row]:
             rng = Random(0)
             candidates = [CodeCandidate(space, space.sample(rng)) for _ in range(TIMED_POINTS)]
             began = process_time()
-            of_unit = unit_features(unit, machine())
+            of_unit = unit_features(unit, machine().level2)
             descriptions = [described(candidate, of_unit) for candidate in candidates]
             middle = process_time()
             row: dict[str, Any] = {"unit": name, "space": space.name}

@@ -18,7 +18,7 @@ from typing import Any
 from codegen.ir.nodes import Function
 from codegen.libraries import names, torch_cuda, versions
 from codegen.libraries.torch_cuda import DeviceCall
-from codegen.program.device_units import best_kernels, device_provenance, device_units
+from codegen.program.device_units import best_kernels, device_units, tuned_device
 from codegen.program.executable import GENERATED, NOTHING, Executable, FixedKernels, KernelCall
 from codegen.runtime.array_arguments import loaded, sample, without_ignored
 from codegen.runtime.protocol import Buffers
@@ -105,14 +105,14 @@ def compile_cuda(
     fields of `DeviceParts`: `driver` and `assemble` take the place of PyCUDA and nvcc.
     """
     parts = DeviceParts((), schedule, **places)
-    provenance = None
+    device = None
     if is_chosen:
-        provenance = device_provenance(parts.driver)
+        device = tuned_device(parts.driver)
     groups: list[Sequence[Function]] = []
     sourced: list[Kernel] = []
     for kernel, unit in zip(kernels, device_units(program, kernels, schedule), strict=True):
         if is_chosen:
-            group = best_kernels(unit, provenance).build()
+            group = best_kernels(unit, device).build()
         else:
             group = planned_kernels(unit.statement, usual_plan(unit.statement))
         groups.append(group)

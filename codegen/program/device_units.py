@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
+from codegen.hardware.gpu import GpuModel, gpu_model
 from codegen.program.building.deduplicate import kernel_signature
 from codegen.targets.cuda.device.driver import Driver
 from codegen.targets.cuda.device.nvcc import find_nvcc
@@ -42,24 +44,33 @@ def device_units(
     return units
 
 
-def best_kernels(unit: DeviceUnit, provenance: Provenance | None = None) -> CodeCandidate:
+@dataclass(frozen=True)
+class TunedDevice:
+    """The device of this machine, on which kernels may have been tuned."""
+
+    provenance: Provenance
+    model: GpuModel
+
+
+def best_kernels(unit: DeviceUnit, device: TunedDevice | None = None) -> CodeCandidate:
     """Return the space and the point with which a unit is computed on a device.
 
-    They are the fastest that were measured there, else the cheapest by the model.
+    They are the fastest that were measured there, else the cheapest by the model of the device; of
+    an H100, where none is known.
 
     >>> import einalg as ea
     >>> unit = DeviceUnit(Kernel("eop", {}, ("A",), "O"), ea.parse("O[i] = A[i]", A=(3,)))
     >>> best_kernels(unit).space.name
     'map'
     """
-    tuned = None
-    if provenance is not None:
-        tuned = winner_of(unit.digest, device_starts(unit), provenance)
-    return tuned or cheapest_kernels(unit)
+    if device is None:
+        return cheapest_kernels(unit)
+    tuned = winner_of(unit.digest, device_starts(unit, device.model), device.provenance)
+    return tuned or cheapest_kernels(unit, device.model)
 
 
-def device_provenance(find: Callable[[], Driver]) -> Provenance | None:
-    """Return what kernels may have been tuned by on the device of this machine.
+def tuned_device(find: Callable[[], Driver]) -> TunedDevice | None:
+    """Return the device of this machine, on which kernels may have been tuned.
 
     None where there is no device, or nothing was tuned; then no device is looked for.
     """
@@ -69,6 +80,7 @@ def device_provenance(find: Callable[[], Driver]) -> Provenance | None:
     if nvcc is None:
         return None
     try:
-        return Provenance.on_device(find(), nvcc)
+        device = find()
+        return TunedDevice(Provenance.on_device(device, nvcc), gpu_model(device.sm))
     except DeviceError:
         return None

@@ -10,6 +10,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from codegen.hardware.cpu import machine
+from codegen.hardware.gpu import GpuModel, gpu_model
 from codegen.lowering.schedule import DEFAULT
 from codegen.program.building.problem import BuildProblem, with_filled_gaps
 from codegen.program.building.tunable_units import tunable_units
@@ -115,10 +116,11 @@ def _tuned_on_device(
     """Search for the fastest kernels on the device of this machine."""
     device, nvcc, schedule = find_driver(), require_nvcc(), CUDA_DEFAULT
     log = TuningLog.here(Provenance.on_device(device, nvcc))
-    target = DeviceTarget(KernelCompiler(nvcc, device.sm, schedule.grid, CANDIDATE_SECONDS))
+    compiler = KernelCompiler(nvcc, device.sm, schedule.grid, CANDIDATE_SECONDS)
+    target = DeviceTarget(compiler, gpu_model(device.sm))
     units: list[RepeatedUnit] = []
     with clock.bounding():
-        units = repeated_device_units(programs, schedule)
+        units = repeated_device_units(programs, schedule, target.model)
     return _tuned(units, target, log, options, clock)
 
 
@@ -162,9 +164,14 @@ def repeated_units(programs: Iterable[RepeatedProgram], compiler: Compiler) -> l
 
 
 def repeated_device_units(
-    programs: Iterable[RepeatedProgram], schedule: CudaSchedule
+    programs: Iterable[RepeatedProgram], schedule: CudaSchedule, device: GpuModel
 ) -> list[RepeatedUnit]:
     """Return the units of programs on a device, those that are estimated to take longest first."""
+
+    def cycles(own: RepeatedUnit) -> float:
+        assert isinstance(own.unit, DeviceUnit)
+        return own.count * cheapest_kernels(own.unit, device).cycles
+
     units: dict[str, RepeatedUnit] = {}
     for own in programs:
         kernels = with_filled_gaps(own.program, checked_kernels(own.program, own.kernels))
@@ -172,19 +179,13 @@ def repeated_device_units(
         for unit in device_units(own.program, kernels, schedule):
             if unit.name not in known and prod(unit.scope.shape):
                 _add(units, RepeatedUnit(unit), own.count)
-    return sorted(units.values(), key=_device_cycles, reverse=True)
+    return sorted(units.values(), key=cycles, reverse=True)
 
 
 def _add(units: dict[str, RepeatedUnit], one: RepeatedUnit, count: int) -> None:
     """Add a unit that each of so many runs computes."""
     known = units.setdefault(one.unit.digest, replace(one, count=0))
     units[one.unit.digest] = replace(known, count=known.count + count * one.count)
-
-
-def _device_cycles(own: RepeatedUnit) -> float:
-    """Return the cycles of a run that a unit is expected to take on a device."""
-    assert isinstance(own.unit, DeviceUnit)
-    return own.count * cheapest_kernels(own.unit).cycles
 
 
 def _cycles(own: RepeatedUnit) -> float:

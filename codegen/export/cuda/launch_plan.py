@@ -12,10 +12,11 @@ from codegen.export.call_plan import Buffer, Data, Workspace
 from codegen.export.identifiers import file_names
 from codegen.ir.nodes import Function
 from codegen.program.building.problem import with_filled_gaps
-from codegen.program.device_units import best_kernels, device_units
+from codegen.program.device_units import best_kernels, device_units, tuned_device
 from codegen.runtime.array_arguments import loaded
 from codegen.runtime.memory_planning import CACHE_LINE_BYTES, Lifetime, place_values
 from codegen.targets.c.names import Names
+from codegen.targets.cuda.device.find import find_driver
 from codegen.targets.cuda.device_types import element_size, to_device
 from codegen.targets.cuda.lowering.threads.schedule import CudaSchedule
 from einalg.errors import CodegenError
@@ -78,6 +79,9 @@ def launch_plan(
 ) -> LaunchPlan:
     """Return the plan of a function of programs in order, as `codegen.export.call_plan` does.
 
+    Its kernels are those that programs are compiled with here: what was tuned on the device of this
+    machine, where there is one, else the cheapest by the model.
+
     Raises `CodegenError` for a program of one slice, which no device runs.
     """
     planner = _LaunchPlanner(file_names(function), weights, schedule)
@@ -98,6 +102,7 @@ def launch_plan(
 class _LaunchPlanner:
     def __init__(self, names: Names, weights: Mapping[str, Array], schedule: CudaSchedule):
         self.names, self.weights, self.schedule = names, weights, schedule
+        self.device = tuned_device(find_driver)
         self.inputs: list[Buffer] = []
         self.data: dict[Buffer, Data] = {}
         self.values: dict[str, Buffer] = {}  # by the names of the network
@@ -122,7 +127,7 @@ class _LaunchPlanner:
                 continue
             tensor = statement_tensor(name, scopes[name])
             memory[name] = Buffer(self.names(f"program {number}", name), tensor.shape, tensor.dtype)
-            for function in best_kernels(unit).build():
+            for function in best_kernels(unit, self.device).build():
                 if function.body:
                     self._start(number, function, memory, known)
         for name in program.outputs:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import prod
 
-from codegen.hardware.cpu import CpuModel
 from codegen.tuning.spaces.points import Features, logarithm
 from codegen.tuning.spaces.space import CodeCandidate
 from codegen.tuning.spaces.unit import CodeUnit
@@ -31,8 +30,11 @@ def described(candidate: CodeCandidate, of_unit: Features) -> Description:
     return Description(candidate.space.name, cycles, features)
 
 
-def unit_features(unit: CodeUnit, target: CpuModel) -> Features:
-    """Return the numbers of a unit that times depend on, as logarithms."""
+def unit_features(unit: CodeUnit, cache_bytes: int) -> Features:
+    """Return the numbers of a unit that times depend on, as logarithms.
+
+    Its bytes are in parts of the `cache_bytes` that lie near by, where it runs.
+    """
     program, scope = unit.program, unit.scope
     reads = {name: _bytes(tensor) for name, tensor in program.tensors.items()}
     ahead = sum(reads[name] for name in reads if name in unit.constants)
@@ -44,8 +46,8 @@ def unit_features(unit: CodeUnit, target: CpuModel) -> Features:
         "unit results": logarithm(prod(scope.shape)),
         "unit terms": logarithm(points / max(1, prod(scope.shape))),
         "unit innermost": logarithm(scope.shape[-1] if scope.shape else 1),
-        "unit bytes": logarithm(moved / target.level2),
-        "unit largest": logarithm(max(reads.values(), default=1) / target.level2),
+        "unit bytes": logarithm(moved / cache_bytes),
+        "unit largest": logarithm(max(reads.values(), default=1) / cache_bytes),
         "unit ahead": ahead / max(1, moved),
         "unit intensity": logarithm(points / max(1, moved)),
         "unit reads": float(len(reads)),

@@ -67,7 +67,7 @@ class MeasuredUnit:
         knowledge: UnitKnowledge | None = None,
     ) -> MeasuredUnit:
         """Return a unit, of which and of others something may be known."""
-        known = knowledge or known_unit(unit, [])
+        known = knowledge or known_unit(unit, [], machine().level2)
         return cls(unit, compiler, log, BatchRunner(measuring_task(unit, compiler)), known)
 
     @property
@@ -149,9 +149,12 @@ class MeasuredUnit:
         return right, refused
 
 
-def known_unit(unit: CodeUnit, samples: list[Sample]) -> UnitKnowledge:
-    """Return what is known of a unit, to which its measurements will be added."""
-    return UnitKnowledge(unit.digest, unit_features(unit, machine()), samples)
+def known_unit(unit: CodeUnit, samples: list[Sample], cache_bytes: int) -> UnitKnowledge:
+    """Return what is known of a unit, to which its measurements will be added.
+
+    `cache_bytes` are those of memory near by, where it runs.
+    """
+    return UnitKnowledge(unit.digest, unit_features(unit, cache_bytes), samples)
 
 
 def measuring_task(unit: CodeUnit, compiler: CandidateCompiler) -> MeasuringTask:

@@ -132,7 +132,7 @@ class ProgramTuner:
         """Return the search of a unit that has not measured anything yet."""
         plan = self.plan
         firsts = plan.target.starts(unit)
-        knowledge = known_unit(unit, self.samples)
+        knowledge = known_unit(unit, self.samples, plan.target.cache_bytes)
         with self.clock.phase(SEARCHING, statement_text(unit)):
             measured = plan.target.measured(unit, plan.log, knowledge)
         recorded, refused = measured.recorded(firsts)

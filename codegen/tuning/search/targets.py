@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from codegen.hardware.cpu import machine
+from codegen.hardware.gpu import GpuModel
 from codegen.tuning.cost_model.knowledge import UnitKnowledge
 from codegen.tuning.kernel_choice import inputs_of
 from codegen.tuning.measuring.batch import BatchRunner
@@ -24,7 +25,13 @@ from codegen.tuning.spaces.unit_spaces import cheapest, starts
 
 
 class SearchTarget(Protocol):
-    """Where the candidates of units run."""
+    """Where the candidates of units run.
+
+    `cache_bytes` are those of memory near by, by which a model measures the bytes of a unit.
+    """
+
+    @property
+    def cache_bytes(self) -> int: ...
 
     def starts(self, unit: Any) -> list[CodeCandidate]:
         """Return a candidate of each space: that first which is used without a search."""
@@ -41,6 +48,10 @@ class ProcessorTarget:
 
     compiler: CandidateCompiler
 
+    @property
+    def cache_bytes(self) -> int:
+        return machine().level2
+
     def starts(self, unit: Any) -> list[CodeCandidate]:
         usual = cheapest(unit, machine())
 
@@ -56,13 +67,19 @@ class ProcessorTarget:
 
 @dataclass(frozen=True)
 class DeviceTarget:
-    """The CUDA device of this machine; `compiler` makes machine code for it."""
+    """The CUDA device of this machine; `compiler` makes machine code for it, `model` prices it."""
 
     compiler: KernelCompiler
+    model: GpuModel
+
+    @property
+    def cache_bytes(self) -> int:
+        return self.model.multiprocessors * self.model.shared
 
     def starts(self, unit: DeviceUnit) -> list[CodeCandidate]:
-        usual = cheapest_kernels(unit)
-        others = [one for one in device_starts(unit) if one.space.name != usual.space.name]
+        usual = cheapest_kernels(unit, self.model)
+        starts = device_starts(unit, self.model)
+        others = [one for one in starts if one.space.name != usual.space.name]
         return [usual, *sorted(others, key=lambda start: start.cycles)]
 
     def measured(self, unit: DeviceUnit, log: TuningLog, knowledge: UnitKnowledge) -> MeasuredUnit:

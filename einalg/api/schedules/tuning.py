@@ -277,7 +277,8 @@ def tune(
     - `example_inputs`: of a model, as for `optimize`.
     - `latency`: ends the search once a run is expected to take so many seconds.
     - `target`: `"cpu"`, or `"cuda"` for the device of this machine: candidates are compiled by nvcc
-      and timed by its clock. An `executor` compiles none of these.
+      and timed by its clock. An `executor` compiles none of these. Programs and exports for this
+      device use the winners.
     - `progress`: by default a line shows in terminals and notebooks what is being done. True logs
       such lines anywhere, False shows nothing. A function is called at each change.
 

@@ -11,16 +11,20 @@ import numpy as np
 import pytest
 
 import einalg as ea
+from codegen.export.cuda.launch_plan import launch_plan
+from codegen.hardware.gpu import A100
 from codegen.program.compile import checked_kernels
 from codegen.program.cuda_executable import compile_cuda
 from codegen.program.tune import RepeatedProgram, TuningOptions, tune_programs
 from codegen.targets.cuda.device.nvcc import Cubin, Nvcc, Usage
+from codegen.targets.cuda.lowering.threads.schedule import CUDA_DEFAULT
+from codegen.targets.cuda.text.printer import cuda_source
 from codegen.tuning.measuring.batch import BatchRunner
 from codegen.tuning.measuring.device_child import DeviceChild
 from codegen.tuning.measuring.device_task import SPILLS, KernelCompiler
 from codegen.tuning.measuring.task import OUTCOMES, Outcome
 from codegen.tuning.search.targets import device_task
-from codegen.tuning.spaces.cuda.statement import DeviceUnit
+from codegen.tuning.spaces.cuda.statement import DeviceSpace, DeviceUnit
 from codegen.tuning.spaces.cuda.unit_spaces import device_starts
 from einalg.errors import DeviceError
 from einalg.language.ir.kernel import EOP, Kernel
@@ -98,6 +102,8 @@ def test_later_programs_use_the_fastest_kernels(
     monkeypatch.setattr("codegen.program.tune.find_driver", lambda: device)
     monkeypatch.setattr("codegen.program.tune.require_nvcc", lambda: nvcc)
     monkeypatch.setattr("codegen.program.device_units.find_nvcc", lambda: nvcc)
+    monkeypatch.setattr("codegen.export.cuda.launch_plan.find_driver", lambda: device)
+    monkeypatch.setattr("codegen.tuning.search.measured_unit.machine", pytest.fail)
     program = as_program(ea.parse("O[i,j] = A[i,j]*B[j]", A=(96, 16), B=(16,)))
     kernels = checked_kernels(program, None)
 
@@ -107,12 +113,19 @@ def test_later_programs_use_the_fastest_kernels(
         assert np.array_equal(made(A=a, B=b), a * b)
         return made.source()
 
-    before = text()
+    def exported() -> str:
+        inputs = list(program.inputs.items())
+        plan = launch_plan("f", inputs, [("O", "O")], {}, [(program, kernels, None)], CUDA_DEFAULT)
+        return cuda_source([start.kernel for start in plan.starts])
+
+    before, exported_before = text(), exported()
     options = TuningOptions(trials=4, target="cuda")
     (tuned,) = tune_programs([RepeatedProgram(program, kernels)], options, Clock.of(60.0)).units
     assert tuned.is_stored and tuned.seconds < tuned.start_seconds
     assert tuned.winner.point.threads < tuned.start.point.threads
-    assert text() != before
+    assert isinstance(tuned.start.space, DeviceSpace)
+    assert tuned.start.space.device is A100, "that is the device of this compute capability"
+    assert text() != before and exported() != exported_before
 
 
 def test_without_a_device_it_is_said(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -70,7 +70,7 @@ def test_points_fit_and_travel_as_text(kind: str, target: CpuModel) -> None:
 @pytest.mark.parametrize("kind", KINDS)
 def test_points_have_the_same_features_in_all_of_a_space(kind: str) -> None:
     """Finite numbers, which travel as text, and of which some tell points from one another."""
-    of_unit = unit_features(unit_of(kind), machine())
+    of_unit = unit_features(unit_of(kind), machine().level2)
     assert of_unit["unit points"] > 0 and all(map(isfinite, of_unit.values()))
     for space in spaces_of(kind):
         features = [space.features(point) for point in drawn(space, Random(5))]
