@@ -11,6 +11,7 @@ from importlib.util import find_spec
 from typing import Any
 
 from codegen.tuning.cost_model.kernel_ridge import KernelRidge, Rows
+from einalg.runtime.clock import check_time
 
 LOG = logging.getLogger("einalg")
 MIN_SAMPLES = 100  # below which trees say little
@@ -54,12 +55,22 @@ class BoostedTrees:
 
     @classmethod
     def fit(cls, rows: Rows, targets: Any, units: Sequence[str]) -> BoostedTrees:
-        import lightgbm
-
-        data = lightgbm.Dataset(rows, label=targets, params={"verbose": -1})
-        trees = lightgbm.train(PARAMETERS, data, num_boost_round=ROUNDS)
+        trees = _trees(rows, targets)
         return cls(trees, KernelRidge.fit(rows, targets - trees.predict(rows), units))
+
+    def refit(self, rows: Rows, targets: Any, units: Sequence[str]) -> BoostedTrees:
+        """Return what is learned from other samples, what trees leave with the same numbers."""
+        trees = _trees(rows, targets)
+        return BoostedTrees(trees, self.rest.refit(rows, targets - trees.predict(rows), units))
 
     def predict(self, rows: Rows, unit: str) -> Any:
         """Return the targets that are expected at points of a unit."""
         return self.trees.predict(rows) + self.rest.predict(rows, unit)
+
+
+def _trees(rows: Rows, targets: Any) -> Any:
+    import lightgbm
+
+    check_time()
+    data = lightgbm.Dataset(rows, label=targets, params={"verbose": -1})
+    return lightgbm.train(PARAMETERS, data, num_boost_round=ROUNDS)

@@ -3,14 +3,47 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
+from einalg.runtime.clock import check_time
+
 Rows = Any  # an array with a row of features for each sample
 LENGTHS = (0.5, 1.0, 2.0)  # over which targets change, in spreads of a feature
 NOISES = (0.03, 0.1, 0.4)  # of targets, in their own variance
+
+
+@dataclass(frozen=True)
+class ScaledSamples:
+    """Rows and targets of samples (`wanted`), each around 0 with a spread of 1."""
+
+    center: Any
+    spread: Any
+    rows: Rows
+    units: Any
+    mean: float
+    scale: float
+    wanted: Any
+
+    @classmethod
+    def of(cls, rows: Rows, targets: Any, units: Sequence[str]) -> ScaledSamples:
+        rows, targets = np.asarray(rows, float), np.asarray(targets, float)
+        center, spread = rows.mean(axis=0), rows.std(axis=0)
+        spread[spread == 0] = np.inf  # says nothing
+        mean, scale = float(targets.mean()), float(targets.std()) or 1.0
+        wanted = (targets - mean) / scale
+        return cls(center, spread, (rows - center) / spread, np.array(units), mean, scale, wanted)
+
+    @cached_property
+    def _squares(self) -> Any:
+        return _squares(self.rows, self.rows)
+
+    def kernel(self, length: float) -> Any:
+        """Return how near each two samples are."""
+        return _kernel(self._squares, self.units[:, None] == self.units[None, :], length)
 
 
 @dataclass(frozen=True)
@@ -21,46 +54,47 @@ class KernelRidge:
     the others. Far from all samples the mean is expected.
     """
 
-    center: Any
-    spread: Any
-    rows: Rows
-    units: Any
+    samples: ScaledSamples
     weights: Any
     length: float
-    mean: float
+    noise: float
 
     @classmethod
     def fit(cls, rows: Rows, targets: Any, units: Sequence[str]) -> KernelRidge:
         """Return what is learned from samples of some units.
 
         The length and the noise are those with the least error at samples that are left out, one
-        at a time.
+        at a time: a decomposition of the kernel of a length has these errors for all noises.
         """
-        rows, targets, names = np.asarray(rows, float), np.asarray(targets, float), np.array(units)
-        center, spread = rows.mean(axis=0), rows.std(axis=0)
-        spread[spread == 0] = np.inf  # says nothing
-        scaled = (rows - center) / spread
-        mean, scale = float(targets.mean()), float(targets.std()) or 1.0
-        wanted = (targets - mean) / scale
-        squares, same = _squares(scaled, scaled), names[:, None] == names[None, :]
-        best: tuple[float, float, Any] | None = None
+        samples = ScaledSamples.of(rows, targets, units)
+        best: tuple[float, float, float, Any] | None = None
         for length in LENGTHS:
-            kernel = _kernel(squares, same, length)
+            check_time()
+            values, vectors = np.linalg.eigh(samples.kernel(length))
+            turned, squares = samples.wanted @ vectors, vectors**2
             for noise in NOISES:
-                inverse = np.linalg.inv(kernel + noise * np.eye(len(kernel)))
-                weights = inverse @ wanted
-                error = float(((weights / np.diag(inverse)) ** 2).mean())
+                inverse = 1.0 / (np.maximum(values, 0.0) + noise)
+                weights = vectors @ (inverse * turned)
+                error = float(((weights / (squares @ inverse)) ** 2).mean())
                 if best is None or error < best[0]:
-                    best = error, length, weights
+                    best = error, length, noise, weights
         assert best is not None
-        return cls(center, spread, scaled, names, best[2] * scale, best[1], mean)
+        _, length, noise, weights = best
+        return cls(samples, weights, length, noise)
+
+    def refit(self, rows: Rows, targets: Any, units: Sequence[str]) -> KernelRidge:
+        """Return what is learned from other samples with the same length and noise."""
+        samples = ScaledSamples.of(rows, targets, units)
+        kernel = samples.kernel(self.length) + self.noise * np.eye(len(samples.wanted))
+        return replace(self, samples=samples, weights=np.linalg.solve(kernel, samples.wanted))
 
     def predict(self, rows: Rows, unit: str) -> Any:
         """Return the targets that are expected at points of a unit."""
-        scaled = (np.asarray(rows, float) - self.center) / self.spread
-        same = np.broadcast_to(self.units == unit, (len(scaled), len(self.units)))
-        kernel = _kernel(_squares(scaled, self.rows), same, self.length)
-        return self.mean + kernel @ self.weights
+        known = self.samples
+        scaled = (np.asarray(rows, float) - known.center) / known.spread
+        same = np.broadcast_to(known.units == unit, (len(scaled), len(known.units)))
+        kernel = _kernel(_squares(scaled, known.rows), same, self.length)
+        return known.mean + known.scale * (kernel @ self.weights)
 
 
 def _squares(one: Rows, other: Rows) -> Any:

@@ -11,6 +11,8 @@ from codegen.tuning.cost_model.samples import Sample, sample
 from codegen.tuning.spaces.points import Features
 from codegen.tuning.spaces.space import CodeCandidate
 
+GROWTH = 1.1  # of samples, above which a model is learned anew
+
 
 @dataclass
 class UnitKnowledge:
@@ -24,7 +26,7 @@ class UnitKnowledge:
     features: Features = field(default_factory=dict)
     samples: list[Sample] = field(default_factory=list)
     checked: CheckedModel = UNCHECKED
-    learned_from: int = 0  # samples
+    learned_from: tuple[int, int] = (0, 0)  # samples of the unit, and of all
 
     def described(self, candidate: CodeCandidate) -> Description:
         return described(candidate, self.features)
@@ -38,9 +40,16 @@ class UnitKnowledge:
     def model(self, spaces: Collection[str]) -> CandidateCosts:
         """Return the model of what was measured so far, or the analytic one where that is better.
 
-        Models of two numbers of samples differ, so it is learned anew after each batch.
+        It is learned anew once the samples of these spaces have grown by a part, those of the unit
+        or those of all units.
         """
-        if self.learned_from != len(self.samples):
-            self.learned_from = len(self.samples)
+        counts = self._counts(spaces)
+        if any(now > GROWTH * then for now, then in zip(counts, self.learned_from)):
             self.checked = checked_model(self.samples, self.unit, spaces)
+            self.learned_from = counts
         return self.checked.model
+
+    def _counts(self, spaces: Collection[str]) -> tuple[int, int]:
+        """Return how many samples of some spaces there are: of the unit, and of all units."""
+        units = [one.unit for one in self.samples if one.description.space in spaces]
+        return units.count(self.unit), len(units)

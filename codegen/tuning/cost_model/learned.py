@@ -20,6 +20,7 @@ from codegen.tuning.cost_model.kernel_ridge import KernelRidge
 from codegen.tuning.cost_model.quality import ModelQuality, right_pairs
 from codegen.tuning.cost_model.samples import Sample, chosen_samples
 from codegen.tuning.spaces.space import NEVER
+from einalg.runtime.clock import check_time
 
 MIN_OWN = 8  # samples of a unit, from which on these say how well a model ranks
 FOLDS = 4  # of samples that a model does not learn from, one after the other
@@ -51,6 +52,10 @@ class Predictor(Protocol):
 
     def predict(self, rows: Any, unit: str) -> Any: ...
 
+    def refit(self, rows: Any, targets: Any, units: Sequence[str]) -> Predictor:
+        """Return what is learned from other samples, with what was chosen for these."""
+        ...
+
 
 Learner = Callable[[Any, Any, Sequence[str]], Predictor]
 KERNEL_RIDGE, BOOSTED_TREES = "kernel ridge", "boosted trees"
@@ -77,12 +82,23 @@ class ResidualModel:
     @classmethod
     def fit(cls, samples: Sequence[Sample], offset: float, learner: Learner) -> ResidualModel:
         names = sorted({name for one in samples for name in one.description.features})
-        rows = _rows(names, [one.description for one in samples])
-        targets = np.array([one.residual - offset for one in samples])
-        return cls(names, learner(rows, targets, [one.unit for one in samples]))
+        return cls(names, learner(*_data(names, samples, offset)))
+
+    def refit(self, samples: Sequence[Sample], offset: float) -> ResidualModel:
+        """Return what is learned from other samples of the space."""
+        return replace(self, predictor=self.predictor.refit(*_data(self.names, samples, offset)))
 
     def residuals(self, descriptions: Sequence[Description], unit: str) -> Any:
         return self.predictor.predict(_rows(self.names, descriptions), unit)
+
+
+def _data(
+    names: Sequence[str], samples: Sequence[Sample], offset: float
+) -> tuple[Any, Any, list[str]]:
+    """Return the features, the residuals and the units of samples."""
+    rows = _rows(names, [one.description for one in samples])
+    targets = np.array([one.residual - offset for one in samples])
+    return rows, targets, [one.unit for one in samples]
 
 
 def _rows(names: Sequence[str], descriptions: Sequence[Description]) -> Any:
@@ -108,15 +124,21 @@ class LearnedModel:
 
         That of a space with few samples is learned as few are.
         """
-        offset = median(one.residual for one in samples)
-        groups: dict[str, list[Sample]] = {}
-        for one in samples:
-            groups.setdefault(one.description.space, []).append(one)
+        offset = _offset(samples)
         spaces: dict[str, ResidualModel] = {}
-        for name, group in groups.items():
+        for name, group in _by_space(samples).items():
             own = learner if learner in usable_learners(len(group)) else KERNEL_RIDGE
             spaces[name] = ResidualModel.fit(group, offset, LEARNERS[own])
         return cls(unit, offset, spaces)
+
+    def refit(self, samples: Sequence[Sample], unit: str) -> LearnedModel:
+        """Return what is learned for a unit from some of the samples."""
+        offset = _offset(samples)
+        spaces: dict[str, ResidualModel] = {}
+        for name, group in _by_space(samples).items():
+            check_time()
+            spaces[name] = self.spaces[name].refit(group, offset)
+        return LearnedModel(unit, offset, spaces)
 
     def costs(self, descriptions: Sequence[Description]) -> list[float]:
         costs = np.array([one.cycles for one in descriptions], float)
@@ -128,6 +150,17 @@ class LearnedModel:
                 most = NEVER / np.maximum(costs[places], 1.0)
                 costs[places] *= np.minimum(np.exp(bounded), most)
         return costs.tolist()
+
+
+def _offset(samples: Sequence[Sample]) -> float:
+    return median(one.residual for one in samples)
+
+
+def _by_space(samples: Sequence[Sample]) -> dict[str, list[Sample]]:
+    groups: dict[str, list[Sample]] = {}
+    for one in samples:
+        groups.setdefault(one.description.space, []).append(one)
+    return groups
 
 
 @dataclass(frozen=True)
@@ -148,35 +181,45 @@ UNCHECKED = CheckedModel()
 def checked_model(samples: Sequence[Sample], unit: str, spaces: Collection[str]) -> CheckedModel:
     """Return the model for a unit with some spaces that samples, also of other units, speak for."""
     chosen = chosen_samples(samples, unit, spaces)
-    best: ModelQuality | None = None
+    folds = _folds(chosen, unit)
+    best = UNCHECKED
+    if not folds:
+        return best  # nothing could show that a model is better
     for learner in usable_learners(len(chosen)):
-        quality = held_out_quality(chosen, unit, learner)
-        if quality is not None and (best is None or quality.learned > best.learned):
-            best = quality
-    if best is None or not best.is_used:
-        return CheckedModel(ANALYTIC, best)
-    return CheckedModel(LearnedModel.fit(chosen, unit, best.learner), best)
+        model = LearnedModel.fit(chosen, unit, learner)
+        quality = held_out_quality(chosen, folds, model, learner)
+        if quality is None:
+            continue
+        if best.quality is None or quality.learned > best.quality.learned:
+            best = CheckedModel(model if quality.is_used else ANALYTIC, quality)
+    return best
 
 
-def held_out_quality(samples: Sequence[Sample], unit: str, learner: str) -> ModelQuality | None:
+def held_out_quality(
+    samples: Sequence[Sample], folds: Sequence[Sequence[int]], model: LearnedModel, learner: str
+) -> ModelQuality | None:
     """Return how well a model ranks samples that it does not learn from.
 
-    These are samples of the unit, once it has some, else those of units that are left out one after
-    the other. None where there are too few.
+    Its few numbers, such as the noise of samples, are those that were chosen for all of them. None
+    where there are too few.
     """
     estimates: dict[int, float] = {}
-    for fold in _folds(samples, unit):
-        training = [one for number, one in enumerate(samples) if number not in fold]
-        model = LearnedModel.fit(training, unit, learner)
+    for fold in folds:
+        held_out = set(fold)
+        training = [one for number, one in enumerate(samples) if number not in held_out]
+        fitted = model.refit(training, model.unit)
         for name in dict.fromkeys(samples[number].unit for number in fold):
             numbers = [number for number in fold if samples[number].unit == name]
             own = [samples[number].description for number in numbers]
-            estimates.update(zip(numbers, replace(model, unit=name).costs(own)))
+            estimates.update(zip(numbers, replace(fitted, unit=name).costs(own)))
     return _quality(samples, estimates, learner)
 
 
 def _folds(samples: Sequence[Sample], unit: str) -> list[list[int]]:
-    """Return the numbers of samples that are left out together."""
+    """Return the numbers of samples that are left out together.
+
+    They are of the unit, once it has some, else of units that are left out one after the other.
+    """
     units: dict[str, list[int]] = {}
     for number, one in enumerate(samples):
         units.setdefault(one.unit, []).append(number)

@@ -13,12 +13,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from codegen.tuning.cost_model import boosted_trees
+from codegen.tuning.cost_model import knowledge as knowledge_module
 from codegen.tuning.cost_model.description import Description
+from codegen.tuning.cost_model.kernel_ridge import LENGTHS, NOISES, KernelRidge, ScaledSamples
 from codegen.tuning.cost_model.knowledge import UnitKnowledge
 from codegen.tuning.cost_model.learned import (
     ANALYTIC,
     BOOSTED_TREES,
     KERNEL_RIDGE,
+    CheckedModel,
     LearnedModel,
     checked_model,
     usable_learners,
@@ -32,6 +35,7 @@ from codegen.tuning.cost_model.quality import (
 )
 from codegen.tuning.cost_model.samples import MAX_SAMPLES, Sample, chosen_samples, sample
 from codegen.tuning.spaces.space import NEVER
+from einalg.runtime.clock import Clock, OutOfTime
 
 CYCLE = 1 / 3e9  # seconds
 Residual = Callable[[float, float, float], float]
@@ -157,6 +161,62 @@ def test_knowledge_learns_anew_from_what_is_added() -> None:
     assert knowledge.checked.quality is not None and len(knowledge.samples) == 40
 
 
+def test_knowledge_learns_anew_once_samples_have_grown_by_a_tenth(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Those of the unit by a tenth, or those of all; of its own spaces."""
+    learned: list[int] = []
+
+    def counted(known: list[Sample], unit: str, spaces: Any) -> CheckedModel:
+        learned.append(len(known))
+        return CheckedModel()
+
+    monkeypatch.setattr(knowledge_module, "checked_model", counted)
+    others = samples("other", 200, 4, slow_blocks)
+    knowledge = UnitKnowledge("own", samples=others)
+    for unit, count, space in (
+        ("own", 0, "tiles"),
+        ("other", 19, "tiles"),
+        ("other", 200, "loops"),
+        ("own", 1, "tiles"),
+        ("own", 1, "tiles"),
+        ("other", 40, "tiles"),
+    ):
+        knowledge.samples += samples(unit, count, 4, slow_blocks, space)
+        knowledge.model(["tiles"])
+    assert learned == [200, 420, 421, 461]
+
+
+def test_learning_ends_with_the_time() -> None:
+    known = samples("one", 30, 4, slow_blocks) + samples("other", 30, 6, slow_blocks)
+    knowledge = UnitKnowledge("one", samples=known)
+    with Clock.of(0.0).limiting(), pytest.raises(OutOfTime):
+        knowledge.model(["tiles"])
+    assert knowledge.model(["tiles"]) is not ANALYTIC, "it is learned later"
+
+
+def test_the_numbers_of_kernel_ridge_have_the_least_error_at_samples_left_out() -> None:
+    rng = np.random.default_rng(0)
+    rows, units = rng.normal(size=(14, 3)), ["one"] * 9 + ["other"] * 5
+    targets = rows[:, 0] + 0.3 * rng.normal(size=14)
+    known = ScaledSamples.of(rows, targets, units)
+    errors: dict[tuple[float, float], float] = {}
+    for length in LENGTHS:
+        kernel = known.kernel(length)
+        for noise in NOISES:
+            squares: list[float] = []
+            for one in range(14):
+                rest = np.delete(np.arange(14), one)
+                noisy = kernel[np.ix_(rest, rest)] + noise * np.eye(13)
+                expected = kernel[one, rest] @ np.linalg.solve(noisy, known.wanted[rest])
+                squares.append((expected - known.wanted[one]) ** 2)
+            errors[length, noise] = float(np.mean(squares))
+    model = KernelRidge.fit(rows, targets, units)
+    assert (model.length, model.noise) == min(errors, key=lambda numbers: errors[numbers])
+    again = model.refit(rows, targets, units)
+    np.testing.assert_allclose(again.predict(rows, "one"), model.predict(rows, "one"), rtol=1e-6)
+
+
 def test_trees_learn_where_they_are_installed(monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("lightgbm")
     monkeypatch.setattr(boosted_trees, "is_installed", lambda: True)
@@ -165,6 +225,26 @@ def test_trees_learn_where_they_are_installed(monkeypatch: pytest.MonkeyPatch) -
     model = LearnedModel.fit(known, "unit 7", BOOSTED_TREES)
     assert list(usable_learners(180)) == [KERNEL_RIDGE, BOOSTED_TREES]
     assert ranked(model, unseen) > 0.85
+
+
+def test_folds_are_learned_with_trees_of_their_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Trees are planes here, wherever LightGBM is not installed."""
+
+    class Plane:
+        def __init__(self, rows: Any, targets: Any) -> None:
+            counts.append(len(rows))
+            self.slopes = np.linalg.lstsq(rows, targets, rcond=None)[0]
+
+        def predict(self, rows: Any) -> Any:
+            return rows @ self.slopes
+
+    counts: list[int] = []
+    monkeypatch.setattr(boosted_trees, "is_installed", lambda: True)
+    monkeypatch.setattr(boosted_trees, "_trees", Plane)
+    known = [one for size in (4, 6, 8) for one in samples(f"unit {size}", 40, size, slow_blocks)]
+    quality = checked_model(known, "unit 7", ["tiles"]).quality
+    assert counts == [120, 80, 80, 80]
+    assert quality is not None and quality.learned > quality.analytic
 
 
 def test_trees_need_a_hundred_samples(monkeypatch: pytest.MonkeyPatch) -> None:
