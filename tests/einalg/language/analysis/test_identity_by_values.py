@@ -20,6 +20,7 @@ from einalg.language.ir.program import Program, as_program, substitute_tensors
 from einalg.language.ir.scope import Scope
 from einalg.language.ir.tensor import Tensor
 from einalg.testing import strategies
+from tests.helpers.batches import examples
 from tests.helpers.mutations import is_well_formed, makers, mutations
 from tests.helpers.naive_evaluator import grid, values_of
 from tests.helpers.paddings import paddings
@@ -106,7 +107,7 @@ def check_identity(scope: Any, seed: int) -> None:
             assert in_order(other, arrays) == expected, f"one key, other values:\n{scope}\n{other}"
 
 
-@settings(max_examples=20, suppress_health_check=SLOW)
+@settings(max_examples=examples(20, at_night=40), suppress_health_check=SLOW)
 @given(strategies.scopes(**SMALL, dtypes=DTYPES), st.integers(0, 99))
 def test_expressions_of_one_key_have_the_same_values(scope: Any, seed: int) -> None:
     check_identity(scope, seed)

@@ -21,10 +21,12 @@ from codegen.targets.c.compiler import Compiler, find_compiler
 from codegen.targets.c.functions.elementary import NAMES, elementary
 from codegen.targets.c.functions.library import BINARY_VECTOR_MATH, vector_declarations
 from codegen.targets.c.functions.names import C_TYPES, VECTOR_MATH, math_suffix
+from tests.helpers.batches import is_nightly
 from tests.helpers.kernels import functions, run_functions, run_programs
 
 DTYPES = {"f32": np.float32, "f64": np.float64}
-LENGTHS = (*range(1, 36), *range(63, 68))  # up to four vectors, and all that may be left
+# Up to four vectors, and all that may be left; at night all lengths between, too.
+LENGTHS = range(1, 68) if is_nightly() else (*range(1, 36), *range(63, 68))
 CALLS = [
     *((f"{name}{math_suffix(dtype)}", dtype) for name in VECTOR_MATH for dtype in DTYPES),
     *((f"{name}_f32", "f32") for name in NAMES),
