@@ -6,6 +6,7 @@ import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from math import isfinite
 
 from derive.cost.accuracy import relative_error, tolerance
 from derive.cost.backend import Runnable
@@ -24,6 +25,7 @@ from einalg.runtime.measurement import Measurement
 log = logging.getLogger("einalg")
 
 MAX_ADDED_UP = 64.0  # times what types allow, that rounding may add up to in many statements
+MAX_DEVIATION = 0.1  # of the largest element: more is no rounding, whatever the types
 MAX_ROUNDING = 16.0  # times NumPy's error in the same types; compiled code sums in another order
 
 
@@ -155,9 +157,10 @@ class Trial:
 
     def _is_rounding(self, error: float) -> bool:
         """Tell whether an error is what rounding adds up to in a deep network."""
-        if self.task.accuracy is not None or not error <= MAX_ADDED_UP * self.max_error:
+        limit = min(MAX_ADDED_UP * self.max_error, MAX_DEVIATION)
+        if self.task.accuracy is not None or not error <= limit:
             return False
-        return error <= self.rounding
+        return isfinite(self.rounding) and error <= self.rounding
 
     def measure(self, variants: Sequence[CompiledVariant]) -> list[Measurement]:
         """Measure a call of each on the example, in turns."""

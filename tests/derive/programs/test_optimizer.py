@@ -28,6 +28,7 @@ from derive.programs.forms.layers import (
 from derive.programs.forms.variants import unchanged
 from derive.programs.optimization import optimize as optimizer
 from derive.programs.optimization import other_forms, searched_forms
+from derive.programs.optimization.trial import Trial
 from derive.programs.passes.normalise import shaped
 from derive.programs.passes.weights.folding import folded
 from derive.results.candidates import Candidate
@@ -547,3 +548,20 @@ def test_rounding_that_adds_up_is_no_fault_of_a_form(accuracy, tmp_path, monkeyp
     (part,) = o.parts.values()
     assert part.error > 1e-8
     assert ("deviates by" in caplog.text) == (accuracy is not None)
+
+
+@pytest.mark.parametrize(
+    ("allowed", "error", "rounding", "is_rounding"),
+    [
+        (1e-4, 5e-3, 1e-2, True),
+        (1e-4, 7e-3, 1e-2, False),  # 70 times what is allowed
+        (2e-2, 0.09, 0.3, True),
+        (2e-2, 0.11, 0.3, False),  # a tenth of the largest element, in 16 bits
+        (1e-4, 5e-3, np.inf, False),  # NumPy has another NaN or infinity, which tells nothing
+        (1e-4, np.nan, 1e-2, False),
+    ],
+)
+def test_no_rounding_is_a_large_part_of_a_result(allowed, error, rounding, is_rounding):
+    trial = Trial(None, SimpleNamespace(accuracy=None), allowed)
+    trial.__dict__["rounding"] = rounding
+    assert trial._is_rounding(error) is is_rounding
