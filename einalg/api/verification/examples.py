@@ -11,11 +11,12 @@ from time import perf_counter
 from typing import Any
 
 from einalg.frontends.network import Arguments, ChangeOfKind, Network, Original
-from einalg.frontends.special_inputs import SPECIAL, roughened
+from einalg.frontends.special_inputs import INFINITY, NOT_A_NUMBER, SPECIAL, roughened
 
 LOG = logging.getLogger("einalg")
 GIVEN = "the given inputs"
 MIN_SECONDS = 1.0  # that special inputs may take, however little there is for all
+ALWAYS = (NOT_A_NUMBER, INFINITY)  # what forms change most easily, whatever it takes
 MAX_SHARE = 0.05  # of all seconds, that they may take
 Results = list[tuple[Any, str]]  # arrays with their element types
 
@@ -69,8 +70,8 @@ def examples_of(
 ) -> Iterator[FrameworkCall]:
     """Yield the given call, then special ones as long as these take no large part of `seconds`.
 
-    None begins that would end too late, if it took as long as the longest before; `left` says how
-    many seconds are left then.
+    None begins that would end too late, if it took as long as the longest before, but for one NaN
+    and one infinity; `left` says how many seconds are left then.
     """
     original, call = network.original, network.itself
     assert original is not None and call is not None
@@ -80,7 +81,7 @@ def examples_of(
     limit = perf_counter() + max(MIN_SECONDS, min(MAX_SHARE * seconds, left()))
     for name, change in SPECIAL.items():
         now = perf_counter()
-        if now + longest > limit:
+        if now + longest > limit and name not in ALWAYS:
             return
         yield FrameworkCall(name, lambda array, _, change=change: change(array), original, call)
         longest = max(longest, perf_counter() - now)

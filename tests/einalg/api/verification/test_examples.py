@@ -17,9 +17,9 @@ from einalg.frontends.special_inputs import SPECIAL
         (0.0, 0.01, len(SPECIAL)),  # whatever time there is, a quick model is compared on all
         (60.0, 0.1, len(SPECIAL)),
         (60.0, 1.0, 3),
-        (60.0, 2.0, 1),
+        (60.0, 2.0, 2),
         (400.0, 2.0, len(SPECIAL)),
-        (60.0, 100.0, 0),
+        (60.0, 100.0, 2),  # a NaN and an infinity at least
     ],
 )
 def test_special_calls_take_a_share_of_the_time(
