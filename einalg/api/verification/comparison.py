@@ -73,7 +73,7 @@ class ModelComparison:
             self._outcome.compared.append(example.name)
             deviations = self._deviations(example, call)
             if deviations is None:
-                return self._located(example, run, excluded, is_finite=False)
+                return self._located(example, run, excluded)
             if self._are_right(example, deviations):
                 continue
             if not example.is_repeatable:
@@ -81,7 +81,7 @@ class ModelComparison:
                 return None
             if self._are_noise(example, deviations):
                 continue
-            faults = self._located(example, run, excluded, all(one.is_finite for one in deviations))
+            faults = self._located(example, run, excluded, deviations)
             if faults is not None:
                 return faults
         return None
@@ -122,6 +122,15 @@ class ModelComparison:
         self._outcome.largest = max([self._outcome.largest, *(one.relative for one in deviations)])
         return True
 
+    def _is_small(self, example: FrameworkCall, place: int, one: Deviation) -> bool:
+        """Tell whether a result deviates by no more than is allowed, or than rounding makes."""
+        assert example.expected is not None
+        array, kind = example.expected[place]
+        if one.is_within(tolerance_of(kind, self._wishes.accuracy)):
+            return True
+        rough = example.rough
+        return rough is not None and one.is_noise(deviation(array, rough[place][0]))
+
     def _are_noise(self, example: FrameworkCall, deviations: Sequence[Deviation]) -> bool:
         """Tell whether deviations are no more than other rounding of the inputs makes."""
         expected, rough = example.expected, example.rough
@@ -134,9 +143,16 @@ class ModelComparison:
         return True
 
     def _located(
-        self, example: FrameworkCall, run: Run, excluded: Mapping[str, str], is_finite: bool
+        self,
+        example: FrameworkCall,
+        run: Run,
+        excluded: Mapping[str, str],
+        deviations: Sequence[Deviation] | None = None,
     ) -> Faults | None:
-        """Return what is at fault; None where a deviation adds up of rounding, or is allowed."""
+        """Return what is at fault; None where a deviation adds up of rounding, or is allowed.
+
+        There are no `deviations` where there is no result.
+        """
         may_spread = self._wishes.nonfinite == "spread"
         localisation = Localisation(
             self.reading(excluded), example, run, self._wishes.accuracy, may_spread
@@ -151,6 +167,19 @@ class ModelComparison:
             return faults
         if localisation.is_spread:
             return None
+        if deviations is not None and localisation.adding:
+            wrong = [
+                place
+                for place, one in enumerate(deviations)
+                if not self._is_small(example, place, one)
+            ]
+            if localisation.are_of_added_weights(wrong):
+                self._outcome.remarks.append(
+                    f"on {example.name}, an infinity times the sum of several weights is an "
+                    f"infinity, where {example.original.name} multiplies it by each and has NaN"
+                )
+                return None
+        is_finite = deviations is not None and all(one.is_finite for one in deviations)
         if is_finite and localisation.is_model:
             self._outcome.inexact.append(example.name)
             return None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
@@ -13,6 +13,7 @@ from derive.cost.model import operations
 from derive.programs import OptimizedNetwork, OptimizedProgram
 from derive.programs.optimization.optimize import reference_outputs_of
 from derive.programs.optimized_program import compiled, spreading_layers
+from derive.programs.passes.weights.weighted_sums import adds_weights
 from derive.rules.inter.lifting_nesting import lifted
 from einalg.api.verification.deviation import Deviation, deviation, tolerance_of
 from einalg.api.verification.examples import FrameworkCall
@@ -21,7 +22,7 @@ from einalg.frontends.graph import Graph, GraphNode, ProgramNode
 from einalg.frontends.reading import Reading
 from einalg.frontends.special_inputs import roughened
 
-MAX_REACH_OPERATIONS = 1 << 30  # of a program that NumPy computes to see how far a NaN may reach
+MAX_REACH_OPERATIONS = 1 << 33  # of a program that NumPy computes to see how far a NaN may reach
 MAX_DEFINED_ELEMENTS = 1 << 16  # of a result that is compared with its definition too
 Array = np.ndarray[Any, Any]
 Values = Mapping[str, Array]
@@ -108,16 +109,23 @@ class Localisation:
 
     @property
     def is_spread(self) -> bool:
-        """Whether other elements may be NaN than there are in the framework.
-
-        Forms may have made them so, or the framework lost them; or they are of infinities that it
-        multiplies by several weights, and forms by the sum of these.
+        """Whether other elements may be NaN than there are in the framework: forms may have made
+        them so, or the framework lost them.
         """
         if not self.may_spread or not isinstance(self.network, OptimizedNetwork):
             return False
-        return bool(self.adding) or any(
-            self._is_spreading(part) for part in self.network.parts.values()
-        )
+        return any(self._is_spreading(part) for part in self.network.parts.values())
+
+    def are_of_added_weights(self, outputs: Iterable[int]) -> bool:
+        """Tell whether all these outputs of the model are computed of what has other results for
+        infinities, as forms multiply them by the sum of several weights.
+        """
+        reached = set(self.adding)
+        for node in self.network.graph.nodes if reached else ():
+            if not reached.isdisjoint(node.inputs):
+                reached.update(node.outputs)
+        names = self.network.graph.outputs if reached else ()
+        return all(place < len(names) and names[place] in reached for place in outputs)
 
     def _is_spreading(self, part: OptimizedProgram) -> bool:
         return bool(self.losing) or bool(spreading_layers(part.layers))
@@ -179,6 +187,8 @@ class Localisation:
         """Tell whether a result has something else where the framework adds infinities up to NaN,
         as a form has that multiplies them by the sum of their weights, and nothing else is wrong.
         """
+        if not self.may_spread or not adds_weights(part.after):
+            return False
         read = [self.values[label] for label in part.before.inputs if label in self.values]
         floats = [array for array in read if array.dtype.kind == "f"]
         has_infinities = any(np.isinf(array).any() for array in floats)
@@ -191,10 +201,12 @@ class Localisation:
         others = deviation(expected, np.where(lost, expected, result))
         if self._is_spreading(part):
             others = replace(others, spread=0)
-        if not self.may_spread or not self._is_right(name, others):
+        if not self._is_right(name, others):
             return False
         written = self._written(part, name)
-        return written is None or self._is_right(name, deviation(written[lost], result[lost]))
+        if written is None:
+            return False
+        return self._is_right(name, deviation(written[lost], result[lost]))
 
     def _written(self, part: OptimizedProgram, name: str) -> Array | None:
         """Return an output of a form as it is written; None of one that would take long."""

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Set
 from dataclasses import dataclass
+from typing import Any
 
 import sympy
 
-from einalg.language.analysis.compile_time import is_weight
+from einalg.language.analysis.compile_time import compile_time_statements, is_weight
 from einalg.language.index.affine import Index
 from einalg.language.index.iterator import LoopIndex
 from einalg.language.ir.body import Reduce
+from einalg.language.ir.program import Program
 from einalg.language.ir.scope import Scope
 from einalg.language.ir.tensor import Access, Tensor
 
@@ -59,6 +61,21 @@ def weighted_sum(name: str, scope: Scope, ahead: Set[str]) -> WeightedSum | None
         if loops[index].low != 0 or loops[index].high != size:
             return None
     return WeightedSum(name, scope, data, weights, loops)
+
+
+def adds_weights(program: Program) -> bool:
+    """Tell whether a program adds weights ahead: elements of one tensor, or of several."""
+    known = dict(program.statements)
+    return any(_adds(known[name].body) for name in compile_time_statements(program))
+
+
+def _adds(body: Any) -> bool:
+    for node in sympy.preorder_traversal(body):
+        if isinstance(node, Reduce) and node.op == "Sum":
+            return True
+        if isinstance(node, sympy.Add) and sum(bool(part.atoms(Access)) for part in node.args) > 1:
+            return True
+    return False
 
 
 def is_ahead(read: Access, ahead: Set[str]) -> bool:

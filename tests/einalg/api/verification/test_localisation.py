@@ -21,6 +21,12 @@ from einalg.language.ir.program import Program, as_program
 
 ONES = np.ones(4)
 READS_ONE = as_program(ea.parse("O[i] = x[i]", x=(4,)))
+ADDS_WEIGHTS = as_program(
+    ea.parse(
+        "V[()] = w[0] + w[1]\nO[i] = x[i]*V[()]", x=(4,), w=ea.tensor("w", (2,), role="weight")
+    )
+)
+WEIGHTS = {"w": np.array([2.0, -1.0])}
 READS_ALL = as_program(ea.parse("O[i] = x[i] + Sum[j](y[j])", x=(4,), y=(4,)))
 
 
@@ -33,7 +39,9 @@ def network_of(program: Program, run: Callable[..., Any], rules: list[str]) -> O
     moves = [SimpleNamespace(rule=rule) for rule in rules]
     layer: Any = SimpleNamespace(names=["O"], candidate=SimpleNamespace(moves=moves))
     part = OptimizedProgram(program, program, lambda: [layer], run=run)  # pyright: ignore
-    graph = Graph(tuple(program.inputs.values()), {}, (node_of(program),), program.outputs)
+    weights = {name: WEIGHTS[name] for name in program.inputs if name in WEIGHTS}
+    inputs = tuple(tensor for name, tensor in program.inputs.items() if name not in weights)
+    graph = Graph(inputs, weights, (node_of(program),), program.outputs)
     return OptimizedNetwork(graph, {0: part}, 0.0)
 
 
@@ -94,7 +102,8 @@ class Computed:
         self.program, self.wrong = program, wrong
 
     def __call__(self, **arrays: Any) -> Any:
-        result = np.array(ea.evaluate(self.program, **arrays), float)
+        weights = {name: WEIGHTS[name] for name in self.program.inputs if name in WEIGHTS}
+        result = np.array(ea.evaluate(self.program, **arrays, **weights), float)
         for place, element in self.wrong.items():
             result[place] = element
         return result
@@ -144,11 +153,48 @@ def test_infinities_may_be_multiplied_by_added_weights(
 ) -> None:
     """Where weights of different signs multiply one, the framework has NaN."""
     values = {"x": np.array([0, read, 2, 3]), "O": np.array([0, np.nan, 2, 3])}
-    network = network_of(READS_ONE, Computed(READS_ONE, wrong), [])
+    network = network_of(ADDS_WEIGHTS, Computed(ADDS_WEIGHTS, wrong), [])
     known = judged(values, {}, network, may_spread=may_spread)
-    fault = known._fault_of(node_of(READS_ONE), network.parts[0], network.parts[0].run)
+    fault = known._fault_of(node_of(ADDS_WEIGHTS), network.parts[0], network.parts[0].run)
     assert bool(fault) is is_fault
-    assert known.is_spread is not is_fault
+    assert bool(known.adding) is not is_fault
+    assert not known.is_spread
+
+
+@pytest.mark.parametrize("program", [ADDS_WEIGHTS, READS_ONE])
+def test_infinities_are_compared_in_forms_that_add_no_weights_or_take_long(
+    program: Program, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What nothing tells to be allowed is a fault."""
+    if program is ADDS_WEIGHTS:
+        monkeypatch.setattr(localisation, "MAX_REACH_OPERATIONS", 0)
+    values = {"x": np.array([0, np.inf, 2, 3]), "O": np.array([0, np.nan, 2, 3])}
+    network = network_of(program, Computed(program, {}), [])
+    known = judged(values, {}, network, may_spread=True)
+    assert known._fault_of(node_of(program), network.parts[0], network.parts[0].run)
+    assert not known.adding
+
+
+def test_only_what_is_computed_of_added_weights_may_have_other_infinities() -> None:
+    programs = {
+        "O": ADDS_WEIGHTS,
+        "Y": as_program(ea.parse("Y[i] = O[i]", O=(4,))),
+        "Z": as_program(ea.parse("Z[i] = x[i]", x=(4,))),
+    }
+    nodes = [
+        ProgramNode("own", tuple(program.inputs), (name,), program)
+        for name, program in programs.items()
+    ]
+    graph = Graph(tuple(READS_ONE.inputs.values()), WEIGHTS, tuple(nodes), ("Y", "Z"))
+    parts = {
+        place: OptimizedProgram(node.program, node.program, run=Computed(node.program, {}))
+        for place, node in enumerate(nodes)
+    }
+    known = judged({}, {}, OptimizedNetwork(graph, parts, 0.0), may_spread=True)
+    assert not known.are_of_added_weights([0])
+    known.adding.add("O")
+    assert known.are_of_added_weights([0])
+    assert not known.are_of_added_weights([1]) and not known.are_of_added_weights([0, 1])
 
 
 @pytest.mark.parametrize(

@@ -345,6 +345,7 @@ def test_weights_that_multiply_one_element_are_added(nonfinite: str) -> None:
     assert "not taken" not in text and not o.opaque
     names = [name for part in o.parts.values() for name in part.after.names]
     assert any("added" in name for name in names) == (nonfinite == "spread")
+    assert ("times the sum of several weights" in text) == (nonfinite == "spread")
     with torch.no_grad():
         torch.testing.assert_close(o(x), module(x))
 
