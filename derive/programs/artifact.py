@@ -15,6 +15,7 @@ import numpy as np
 from derive.cost.backend import Backend
 from derive.programs.optimized_program import OptimizedProgram, part_from_record, part_record
 from einalg.errors import CodegenError, EinalgError, RecordError, without_remedy
+from einalg.frontends.axis_order import Order
 from einalg.frontends.graph import Graph, Names, OpaqueNode, ProgramNode
 from einalg.language.ir.tensor import Tensor
 from einalg.storage import record
@@ -124,7 +125,7 @@ def load(path: Any, backend: Backend) -> tuple[Graph, dict[int, OptimizedProgram
             nodes.append(ProgramNode(row["operator"], read, outputs, part.before))
         outputs = tuple(content["outputs"])
         names = _names(content.get("names"), len(inputs), len(outputs))
-        orders = {name: tuple(order) for name, order in content.get("orders", {}).items()}
+        orders = _orders(content.get("orders", {}), inputs)
         graph = Graph(inputs, weights, tuple(nodes), outputs, names, orders)
         return graph, parts, float(content["search"])
     except (KeyError, TypeError, ValueError, AttributeError, EinalgError) as error:
@@ -139,6 +140,17 @@ def _names(pair: Any, inputs: int, outputs: int) -> Names | None:
     if (len(read), len(produced)) != (inputs, outputs):
         raise ValueError("it has other numbers of names than of inputs and outputs")
     return read, produced
+
+
+def _orders(rows: Any, inputs: Sequence[Tensor]) -> dict[str, Order]:
+    """Return orders of the axes of some inputs; folders of older versions have none."""
+    ranks = {tensor.name: tensor.rank for tensor in inputs}
+    orders: dict[str, Order] = {}
+    for name, row in rows.items():
+        if sorted(row) != list(range(ranks[name])):
+            raise ValueError(f"it has no order of the axes of {name}")
+        orders[name] = tuple(row)
+    return orders
 
 
 def _weights(path: Path, names: Any) -> dict[str, Array]:

@@ -12,18 +12,23 @@ from codegen.export.cuda.project import export_cuda
 from codegen.export.identifiers import FUNCTION_NAME
 from codegen.export.project import ExampleCall, ExportedNetwork, export_c
 from derive.cost.accuracy import scales, tolerance
+from derive.matching.program_kernels import kernels_of
 from derive.programs import OptimizedNetwork
 from derive.programs.optimization.optimize import reference_outputs
 from derive.results.sample_inputs import inputs_with_values
 from einalg import __version__
 from einalg.errors import CodegenError, ShapeError
-from einalg.frontends.graph import Graph, OpaqueNode
+from einalg.frontends.axis_order import in_call
+from einalg.frontends.graph import Graph, OpaqueNode, distinct_names, unique_name
+from einalg.language.analysis.batching import Slices
 from einalg.language.analysis.compile_time import is_weight
 from einalg.language.ir.kernel import Kernel
 from einalg.language.ir.program import Program
 from einalg.language.ir.tensor import Tensor
+from einalg.language.ops.shape.indexing import transpose
 from einalg.options import optional
 
+FlatProgram = tuple[Program, Sequence[Kernel], Slices | None]
 MAX_SHOWN_STATEMENTS = 12  # of a program, in a header
 Array = np.ndarray[Any, Any]
 
@@ -89,17 +94,54 @@ def export_network(
     """
     function_name = optional(FUNCTION_NAME).check("name", name)
     require_no_calls(network.opaque)
-    graph = network.graph
-    exported = ExportedNetwork(
-        graph.inputs,
-        graph.outputs,
-        tuple(network.programs()),
-        graph.weights,
-        graph.names,
-        (f"A network, as einalg {__version__} optimized and verified it.",),
-    )
-    example = _example(graph, arrays, accuracy)
+    exported = exported_network(network)
+    example = _example(network.graph, exported.inputs, arrays, accuracy)
     return _written(exported, example, target, accuracy, folder, function_name)
+
+
+def exported_network(network: OptimizedNetwork) -> ExportedNetwork:
+    """Return a network as a function of inputs that have their axes as a call of the model has.
+
+    Raises `RecordError` where something stays a call of the framework.
+    """
+    graph = network.graph
+    inputs, programs, names = graph.inputs, network.programs(), graph.names
+    if graph.orders:
+        inputs = _called_inputs(graph)
+        reordered = _reordered_inputs(graph, inputs, programs)
+        programs = [*((program, kernels_of(program), None) for program in reordered), *programs]
+        input_names = tuple(tensor.name for tensor in graph.inputs)
+        names = names or (input_names, tuple(distinct_names(graph.outputs, input_names)))
+    summary = f"A network, as einalg {__version__} optimized and verified it."
+    return ExportedNetwork(inputs, graph.outputs, tuple(programs), graph.weights, names, (summary,))
+
+
+def _called_inputs(graph: Graph) -> tuple[Tensor, ...]:
+    """Return the inputs as a call has them: with other names, where the order of axes differs."""
+    used_names = {tensor.name for tensor in graph.inputs} | graph.weights.keys()
+    for node in graph.nodes:
+        used_names.update(node.outputs)
+    inputs: list[Tensor] = []
+    for tensor in graph.called_inputs:
+        if tensor.name in graph.orders:
+            name = unique_name(f"{tensor.name}_as_called", used_names)
+            used_names.add(name)
+            tensor = Tensor(name, tensor.axes, tensor.dtype)
+        inputs.append(tensor)
+    return tuple(inputs)
+
+
+def _reordered_inputs(
+    graph: Graph, called: Sequence[Tensor], programs: Sequence[FlatProgram]
+) -> list[Program]:
+    """Return programs that put the axes of a call's inputs in the orders that `programs` read."""
+    read = {name for program, _, _ in programs for name in program.inputs}
+    reordered: list[Program] = []
+    for tensor, source in zip(graph.inputs, called):
+        if tensor.name in graph.orders and tensor.name in read:
+            scope = transpose(source, graph.orders[tensor.name])
+            reordered.append(Program([(tensor.name, scope)], (tensor.name,)))
+    return reordered
 
 
 def _written(
@@ -125,9 +167,16 @@ def require_no_calls(opaque: Sequence[OpaqueNode]) -> None:
         )
 
 
-def _example(graph: Graph, arrays: Sequence[Any], accuracy: float | None) -> ExampleCall:
-    """Return the outputs that the reference computes for arrays of the inputs."""
-    inputs = graph.named_arrays(arrays)
+def _example(
+    graph: Graph, inputs: Sequence[Tensor], arrays: Sequence[Any], accuracy: float | None
+) -> ExampleCall:
+    """Return the outputs that the reference computes for arrays of a graph's inputs.
+
+    `inputs` are these as a call has them, with names of their own.
+    """
+    called: dict[str, Array] = {}
+    for tensor, (name, array) in zip(inputs, graph.named_arrays(arrays).items()):
+        called[tensor.name] = in_call(array, graph.orders.get(name))
     sizes: dict[str, float] = {}
     allowed = 0.0
 
@@ -141,7 +190,7 @@ def _example(graph: Graph, arrays: Sequence[Any], accuracy: float | None) -> Exa
 
     outputs = graph.run(arrays, compute)
     return ExampleCall(
-        inputs,
+        called,
         outputs,
         allowed if accuracy is None else accuracy,
         tuple(sizes.get(name, 1.0) for name in graph.outputs),

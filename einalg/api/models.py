@@ -92,27 +92,13 @@ def as_called(graph: Graph) -> Callable[..., Callable[..., Any]]:
     """Return `plain` for a graph whose arrays have their axes as a call of the framework has."""
     if not graph.orders:
         return plain
-    orders = [graph.orders.get(tensor.name) for tensor in graph.inputs]
 
     def around(
         run: Callable[..., Sequence[Array]], direct: DirectCall | None = None
     ) -> Callable[..., Any]:
-        function = plain(run)
-
-        def call(*arrays: Any) -> Any:
-            if len(arrays) == len(orders):
-                arrays = tuple(map(_in_memory, arrays, orders))
-            return function(*arrays)
-
-        return call
+        return plain(lambda *arrays: run(*graph.in_memory(arrays)))
 
     return around
-
-
-def _in_memory(array: Any, order: Sequence[int] | None) -> Any:
-    if order is None or np.ndim(array) != len(order):
-        return array
-    return np.transpose(array, order)
 
 
 def _one_or_all(results: Sequence[Any]) -> Any:

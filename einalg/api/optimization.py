@@ -18,7 +18,7 @@ from derive.programs.optimized_program import statement_seconds
 from derive.results.progress import shown_progress
 from derive.substitutions import Rule, load
 from einalg.api.backend import TARGET, LocalBackend, require_device
-from einalg.api.export import export_network
+from einalg.api.export import export_network, exported_network
 from einalg.api.models import EXAMPLES, as_called, network
 from einalg.api.verification.comparison import Wishes
 from einalg.api.verification.examples import MAX_SHARE
@@ -211,9 +211,9 @@ class Optimized(OptimizedNetwork):
 
         >>> o.to_onnx("optimized.onnx")  # doctest: +SKIP
         """
-        graph = self.graph
+        network = exported_network(self)
         model = onnx_model(
-            graph.inputs, graph.weights, self.programs(), graph.outputs, graph.names, graph.orders
+            network.inputs, network.weights, network.programs, network.outputs, network.names
         )
         try:
             write_whole(path, model.SerializeToString())

@@ -17,14 +17,15 @@ from typing import Any
 import numpy as np
 
 from einalg.errors import ShapeError
+from einalg.frontends.axis_order import Array, Order, in_memory, positions
 from einalg.language.interpreters.numpy import execute
 from einalg.language.ir.dtypes import numpy_dtype
 from einalg.language.ir.program import Program, statement_tensor, substitute_tensors
 from einalg.language.ir.tensor import Tensor
 
-Array = np.ndarray[Any, Any]
 Names = tuple[tuple[str, ...], tuple[str, ...]]  # of inputs and of outputs, in order
 Statement = tuple[str, Any]
+Shaped = tuple[Tensor, str, tuple[int, ...]]  # a tensor, its name and its shape
 Compute = Callable[[Program, Mapping[str, Array]], Mapping[str, Array]]
 
 
@@ -87,12 +88,17 @@ class Graph:
     nodes: tuple[GraphNode, ...]
     outputs: tuple[str, ...]
     names: Names | None = None
-    orders: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
+    orders: Mapping[str, Order] = field(default_factory=dict)
 
     @property
     def opaque(self) -> list[OpaqueNode]:
         """The nodes that stay calls of the framework."""
         return [node for node in self.nodes if isinstance(node, OpaqueNode)]
+
+    @property
+    def called_inputs(self) -> tuple[Tensor, ...]:
+        """The inputs with their axes as a call of the framework has them."""
+        return tuple(_as_called(tensor, self.orders.get(tensor.name)) for tensor in self.inputs)
 
     @property
     def statement_count(self) -> int:
@@ -122,27 +128,30 @@ class Graph:
         return tuple([values[name] for name in self.outputs])
 
     @cached_property
-    def _shapes(self) -> list[tuple[Tensor, str, tuple[int, ...]]]:
-        return [(tensor, tensor.name, tensor.shape) for tensor in self.inputs]
+    def _shapes(self) -> list[Shaped]:
+        return _with_shapes(self.inputs)
+
+    @cached_property
+    def _called_shapes(self) -> list[Shaped]:
+        return _with_shapes(self.called_inputs)
 
     def named_arrays(self, arrays: Sequence[Any]) -> dict[str, Array]:
-        """Return the arrays of a call by the names of the inputs.
+        """Return arrays of the inputs by their names.
 
         Raises `ShapeError` for another number of them, or another shape.
         """
-        if len(arrays) != len(self.inputs):
-            names = ", ".join(tensor.name for tensor in self.inputs)
-            raise ShapeError(
-                f"{len(self.inputs)} inputs are expected, not {len(arrays)}\n"
-                f"  give {names or 'none'}"
-            )
-        by_name: dict[str, Array] = {}
-        for (tensor, name, shape), array in zip(self._shapes, arrays):
-            is_array = type(array) is np.ndarray
-            if not is_array or array.shape != shape or array.dtype.kind not in "biuf":
-                array = _fitting(tensor, array)
-            by_name[name] = array
-        return by_name
+        return _named_arrays(self._shapes, arrays)
+
+    def in_memory(self, arrays: Sequence[Any]) -> Sequence[Any]:
+        """Return the arrays of a call of the framework with their axes in the order of `inputs`.
+
+        Where `orders` has any, it raises `ShapeError` for another number of arrays or another
+        shape than a call has.
+        """
+        if not self.orders:
+            return arrays
+        named = _named_arrays(self._called_shapes, arrays)
+        return [in_memory(array, self.orders.get(name)) for name, array in named.items()]
 
     def merged(self) -> Graph:
         """Return the same graph with as few nodes as can be.
@@ -239,6 +248,46 @@ def unique_name(name: str, used_names: Container[str]) -> str:
     if word not in used_names:
         return word
     return next(numbered for k in count(2) if (numbered := f"{word}_{k}") not in used_names)
+
+
+def distinct_names(names: Sequence[str], used_names: Sequence[str]) -> list[str]:
+    """Return the names, with others like them for what is named a second time.
+
+    >>> distinct_names(["y", "y", "z"], ["x"])
+    ['y', 'y_2', 'z']
+    """
+    distinct: list[str] = []
+    for name in names:
+        if name in distinct:
+            name = unique_name(name, {*distinct, *names, *used_names})
+        distinct.append(name)
+    return distinct
+
+
+def _as_called(tensor: Tensor, order: Order | None) -> Tensor:
+    if order is None:
+        return tensor
+    axes = [tensor.box[place] for place in positions(order)]
+    return Tensor(tensor.name, axes, tensor.dtype)
+
+
+def _with_shapes(tensors: Iterable[Tensor]) -> list[Shaped]:
+    return [(tensor, tensor.name, tensor.shape) for tensor in tensors]
+
+
+def _named_arrays(shapes: Sequence[Shaped], arrays: Sequence[Any]) -> dict[str, Array]:
+    if len(arrays) != len(shapes):
+        names = ", ".join(name for _, name, _ in shapes)
+        raise ShapeError(
+            f"{len(shapes)} inputs are expected, not {len(arrays)}\n  give {names or 'none'}"
+        )
+    by_name: dict[str, Array] = {}
+    for (tensor, name, shape), array in zip(shapes, arrays):
+        is_array = type(array) is np.ndarray
+        if not is_array or array.shape != shape or array.dtype.kind not in "biuf":
+            array = _fitting(tensor, array)
+        by_name[name] = array
+    return by_name
 
 
 def _fitting(tensor: Tensor, array: Any) -> Array:

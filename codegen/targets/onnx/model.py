@@ -11,7 +11,7 @@ from codegen.ir.nodes import Buf
 from codegen.targets.onnx.body import LoopAxes, defined_points
 from codegen.targets.onnx.graph_builder import OnnxGraphBuilder
 from codegen.targets.onnx.operators import OPERATORS
-from einalg.frontends.graph import Names, live_statements, unique_name
+from einalg.frontends.graph import Names, distinct_names, live_statements
 from einalg.language.analysis.batching import Slices
 from einalg.language.analysis.compile_time import compile_time_statements
 from einalg.language.interpreters.numpy import execute
@@ -31,31 +31,23 @@ def onnx_model(
     programs: Sequence[tuple[Program, Sequence[Kernel], Slices | None]],
     outputs: Sequence[str],
     names: Names | None = None,
-    orders: Mapping[str, Sequence[int]] = {},
 ) -> Any:
     """Return a `ModelProto` that computes `outputs` from `inputs`, with operators for the kernels.
 
     Each program reads inputs, weights and results of those before it; one of a slice is the body of
     a `Scan`. What depends on weights alone is computed now. `names` are what the model calls its
-    inputs and outputs, by default as they are called here. `orders` are axes of the model's inputs
-    in the order in which those of `inputs` are. Needs the package onnx. Raises `CodegenError` for a
-    function that ONNX has not.
+    inputs and outputs, by default as they are called here. Needs the package onnx. Raises
+    `CodegenError` for a function that ONNX has not.
     """
     if names is None:
         program_inputs = [tensor.name for tensor in inputs]
-        names = program_inputs, _distinct(outputs, program_inputs)
+        names = program_inputs, distinct_names(outputs, program_inputs)
     input_names, output_names = names
     writer = OnnxGraphBuilder([*input_names, *output_names])
-    model_inputs: list[Buf] = []
-    results: dict[str, Buf] = {}
+    model_inputs: dict[str, Buf] = {}
     for tensor, name in zip(inputs, input_names):
-        order = orders.get(tensor.name, range(tensor.rank))
-        sizes = dict(zip(order, tensor.shape))
-        shape = tuple(sizes[axis] for axis in range(tensor.rank))
-        buf = results[tensor.name] = Buf(name, shape, tensor.dtype)
-        model_inputs.append(buf)
-        if tensor.name in orders:
-            results[tensor.name] = writer.transpose(buf, order)
+        model_inputs[tensor.name] = Buf(name, tensor.shape, tensor.dtype)
+    results = dict(model_inputs)
     for program, kernels, slices in programs:
         if slices is None:
             results |= _ProgramWriter(writer, results, weights).outputs(program, kernels)
@@ -68,7 +60,9 @@ def onnx_model(
             array = weights[value]
             result = writer.constant(array, dtype_name(array.dtype), f"{value}_values")
         model_outputs.append((name, result))
-    return writer.model(model_inputs, [_output(writer, *output) for output in model_outputs])
+    return writer.model(
+        list(model_inputs.values()), [_output(writer, *output) for output in model_outputs]
+    )
 
 
 def _scanned(
@@ -101,20 +95,6 @@ def _scanned(
         list(slice_outputs.values()),
     )
     return outputs
-
-
-def _distinct(names: Sequence[str], used_names: Sequence[str]) -> list[str]:
-    """Return the names, with others like them for what is named a second time.
-
-    >>> _distinct(["y", "y", "z"], ["x"])
-    ['y', 'y_2', 'z']
-    """
-    distinct: list[str] = []
-    for name in names:
-        if name in distinct:
-            name = unique_name(name, {*distinct, *names, *used_names})
-        distinct.append(name)
-    return distinct
 
 
 def _output(writer: OnnxGraphBuilder, name: str, result: Buf) -> Buf:

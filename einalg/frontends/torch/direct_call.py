@@ -9,7 +9,7 @@ from functools import partial
 from math import prod
 from typing import Any
 
-from einalg.frontends.torch.input_layout import Order
+from einalg.frontends.axis_order import Order
 from einalg.language.ir.dtypes import numpy_dtype
 from einalg.language.ir.tensor import Tensor
 from einalg.runtime.buffer_pool import MIN_POOLED_BYTES, BufferPool

@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from einalg.errors import EinalgError, first_line
+from einalg.frontends.axis_order import Order, positions
 from einalg.frontends.graph import live_statements, unique_name
 from einalg.frontends.graph_builder import GraphBuilder
 from einalg.frontends.torch.capture.functionalize import operator_names
-from einalg.frontends.torch.input_layout import Order, positions
 from einalg.frontends.torch.nodes.opaque_call import TorchCall, flat_results, map_nodes, nodes_in
 from einalg.frontends.torch.nodes.registry import (
     ATEN,

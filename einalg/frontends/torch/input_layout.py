@@ -8,9 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from einalg.frontends.torch.nodes.tensors import Array
+from einalg.frontends.axis_order import Array, Order, in_call
 
-Order = tuple[int, ...]  # axes, outermost in memory first
 FrameworkValues = Callable[[Sequence[Array]], dict[str, Array]]
 
 
@@ -32,25 +31,6 @@ def memory_order(tensor: Any) -> Order | None:
     return tuple(order) if tensor.permute(order).is_contiguous() else None
 
 
-def in_memory(array: Array, order: Order | None) -> Array:
-    """Return a view of an array with its axes in an order."""
-    return array if order is None else array.transpose(order)
-
-
-def as_called(array: Array, order: Order | None) -> Array:
-    """Return a view of an array whose axes are in an order, as a call has them."""
-    return array if order is None else array.transpose(positions(order))
-
-
-def positions(order: Order) -> Order:
-    """Return the place of each axis in an order.
-
-    >>> positions((0, 2, 3, 1))
-    (0, 3, 1, 2)
-    """
-    return tuple(sorted(range(len(order)), key=order.__getitem__))
-
-
 def values_of_inputs(
     values: FrameworkValues, names: Sequence[str], orders: Mapping[str, Order]
 ) -> FrameworkValues:
@@ -62,7 +42,7 @@ def values_of_inputs(
         return values
 
     def compute(arrays: Sequence[Array]) -> dict[str, Array]:
-        called = [as_called(array, orders.get(name)) for name, array in zip(names, arrays)]
+        called = [in_call(array, orders.get(name)) for name, array in zip(names, arrays)]
         return {**values(called), **dict(zip(names, arrays))}
 
     return compute

@@ -8,6 +8,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from einalg.errors import ShapeError
+from einalg.frontends.axis_order import Order
 from einalg.frontends.graph import Graph
 from einalg.frontends.import_cache import ImportRecord, import_cached
 from einalg.frontends.reading import Exclusions, Reading
@@ -17,12 +18,7 @@ from einalg.frontends.torch.capture.graph_json import ExportedGraph, Weight, gra
 from einalg.frontends.torch.direct_call import Nest, TensorSignature, tensor_function
 from einalg.frontends.torch.framework_values import framework_values, origins
 from einalg.frontends.torch.importer import GraphImporter
-from einalg.frontends.torch.input_layout import (
-    Order,
-    in_memory,
-    memory_order,
-    values_of_inputs,
-)
+from einalg.frontends.torch.input_layout import memory_order, values_of_inputs
 from einalg.frontends.torch.nodes.tensors import Array, array_of, tensor_of
 from einalg.frontends.torch.output_layout import layout_restorer
 from einalg.runtime.direct_call import DirectCall
@@ -57,7 +53,7 @@ class Model:
     """
 
     graph: Graph
-    arrays: Callable[[Sequence[Any], Mapping[str, Any]], list[Array]] = field(repr=False)
+    arrays: Callable[[Sequence[Any], Mapping[str, Any]], Arrays] = field(repr=False)
     results: Callable[[Arrays], Any] = field(repr=False)
     signature: TensorSignature | None = None
     again: Reader | None = field(default=None, repr=False)
@@ -152,7 +148,7 @@ def import_exported(module: Any, arguments: Sequence[Any], keywords: Mapping[str
             signature = _signature(dtypes, outputs, nest, in_order)
         return Model(
             graph,
-            to_arrays,
+            lambda arguments, keywords: graph.in_memory(to_arrays(arguments, keywords)),
             lambda arrays: nest(iter(rebuild(arrays))),
             signature,
             source.reader(build),
@@ -226,7 +222,8 @@ def import_fx(
     dtypes = [examples[position].dtype for position in inputs]
 
     def build(imported: ImportRecord) -> Model:
-        outputs = _outputs(_output_leaves(module.graph), imported.extra, imported.graph)
+        graph = _with_orders(imported.graph, in_order)
+        outputs = _outputs(_output_leaves(module.graph), imported.extra, graph)
         rebuild = _rebuild_function(outputs)
         signature = _signature(dtypes, outputs, list, in_order)
         restore = layout_restorer([output.example for output in outputs])
@@ -235,8 +232,8 @@ def import_fx(
             signature = None  # kernels write contiguous memory
             results = _in_turn(rebuild, restore)
         return Model(
-            _with_orders(imported.graph, in_order),
-            lambda tensors, _: list(map(in_memory, map(array_of, tensors), in_order)),
+            graph,
+            lambda tensors, _: graph.in_memory(list(map(array_of, tensors))),
             results,
             signature,
             source.reader(build),
@@ -423,7 +420,7 @@ def _array(value: Any, place: InputPlace) -> Array:
             f"input {place.name} has elements of {value.dtype}, not of {place.dtype}\n"
             f"  convert it with .to({place.dtype})"
         )
-    return in_memory(array, place.order)
+    return array
 
 
 class _TypeName(str):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ from derive.programs.optimization import optimized
 from einalg.api.backend import LocalBackend
 from einalg.api.models import network
 from einalg.frontends.torch import load
+from tests.helpers.c_project import check
 
 torch = pytest.importorskip("torch")
 
@@ -75,8 +77,64 @@ def test_what_was_optimized_is_called_as_the_model(module: Any, image: Any, tmp_
     for tensor in layouts(image).values():
         torch.testing.assert_close(o(tensor), expected)
         np.testing.assert_allclose(saved(tensor.numpy()), expected, rtol=1e-4, atol=1e-5)
-    with pytest.raises(ea.errors.ShapeError):
-        saved(image.permute(0, 2, 3, 1).numpy())
+    unread = image.clone().requires_grad_()
+    calls: list[tuple[Any, tuple[Any, ...], str]] = [
+        (o, (image[:1],), r"shape \(2, 3, 5, 6\), not \(1, 3, 5, 6\)"),
+        (saved, (image.permute(0, 2, 3, 1).numpy(),), r"\(2, 3, 5, 6\), not \(2, 5, 6, 3\)"),
+        (saved, (image[0].numpy(),), r"\(2, 3, 5, 6\), not \(3, 5, 6\)"),
+        (saved, ([[1, 2], [3]],), "cannot be read as an array"),
+        (saved, (unread,), "cannot be read as an array"),
+        (saved, (), "1 inputs are expected, not 0"),
+    ]
+    for run, arguments, message in calls:
+        with pytest.raises(ea.ShapeError, match=message):
+            run(*arguments)
+
+
+def test_a_saved_order_that_is_none_of_the_axes_is_damage(
+    module: Any, image: Any, tmp_path: Path
+) -> None:
+    ea.optimize(module, (image,), seconds=0, prefer="einalg").save(tmp_path)
+    path = tmp_path / "model.json"
+    content = json.loads(path.read_text())
+    (name,) = content["orders"]
+    orders: list[Any] = [{name: row} for row in ([0, 1, 2, 2], [0, 2, 3], [0, 2, 3, 4], ["a"], 3)]
+    for damaged in (*orders, {"other": [0, 2, 3, 1]}, [[0, 2, 3, 1]]):
+        path.write_text(json.dumps({**content, "orders": damaged}))
+        with pytest.raises(ea.RecordError, match="damaged"):
+            ea.Optimized.load(tmp_path)
+    path.write_text(json.dumps(content))
+    ea.Optimized.load(tmp_path)
+
+
+class Several(torch.nn.Module):
+    """Inputs of several types and layouts, of which one is not read."""
+
+    def forward(self, image: Any, unread: Any, mask: Any, counts: Any) -> Any:
+        return torch.where(mask, image, image * 2), counts + 1, counts
+
+
+def several() -> tuple[Any, ...]:
+    """Return inputs of it, three of which have their last axis outermost in memory or nearly so."""
+    counts = torch.arange(24).reshape(2, 3, 4).permute(2, 0, 1)
+    return (
+        torch.randn(2, 3, 5, 6).to(memory_format=torch.channels_last),
+        torch.randn(3, 2).t(),
+        torch.rand(2, 3, 5, 6) > 0.5,
+        counts,
+    )
+
+
+def test_a_project_in_c_takes_axes_as_the_model_does(tmp_path: Path) -> None:
+    inputs = several()
+    o = ea.optimize(Several(), inputs, seconds=0, prefer="einalg")
+    assert len(o.graph.orders) == 3
+    folder = o.export_c(tmp_path / "net", "forward")
+    lines = (folder / "forward.h").read_text().splitlines()
+    shapes = {line.split()[0]: line for line in lines if " x " in line}
+    for name, tensor in zip(("image", "unread", "mask", "counts"), inputs):
+        assert f" {' x '.join(map(str, tensor.shape))} " in shapes[name]
+    assert "a call takes" in check(folder, "-O1", "-Wno-unused-result")
 
 
 def test_a_model_of_onnx_is_called_so_too(module: Any, image: Any, tmp_path: Path) -> None:

@@ -39,3 +39,22 @@ def test_one_tensor_that_is_given_twice_may_be_two_later() -> None:
         found = optimized(Product(), *example)
         for call in ((a, b), (a, a), (b, a.t())):
             torch.testing.assert_close(found(*call), Product()(*call), rtol=1e-5, atol=1e-5)
+
+
+class Nested(torch.nn.Module):
+    def forward(self, parts: Any, *, scale: Any) -> Any:
+        return parts["a"][0] @ parts["b"] * scale
+
+
+def test_a_tensor_that_is_nested_or_named_may_be_two_later() -> None:
+    """The graph of one kind of call, from the cache too, serves all others."""
+    a, b, c = torch.randn(3, 4, 4).unbind()
+    calls = [(a, a, a), (a, b, a), (a, b, c)]
+    for example in (calls[0], calls[2], calls[0]):
+        one, two, three = example
+        inputs = {"parts": {"a": [one], "b": two}, "scale": three}
+        found = ea.optimize(Nested(), inputs, seconds=0, prefer="einalg")
+        for one, two, three in calls:
+            arguments = {"parts": {"a": [one], "b": two}, "scale": three}
+            expected = Nested()(**arguments)
+            torch.testing.assert_close(found(**arguments), expected, rtol=1e-5, atol=1e-5)
