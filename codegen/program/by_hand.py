@@ -34,7 +34,7 @@ from codegen.tuning.search.strategies import GivenStrategy
 from codegen.tuning.search.targets import ProcessorTarget
 from codegen.tuning.search.tuner import NOTHING_NEW, UnitTuning, UntunedUnit
 from codegen.tuning.spaces.points import point_row
-from codegen.tuning.spaces.space import CodeCandidate
+from codegen.tuning.spaces.space import CodeCandidate, identity
 from codegen.tuning.spaces.unit import CodeUnit, RepeatedUnit
 from codegen.tuning.spaces.unit_spaces import cheapest, starts
 from einalg.errors import CodegenError, RuleError
@@ -203,7 +203,7 @@ class ProgramSchedule:
         other: dict[str, ScheduledUnit] = {}
         for name, unit in self.first.items():
             usual = cheapest(unit.unit, machine())
-            if usual is None or not _is_same(usual, unit.candidate):
+            if usual is None or identity(usual) != identity(unit.candidate):
                 other[name] = unit
         return _points(other)
 
@@ -266,10 +266,7 @@ class ProgramSchedule:
 
     def _seconds(self, unit: CodeUnit, candidates: Sequence[CodeCandidate]) -> list[float]:
         """Return the seconds of candidates, which run in turns; equal ones once."""
-        distinct: list[CodeCandidate] = []
-        for candidate in candidates:
-            if not any(_is_same(candidate, other) for other in distinct):
-                distinct.append(candidate)
+        distinct = list({identity(candidate): candidate for candidate in candidates}.values())
         with TemporaryDirectory(prefix="einalg-") as folder:
             measured = MeasuredUnit.of(unit, self._candidate_compiler(folder), self._log)
             functions = {n: one.build() for n, one in enumerate(distinct)}
@@ -334,10 +331,6 @@ def _scheduled(unit: CodeUnit, outputs: tuple[str, ...]) -> ScheduledUnit:
     return ScheduledUnit(outputs, unit, firsts, usual)
 
 
-def _is_same(one: CodeCandidate, other: CodeCandidate) -> bool:
-    return (one.space.name, one.point) == (other.space.name, other.point)
-
-
 def _points(units: Mapping[str, ScheduledUnit]) -> Points:
     points: Points = {}
     for name, unit in units.items():
@@ -357,7 +350,8 @@ def _compared(
         return result
     if not is_measured and result.reason != NOTHING_NEW:
         return result
-    return replace(result, reason=KEPT if _is_same(result.winner, chosen) else NOT_KEPT)
+    reason = KEPT if identity(result.winner) == identity(chosen) else NOT_KEPT
+    return replace(result, reason=reason)
 
 
 def _right_seconds(kernel: str, outcome: Outcome) -> float:

@@ -8,7 +8,7 @@ from typing import Any
 
 from codegen.tuning.by_hand.moves import ScheduleMove
 from codegen.tuning.spaces.holes import Hole, StepCard
-from codegen.tuning.spaces.space import NO_CODE, CodeCandidate
+from codegen.tuning.spaces.space import NO_CODE, CodeCandidate, identity
 from codegen.tuning.spaces.unit import CodeUnit
 from einalg.errors import RuleError
 
@@ -61,7 +61,7 @@ def possible_moves(scheduled: ScheduledUnit) -> Iterator[PossibleMove]:
     """Yield the steps that are possible: other kinds of code, then other values of each number."""
     candidate = scheduled.candidate
     for start in scheduled.starts:
-        if (start.space.name, start.point) != (candidate.space.name, candidate.point):
+        if identity(start) != identity(candidate):
             yield PossibleMove(ScheduleMove(scheduled.name, start.space.name), KIND_CARD)
     for hole in candidate.space.holes(candidate.point):
         for value in possible_values(candidate, hole):

@@ -6,8 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from codegen.tuning.measuring.task import Outcome
-from codegen.tuning.search.history import Identity, identity
-from codegen.tuning.spaces.space import CodeCandidate
+from codegen.tuning.spaces.space import CodeCandidate, Identity, identity
 
 MIN_GAIN = 1.02  # of another candidate over the one that is used so far, below which that stays
 

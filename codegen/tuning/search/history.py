@@ -9,10 +9,7 @@ from random import Random
 from codegen.tuning.cost_model.knowledge import UnitKnowledge
 from codegen.tuning.cost_model.learned import CandidateCosts
 from codegen.tuning.measuring.task import Outcome
-from codegen.tuning.spaces.points import Point
-from codegen.tuning.spaces.space import CodeCandidate
-
-Identity = tuple[str, Point]  # of a candidate: the name of its space, and its point
+from codegen.tuning.spaces.space import CodeCandidate, Identity, identity
 
 
 @dataclass(frozen=True)
@@ -72,8 +69,3 @@ class SearchHistory:
     @property
     def best(self) -> ScheduleTrial | None:
         return next(iter(self.measured), None)
-
-
-def identity(candidate: CodeCandidate) -> Identity:
-    """Return what tells a candidate from all others of its unit."""
-    return candidate.space.name, candidate.point

@@ -19,9 +19,8 @@ from codegen.tuning.measuring.batch import BatchRunner
 from codegen.tuning.measuring.compilation import CandidateCompiler
 from codegen.tuning.measuring.task import LASTING, MeasuringTask, Outcome
 from codegen.tuning.records.log import TuningLog, TuningRecord
-from codegen.tuning.search.history import Identity, identity
 from codegen.tuning.spaces.points import point_row
-from codegen.tuning.spaces.space import NO_CODE, CodeCandidate
+from codegen.tuning.spaces.space import NO_CODE, CodeCandidate, Identity, identity
 from codegen.tuning.spaces.unit import CodeUnit
 from einalg.language.interpreters.numpy import execute
 from einalg.language.ir.program import in_double

@@ -22,7 +22,14 @@ from codegen.tuning.search.task_scheduler import (
     promised_seconds,
     run_seconds,
 )
-from codegen.tuning.search.tuner import BATCH, UnitShare, UnitTuner, UnitTuning, UntunedUnit
+from codegen.tuning.search.tuner import (
+    BATCH,
+    NOTHING_NEW,
+    UnitShare,
+    UnitTuner,
+    UnitTuning,
+    UntunedUnit,
+)
 from codegen.tuning.spaces.points import point_row
 from codegen.tuning.spaces.space import CodeCandidate
 from codegen.tuning.spaces.unit import CodeUnit, RepeatedUnit
@@ -32,7 +39,7 @@ from einalg.text.wording import counted
 FINAL_SHARE = 0.85  # of the time, after which no batch begins
 MIN_FINAL_SECONDS = 5.0  # that comparing the winners with the starts may take
 TRIALS_OVER, TIME_OVER = "all trials were made", "the time was over"
-ALL_MEASURED, INTERRUPTED = "nothing new was left to measure", "it was interrupted"
+INTERRUPTED = "it was interrupted"
 FAST_ENOUGH = "a run is expected to be as fast as was asked for"
 
 
@@ -106,7 +113,7 @@ class ProgramTuner:
                 seconds = self.spent.get(number, 0.0) + self.clock.now() - began
                 self.spent[number] = seconds
             self._tell_best()
-        return ALL_MEASURED
+        return NOTHING_NEW
 
     def _round(self, number: int, count: int) -> None:
         """Measure candidates of a unit, so many at most; the first round is that of its start."""

@@ -16,8 +16,8 @@ from typing import Protocol
 
 from codegen.tuning.cost_model.description import Description
 from codegen.tuning.cost_model.learned import ANALYTIC, CandidateCosts
-from codegen.tuning.search.history import SearchHistory, identity
-from codegen.tuning.spaces.space import CodeCandidate
+from codegen.tuning.search.history import SearchHistory
+from codegen.tuning.spaces.space import CodeCandidate, identity
 from einalg.runtime.clock import check_time
 
 DRAFT_SECONDS = 1.0  # for pricing the points of one space in one draft

@@ -12,10 +12,10 @@ from codegen.tuning.cost_model.quality import ModelQuality
 from codegen.tuning.measuring.task import LASTING, Outcome
 from codegen.tuning.records.winners import forget_stored, winner_of
 from codegen.tuning.search.finalists import Finalists
-from codegen.tuning.search.history import Identity, ScheduleTrial, SearchHistory, identity
+from codegen.tuning.search.history import ScheduleTrial, SearchHistory
 from codegen.tuning.search.measured_unit import Code, MeasuredUnit, Written, statement_text
 from codegen.tuning.search.strategies import Strategy
-from codegen.tuning.spaces.space import CodeCandidate
+from codegen.tuning.spaces.space import CodeCandidate, Identity, identity
 from einalg.runtime.clock import COMPILING, MEASURING, SEARCHING, Clock, check_time
 
 MAX_SLOWDOWN = 1.25  # of the incumbent, above which a batch runs once more

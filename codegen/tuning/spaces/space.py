@@ -16,6 +16,7 @@ from codegen.tuning.spaces.unit import Epilogue
 from einalg.errors import EinalgError
 from einalg.options import shown
 
+Identity = tuple[str, Point]  # of a candidate: the name of its space, and its point
 Code = Any  # of a point: a loop nest, or the kernels of a device
 NO_CODE = (EinalgError, ArithmeticError, ValueError, AssertionError)  # of a point without code
 NEVER = float_info.max  # the cycles of a point without code
@@ -119,6 +120,11 @@ class CodeCandidate:
     def with_epilogue(self, epilogue: Epilogue) -> CodeCandidate | None:
         """Return the candidate with a reader of the results; None where they cannot be one."""
         return self.space.with_epilogue(self.point, epilogue)
+
+
+def identity(candidate: CodeCandidate) -> Identity:
+    """Return what tells a candidate from all others of its unit."""
+    return candidate.space.name, candidate.point
 
 
 class Readable(ABC):

@@ -21,7 +21,7 @@ from codegen.tuning.records.log import TuningLog
 from codegen.tuning.records.provenance import Provenance
 from codegen.tuning.records.winners import tuned
 from codegen.tuning.search import measured_unit, strategies
-from codegen.tuning.search.history import ScheduleTrial, SearchHistory, identity
+from codegen.tuning.search.history import ScheduleTrial, SearchHistory
 from codegen.tuning.search.measured_unit import MeasuredUnit, measuring_task
 from codegen.tuning.search.program_tuner import TIME_OVER, TRIALS_OVER, TuningPlan, tune_units
 from codegen.tuning.search.strategies import ABLATIONS, STRATEGIES
@@ -34,7 +34,7 @@ from codegen.tuning.search.tuner import (
     UntunedUnit,
 )
 from codegen.tuning.spaces.loops import LoopsSpace
-from codegen.tuning.spaces.space import CodeCandidate
+from codegen.tuning.spaces.space import CodeCandidate, identity
 from codegen.tuning.spaces.unit import CodeUnit, RepeatedUnit
 from codegen.tuning.spaces.unit_spaces import starts
 from derive.matching import match
@@ -485,7 +485,7 @@ def proposed(strategy: str, seed: int, rounds: int = 3) -> list[Any]:
             trial = ScheduleTrial(candidate, Outcome(seconds), number, 0.0, seconds)
             history.trials.append(trial)
             history.knowledge.add(history.knowledge.described(candidate), seconds)
-            everything.append((candidate.space.name, candidate.point))
+            everything.append(identity(candidate))
     return everything
 
 
