@@ -25,7 +25,7 @@ class GpuModel:
     `registers`, `shared` (bytes), `threads` and `blocks` are those of a multiprocessor. `memory`
     and `cache` are the bytes of a cycle that come from memory to the whole device, and from the
     cache of the device to one multiprocessor. `tensor_products` are those of two bytes that tensor
-    cores of a multiprocessor make in a cycle. `clock` is in cycles of a second.
+    cores of a multiprocessor make in a cycle.
     """
 
     multiprocessors: int = 132
@@ -36,7 +36,6 @@ class GpuModel:
     memory: float = 2600.0
     cache: float = 64.0
     tensor_products: float = 2048.0
-    clock: float = 1.75e9
 
     def resident_blocks(self, kernel: KernelResources) -> int:
         """Return how many blocks of a kernel share a multiprocessor; 0 where none fits.
@@ -68,9 +67,7 @@ A100 = GpuModel(
     multiprocessors=108,
     shared=164 << 10,
     memory=1100.0,
-    cache=64.0,
     tensor_products=1024.0,
-    clock=1.41e9,
 )
 
 

@@ -9,7 +9,6 @@ Grid = tuple[int, int, int]
 MAX_THREAD_REGISTERS = 255
 MAX_SHARED_BYTES = 48 << 10  # of a block that does not ask for more
 MAX_BLOCK_THREADS = 1024
-WARP_THREADS = 32
 VECTOR_BYTES = 16  # what a thread reads or writes at once, at a multiple of as many bytes
 FRAGMENT_SIDE = 16  # rows and columns of a matrix that tensor cores sum
 MAX_GRID = (2**31 - 1, 65535, 65535)  # blocks along each axis

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from codegen.hardware.gpu import WARP_THREADS
 from codegen.ir.nodes import Function, If, Statement
 from codegen.lowering.loop_plan import LoopLevel
 from codegen.targets.cuda.device_types import element_size
-from codegen.targets.cuda.launch import WARP_THREADS
 from codegen.targets.cuda.lowering.threads.points import (
     CudaSource,
     Points,

@@ -13,8 +13,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from math import prod
 
+from codegen.hardware.gpu import WARP_THREADS
 from codegen.ir.nodes import For, FragmentStore, Function, If, Ref, Statement, Store, Sync, walk
-from codegen.targets.cuda.launch import WARP_THREADS
 from einalg.errors import CodegenError
 from einalg.language.index.affine import Affine, Index, Modulo
 

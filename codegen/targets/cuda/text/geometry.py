@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from math import prod
 
+from codegen.hardware.gpu import WARP_THREADS
 from codegen.ir.nodes import Alloc, Buf, For, Function, If, Statement, walk
 from codegen.targets.c.source_file import entry_name
 from codegen.targets.cuda.device_types import element_size
@@ -13,7 +14,6 @@ from codegen.targets.cuda.launch import (
     MAX_GRID,
     MAX_SHARED_BYTES,
     VECTOR_BYTES,
-    WARP_THREADS,
     Grid,
     Launch,
 )

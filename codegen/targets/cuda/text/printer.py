@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
 
+from codegen.hardware.gpu import WARP_THREADS
 from codegen.ir.nodes import (
     Buf,
     For,
@@ -27,7 +28,7 @@ from codegen.targets.c.functions.names import C_TYPES
 from codegen.targets.c.helpers import RESERVED
 from codegen.targets.c.names import Names
 from codegen.targets.c.printer import Printer
-from codegen.targets.cuda.launch import MAX_GRID, VECTOR_BYTES, WARP_THREADS, Grid
+from codegen.targets.cuda.launch import MAX_GRID, VECTOR_BYTES, Grid
 from codegen.targets.cuda.text.barriers import THREADED, nest_extents, nest_threads, with_barriers
 from codegen.targets.cuda.text.geometry import block_loops, launch, resident_blocks
 from codegen.targets.cuda.text.vectors import VectorAccess, copied_row, vector_rows

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from math import prod
 from typing import Any
@@ -244,14 +244,8 @@ class ThreadRowSpace(DeviceSpace):
 
     def plan(self, point: RowOfOutputs) -> ThreadRowPlan:
         source = self.unit.statement.contraction()
-        rows = list(row_levels(source))[point.level]
-        rows = ThreadRows(rows.reduce, rows.level, point.width, rows.shared_reads)
+        rows = replace(list(row_levels(source))[point.level], width=point.width)
         return ThreadRowPlan(source, rows, point.threads)
-
-
-def map_space(unit: DeviceUnit, device: GpuModel) -> MapSpace:
-    """Return the space that any statement has."""
-    return MapSpace(unit, device)
 
 
 def thread_row_space(unit: DeviceUnit, device: GpuModel) -> ThreadRowSpace | None:

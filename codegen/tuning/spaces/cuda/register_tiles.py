@@ -8,13 +8,9 @@ from dataclasses import dataclass
 from codegen.hardware.gpu import WARP_THREADS
 from codegen.targets.cuda.device_types import element_size
 from codegen.targets.cuda.launch import VECTOR_BYTES
-from codegen.targets.cuda.lowering.threads.schedule import (
-    BlockTile,
-)
+from codegen.targets.cuda.lowering.threads.schedule import REGISTER_BYTES, BlockTile
 from codegen.tuning.spaces.cuda.body_cost import rate
-from codegen.tuning.spaces.cuda.device_cost import (
-    LINE,
-)
+from codegen.tuning.spaces.cuda.device_cost import LINE
 from codegen.tuning.spaces.cuda.tiles import DEPTHS, SIDES, TILE_CARDS, TileSpace
 from codegen.tuning.spaces.holes import StepCard
 from codegen.tuning.spaces.points import Choices, ladder
@@ -49,10 +45,11 @@ class RegisterTileSpace(TileSpace):
 
     @property
     def dtype(self) -> str:
-        return self.source.accumulated(self.product.reduce)
+        return self._accumulated
 
     def _fragment_bytes(self, tile: BlockTile) -> float:
-        return (tile.thread_rows + tile.thread_columns) * max(4, element_size(self.dtype))
+        size = max(REGISTER_BYTES, element_size(self.dtype))
+        return (tile.thread_rows + tile.thread_columns) * size
 
     def usual_tiles(self) -> Iterator[RegisterTile]:
         for tile in self.unit.schedule.tiles:

@@ -41,7 +41,6 @@ from codegen.tuning.spaces.points import Choices, ladder
 
 SHUFFLE_CYCLES = 30.0  # in which threads of a warp hand each other a value and add it
 OF_TERM = 4.0  # instructions of a term that each thread adds by itself
-MAX_PARTS = 64
 
 
 @dataclass(frozen=True)
@@ -80,6 +79,12 @@ class RowSpace(DeviceSpace):
         return count_points(self.rows.over), count_points(self.rows.along), self.rows.terms
 
     @cached_property
+    def _accumulated(self) -> str:
+        """Return the type in which a thread sums."""
+        assert self.rows is not None
+        return self._source.accumulated(self.rows.reduces[0])
+
+    @cached_property
     def _has_parts(self) -> bool:
         return self.rows is not None and has_parts(self._source, self.rows)
 
@@ -101,7 +106,7 @@ class RowSpace(DeviceSpace):
         rows, outputs, terms = self._counts
         parts: tuple[int, ...] = (1,)
         if self._has_parts:
-            parts = ladder(max(1, min(MAX_PARTS, terms)))
+            parts = ladder(max(1, min(self.unit.schedule.max_parts, terms)))
         return {
             "lanes": (4, 8, 16, 32, 64, 128, 256, 512, 1024),
             "groups": ladder(max(1, min(rows, 64))),
@@ -155,7 +160,7 @@ class RowSpace(DeviceSpace):
         cached = point.groups * (row_bytes + outputs * size / point.pieces)
         blocks = -(-rows // point.groups) * point.pieces * point.parts
         return KernelWork(
-            plain_resources(threads, 8, source.accumulated(self.rows.reduces[0])),
+            plain_resources(threads, 8, self._accumulated),
             blocks,
             issued + turns * (written + 2),
             lines + turns,
@@ -173,10 +178,7 @@ class RowSpace(DeviceSpace):
         return max(1, width)
 
     def added_bytes(self, point: RowShares) -> float:
-        if point.parts == 1:
-            return 0.0
-        size = element_size(self.source.output.dtype)
-        return float(2 * point.parts * prod(self.source.output.shape) * size)
+        return self.bytes_of_parts(point.parts, self._accumulated)
 
     def point_of(self, plan: KernelPlan) -> RowShares | None:
         if not isinstance(plan, RowPlan):

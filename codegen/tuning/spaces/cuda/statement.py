@@ -69,22 +69,27 @@ class DeviceSpace(Fields):
         """Return the point of a plan; None where it is one of another kind of kernel."""
 
     def added_bytes(self, point: Point) -> float:
-        """Return what a second kernel reads and writes, where there is one; else 0."""
+        """Return the bytes that go from a first kernel to a second one; 0 where there is one."""
         return 0.0
+
+    def bytes_of_parts(self, parts: int, dtype: str) -> float:
+        """Return the bytes of sums of a type that are written and read once more, in parts.
+
+        They are 0 where a sum has one part, and a second kernel does not start.
+        """
+        if parts == 1:
+            return 0.0
+        return float(2 * parts * prod(self.unit.scope.shape) * element_size(dtype))
 
     def cycles(self, point: Point) -> float:
         if not prod(self.unit.scope.shape):
             return 0.0  # no kernel starts
         if point not in self._cycles:
-            self._cycles[point] = self.cycles_of(point, self.work(point))
+            cycles, added = kernel_cycles(self.work(point), self.device), self.added_bytes(point)
+            if added:
+                cycles += LAUNCH_CYCLES + added / self.device.memory
+            self._cycles[point] = cycles
         return self._cycles[point]
-
-    def cycles_of(self, point: Point, work: KernelWork) -> float:
-        """Return the cycles of all kernels of a point, the first of which does some work."""
-        cycles, added = kernel_cycles(work, self.device), self.added_bytes(point)
-        if added:
-            cycles += LAUNCH_CYCLES + added / self.device.memory
-        return cycles
 
     def build(self, point: Point) -> tuple[Function, ...]:
         return tuple(planned_kernels(self.unit.statement, self.plan(point)))
@@ -99,10 +104,10 @@ def bounded_registers(threads: int, private_bytes: int = 0) -> int:
     return min(MAX_THREAD_REGISTERS, H100.registers // held // 8 * 8)
 
 
-def plain_resources(threads: int, values: int, dtype: str, shared: int = 0) -> KernelResources:
+def plain_resources(threads: int, values: int, dtype: str) -> KernelResources:
     """Return the estimated resources of a kernel whose threads hold some values of a type."""
     registers = OWN_REGISTERS + values * max(1, element_size(dtype) // 4)
-    return KernelResources(threads, min(bounded_registers(threads), registers), shared)
+    return KernelResources(threads, min(bounded_registers(threads), registers), 0)
 
 
 def index_instructions(levels: Sequence[object]) -> float:

@@ -9,21 +9,11 @@ from typing import Any
 from codegen.hardware.gpu import WARP_THREADS, GpuModel
 from codegen.targets.cuda.device_types import element_size
 from codegen.targets.cuda.launch import FRAGMENT_SIDE
-from codegen.targets.cuda.lowering.products.contraction import (
-    BlockedProduct,
-)
+from codegen.targets.cuda.lowering.products.contraction import BlockedProduct
 from codegen.targets.cuda.lowering.products.shared_staging import terms_are_adjacent
-from codegen.targets.cuda.lowering.threads.schedule import (
-    SPARE_COLUMNS,
-    SUM_BYTES,
-    TensorTile,
-)
-from codegen.tuning.spaces.cuda.device_cost import (
-    LINE,
-)
-from codegen.tuning.spaces.cuda.statement import (
-    DeviceUnit,
-)
+from codegen.targets.cuda.lowering.threads.schedule import TensorTile
+from codegen.tuning.spaces.cuda.device_cost import LINE, SCHEDULERS
+from codegen.tuning.spaces.cuda.statement import DeviceUnit
 from codegen.tuning.spaces.cuda.tiles import DEPTHS, SIDES, TILE_CARDS, TileSpace
 from codegen.tuning.spaces.holes import StepCard
 from codegen.tuning.spaces.points import Choices, ladder
@@ -76,8 +66,7 @@ class FragmentTileSpace(TileSpace):
         return sides * FRAGMENT_SIDE * element_size(self.dtype) / WARP_THREADS
 
     def _stored_bytes(self, tile: TensorTile) -> int:
-        warps = tile.warps_down * tile.warps_across
-        return warps * FRAGMENT_SIDE * (FRAGMENT_SIDE + SPARE_COLUMNS) * SUM_BYTES
+        return tile.stored_bytes
 
     def _keeps_terms_adjacent(self, factor: Any) -> bool:
         return terms_are_adjacent(self.source, factor, self.product.depth)
@@ -106,7 +95,7 @@ class FragmentTileSpace(TileSpace):
         tile, size = point.tile, element_size(self.dtype)
         warps = tile.warps_down * tile.warps_across
         products = tile.rows * tile.columns * tile.depth / warps
-        by_cores = products / (self.device.tensor_products * 2 / size) * 4
+        by_cores = products / (self.device.tensor_products * 2 / size) * SCHEDULERS
         steps = tile.depth // FRAGMENT_SIDE
         sides = tile.rows // tile.warps_down + tile.columns // tile.warps_across
         lines = steps * sides * FRAGMENT_SIDE * size / LINE

@@ -22,7 +22,7 @@ from codegen.targets.cuda.lowering.products.contraction import (
     TileChoice,
     blocked_product,
 )
-from codegen.targets.cuda.lowering.products.shared_staging import terms_are_adjacent
+from codegen.targets.cuda.lowering.products.shared_staging import staged_shape, terms_are_adjacent
 from codegen.targets.cuda.lowering.threads.points import count_points
 from codegen.targets.cuda.lowering.threads.schedule import (
     REGISTER_BYTES,
@@ -33,6 +33,7 @@ from codegen.tuning.spaces.cuda.device_cost import (
     BARRIER_CYCLES,
     LINE,
     MEMORY_LATENCY,
+    SCHEDULERS,
     KernelWork,
 )
 from codegen.tuning.spaces.cuda.memory_traffic import moved_bytes
@@ -44,7 +45,6 @@ from codegen.tuning.spaces.cuda.statement import (
 from codegen.tuning.spaces.holes import StepCard
 from codegen.tuning.spaces.points import ladder
 
-MAX_PARTS = 64
 STALLS = 1.3  # cycles of an instruction that multiplies, with what it waits for
 SPARE_REGISTERS = 1.3  # for each that is counted: what a compiler needs to spill none
 SIDES = (16, 32, 48, 64, 96, 128, 192, 256)
@@ -121,10 +121,15 @@ class TileSpace(DeviceSpace):
         return min(filter(self.fits, points), key=self.cycles)
 
     @cached_property
+    def _accumulated(self) -> str:
+        """Return the type in which a thread sums."""
+        return self.source.accumulated(self.product.reduce)
+
+    @cached_property
     def _most_parts(self) -> int:
-        if self.source.accumulated(self.product.reduce) == WIDE:
+        if self._accumulated == WIDE:
             return 1
-        return min(MAX_PARTS, self.unit.schedule.max_parts)
+        return self.unit.schedule.max_parts
 
     def refusal(self, point: Any) -> str | None:
         if min(vars(point).values()) < 1:
@@ -146,7 +151,7 @@ class TileSpace(DeviceSpace):
 
     def _register_bound(self, tile: AnyTile) -> int:
         """Return the registers of a thread as the kernel bounds them."""
-        size = max(4, element_size(self.source.accumulated(self.product.reduce)))
+        size = max(REGISTER_BYTES, element_size(self._accumulated))
         fetched = sum(entries * width for entries, width in self._entries(tile))
         private = self._fragment_bytes(tile) + (tile.sums + fetched) * size
         return bounded_registers(tile.threads, int(private))
@@ -181,13 +186,10 @@ class TileSpace(DeviceSpace):
         """Return the bytes of a block's shared memory."""
         tile: AnyTile = point.tile
         size, total = element_size(self.dtype), self._stored_bytes(tile)
-        halves = min(2, -(-self.counts[2] // (tile.depth * point.parts)))
+        steps = -(-self.counts[2] // (tile.depth * point.parts))
         for factor, _, count in self._sides(tile):
-            outer, inner = tile.depth, count
-            if self._keeps_terms_adjacent(factor):
-                outer, inner = inner, outer
-            spare = max(1, VECTOR_BYTES // size)
-            staged = halves * outer * (inner + spare) * size
+            adjacent = self._keeps_terms_adjacent(factor)
+            staged = size * prod(staged_shape(count, tile.depth, steps, self.dtype, adjacent))
             total += -(-staged // VECTOR_BYTES) * VECTOR_BYTES
         return total
 
@@ -211,7 +213,7 @@ class TileSpace(DeviceSpace):
         size = element_size(self.source.output.dtype)
         latency = MEMORY_LATENCY + 2 * BARRIER_CYCLES
         warps = -(-tile.threads // WARP_THREADS)
-        alone = (issued + staged) * -(-warps // 4)
+        alone = (issued + staged) * -(-warps // SCHEDULERS)
         # A step waits for what it fetches where its products take less time.
         waiting = max(0.0, latency - alone)
         registers = min(tile.registers(self.dtype), self._register_bound(tile))
@@ -271,9 +273,7 @@ class TileSpace(DeviceSpace):
         return max(1, width)
 
     def added_bytes(self, point: Any) -> float:
-        if point.parts == 1:
-            return 0.0
-        return float(2 * point.parts * prod(self.source.output.shape) * 4)
+        return self.bytes_of_parts(point.parts, self._accumulated)
 
     def point_of(self, plan: KernelPlan) -> Any:
         if not isinstance(plan, TiledPlan) or not isinstance(plan.choice.tile, self.tile_type):

@@ -11,7 +11,6 @@ from codegen.targets.cuda.lowering.products.contraction import blocked_product, 
 from codegen.tuning.spaces.cuda.outputs import (
     MapSpace,
     ThreadRowSpace,
-    map_space,
     thread_row_space,
 )
 from codegen.tuning.spaces.cuda.register_tiles import RegisterTileSpace
@@ -25,7 +24,7 @@ from einalg.runtime.clock import check_time
 
 # Cycles by the model, as a factor and at least, that are beyond what it errs by.
 LEAD, LEAD_CYCLES = 1.3, 3000.0
-STATEMENT_SPACES = (row_space, thread_row_space, map_space)
+STATEMENT_SPACES = (row_space, thread_row_space, MapSpace)  # any statement has the last one
 # What each number of a space decides.
 DEVICE_CARDS: Mapping[str, Mapping[str, StepCard]] = {
     space.name: space.cards

@@ -8,6 +8,7 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from itertools import islice
+from math import prod
 from random import Random
 from typing import Any
 
@@ -20,6 +21,7 @@ import einalg as ea
 from codegen.hardware.gpu import A100, H100, KernelResources
 from codegen.ir.nodes import Function
 from codegen.targets.cuda.device.nvcc import ARCHITECTURES, compile_all, find_nvcc
+from codegen.targets.cuda.device_types import element_size
 from codegen.targets.cuda.shim import Shim
 from codegen.targets.cuda.text.geometry import launch
 from codegen.targets.cuda.text.printer import cuda_source
@@ -216,6 +218,20 @@ def test_shared_memory_is_as_estimated() -> None:
                 for point in drawn(space, Random(2)):
                     stated = launch(space.build(point)[0]).shared
                     assert stated == space.work(point).resources.shared
+
+
+@pytest.mark.parametrize("dtype", ["f16", "f64"])
+def test_what_goes_between_kernels_is_as_estimated(dtype: str) -> None:
+    scope = ops.matmul(ea.tensor("A", (32, 70), dtype), ea.tensor("K", (70, 32), dtype))
+    unit = DeviceUnit(Kernel(EOP, {}, tuple(scope.tensors), "O"), scope)
+    names: set[str] = set()
+    for space in device_spaces(unit):
+        for point in drawn(space, Random(3)):
+            first, *others = space.build(point)
+            passed = prod(first.output.shape) * element_size(first.output.dtype)
+            assert space.added_bytes(point) == 2 * passed * len(others)
+            names.update(space.name for _ in others)
+    assert {"register tiles", "rows"} <= names
 
 
 def test_a_block_that_asks_for_more_has_fewer_beside_it() -> None:

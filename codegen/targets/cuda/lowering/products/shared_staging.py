@@ -113,16 +113,28 @@ class Staging:
 
 
 def _shared_buffer(name: str, staging: Staging, side: StagedFactor, terms_adjacent: bool) -> Buf:
-    """Return the shared memory of a factor: two halves take turns where there are several steps.
+    """Return the shared memory of a factor."""
+    depth, dtype = staging.depth, staging.dtype
+    shape = staged_shape(side.size, depth.size, depth.steps, dtype, terms_adjacent)
+    return Buf(name, shape, dtype, "shared")
 
-    Its rows are longer than what they hold, so that columns lie in different banks.
+
+def staged_shape(
+    rows: int, terms: int, steps: int, dtype: str, terms_adjacent: bool
+) -> tuple[int, int, int]:
+    """Return the shape of the shared memory of a factor, of so many rows and terms at a time.
+
+    Two halves take turns where there are several steps, and its rows are longer than what they
+    hold, so that columns lie in different banks.
+
+    >>> staged_shape(64, 16, 9, "f32", terms_adjacent=False)
+    (2, 16, 68)
     """
-    outer, inner = staging.depth.size, side.size
+    outer, inner = terms, rows
     if terms_adjacent:
         outer, inner = inner, outer
-    spare = max(1, VECTOR_BYTES // element_size(staging.dtype))
-    halves = min(staging.depth.steps, 2)
-    return Buf(name, (halves, outer, inner + spare), staging.dtype, "shared")
+    spare = max(1, VECTOR_BYTES // element_size(dtype))
+    return min(steps, 2), outer, inner + spare
 
 
 @dataclass(frozen=True)

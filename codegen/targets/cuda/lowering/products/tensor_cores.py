@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from codegen.hardware.gpu import WARP_THREADS
 from codegen.ir.nodes import (
     Alloc,
     Buf,
@@ -19,7 +20,6 @@ from codegen.ir.nodes import (
     Ref,
     Statement,
 )
-from codegen.targets.cuda.launch import WARP_THREADS
 from codegen.targets.cuda.lowering.products.contraction import BlockedProduct
 from codegen.targets.cuda.lowering.products.shared_staging import StagedTile
 from codegen.targets.cuda.lowering.products.tiled import TiledProduct

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from math import inf
 
+from codegen.hardware.gpu import WARP_THREADS
 from codegen.lowering.schedule import Schedule
 from codegen.targets.cuda.device_types import element_size
 from codegen.targets.cuda.launch import (
@@ -14,7 +15,6 @@ from codegen.targets.cuda.launch import (
     MAX_SHARED_BYTES,
     MAX_THREAD_REGISTERS,
     VECTOR_BYTES,
-    WARP_THREADS,
 )
 
 SPARE_COLUMNS = 4  # elements between the rows of a stored fragment in shared memory
@@ -107,9 +107,13 @@ class TensorTile:
         size, lines = element_size(dtype), self.rows + self.columns
         if_terms_adjacent = lines * (self.depth * size + VECTOR_BYTES)
         if_lines_adjacent = (lines * size + 2 * VECTOR_BYTES) * self.depth
+        return 2 * max(if_terms_adjacent, if_lines_adjacent) + self.stored_bytes
+
+    @property
+    def stored_bytes(self) -> int:
+        """Return the bytes of shared memory that the results of each warp pass through."""
         warps = self.warps_down * self.warps_across
-        stored = FRAGMENT_SIDE * (FRAGMENT_SIDE + SPARE_COLUMNS) * SUM_BYTES
-        return 2 * max(if_terms_adjacent, if_lines_adjacent) + warps * stored
+        return warps * FRAGMENT_SIDE * (FRAGMENT_SIDE + SPARE_COLUMNS) * SUM_BYTES
 
     def registers(self, dtype: str) -> int:
         """Estimate the registers: sums, the multiplied fragments, what is fetched, and indices."""
