@@ -4,12 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from fractions import Fraction
-from itertools import product
-from math import ceil, floor, inf, prod
+from math import ceil, floor, inf
 from typing import Any
 
 import sympy
 
+from einalg.language.analysis.interval_arithmetic import (
+    ANY,
+    TRUTH,
+    Bound,
+    Interval,
+    hull,
+    magnitude,
+    maximum_interval,
+    minimum_interval,
+    power_interval,
+    product_interval,
+    sum_interval,
+)
+from einalg.language.index.affine import IndexArithmetic
 from einalg.language.index.bounds import number_interval
 from einalg.language.index.iterator import LoopIndex
 from einalg.language.ir.body import Reduce, as_factor
@@ -17,10 +30,6 @@ from einalg.language.ir.dtypes import bounds, is_float
 from einalg.language.ir.scope import Scope
 from einalg.language.ir.tensor import Access, paddings
 
-Bound = Fraction | float
-Interval = tuple[Bound, Bound]
-ANY: Interval = (-inf, inf)
-TRUTH: Interval = (0, 1)
 MOST_FACTORS = 128  # of products whose bounds are numbers: no type holds more factors above 1
 
 
@@ -39,14 +48,14 @@ def value_range(body: Any) -> Interval:
         return _read(body)
     if isinstance(body, Reduce):
         return _reduction(body)
+    if isinstance(body, IndexArithmetic):
+        return ANY  # a symbol is a truth value of SymPy too
     if isinstance(body, (sympy.Rel, sympy.logic.boolalg.Boolean)):
         return TRUTH
     if body.is_number:
         return _number(body)
     if isinstance(body, sympy.Piecewise):
-        return _hull([value_range(as_factor(case.args[0])) for case in body.args])
-    if body.is_Pow and body.exp.is_Integer and body.exp > 0:
-        return _product([value_range(body.base)] * int(body.exp))
+        return hull([value_range(as_factor(case.args[0])) for case in body.args])
     operation = RANGES.get(type(body))
     if operation is None:
         return ANY
@@ -68,7 +77,7 @@ def _read(access: Access) -> Interval:
         parts.append(value_range(as_factor(base.body)))
     else:
         parts.append(ANY if is_float(base.dtype) else bounds(base.dtype))
-    return _hull(parts)
+    return hull(parts)
 
 
 def _reduction(node: Reduce) -> Interval:
@@ -77,9 +86,9 @@ def _reduction(node: Reduce) -> Interval:
     if node.where:
         fewest = 0
     if node.op == "Sum":
-        return _product([(low, high), (fewest, most)])
+        return product_interval([(low, high), (fewest, most)])
     if node.op == "Prod":
-        return _power(max(abs(low), abs(high)), low, most)
+        return _product_of_many((low, high), most)
     if fewest:
         return low, high
     return (-inf, high) if node.op == "Max" else (low, inf)
@@ -87,44 +96,31 @@ def _reduction(node: Reduce) -> Interval:
 
 def _points(iterators: Sequence[LoopIndex]) -> Interval:
     """Return the fewest and the most points of a box, over all sizes."""
-    return _product([(1, 1), *(_not_negative(number_interval(it.extent)) for it in iterators)])
+    return product_interval([_not_negative(number_interval(it.extent)) for it in iterators])
 
 
 def _not_negative(part: Interval) -> Interval:
     return max(0, part[0]), max(0, part[1])
 
 
-def _power(size: Bound, low: Bound, most: Bound) -> Interval:
-    """Return bounds of a product of at most so many factors of at most a size."""
+def _product_of_many(factor: Interval, most: Bound) -> Interval:
+    """Return bounds of a product of at most so many factors."""
+    size = magnitude(factor)
     if size == inf or most > MOST_FACTORS:
         return ANY
     largest = max(1, size) ** int(most)
-    return (0 if low >= 0 else -largest), largest
+    return (0 if factor[0] >= 0 else -largest), largest
 
 
-def _sum(parts: Sequence[Interval]) -> Interval:
-    return sum(low for low, _ in parts), sum(high for _, high in parts)
+def _power(parts: Sequence[Interval]) -> Interval:
+    base, (exponent, largest) = parts
+    if exponent != largest or not isinstance(exponent, int) or not 0 < exponent <= MOST_FACTORS:
+        return ANY
+    return power_interval(base, exponent)
 
 
-def _product(parts: Sequence[Interval]) -> Interval:
-    corners = [0 if 0 in corner else prod(corner) for corner in product(*parts)]
-    return min(corners), max(corners)
-
-
-def _largest(parts: Sequence[Interval]) -> Interval:
-    return max(low for low, _ in parts), max(high for _, high in parts)
-
-
-def _smallest(parts: Sequence[Interval]) -> Interval:
-    return min(low for low, _ in parts), min(high for _, high in parts)
-
-
-def _hull(parts: Sequence[Interval]) -> Interval:
-    return min(low for low, _ in parts), max(high for _, high in parts)
-
-
-def _size(parts: Sequence[Interval]) -> Interval:
-    return 0, max(abs(parts[0][0]), abs(parts[0][1]))
+def _absolute(parts: Sequence[Interval]) -> Interval:
+    return 0, magnitude(parts[0])
 
 
 def _rounded(parts: Sequence[Interval]) -> Interval:
@@ -133,11 +129,12 @@ def _rounded(parts: Sequence[Interval]) -> Interval:
 
 
 RANGES: dict[Any, Callable[[Sequence[Interval]], Interval]] = {
-    sympy.Add: _sum,
-    sympy.Mul: _product,
-    sympy.Max: _largest,
-    sympy.Min: _smallest,
-    sympy.Abs: _size,
+    sympy.Add: sum_interval,
+    sympy.Mul: product_interval,
+    sympy.Pow: _power,
+    sympy.Max: maximum_interval,
+    sympy.Min: minimum_interval,
+    sympy.Abs: _absolute,
     sympy.floor: _rounded,
     sympy.ceiling: _rounded,
 }

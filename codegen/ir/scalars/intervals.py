@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from itertools import product
-from math import prod
 
 from codegen.ir.nodes import Apply, IndexNumber, Number, Predicate, Ref, Value
 from codegen.ir.scalars.index_parts import index_interval
 from codegen.ir.types import WIDE
+from einalg.language.analysis.interval_arithmetic import (
+    Bound,
+    Interval,
+    hull,
+    magnitude,
+    maximum_interval,
+    minimum_interval,
+    product_interval,
+    sum_interval,
+)
 from einalg.language.ir.dtypes import bounds
-
-Interval = tuple[int, int]
 
 
 def interval(value: Value) -> Interval:
@@ -38,49 +44,28 @@ def operands(value: Apply) -> tuple[Value, ...]:
     return value.arguments
 
 
-def _sum(operands: Sequence[Interval]) -> Interval:
-    return sum(low for low, _ in operands), sum(high for _, high in operands)
-
-
-def _product(operands: Sequence[Interval]) -> Interval:
-    corners = [prod(corner) for corner in product(*operands)]
-    return min(corners), max(corners)
-
-
 def _power(operands: Sequence[Interval]) -> Interval:
     base, (_, exponent) = operands
-    size = _size(base) ** exponent
+    size = magnitude(base) ** exponent
     if base[0] >= 0:
         return 0, size
     return -size, size
 
 
-def _largest(operands: Sequence[Interval]) -> Interval:
-    return max(low for low, _ in operands), max(high for _, high in operands)
-
-
-def _smallest(operands: Sequence[Interval]) -> Interval:
-    return min(low for low, _ in operands), min(high for _, high in operands)
-
-
-def _any_of(operands: Sequence[Interval]) -> Interval:
-    return min(low for low, _ in operands), max(high for _, high in operands)
-
-
 def _of_same_size(operands: Sequence[Interval]) -> Interval:
-    size = _size(operands[0])
+    size = magnitude(operands[0])
     return -size, size
 
 
 def _quotient(operands: Sequence[Interval]) -> Interval:
-    size = _size(operands[0])
+    size = magnitude(operands[0])
     if operands[0][0] >= 0 and operands[1][0] >= 0:
         return 0, size
     return -size, size
 
 
 def _absolute(operands: Sequence[Interval]) -> Interval:
-    return 0, _size(operands[0])
+    return 0, magnitude(operands[0])
 
 
 def _sign(operands: Sequence[Interval]) -> Interval:
@@ -88,7 +73,7 @@ def _sign(operands: Sequence[Interval]) -> Interval:
     return _sign_of(low), _sign_of(high)
 
 
-def _sign_of(number: int) -> int:
+def _sign_of(number: Bound) -> int:
     return (number > 0) - (number < 0)
 
 
@@ -97,21 +82,17 @@ def _remainder(operands: Sequence[Interval]) -> Interval:
     return min(0, low), max(0, high)
 
 
-def _size(numbers: Interval) -> int:
-    return max(map(abs, numbers))
-
-
 RANGES: dict[str, Callable[[Sequence[Interval]], Interval]] = {
-    "add": _sum,
-    "mul": _product,
+    "add": sum_interval,
+    "mul": product_interval,
     "neg": _of_same_size,
     "ipow": _power,
-    "max": _largest,
-    "min": _smallest,
-    "select": _any_of,
+    "max": maximum_interval,
+    "min": minimum_interval,
+    "select": hull,
     "abs": _absolute,
     "sign": _sign,
-    "cast": _any_of,
+    "cast": hull,
     "quotient": _quotient,
     "mod": _remainder,
 }

@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
-from math import inf, isinf
+from math import inf
 from typing import Any
 
 from derive.proof.exact.polynomial import (
@@ -29,20 +29,28 @@ from derive.proof.exact.polynomial import (
     constant_value,
     multiplied,
 )
+from einalg.language.analysis.interval_arithmetic import (
+    ANY,
+    TRUTH,
+    Bound,
+    Interval,
+    hull,
+    maximum_interval,
+    minimum_interval,
+    power_interval,
+    product_interval,
+    sum_interval,
+)
 from einalg.language.index.affine import Index
 from einalg.language.index.bounds import number_interval
 from einalg.language.index.size import largest, least
 from einalg.language.ir.dtypes import bounds, is_float
 
-Bound = Fraction | float
-Interval = tuple[Bound, Bound]
 Ranges = Mapping[Index, tuple[Any, Any]]
 Arguments = tuple[Polynomial, ...]
 
-ANY: Interval = (-inf, inf)
-TRUTH: Interval = (Fraction(0), Fraction(1))
-SIGNED_UNIT: Interval = (Fraction(-1), Fraction(1))
-NOT_NEGATIVE: Interval = (Fraction(0), inf)
+SIGNED_UNIT: Interval = (-1, 1)
+NOT_NEGATIVE: Interval = (0, inf)
 COMPARISONS: Mapping[str, Callable[[Bound, Bound], bool]] = {
     "StrictLessThan": lambda left, right: left < right,
     "LessThan": lambda left, right: left <= right,
@@ -54,8 +62,12 @@ FUNCTION_RANGES: Mapping[str, Interval] = {
     **dict.fromkeys(sorted(TRUTH_FUNCTIONS), TRUTH),
     **dict.fromkeys(("sign", "tanh", "erf", "sin", "cos"), SIGNED_UNIT),
     **dict.fromkeys(("exp", "Abs"), NOT_NEGATIVE),
-    "cosh": (Fraction(1), inf),
-    "erfc": (Fraction(0), Fraction(2)),
+    "cosh": (1, inf),
+    "erfc": (0, 2),
+}
+EXTREMES: Mapping[str, Callable[[Sequence[Interval]], Interval]] = {
+    "Max": maximum_interval,
+    "Min": minimum_interval,
 }
 WHOLE_FUNCTIONS = {*TRUTH_FUNCTIONS, "sign", "floor", "ceiling"}
 MAX_TERMS = 64  # of a product that a fact about truth values gives
@@ -211,42 +223,16 @@ def is_truth_factor(factor: Factor) -> bool:
 
 def interval(polynomial: Polynomial, ranges: Ranges) -> Interval:
     """Return bounds of all values of a polynomial, for all inputs of its types."""
-    low: Bound = Fraction(0)
-    high: Bound = Fraction(0)
-    for term in polynomial:
-        least, largest = _term_interval(term, ranges)
-        low, high = low + least, high + largest
-    return low, high
+    return sum_interval([_term_interval(term, ranges) for term in polynomial])
 
 
 def _term_interval(term: Term, ranges: Ranges) -> Interval:
-    low, high = term.coefficient, term.coefficient
-    each: Interval = (low, high)
+    factors: list[Interval] = [(term.coefficient, term.coefficient)]
     for factor, times in Counter(term.factors).items():
-        each = _product(each, _power(_factor_interval(factor, ranges), times))
-    fewest, most = Fraction(1), Fraction(1)
-    for it in term.iterators:
-        low, high = _bounds(max(0, least(it.extent)), largest(it.extent))
-        fewest, most = _times(fewest, low), _times(most, high)
-    times_met: Interval = (Fraction(0) if term.where else fewest, most)
-    return _product(each, times_met)
-
-
-def _product(one: Interval, two: Interval) -> Interval:
-    corners = [_times(a, b) for a in one for b in two]
-    return min(corners), max(corners)
-
-
-def _times(one: Bound, two: Bound) -> Bound:
-    return one * two if one and two else Fraction(0)
-
-
-def _power(base: Interval, times: int) -> Interval:
-    low, high = base
-    ends = low**times, high**times
-    if times % 2:
-        return ends
-    return (Fraction(0) if low < 0 < high else min(ends)), max(ends)
+        factors.append(power_interval(_factor_interval(factor, ranges), times))
+    extents = [(max(0, least(it.extent)), largest(it.extent)) for it in term.iterators]
+    fewest, most = product_interval(extents)
+    return product_interval([*factors, (0 if term.where else fewest, most)])
 
 
 def _factor_interval(factor: Factor, ranges: Ranges) -> Interval:
@@ -254,8 +240,7 @@ def _factor_interval(factor: Factor, ranges: Ranges) -> Interval:
     if isinstance(head, ElementFactor):
         if is_float(head.dtype):
             return ANY
-        low, high = bounds(head.dtype)
-        return Fraction(low), Fraction(high)
+        return bounds(head.dtype)
     if isinstance(head, ConstantElements):
         return min(head.values), max(head.values)
     if isinstance(head, ConstantFactor):
@@ -263,39 +248,26 @@ def _factor_interval(factor: Factor, ranges: Ranges) -> Interval:
     if isinstance(head, FunctionFactor):
         return _function_interval(head, ranges)
     if isinstance(head, SizeFactor):
-        return _bounds(*number_interval(head.size.as_affine()))
-    return _bounds(*factor.subscripts[0].interval_of_numbers(ranges))
-
-
-def _bounds(low: float, high: float) -> Interval:
-    """Return bounds as exact numbers, or infinities."""
-    return (
-        low if isinf(low) else Fraction(low),
-        high if isinf(high) else Fraction(high),
-    )
+        return number_interval(head.size.as_affine())
+    return factor.subscripts[0].interval_of_numbers(ranges)
 
 
 def _function_interval(head: FunctionFactor, ranges: Ranges) -> Interval:
-    if head.function in ("Max", "Min"):
-        return _extreme_interval(head, [interval(part, ranges) for part in head.arguments])
+    if head.function in EXTREMES:
+        return EXTREMES[head.function]([interval(part, ranges) for part in head.arguments])
     if head.function in ("Max[]", "Min[]"):
         return _reduction_interval(head, ranges)
     if head.function == "Piecewise":
-        return _hull([interval(value, ranges) for value in head.arguments[::2]])
+        return hull([interval(value, ranges) for value in head.arguments[::2]])
     if head.function == "value":
         return interval(head.arguments[0], ranges)
     return FUNCTION_RANGES.get(head.function, ANY)
 
 
-def _extreme_interval(head: FunctionFactor, parts: Sequence[Interval]) -> Interval:
-    extreme = max if head.function == "Max" else min
-    return extreme(low for low, _ in parts), extreme(high for _, high in parts)
-
-
 def _reduction_interval(head: FunctionFactor, ranges: Ranges) -> Interval:
     """Return bounds of a maximum or minimum, which is infinite where it meets no value."""
     values = head.arguments[0]
-    low, high = _hull([interval(_of_factors(term), ranges) for term in values])
+    low, high = hull([interval(_of_factors(term), ranges) for term in values])
     if any(map(_is_always_met, values)):
         return low, high
     if head.function == "Max[]":
@@ -306,10 +278,6 @@ def _reduction_interval(head: FunctionFactor, ranges: Ranges) -> Interval:
 def _is_always_met(term: Term) -> bool:
     """Return whether a reduction meets the values of a term whatever the point and the sizes."""
     return not term.where and all(least(it.extent) >= 1 for it in term.iterators)
-
-
-def _hull(parts: Sequence[Interval]) -> Interval:
-    return min(low for low, _ in parts), max(high for _, high in parts)
 
 
 def _of_factors(term: Term) -> Polynomial:

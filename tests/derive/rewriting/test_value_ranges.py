@@ -1,0 +1,83 @@
+"""Bounds of the values of bodies: no value of a body or of a part of it lies outside."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import einalg as ea
+from derive.rewriting.value_ranges import value_range
+from einalg.language.ir.body import as_factor
+from einalg.language.ir.dtypes import bounds, numpy_dtype
+from einalg.language.ir.program import Program, as_program
+from einalg.testing import strategies
+from tests.helpers.batches import examples
+from tests.helpers.naive_evaluator import NOTHING, Naive
+
+DTYPES = (("bool",), ("i8", "u8", "bool"), ("i16", "bool"))
+
+
+class Bounded(Naive):
+    """A program on given arrays, whose parts are compared with the bounds of their values."""
+
+    def of_body(self, body: Any, places: Any) -> Any:
+        value = super().of_body(body, places)
+        if value is not NOTHING and value == value:
+            low, high = value_range(as_factor(body))
+            assert low <= value <= high, (body, value)
+        return value
+
+
+def arrays_of(program: Program, data: st.DataObject) -> dict[str, Any]:
+    """Return arrays of the ends of their types, and of numbers between these."""
+    generator = np.random.default_rng(data.draw(st.integers(0, 99)))
+    arrays = {}
+    for name, tensor in program.inputs.items():
+        low, high = bounds(tensor.dtype)
+        values = [low, high, *generator.integers(low, high + 1, 4)]
+        drawn = generator.choice(values, tensor.shape)
+        arrays[name] = drawn.astype(numpy_dtype(tensor.dtype))
+    return arrays
+
+
+@settings(max_examples=examples(25, at_night=2000))
+@given(st.data(), st.sampled_from(DTYPES), st.booleans())
+def test_no_value_of_a_random_scope_is_out_of_bounds(
+    data: st.DataObject, dtypes: tuple[str, ...], truths: bool
+) -> None:
+    scopes = strategies.scopes(
+        dtypes=dtypes,
+        truths=truths,
+        rounding=True,
+        far=True,
+        constants=True,
+        infinite=True,
+        empty=True,
+        scalars=True,
+        max_points=30,
+    )
+    program = as_program(data.draw(scopes))
+    bounded = Bounded(program, arrays_of(program, data))
+    for name in program.names:
+        bounded.all_of(name)
+
+
+@pytest.mark.parametrize(
+    ("body", "expected"),
+    [
+        ("(2*b[i] - 1)**40", (0, 1)),
+        ("(s[i] - 1)**3", (-(129**3), 126**3)),
+        ("Prod[j:5](s[j])", (-(128**5), 128**5)),
+        ("Sum[j:5](u[j], where=j < i)", (0, 5 * 255)),
+        ("Max[j:5](u[j], where=j < i)", (-np.inf, 255)),
+        ("b[i]**200", (-np.inf, np.inf)),  # more factors than are looked at
+    ],
+)
+def test_bounds_of_some_bodies(body: str, expected: tuple[float, float]) -> None:
+    tensors = {name: ea.tensor(name, (5,), t) for name, t in zip("bus", ("bool", "u8", "i8"))}
+    read = {name: tensor for name, tensor in tensors.items() if f"{name}[" in body}
+    assert value_range(ea.parse(f"O[i:5] = {body}", **read).body) == expected
