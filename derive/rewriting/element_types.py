@@ -118,7 +118,10 @@ def _check_fits(part: Any, dtype: str) -> None:
     low, high = bounds(dtype)
     least, largest = value_range(as_factor(part))
     if least < low or largest > high:
-        raise RuleError(f"a part of the type {dtype} may have values from {least} to {largest}")
+        raise RuleError(
+            f"a part of the type {dtype} may have values from {least} to {largest}\n"
+            "  cast what is around it to a longer type, e.g. ea.ops.cast(A, 'i64')"
+        )
 
 
 def _counts(node: Reduce) -> bool:
