@@ -43,9 +43,9 @@ def makers(expression: Scope | Program) -> Iterator[Callable[[], Scope]]:
     return _scopes(inlined(expression) if isinstance(expression, Program) else expression)
 
 
-def is_well_formed(scope: Scope) -> bool:
+def is_well_formed(expression: Scope | Program) -> bool:
     try:
-        check(scope)
+        check(expression)
     except EinalgError:
         return False
     return True

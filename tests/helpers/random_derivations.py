@@ -38,7 +38,7 @@ from einalg.testing import strategies
 from tests.helpers import kernels
 from tests.helpers.cuda_kernels import TIGHT, TIGHT_GRID
 from tests.helpers.cuda_kernels import run_programs as run_cuda_programs
-from tests.helpers.mutations import candidates, makers
+from tests.helpers.mutations import candidates, is_well_formed, makers
 from tests.helpers.naive_evaluator import NOTHING, Naive, grid, values_of
 
 Arrays = Mapping[str, Any]
@@ -231,7 +231,7 @@ def check_signatures(program: Program, arrays: Arrays, seed: int = 0, most: int 
         step = 1 + len(every) // most
         for make in every[seed % step :: step]:
             other = Program([*before, (name, make())], [name])
-            if _signature(other, name) == signature and _is_well_formed(other):
+            if _signature(other, name) == signature and is_well_formed(other):
                 message = f"{own}\nhas, for {name}, the code of\n{other}"
                 values = [_values_of(each, name, arrays) for each in (own, other)]
                 assert values[0] == values[1], message
@@ -242,14 +242,6 @@ def _signature(flat: Program, name: str) -> Any:
     """Return what tells the code of a statement, and where that begins to read."""
     signature = kernel_signature(kernel_of(name, flat[name]), dict(flat.statements), ())
     return signature.key, signature.tensors, signature.offsets
-
-
-def _is_well_formed(program: Program) -> bool:
-    try:
-        check_program(program)
-    except EinalgError:
-        return False
-    return True
 
 
 def _values_of(flat: Program, name: str, arrays: Arrays) -> list[Any]:

@@ -80,21 +80,27 @@ AROUND = (
 )
 
 
+ARRAYS = {"g": [1, 0, 2, 3, 1, 4], "b": [True, False, True, True, False, True]}
+
+
+def tensors_of(dtype: str) -> dict[str, Any]:
+    """Return numbers of a type and truth values, of which `ARRAYS` are values."""
+    return {"g": ea.tensor("g", (6,), dtype), "b": ea.tensor("b", (6,), "bool")}
+
+
 @pytest.mark.parametrize("dtype", ("u8", "i16", "u32"))
 @pytest.mark.parametrize("part", UNTYPED)
 def test_a_part_without_a_type_has_that_of_what_is_around_it(dtype: str, part: str) -> None:
-    tensors = {"g": ea.tensor("g", (6,), dtype), "b": ea.tensor("b", (6,), "bool")}
-    arrays = {"g": [1, 0, 2, 3, 1, 4], "b": [True, False, True, True, False, True]}
     for around in AROUND:
         body = around.format(part)
-        read = {name: tensor for name, tensor in tensors.items() if f"{name}[" in body}
+        read = {name: tensor for name, tensor in tensors_of(dtype).items() if f"{name}[" in body}
         program = as_program(ea.parse(f"O[i:6] = {body}", **read))
         assert program["O"].dtype == dtype
-        expected = ea.evaluate(program, **{name: arrays[name] for name in program.inputs})
+        expected = ea.evaluate(program, **{name: ARRAYS[name] for name in program.inputs})
         results = [apply(program, move, ALL) for move in moves(program, list(ALL.values()))]
         for result in (*results, fissioned(program, ALL)[0]):
             assert result["O"].dtype == dtype, f"{program}\nbecame\n{result}"
-            values = ea.evaluate(result, **{name: arrays[name] for name in result.inputs})
+            values = ea.evaluate(result, **{name: ARRAYS[name] for name in result.inputs})
             assert values.tolist() == expected.tolist()
 
 
@@ -104,12 +110,12 @@ def test_values_that_a_type_does_not_hold_do_not_get_it() -> None:
         of_type(program["O"], "u8", scopes_of(program))
 
 
-BEYOND_THEIR_TYPE = (
-    "Min(Max[j:6](200*b[j]), g[i])",
-    "Min(Max[j:6](-200*b[j]), g[i])",
-    "Max(Max[j:6](100*b[j])*Max[j:6](2*b[j]), g[i])",
-    "Min(Max[j:6, k:6](100*b[j] + 100*b[k]), g[i])",
-    "Piecewise((g[i], Max[j:6](200*b[j]) > g[i]), (0, True))",
+BEYOND_THEIR_TYPE = (  # `beyond` is above the largest value of the type by 1, `half` a half of it
+    "Min(Max[j:6]({beyond}*b[j]), g[i])",
+    "Max(Min[j:6](b[j] - 2*{beyond}*b[j]), g[i])",
+    "Max(Max[j:6]({half}*b[j])*Max[j:6](2*b[j]), g[i])",
+    "Min(Max[j:6, k:6]({half}*b[j] + {half}*b[k]), g[i])",
+    "Piecewise((g[i], Max[j:6]({beyond}*b[j]) > g[i]), (0, True))",
 )
 
 
@@ -119,16 +125,14 @@ def test_no_move_stores_what_was_exact_in_a_type_that_does_not_hold_it(
     body: str, dtype: str
 ) -> None:
     """Values are wrapped round in every scope, as compiled code stores them."""
-    scale = bounds(dtype)[1] // 100
-    text = body.replace("100*", f"{100 * scale}*").replace("200*", f"{200 * scale}*")
-    tensors = {"g": ea.tensor("g", (6,), dtype), "b": ea.tensor("b", (6,), "bool")}
-    program = as_program(ea.parse(f"O[i:6] = {text}", **tensors))
+    beyond = bounds(dtype)[1] + 1
+    text = body.format(beyond=beyond, half=beyond // 2)
+    program = as_program(ea.parse(f"O[i:6] = {text}", **tensors_of(dtype)))
     assert program["O"].dtype == dtype
-    arrays = {"g": [1, 0, 2, 3, 1, 4], "b": [True, False, True, True, False, True]}
-    expected = stored(program, arrays)
+    expected = stored(program, ARRAYS)
     for move in moves(program, list(ALL.values())):
         result = apply(program, move, ALL)
-        assert stored(result, arrays).tolist() == expected.tolist(), f"{move} made\n{result}"
+        assert stored(result, ARRAYS).tolist() == expected.tolist(), f"{move} made\n{result}"
 
 
 def stored(program: Program, arrays: dict[str, Any]) -> Any:
