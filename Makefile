@@ -23,7 +23,7 @@ demo: $(VENV)/.installed-demo  ## type a convolution, derive it, prove it, compi
 	$(BIN)/python -m bench.demo
 
 test: $(VENV)/.installed-$(EXTRAS)  ## all tests and documentation examples, in parallel
-	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal
+	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -rs
 
 coverage: $(VENV)/.installed-$(EXTRAS)  ## all tests, with the branches of the three packages that they take
 	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal --cov=einalg --cov=derive --cov=codegen --cov-branch --cov-report=term:skip-covered

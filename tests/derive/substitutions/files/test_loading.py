@@ -97,7 +97,7 @@ def test_the_schema_describes_the_files(tmp_path: Path) -> None:
 
 
 def protobuf_rule() -> bytes:
-    pytest.importorskip("google.protobuf")
+    pytest.importorskip("google.protobuf", reason="needs einalg[rules]")
     collection = _collection_class()()
     added = collection.rule.add()
     for operators, activation in ((added.srcOp, 2), (added.dstOp, 0)):
@@ -124,6 +124,7 @@ def test_protobuf(tmp_path: Path) -> None:
 
 
 def test_a_permutation_of_protobuf_is_a_number(tmp_path: Path) -> None:
+    pytest.importorskip("google.protobuf", reason="needs einalg[rules]")
     collection = _collection_class()()
     added = collection.rule.add()
     for number in (15, 5):  # (1, 2, 0) and (0, 1, 2), to the base of 3
