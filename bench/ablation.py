@@ -19,12 +19,12 @@ from math import inf
 from pathlib import Path
 from random import Random
 from statistics import geometric_mean
-from typing import Any
+from typing import Any, cast
 
 import bench
 from bench.ranking import log_of
 from bench.recorded_space import RecordedSpace
-from bench.tune import regret_after, searched, units
+from bench.tune import named, regret_after, searched
 from codegen.tuning.cost_model.knowledge import UnitKnowledge
 from codegen.tuning.cost_model.samples import Sample, recorded_samples
 from codegen.tuning.measuring.task import Outcome
@@ -32,7 +32,7 @@ from codegen.tuning.records.log import TuningRecord
 from codegen.tuning.search.history import ScheduleTrial, SearchHistory
 from codegen.tuning.search.strategies import ABLATIONS
 from codegen.tuning.search.tuner import BATCH, Curve
-from codegen.tuning.spaces.space import CodeCandidate
+from codegen.tuning.spaces.space import CodeCandidate, ScheduleSpace, SearchSpace
 
 BUDGETS = (4, 8, 16, 32, 64)
 MIN_POINTS = 24  # of a kernel in a log, that is worth searching
@@ -64,14 +64,14 @@ def simulated(
     others: Sequence[Sample] = (),
 ) -> Curve:
     """Return the curve of a search that finds what was recorded, and knows other kernels."""
-    starts = [CodeCandidate(space, space.start()) for space in spaces]
+    recorded = {space.name: space for space in spaces}
+    starts = [_start(space) for space in spaces]
     history = SearchHistory(starts, Random(seed), knowledge=UnitKnowledge(samples=list(others)))
     chosen, curve = ABLATIONS[strategy](), list[tuple[int, float, float]]()
     candidates = starts[:1]
     while candidates and len(curve) < trials:
         for candidate in candidates[: trials - len(curve)]:
-            space: Any = candidate.space
-            seconds = space.seconds(candidate.point)
+            seconds = recorded[candidate.space.name].seconds(candidate.point)
             number = len(history.trials) + 1
             history.see(candidate)
             history.knowledge.add(history.knowledge.described(candidate), seconds)
@@ -81,6 +81,11 @@ def simulated(
             curve.append((number, 0.0, best))
         candidates = chosen.propose(history, BATCH)
     return curve
+
+
+def _start(space: SearchSpace) -> CodeCandidate:
+    """Return the start of a space as a candidate, of which a strategy asks no code."""
+    return CodeCandidate(cast(ScheduleSpace, space), space.start())
 
 
 def simulated_searches(
@@ -110,10 +115,7 @@ def measured_searches(
     words: Sequence[str], count: int, seeds: int, trials: int
 ) -> Iterator[Searched]:
     """Yield each search, which measures here."""
-    chosen = [
-        (name, e) for name, e in units().items() if not words or any(w in name for w in words)
-    ]
-    for name, expression in chosen[:count]:
+    for name, expression in islice(named(words).items(), count):
         for seed in range(seeds):
             for strategy in ABLATIONS:
                 curve = searched(expression, strategy, seed, trials).curve

@@ -32,6 +32,7 @@ from codegen.tuning.cost_model.samples import Sample, chosen_samples, recorded_s
 from codegen.tuning.records.log import TuningLog
 from codegen.tuning.records.provenance import Provenance
 from codegen.tuning.search.tuner import BATCH
+from codegen.tuning.spaces.loops import WrittenFields
 from codegen.tuning.spaces.space import CodeCandidate
 from codegen.tuning.spaces.unit import CodeUnit
 from codegen.tuning.spaces.unit_spaces import unit_spaces
@@ -138,7 +139,7 @@ def estimating_times(samples: Sequence[Sample]) -> Iterator[bench.Row]:
         unit = CodeUnit(kernel, scope)
         for space in unit_spaces(unit, machine()):
             chosen = chosen_samples(samples, "", [space.name])
-            if not chosen or not hasattr(space, "work"):
+            if not chosen or isinstance(space, WrittenFields):
                 continue  # loops are written to be priced
             rng = Random(0)
             candidates = [CodeCandidate(space, space.sample(rng)) for _ in range(TIMED_POINTS)]

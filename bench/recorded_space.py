@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from random import Random
 from statistics import median
-from typing import Any, NoReturn
+from typing import Any
 
 import numpy as np
 
@@ -26,7 +26,7 @@ class RecordedPoint:
 
 @dataclass(frozen=True)
 class RecordedSpace:
-    """The points of one space that were measured, with what is known of each.
+    """The points of one space that were measured, with what is known of each: a `SearchSpace`.
 
     Neighbours are those that differ in the fewest fields, and a point that has something of two
     others is the one most like a crossing of their fields.
@@ -58,15 +58,6 @@ class RecordedSpace:
     def start(self) -> RecordedPoint:
         return min(self.points, key=self.cycles)
 
-    def fits(self, point: RecordedPoint) -> bool:
-        return point in self.known
-
-    def holes(self, point: RecordedPoint) -> list[Any]:
-        return []  # nothing else was measured of it
-
-    def with_values(self, point: RecordedPoint, values: Any, part: Any = None) -> NoReturn:
-        raise ValueError("only what was measured before is known")
-
     def neighbours(self, point: RecordedPoint) -> Iterator[RecordedPoint]:
         different = (self.codes != self.codes[self.points.index(point)]).sum(axis=1)
         for number in np.argsort(different, kind="stable")[1 : NEAR + 1]:
@@ -89,15 +80,6 @@ class RecordedSpace:
 
     def features(self, point: RecordedPoint) -> Features:
         return self.known[point][1]
-
-    def read(self, row: Any) -> RecordedPoint:
-        return RecordedPoint(_values(row))
-
-    def build(self, point: RecordedPoint) -> NoReturn:
-        raise NotImplementedError("no code is written of what was measured before")
-
-    def with_epilogue(self, point: RecordedPoint, epilogue: Any) -> None:
-        return None
 
 
 def _values(row: Mapping[str, Any]) -> tuple[Any, ...]:

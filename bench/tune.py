@@ -79,6 +79,15 @@ def units() -> Mapping[str, Any]:
     }
 
 
+def named(words: Sequence[str]) -> Mapping[str, Any]:
+    """Return the units in whose names is one of some words; all of them without any."""
+    chosen: dict[str, Any] = {}
+    for name, expression in units().items():
+        if not words or any(word.lower() in name.lower() for word in words):
+            chosen[name] = expression
+    return chosen
+
+
 def searched(expression: Any, strategy: str, seed: int, trials: int, target: str = "cpu") -> Tuning:
     """Return what a search finds that knows of no other one."""
     program = lifted(as_program(expression))
@@ -153,11 +162,9 @@ def main() -> None:
     parser.add_argument("--strategies", nargs="+", choices=list(ABLATIONS), default=["evolution"])
     parser.add_argument("--target", choices=("cpu", "cuda"), default="cpu")
     options = parser.parse_args()
-    chosen: dict[str, Any] = {}
-    for name, expression in units().items():
-        if not options.units or any(word.lower() in name.lower() for word in options.units):
-            chosen[name] = expression
-    rows = regrets(chosen, options.strategies, options.seeds, options.trials, options.target)
+    rows = regrets(
+        named(options.units), options.strategies, options.seeds, options.trials, options.target
+    )
     bench.report({"regret": rows}, options.json)
 
 

@@ -1,4 +1,4 @@
-"""What a search may ask of a space, and how a space is made of the choices for its fields."""
+"""What may be asked of a space, and how a space is made of the choices for its fields."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ MAX_DRAWS = 64  # of random fields, before a walk from the start takes their pla
 WALK_STEPS = 6
 
 
-class ScheduleSpace(Protocol):
-    """The ways of one kind in which a unit can be computed.
+class SearchSpace(Protocol):
+    """What a search asks of a space: points, those near them, and what is known of each.
 
     All figures of `cycles` are on one scale, so that points of different spaces compare.
     """
@@ -38,6 +38,40 @@ class ScheduleSpace(Protocol):
     def start(self) -> Point:
         """Return the point that the cost model thinks best."""
         ...
+
+    def neighbours(self, point: Point) -> Iterator[Point]:
+        """Yield the points that differ least from one."""
+        ...
+
+    def mutate(self, point: Point, rng: Random) -> Point:
+        """Return one of the neighbours by chance; the point itself where it has none."""
+        ...
+
+    def sample(self, rng: Random) -> Point:
+        """Return a point by chance."""
+        ...
+
+    def cross(self, one: Point, other: Point, rng: Random) -> Point:
+        """Return a point that has something of two others."""
+        ...
+
+    def cycles(self, point: Point) -> float:
+        """Return the cycles that the cost model expects of a run on one core, or on a device.
+
+        Where the code is written to be priced, and cannot be, these are `NEVER`.
+        """
+        ...
+
+    def features(self, point: Point) -> Features:
+        """Return numbers of a point by their names, from which a model learns.
+
+        They are few and come without writing code. A name means the same for all units.
+        """
+        ...
+
+
+class ScheduleSpace(SearchSpace, Protocol):
+    """The ways of one kind in which a unit can be computed."""
 
     def fits(self, point: Point) -> bool:
         """Say whether code can be written with these numbers."""
@@ -57,38 +91,8 @@ class ScheduleSpace(Protocol):
         """
         ...
 
-    def neighbours(self, point: Point) -> Iterator[Point]:
-        """Yield the points that differ least from one."""
-        ...
-
-    def mutate(self, point: Point, rng: Random) -> Point:
-        """Return one of the neighbours by chance; the point itself where it has none."""
-        ...
-
-    def sample(self, rng: Random) -> Point:
-        """Return a point by chance."""
-        ...
-
-    def cross(self, one: Point, other: Point, rng: Random) -> Point:
-        """Return a point that has something of two others."""
-        ...
-
     def build(self, point: Point) -> Code:
         """Return the loop nest of a point, or the kernels of a device."""
-        ...
-
-    def cycles(self, point: Point) -> float:
-        """Return the cycles that the cost model expects of a run on one core, or on a device.
-
-        Where the code is written to be priced, and cannot be, these are `NEVER`.
-        """
-        ...
-
-    def features(self, point: Point) -> Features:
-        """Return numbers of a point by their names, from which a model learns.
-
-        They are few and come without writing code. A name means the same for all units.
-        """
         ...
 
     def read(self, row: Any) -> Point:
