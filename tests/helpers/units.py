@@ -1,10 +1,17 @@
-"""Statements of every kind that there is code for, as units of code generation."""
+"""Statements of every kind that there is code for, as units of code generation; points of spaces."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import cache
+from itertools import islice
+from random import Random
+from typing import Any
+
+import numpy as np
 
 import einalg as ea
+from codegen.tuning.spaces.space import SearchSpace
 from codegen.tuning.spaces.unit import CodeUnit
 from derive.matching import match
 from einalg.language import ops
@@ -51,3 +58,19 @@ def unit_of(kind: str, a: int = 0, b: int = 0, c: int = 0) -> CodeUnit:
     scope = scope_of(kind, a, b, c)
     kernel = match(scope, "O") or Kernel(EOP, {}, tuple(scope.tensors), "O")
     return CodeUnit(kernel, scope)
+
+
+def arrays_of(scope: Scope) -> dict[str, Any]:
+    """Return small whole numbers for what a statement reads."""
+    rng = np.random.default_rng(3)
+    arrays: dict[str, Any] = {}
+    for name, tensor in scope.tensors.items():
+        arrays[name] = rng.integers(-3, 4, tensor.shape).astype(np.float32)
+    return arrays
+
+
+def drawn(space: SearchSpace, rng: Random) -> Iterator[Any]:
+    """Yield the start, points by chance, crossed ones, and neighbours of one of these."""
+    start, one, other = space.start(), space.sample(rng), space.sample(rng)
+    yield from (start, one, other, space.cross(one, other, rng))
+    yield from islice(space.neighbours(one), 4)

@@ -5,14 +5,12 @@ statement on the CPU.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import cache
-from itertools import islice
 from math import prod
 from random import Random
 from typing import Any
 
-import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -26,7 +24,7 @@ from codegen.targets.cuda.shim import Shim
 from codegen.targets.cuda.text.geometry import launch
 from codegen.targets.cuda.text.printer import cuda_source
 from codegen.tuning.spaces import points
-from codegen.tuning.spaces.cuda.statement import DeviceSpace, DeviceUnit
+from codegen.tuning.spaces.cuda.statement import DeviceUnit
 from codegen.tuning.spaces.cuda.unit_spaces import cheapest_kernels, device_spaces
 from codegen.tuning.spaces.space import NEVER, CodeCandidate
 from einalg.language import ops
@@ -36,6 +34,7 @@ from einalg.language.ir.scope import Scope
 from tests.helpers.batches import batches
 from tests.helpers.contractions import UNSHRUNK
 from tests.helpers.kernels import agrees, evaluated
+from tests.helpers.units import arrays_of, drawn
 
 needs_nvcc = pytest.mark.skipif(find_nvcc() is None, reason="nvcc is not installed")
 KINDS = ("matmul", "half", "conv2d", "depthwise", "band", "map", "rows", "softmax", "total")
@@ -75,13 +74,6 @@ def unit_of(kind: str, a: int = 0, b: int = 0, c: int = 0) -> DeviceUnit:
     return DeviceUnit(Kernel(EOP, {}, tuple(scope.tensors), "O"), scope)
 
 
-def drawn(space: DeviceSpace, rng: Random) -> Iterator[Any]:
-    """Yield the start, points by chance, crossed ones, and neighbours of one of these."""
-    start, one, other = space.start(), space.sample(rng), space.sample(rng)
-    yield from (start, one, other, space.cross(one, other, rng))
-    yield from islice(space.neighbours(one), 3)
-
-
 def test_every_space_is_drawn_from() -> None:
     assert {space.name for kind in KINDS for space in device_spaces(unit_of(kind))} == NAMES
 
@@ -93,14 +85,6 @@ def test_points_fit_and_travel_as_text(kind: str) -> None:
             row = json.loads(json.dumps(points.point_row(point)))
             assert space.fits(point) and space.read(row) == point
             assert 0 < space.cycles(point) < NEVER
-
-
-def arrays_of(scope: Scope) -> dict[str, Any]:
-    rng = np.random.default_rng(3)
-    arrays: dict[str, Any] = {}
-    for name, tensor in scope.tensors.items():
-        arrays[name] = rng.integers(-3, 4, tensor.shape).astype(np.float32)
-    return arrays
 
 
 def results_on_shim(

@@ -5,14 +5,11 @@ statement.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from functools import cache
-from itertools import islice
 from math import isfinite
 from random import Random
 from typing import Any
 
-import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -27,28 +24,13 @@ from einalg.language.ir.scope import Scope
 from tests.helpers.batches import batches
 from tests.helpers.contractions import UNSHRUNK
 from tests.helpers.kernels import agrees, evaluated, quick_compiler, run_functions
-from tests.helpers.units import KINDS, unit_of
+from tests.helpers.units import KINDS, arrays_of, drawn, unit_of
 
 POINTS = 3  # of each space in a batch
 
 
 def spaces_of(kind: str, target: CpuModel | None = None) -> list[ScheduleSpace]:
     return list(unit_spaces(unit_of(kind), target or machine()))
-
-
-def drawn(space: ScheduleSpace, rng: Random) -> Iterator[Any]:
-    """Yield the start, points by chance, crossed ones, and neighbours of one of these."""
-    start, one, other = space.start(), space.sample(rng), space.sample(rng)
-    yield from (start, one, other, space.cross(one, other, rng))
-    yield from islice(space.neighbours(one), 4)
-
-
-def arrays_of(scope: Scope) -> dict[str, Any]:
-    rng = np.random.default_rng(3)
-    arrays: dict[str, Any] = {}
-    for name, tensor in scope.tensors.items():
-        arrays[name] = rng.integers(-3, 4, tensor.shape).astype(np.float32)
-    return arrays
 
 
 def test_every_space_is_drawn_from() -> None:
