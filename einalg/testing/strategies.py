@@ -86,9 +86,12 @@ def scopes(  # noqa: PLR0913, PLR0917 - each option is about one thing
     reads outside a box, `strides` coefficients other than 1 and -1, `where` cut domains,
     `functions` Max, Min, Abs, powers and Piecewise of elements, `truths` scopes of comparisons,
     which others read as numbers, or to choose by, `rounding` remainders and whole parts of elements
-    and of indices, `inexact` functions of real numbers, quotients and decimal numbers, `empty`
-    ranges without a point. `max_points` bounds the points of the domain of `L` and of all its
-    reductions together. `dtypes` are those of tensors.
+    and of indices, `inexact` functions of real numbers, quotients and decimal numbers, and with
+    `conversions` also conversions to 16 bits, `empty` ranges without a point, `scalars` scopes
+    without an index, `constants` tensors of known values, `far` numbers near the ends of integer
+    types. With `infinite` the last statement of a program may be a maximum or minimum of what is
+    padded by an infinity, as any scope may be. `max_points` bounds the points of the domain of `L`
+    and of all its reductions together. `dtypes` are those of tensors.
 
     >>> strategy = scopes(max_indices=2, where=False)
     """

@@ -55,7 +55,6 @@ def test_no_value_of_a_random_scope_is_out_of_bounds(
         rounding=True,
         far=True,
         constants=True,
-        infinite=True,
         empty=True,
         scalars=True,
         max_points=30,
