@@ -10,10 +10,9 @@ from hypothesis import strategies as st
 import einalg as ea
 from derive.matching import kernels_of
 from derive.programs.passes.weights.repetition import without_repetitions
-from einalg.language.interpreters.numpy import execute
 from einalg.language.ir.dtypes import numpy_dtype
 from einalg.language.ir.program import Program
-from tests.helpers.networks import sample, weight
+from tests.helpers.networks import assert_nearly_same_values, weight
 
 SIDES = (5, 4)
 
@@ -39,13 +38,6 @@ def upsampled(
     return ea.parse(text, A=(2, 3, *SIDES), W=weight("W", 4, 3, *taps))
 
 
-def assert_equal(one: Program, other: Program) -> None:
-    arrays = sample(one)
-    expected, values = execute(one, arrays), execute(other, arrays)
-    for name, value in expected.items():
-        np.testing.assert_allclose(values[name], value, rtol=1e-5, atol=1e-5)
-
-
 PAIRS = st.tuples(st.integers(0, 2), st.integers(0, 2))
 
 
@@ -64,7 +56,7 @@ def test_no_element_is_read_again(
     if max(times) == 1:
         assert changed is program
         return
-    assert_equal(program, changed)
+    assert_nearly_same_values(program, changed)
     is_read_once = "U" not in changed.names
     for count, window, *amounts in zip(times, taps, before, after):
         if count > 1 and window == 1 and any(amounts):

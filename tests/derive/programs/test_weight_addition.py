@@ -11,7 +11,7 @@ import einalg as ea
 from derive.programs.passes.weights.addition import with_added_weights, with_folded_weights
 from einalg.language.interpreters.numpy import execute
 from einalg.language.ir.program import Program
-from tests.helpers.networks import sample, weight
+from tests.helpers.networks import assert_nearly_same_values, sample, weight
 
 ADDED = "R[n,f,h,w] = Max(0, P[n,f,h,w] + Q[n,f,h,w] + b[f])"
 
@@ -37,13 +37,6 @@ def two_windows(
         texts.append(convolution(name, weights, window, stride, step, before))
         tensors[weights] = weight(weights, 4, 3, window, window)
     return ea.parse("\n".join([*texts, reader]), **tensors)
-
-
-def assert_equal(one: Program, other: Program) -> None:
-    arrays = sample(one)
-    expected, values = execute(one, arrays), execute(other, arrays)
-    for name, value in expected.items():
-        np.testing.assert_allclose(values[name], value, rtol=1e-5, atol=1e-5)
 
 
 @pytest.mark.parametrize(
@@ -73,7 +66,7 @@ def test_factors_are_folded_into_weights_of_a_type_that_holds_them(
     program = ea.parse(text, A=(2, 8), W=W, F=F)
     changed = with_folded_weights(program)
     assert ("F" not in changed["O"].tensors) is is_folded
-    assert_equal(program, changed)
+    assert_nearly_same_values(program, changed)
 
 
 @settings(max_examples=20)
@@ -90,7 +83,7 @@ def test_a_smaller_window_is_a_part_of_a_larger_one(data: st.DataObject) -> None
     changed = with_added_weights(program)
     sums = [name for name, scope in changed.statements if "Sum" in str(scope)]
     assert len(sums) == 1
-    assert_equal(program, changed)
+    assert_nearly_same_values(program, changed)
 
 
 @pytest.mark.parametrize(
@@ -127,7 +120,7 @@ def test_depthwise_products_are_added_too() -> None:
     program = ea.parse("\n".join([*texts, reader]), **tensors)
     changed = with_added_weights(program)
     assert len([name for name, scope in changed.statements if "Sum" in str(scope)]) == 1
-    assert_equal(program, changed)
+    assert_nearly_same_values(program, changed)
 
 
 def test_branches_that_are_normalised_become_one() -> None:
@@ -157,7 +150,7 @@ def test_data_that_is_read_at_quotients(read: str, taps: int) -> None:
     text = f"P[f,h:8] += {read}*V[f,r]\nQ[f,h:8] += {read}*W[f,r]\nO[f,h] = P[f,h] + Q[f,h]"
     tensors = {"V": weight("V", 3, 3), "W": weight("W", 3, taps)}
     program = ea.parse(text, A=(12,), **tensors)
-    assert_equal(program, with_added_weights(program))
+    assert_nearly_same_values(program, with_added_weights(program))
 
 
 def test_no_statements_become_one_where_it_is_late() -> None:
