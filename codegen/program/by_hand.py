@@ -41,7 +41,7 @@ from einalg.errors import CodegenError, RuleError
 from einalg.language.ir.kernel import Kernel
 from einalg.language.ir.program import Program
 from einalg.runtime.clock import Clock
-from einalg.text.wording import counted
+from einalg.text.wording import counted, either_of
 
 Points = dict[str, dict[str, Any]]  # by kernel: its space, and its point as a row of JSON
 KEPT = "the schedule was compared, and is used from now on"
@@ -128,7 +128,7 @@ class ProgramSchedule:
                 return next(iter(self.units.values()))
             raise RuleError(
                 f"there are {counted(len(self.units), 'kernel')}\n  say which: "
-                f"kernel={' or '.join(map(repr, self.units))}"
+                f"kernel={either_of([repr(unit) for unit in self.units])}"
             )
         for unit in self.units.values():
             if name in (*unit.outputs, unit.unit.name):
@@ -306,11 +306,7 @@ class ProgramSchedule:
         for number, (unit, result) in enumerate(zip(units, tuned, strict=True)):
             is_measured = tuner.outcome(number, unit.candidate) is not None
             results.append(_compared(result, unit.candidate, is_measured))
-        return ProgramTuning(
-            tuple(result for result in results if isinstance(result, UnitTuning)),
-            tuple(result for result in results if isinstance(result, UntunedUnit)),
-            log.path,
-        )
+        return ProgramTuning.of(results, log.path)
 
 
 def _require_measured(tuner: ProgramTuner, units: Sequence[ScheduledUnit]) -> None:

@@ -75,6 +75,18 @@ class ProgramTuning:
     untuned: Sequence[UntunedUnit]
     log: Path
 
+    @classmethod
+    def of(cls, results: Iterable[UnitTuning | UntunedUnit], log: Path) -> ProgramTuning:
+        """Return what came of units, those apart that stayed untuned."""
+        units: list[UnitTuning] = []
+        untuned: list[UntunedUnit] = []
+        for result in results:
+            if isinstance(result, UnitTuning):
+                units.append(result)
+            else:
+                untuned.append(result)
+        return cls(tuple(units), tuple(untuned), log)
+
     def gain_in_words(self) -> str | None:
         """Return what was gained in words; None where each kernel keeps the start of its search."""
         changed = [unit for unit in self.units if unit.is_stored and unit.winner != unit.start]
@@ -133,12 +145,10 @@ def _tuned(
 ) -> ProgramTuning:
     strategy = ABLATIONS[options.strategy]()
     plan = TuningPlan(target, log, strategy, options.trials, options.seed, options.latency)
-    results = tune_units(units, plan, clock)
-    tuned = [result for result in results if isinstance(result, UnitTuning)]
-    untuned = [result for result in results if isinstance(result, UntunedUnit)]
-    for tuning in tuned:
+    tuned = ProgramTuning.of(tune_units(units, plan, clock), log.path)
+    for tuning in tuned.units:
         clock.course.tell_result(f"{tuning.gain:.2f}x for {tuning.statement}")
-    return ProgramTuning(tuple(tuned), tuple(untuned), log.path)
+    return tuned
 
 
 def measuring_compiler() -> Compiler:

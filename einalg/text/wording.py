@@ -23,6 +23,18 @@ def counted(number: int, what: str) -> str:
     return f"{number} {what}s"
 
 
+def either_of(values: Sequence[object]) -> str:
+    """Return values as alternatives in words.
+
+    >>> either_of([4, 8, 16]), either_of([4])
+    ('4, 8 or 16', '4')
+    """
+    *others, last = map(str, values)
+    if not others:
+        return last
+    return f"{', '.join(others)} or {last}"
+
+
 def milliseconds(seconds: float) -> str:
     """Return a time in milliseconds.
 

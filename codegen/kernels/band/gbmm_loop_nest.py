@@ -27,6 +27,7 @@ from codegen.kernels.strided_axes import even_tiles, extent, offset
 from einalg.language.index.affine import Affine, Index
 from einalg.language.index.convert import affine
 from einalg.language.ir.dtypes import numpy_dtype
+from einalg.text.wording import either_of
 
 TILE, COLUMNS, I, VECTOR, ROW = (Index(name) for name in ("tile", "columns", "i", "v", "row"))
 GAP_ELEMENTS = 16  # lines a power of two apart would displace one another from the cache
@@ -73,7 +74,7 @@ def refusal(band: BandProduct, tile: GbmmTile, machine: CpuModel) -> str | None:
         return f"there are {band.rows.extent} rows"
     widths = machine.widths(numpy_dtype(band.dtype).itemsize)
     if tile.lanes not in widths:
-        return f"vectors have {' or '.join(map(str, sorted(widths)))} elements here"
+        return f"vectors have {either_of(sorted(widths))} elements here"
     return refused_sums(tile.rows, tile.vectors, machine)
 
 

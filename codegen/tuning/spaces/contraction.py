@@ -17,11 +17,12 @@ from codegen.kernels.contraction.statements.epilogue import contraction_with_epi
 from codegen.kernels.contraction.statements.phases import phase_contractions
 from codegen.kernels.strided_axes import extent
 from codegen.lowering.parallel import pays
-from codegen.tuning.spaces.holes import StepCard, either_of
+from codegen.tuning.spaces.holes import StepCard
 from codegen.tuning.spaces.points import FLAGS, Choices, Features, ladder, logarithm
 from codegen.tuning.spaces.space import CodeCandidate, Fields, Joint, JointPoint
 from codegen.tuning.spaces.unit import CodeUnit, Epilogue
 from einalg.language.ir.dtypes import numpy_dtype
+from einalg.text.wording import either_of
 
 MIN_WORK = 1 << 12  # products from which on a nest pays
 MIN_EPILOGUE_RATE = 0.8  # of the products in a cycle, which are left with an epilogue

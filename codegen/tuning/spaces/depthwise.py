@@ -17,10 +17,11 @@ from codegen.kernels.depthwise.tile_choice import (
     refusal,
     widths,
 )
-from codegen.tuning.spaces.holes import StepCard, either_of
+from codegen.tuning.spaces.holes import StepCard
 from codegen.tuning.spaces.points import FLAGS, Choices
 from codegen.tuning.spaces.space import CodeCandidate, Fields
 from codegen.tuning.spaces.unit import CodeUnit, Epilogue
+from einalg.text.wording import either_of
 
 IN_REGISTERS = "sums, weights and data fit into the registers, and products are written out"
 CARDS: Mapping[str, StepCard] = {

@@ -78,15 +78,3 @@ def _typed(name: str, value: Any, example: Any) -> Any:
     if type(value) is not type(example):
         raise ValueError(f"{name} is of type {type(example).__name__}, not {shown(value)}")
     return value
-
-
-def either_of(values: Sequence[Any]) -> str:
-    """Return values as alternatives in words.
-
-    >>> either_of([4, 8, 16]), either_of([4])
-    ('4, 8 or 16', '4')
-    """
-    *others, last = map(str, values)
-    if not others:
-        return last
-    return f"{', '.join(others)} or {last}"

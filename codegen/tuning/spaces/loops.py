@@ -18,10 +18,11 @@ from codegen.kernels.loop_cost import function_cycles
 from codegen.kernels.transpose import transpose_kernel
 from codegen.lowering.lower import lower
 from codegen.lowering.schedule import Schedule
-from codegen.tuning.spaces.holes import StepCard, either_of
+from codegen.tuning.spaces.holes import StepCard
 from codegen.tuning.spaces.points import Choices
 from codegen.tuning.spaces.space import NEVER, NO_CODE, CodeCandidate, Fields
 from codegen.tuning.spaces.unit import CodeUnit, Epilogue
+from einalg.text.wording import either_of
 
 WRITTEN_FUNCTIONS = 64  # of a space, that are at hand
 CHOICES: Choices = {

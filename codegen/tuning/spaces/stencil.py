@@ -16,11 +16,12 @@ from codegen.kernels.stencil.tile_choice import (
     even_shares,
     stencil_cycles,
 )
-from codegen.tuning.spaces.holes import StepCard, either_of
+from codegen.tuning.spaces.holes import StepCard
 from codegen.tuning.spaces.points import Choices, ladder
 from codegen.tuning.spaces.space import CodeCandidate, Fields, Joint, JointPoint
 from codegen.tuning.spaces.unit import CodeUnit, Epilogue
 from einalg.language.ir.dtypes import numpy_dtype
+from einalg.text.wording import either_of
 
 IN_REGISTERS = "the sums fit into the registers, and their products are written out"
 EVEN = f"even shares; {IN_REGISTERS}"

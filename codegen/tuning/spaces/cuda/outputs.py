@@ -41,9 +41,10 @@ from codegen.tuning.spaces.cuda.statement import (
     index_instructions,
     plain_resources,
 )
-from codegen.tuning.spaces.holes import StepCard, either_of
+from codegen.tuning.spaces.holes import StepCard
 from codegen.tuning.spaces.points import Choices
 from einalg.language.ir.traversal import accesses
+from einalg.text.wording import either_of
 
 THREADS = (32, 64, 128, 256, 512)
 WIDTHS = (2, 3, 4, 5, 6, 7, 8, 12, 16)
