@@ -156,10 +156,15 @@ class Alarm:
         signal.setitimer(signal.ITIMER_REAL, 0.0)
 
 
-def main(arguments: Sequence[str]) -> None:
-    """Do the task of a folder."""
+def run_child(arguments: Sequence[str], child: Callable[[Path, TextIO], Any]) -> None:
+    """Do the task of a folder, with what runs candidates of its kind."""
     signal.signal(signal.SIGALRM, signal.SIG_DFL)
     (name,) = arguments
     folder = Path(name)
     with (folder / OUTCOMES).open("a", encoding="utf-8") as outcomes:
-        Child.of(folder, outcomes).run()
+        child(folder, outcomes).run()
+
+
+def main(arguments: Sequence[str]) -> None:
+    """Do the task of a folder on this processor."""
+    run_child(arguments, Child.of)

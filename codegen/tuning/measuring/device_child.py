@@ -5,7 +5,6 @@ As for a processor, it marks the candidate that runs, and a first run that takes
 
 from __future__ import annotations
 
-import signal
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -21,9 +20,9 @@ from codegen.targets.cuda.device.find import find_driver
 from codegen.targets.cuda.device.graph_cache import GraphCache
 from codegen.targets.cuda.device.timing import repeated_seconds
 from codegen.targets.cuda.device_types import device_dtype, from_device, to_device
-from codegen.tuning.measuring.child import Alarm, difference
+from codegen.tuning.measuring.child import Alarm, difference, run_child
 from codegen.tuning.measuring.device_task import DeviceCandidate, DeviceTask
-from codegen.tuning.measuring.task import LASTING, MARKER, OUTCOMES, VALUES, Outcome, read_task
+from codegen.tuning.measuring.task import LASTING, MARKER, VALUES, Outcome, read_task
 from codegen.tuning.value_comparison import fill_unlike
 from einalg.runtime.measurement import Turn, measurement
 
@@ -136,8 +135,4 @@ def _bytes(buf: Any) -> int:
 
 def main(arguments: Sequence[str]) -> None:
     """Do the task of a folder on the device of this machine."""
-    signal.signal(signal.SIGALRM, signal.SIG_DFL)
-    (name,) = arguments
-    folder = Path(name)
-    with (folder / OUTCOMES).open("a", encoding="utf-8") as outcomes:
-        DeviceChild.of(find_driver(), folder, outcomes).run()
+    run_child(arguments, partial(DeviceChild.of, find_driver()))
