@@ -8,6 +8,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from einalg.frontends.torch.nodes.tensors import with_strides
+
 Restore = Callable[[list[Any]], list[Any]]
 
 
@@ -44,7 +46,7 @@ def layout_restorer(examples: Sequence[Any]) -> Restore | None:
         restored = list(results)
         for position, layout in layouts.items():
             if layout.base is None:
-                restored[position] = _with_strides(results[position], layout)
+                restored[position] = with_strides(results[position], layout.strides)
         for position, layout in layouts.items():
             if layout.base is not None:
                 base = restored[layout.base]
@@ -103,17 +105,3 @@ def _is_dense(tensor: Any) -> bool:
             return False
         expected *= size
     return True
-
-
-def _with_strides(result: Any, layout: _Layout) -> Any:
-    """Return a result in new memory; what is repeated there is written once."""
-    import torch
-
-    once: list[slice] = []
-    for stride in layout.strides:
-        once.append(slice(None) if stride else slice(1))
-    part = result[tuple(once)]
-    tensor = torch.empty_strided(
-        part.shape, layout.strides, dtype=result.dtype, device=result.device
-    )
-    return tensor.copy_(part).as_strided(layout.shape, layout.strides)

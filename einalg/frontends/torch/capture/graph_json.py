@@ -158,13 +158,16 @@ def _operator(name: str) -> Callable[..., Any]:
 
 
 def _value(leaf: Any) -> Any:
-    """Return a tensor of a trace as its shape and dtype."""
+    """Return a tensor of a trace as its shape, strides and dtype."""
     import torch
 
     if isinstance(leaf, torch.Tensor):
-        if not all(type(size) is int for size in leaf.shape):
+        if leaf.layout is not torch.strided:
+            raise NotRecordable(f"a tensor of the layout {leaf.layout}")
+        shape, strides = list(leaf.shape), list(leaf.stride())
+        if not all(type(size) is int for size in (*shape, *strides)):
             raise NotRecordable("a shape that depends on data")
-        return {"shape": list(leaf.shape), "dtype": str(leaf.dtype)}
+        return {"shape": shape, "strides": strides, "dtype": str(leaf.dtype)}
     raise NotRecordable(f"a value of the kind {type(leaf).__name__}")
 
 
@@ -200,7 +203,8 @@ def _decoded(row: Any, nodes: Mapping[str, Any]) -> Any:
     if not isinstance(row, dict):
         return row
     if "shape" in row:
-        return torch.empty(row["shape"], dtype=_constant(row["dtype"]), device="meta")
+        dtype = _constant(row["dtype"])
+        return torch.empty_strided(row["shape"], row["strides"], dtype=dtype, device="meta")
     ((kind, value),) = row.items()
     if kind == "node":
         return nodes[value]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from einalg.frontends.torch.nodes.tensors import Array, array_of, tensor_of
+from einalg.frontends.torch.nodes.tensors import Array, array_of, tensor_of, with_strides
 from einalg.storage.fingerprint import text_digest
 
 if TYPE_CHECKING:
@@ -93,12 +93,10 @@ def _strides(example: Any) -> tuple[int, ...] | None:
 
 def _in_strides(example: Any, array: Any) -> Any:
     """Return an array as the kind of value that the trace had, which lies in memory as that did."""
-    import torch
-
     value, strides = _like(example, array), _strides(example)
     if strides is None or strides == tuple(value.stride()):
         return value
-    return torch.empty_strided(value.shape, strides, dtype=value.dtype).copy_(value)
+    return with_strides(value, strides)
 
 
 def _like(example: Any, array: Any) -> Any:

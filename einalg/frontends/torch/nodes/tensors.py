@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -107,6 +107,23 @@ def _short_name(dtype: str) -> str:
         return dtype_name(dtype)
     except ShapeError:
         return dtype
+
+
+def with_strides(tensor: Any, strides: Sequence[int]) -> Any:
+    """Return a tensor in new memory, with some strides; what is repeated there is written once.
+
+    >>> import pytest; torch = pytest.importorskip("torch")
+    >>> with_strides(torch.tensor([[1, 2], [1, 2]]), (0, 1)).stride()
+    (0, 1)
+    """
+    import torch
+
+    once: list[slice] = []
+    for stride in strides:
+        once.append(slice(None) if stride else slice(1))
+    part = tensor[tuple(once)]
+    memory = torch.empty_strided(part.shape, strides, dtype=tensor.dtype, device=tensor.device)
+    return memory.copy_(part).as_strided(tensor.shape, strides)
 
 
 def memory_key(tensor: Any) -> tuple[Any, ...] | None:

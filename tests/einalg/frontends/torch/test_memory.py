@@ -18,6 +18,13 @@ class Strided(torch.nn.Module):
         return x.as_strided((2, 3), (3, 1)) + torch.relu(x).as_strided((2, 3), (2, 5))
 
 
+class Repeated(torch.nn.Module):
+    def forward(self, x: Any) -> Any:
+        return x.as_strided((2, 2), (0, 1)) + torch.relu(x[:1]).expand(3, 4).as_strided(
+            (2, 2), (0, 1)
+        )
+
+
 class Product(torch.nn.Module):
     def forward(self, a: Any, b: Any) -> Any:
         return a @ b
@@ -30,7 +37,14 @@ def optimized(model: Any, *inputs: Any) -> Any:
 @pytest.mark.parametrize("layout", [torch.contiguous_format, torch.channels_last])
 def test_operators_that_read_memory_find_it_as_it_was(layout: Any) -> None:
     x = torch.arange(120.0).reshape(2, 3, 4, 5).to(memory_format=layout)
-    torch.testing.assert_close(optimized(Strided(), x)(x), Strided()(x))
+    for _ in ("read", "from the cache"):
+        torch.testing.assert_close(optimized(Strided(), x)(x), Strided()(x))
+
+
+def test_memory_may_have_an_element_several_times() -> None:
+    x = torch.randn(1, 4).expand(3, 4)
+    for _ in ("read", "from the cache"):
+        torch.testing.assert_close(optimized(Repeated(), x)(x), Repeated()(x))
 
 
 def test_one_tensor_that_is_given_twice_may_be_two_later() -> None:
