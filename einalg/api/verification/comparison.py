@@ -37,6 +37,14 @@ def direct_of(run: Run) -> DirectCall | None:
     return direct and direct()
 
 
+def _is_noise(example: FrameworkCall, place: int, one: Deviation) -> bool:
+    """Tell whether a result deviates by no more than other rounding of the inputs makes."""
+    expected, rough = example.expected, example.rough
+    if expected is None or rough is None:
+        return False
+    return one.is_noise(deviation(expected[place][0], rough[place][0]))
+
+
 class ModelComparison:
     """The examples on which a model is compared, and what was found on them.
 
@@ -113,34 +121,23 @@ class ModelComparison:
 
     def _are_right(self, example: FrameworkCall, deviations: Sequence[Deviation]) -> bool:
         """Tell whether deviations are no more than is allowed; remember the largest."""
-        assert example.expected is not None
-        types = [kind for _, kind in example.expected]
-        accuracy = self._wishes.accuracy
-        pairs = zip(deviations, types)
-        if not all(one.is_within(tolerance_of(kind, accuracy)) for one, kind in pairs):
+        places = enumerate(deviations)
+        if not all(self._is_within(example, place, one) for place, one in places):
             return False
         self._outcome.largest = max([self._outcome.largest, *(one.relative for one in deviations)])
         return True
 
-    def _is_small(self, example: FrameworkCall, place: int, one: Deviation) -> bool:
-        """Tell whether a result deviates by no more than is allowed, or than rounding makes."""
-        assert example.expected is not None
-        array, kind = example.expected[place]
-        if one.is_within(tolerance_of(kind, self._wishes.accuracy)):
-            return True
-        rough = example.rough
-        return rough is not None and one.is_noise(deviation(array, rough[place][0]))
-
     def _are_noise(self, example: FrameworkCall, deviations: Sequence[Deviation]) -> bool:
         """Tell whether deviations are no more than other rounding of the inputs makes."""
-        expected, rough = example.expected, example.rough
-        if expected is None or rough is None:
+        if not all(_is_noise(example, place, one) for place, one in enumerate(deviations)):
             return False
-        for one, (array, _), (other, _) in zip(deviations, expected, rough):
-            if not one.is_noise(deviation(array, other)):
-                return False
         self._outcome.inexact.append(example.name)
         return True
+
+    def _is_within(self, example: FrameworkCall, place: int, one: Deviation) -> bool:
+        """Tell whether a result deviates by no more than is allowed of its type."""
+        assert example.expected is not None
+        return one.is_within(tolerance_of(example.expected[place][1], self._wishes.accuracy))
 
     def _located(
         self,
@@ -167,18 +164,12 @@ class ModelComparison:
             return faults
         if localisation.is_spread:
             return None
-        if deviations is not None and localisation.adding:
-            wrong = [
-                place
-                for place, one in enumerate(deviations)
-                if not self._is_small(example, place, one)
-            ]
-            if localisation.are_of_added_weights(wrong):
-                self._outcome.remarks.append(
-                    f"on {example.name}, an infinity times the sum of several weights is an "
-                    f"infinity, where {example.original.name} multiplies it by each and has NaN"
-                )
-                return None
+        if self._are_of_added_weights(localisation, example, deviations):
+            self._outcome.remarks.append(
+                f"on {example.name}, an infinity times the sum of several weights is an "
+                f"infinity, where {example.original.name} multiplies it by each and has NaN"
+            )
+            return None
         is_finite = deviations is not None and all(one.is_finite for one in deviations)
         if is_finite and localisation.is_model:
             self._outcome.inexact.append(example.name)
@@ -187,6 +178,21 @@ class ModelComparison:
             f"einalg deviates on {example.name}, and no operator was found that does alone"
         )
         return faults
+
+    def _are_of_added_weights(
+        self,
+        localisation: Localisation,
+        example: FrameworkCall,
+        deviations: Sequence[Deviation] | None,
+    ) -> bool:
+        """Tell whether all that deviates is computed of what adds weights before infinities."""
+        if deviations is None or not localisation.adding:
+            return False
+        wrong: list[int] = []
+        for place, one in enumerate(deviations):
+            if not self._is_within(example, place, one) and not _is_noise(example, place, one):
+                wrong.append(place)
+        return localisation.are_of_added_weights(wrong)
 
     def notes(self, excluded: Mapping[str, str]) -> tuple[str, ...]:
         """Return what was found, in words."""

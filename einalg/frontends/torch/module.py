@@ -144,8 +144,7 @@ def import_exported(module: Any, arguments: Sequence[Any], keywords: Mapping[str
         rebuild = _rebuild_function(outputs)
         signature = None
         if is_row:
-            dtypes, in_order = [place.dtype for place in places], [place.order for place in places]
-            signature = _signature(dtypes, outputs, nest, in_order)
+            signature = _signature(graph, [place.dtype for place in places], outputs, nest)
         return Model(
             graph,
             lambda arguments, keywords: graph.in_memory(to_arrays(arguments, keywords)),
@@ -182,14 +181,12 @@ def _input_places(
 
 
 def _signature(
-    inputs: Sequence[Any],
-    outputs: Sequence[_Output],
-    nest: Nest,
-    orders: Sequence[Order | None],
+    graph: Graph, inputs: Sequence[Any], outputs: Sequence[_Output], nest: Nest
 ) -> TensorSignature | None:
-    """Return the dtypes of a module; None where results share memory."""
+    """Return the dtypes of a module, those of its inputs first; None where results share memory."""
     if not all(output.is_own for output in outputs):
         return None
+    orders = [graph.orders.get(tensor.name) for tensor in graph.inputs]
     return TensorSignature(inputs, [output.dtype for output in outputs], nest, orders)
 
 
@@ -225,7 +222,7 @@ def import_fx(
         graph = _with_orders(imported.graph, in_order)
         outputs = _outputs(_output_leaves(module.graph), imported.extra, graph)
         rebuild = _rebuild_function(outputs)
-        signature = _signature(dtypes, outputs, list, in_order)
+        signature = _signature(graph, dtypes, outputs, list)
         restore = layout_restorer([output.example for output in outputs])
         results = rebuild
         if restore is not None:
