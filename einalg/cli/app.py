@@ -179,16 +179,17 @@ def _operators(ctx: click.Context, parameter: Any, begun: str) -> list[str]:
     return sorted({t.name for t in templates if t.name.startswith(begun)})
 
 
+def _target(text: str) -> Callable[[Any], Any]:
+    """Return the option for a device; `text` is its help."""
+    return click.option(
+        "--target", type=click.Choice(["cpu", "cuda"]), default="cpu", show_default=True, help=text
+    )
+
+
 def _search(function: Any) -> Any:
     """The options of a search."""
     options = [
-        click.option(
-            "--target",
-            type=click.Choice(["cpu", "cuda"]),
-            default="cpu",
-            show_default=True,
-            help="What it shall run on.",
-        ),
+        _target("What it shall run on."),
         click.option(
             "--seconds",
             type=click.FloatRange(min=0),
@@ -395,13 +396,7 @@ def bench(
     help="What says which schedules are measured.",
 )
 @click.option("--seed", type=click.IntRange(min=0), default=0, help="What decides chance.")
-@click.option(
-    "--target",
-    type=click.Choice(["cpu", "cuda"]),
-    default="cpu",
-    show_default=True,
-    help="Where the kernels run: cuda is the device of this machine.",
-)
+@_target("Where the kernels run: cuda is the device of this machine.")
 @click.option(
     "--import",
     "read_from",
@@ -563,13 +558,7 @@ def show(
     show_default=True,
     help="Time for all; a compilation that has begun is finished.",
 )
-@click.option(
-    "--target",
-    type=click.Choice(["cpu", "cuda"]),
-    default="cpu",
-    show_default=True,
-    help="What it shall run on.",
-)
+@_target("What it shall run on.")
 @click.option(
     "--seed",
     type=int,
