@@ -30,8 +30,7 @@ class KernelSignature:
 
     The `key` is the whole statement with labels for these names, its operator, and what is known of
     the tensors. `tensors` are their names in an order that equal units share. `scope` reads those
-    of
-    `offsets` as they are from so many bytes on.
+    of `offsets` as they are from so many bytes on.
     """
 
     key: Hashable

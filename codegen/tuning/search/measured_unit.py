@@ -48,7 +48,10 @@ class CodeCompiler(Protocol):
 
 @dataclass
 class MeasuredUnit:
-    """A unit whose candidates are measured: in batches, each in turns with an incumbent."""
+    """A unit whose candidates are measured: in batches, each in turns with an incumbent.
+
+    `sources` has the first candidate of each code.
+    """
 
     unit: CodeUnit
     compiler: CodeCompiler
@@ -84,9 +87,9 @@ class MeasuredUnit:
         self.sources.setdefault(text_digest(source), candidate)
         return code
 
-    def is_first(self, candidate: CodeCandidate, code: Written) -> bool:
-        """Say whether no other candidate had this code before."""
-        return self.sources[text_digest(self.compiler.text(code))] == candidate
+    def is_first(self, candidate: CodeCandidate) -> bool:
+        """Say whether no other candidate had the code of one that is built."""
+        return candidate in self.sources.values()
 
     def compiled(self, codes: Mapping[int, Written]) -> Mapping[int, Code]:
         """Return the machine code of candidates, by their numbers."""

@@ -182,7 +182,7 @@ class UnitTuner:
             function = self.measured.built(candidate)
             if isinstance(function, Outcome):
                 self._add(candidate, function)
-            elif self.measured.is_first(candidate, function):
+            elif self.measured.is_first(candidate):
                 batch[candidate] = function
         return batch
 

@@ -91,7 +91,7 @@ def search(
     compiler = find_compiler()
     assert compiler is not None
     monkeypatch.setattr(MeasuredUnit, "compiled", lambda own, functions: functions)
-    monkeypatch.setattr(MeasuredUnit, "is_first", lambda own, candidate, function: True)
+    monkeypatch.setattr(MeasuredUnit, "is_first", lambda own, candidate: True)
     monkeypatch.setattr(MeasuredUnit, "outcomes", lambda own, codes: times.outcomes(own, codes))
     log = TuningLog.here(Provenance.here(compiler))
     compiling = CandidateCompiler(compiler, Path(), 60.0)
