@@ -186,7 +186,7 @@ class ModelComparison:
         deviations: Sequence[Deviation] | None,
     ) -> bool:
         """Tell whether all that deviates is computed of what adds weights before infinities."""
-        if deviations is None or not localisation.adding:
+        if deviations is None:
             return False
         wrong: list[int] = []
         for place, one in enumerate(deviations):

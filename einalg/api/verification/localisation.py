@@ -120,12 +120,15 @@ class Localisation:
         """Tell whether all these outputs of the model are computed of what has other results for
         infinities, as forms multiply them by the sum of several weights.
         """
-        reached = set(self.adding)
-        for node in self.network.graph.nodes if reached else ():
+        if not self.adding:
+            return False
+        reached, graph = set(self.adding), self.network.graph
+        for node in graph.nodes:
             if not reached.isdisjoint(node.inputs):
                 reached.update(node.outputs)
-        names = self.network.graph.outputs if reached else ()
-        return all(place < len(names) and names[place] in reached for place in outputs)
+        if len(graph.outputs) != len(self.example.expected or []):  # some are no tensors
+            return False
+        return all(graph.outputs[place] in reached for place in outputs)
 
     def _is_spreading(self, part: OptimizedProgram) -> bool:
         return bool(self.losing) or bool(spreading_layers(part.layers))

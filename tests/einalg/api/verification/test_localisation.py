@@ -190,11 +190,15 @@ def test_only_what_is_computed_of_added_weights_may_have_other_infinities() -> N
         place: OptimizedProgram(node.program, node.program, run=Computed(node.program, {}))
         for place, node in enumerate(nodes)
     }
-    known = judged({}, {}, OptimizedNetwork(graph, parts, 0.0), may_spread=True)
+    network, arrays = OptimizedNetwork(graph, parts, 0.0), [(ONES, "f32"), (ONES, "f32")]
+    known = judged({}, {}, network, arrays, may_spread=True)
     assert not known.are_of_added_weights([0])
     known.adding.add("O")
     assert known.are_of_added_weights([0])
     assert not known.are_of_added_weights([1]) and not known.are_of_added_weights([0, 1])
+    known = judged({}, {}, network, [(np.array(3), "int"), *arrays], may_spread=True)
+    known.adding.add("O")
+    assert not known.are_of_added_weights([1])  # a number stands before the tensors
 
 
 @pytest.mark.parametrize(
