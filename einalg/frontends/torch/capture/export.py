@@ -56,7 +56,7 @@ def export_module(
     Arguments that are one tensor, or share elements, are exported as different ones: those of
     another call may be.
     """
-    arguments, keywords = _apart(arguments, keywords)
+    arguments, keywords = _with_own_memory(arguments, keywords)
     _require_arguments(module, arguments, keywords)
     description = describe_call(module, arguments, keywords)
     if description is None:
@@ -69,7 +69,7 @@ def export_module(
     return graph
 
 
-def _apart(
+def _with_own_memory(
     arguments: Sequence[Any], keywords: Mapping[str, Any]
 ) -> tuple[Sequence[Any], Mapping[str, Any]]:
     """Return arguments of which no two tensors share memory."""
@@ -78,7 +78,7 @@ def _apart(
 
     known: set[int] = set()
 
-    def alone(value: Any) -> Any:
+    def copied_if_known(value: Any) -> Any:
         if not isinstance(value, torch.Tensor) or value.layout != torch.strided:
             return value
         memory = value.untyped_storage().data_ptr()
@@ -87,10 +87,10 @@ def _apart(
         known.add(memory)
         return value
 
-    apart: tuple[Sequence[Any], Mapping[str, Any]] = tree_map(
-        alone, (tuple(arguments), dict(keywords))
+    copied: tuple[Sequence[Any], Mapping[str, Any]] = tree_map(
+        copied_if_known, (tuple(arguments), dict(keywords))
     )
-    return apart
+    return copied
 
 
 def _cached_graph(
