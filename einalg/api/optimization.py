@@ -326,7 +326,8 @@ def optimize(
       its values.
     - `nonfinite="exact"`: leaves out forms that compute tiles together, such as Winograd's, in
       which one NaN makes its whole tile NaN. By default they are used, and the report names their
-      layers. It leaves to onnxruntime the operators for which that has numbers in place of NaN.
+      layers. It leaves to the framework the operators for which that has other NaNs than their
+      definition: numbers in ONNX Runtime's recurrent layers, NaNs in torch's GELU of infinities.
     - `substitutions`: rules for whole programs: the path of a rule file, or rules, as
       `ea.substitutions.load` returns or `ea.substitutions.Rule` makes them. Those that are proved
       are applied where the estimated cost promises something, also where that pays only after

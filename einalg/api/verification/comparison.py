@@ -155,10 +155,10 @@ class ModelComparison:
             self.reading(excluded), example, run, self._wishes.accuracy, may_spread
         )
         faults = localisation.faults()
-        for origin in sorted(localisation.losing):
+        for origin in sorted(localisation.undefined):
             self._outcome.remarks.append(
-                f"{self.reading({}).operator(origin)}: {example.original.name} has numbers on "
-                f"{example.name} where einalg has NaN, as the operator's definition has"
+                f"{self.reading({}).operator(origin)}: on {example.name}, {example.original.name} "
+                f"deviates from {localisation.reading.defined_by}, as einalg does not"
             )
         if faults.nodes or faults.replaced is not None:
             return faults

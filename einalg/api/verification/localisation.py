@@ -21,9 +21,9 @@ from einalg.errors import EinalgError, first_line
 from einalg.frontends.graph import Graph, GraphNode, ProgramNode
 from einalg.frontends.reading import Reading
 from einalg.frontends.special_inputs import roughened
+from einalg.language.ir.program import Program
 
 MAX_REACH_OPERATIONS = 1 << 33  # of a program that NumPy computes to see how far a NaN may reach
-MAX_DEFINED_ELEMENTS = 1 << 16  # of a result that is compared with its definition too
 Array = np.ndarray[Any, Any]
 Values = Mapping[str, Array]
 
@@ -47,8 +47,8 @@ class Localisation:
     network: Any  # what runs: an `OptimizedNetwork`, or another function of arrays
     accuracy: float | None
     may_spread: bool
-    # Operators for which the framework has numbers where their definition has NaNs.
-    losing: set[str] = field(default_factory=set, init=False)
+    # Operators for which the framework has other NaNs and infinities than their definition.
+    undefined: set[str] = field(default_factory=set, init=False)
     # Programs, by name of an output, with other results for infinities than the framework has.
     adding: set[str] = field(default_factory=set, init=False)
 
@@ -131,7 +131,7 @@ class Localisation:
         return all(graph.outputs[place] in reached for place in outputs)
 
     def _is_spreading(self, part: OptimizedProgram) -> bool:
-        return bool(self.losing) or bool(spreading_layers(part.layers))
+        return bool(self.undefined) or bool(spreading_layers(part.layers))
 
     def _of_part(
         self, position: int, node: GraphNode, part: OptimizedProgram, fault: str
@@ -180,11 +180,23 @@ class Localisation:
         """Tell whether NaNs and infinities are where a form, as it is written, has them too, and
         nothing else is wrong.
         """
-        is_finite = replace(difference, spread=0, changed=0)
+        is_finite = replace(difference, lost=0, spread=0, changed=0)
         if not self.may_spread or not self._is_right(name, is_finite):
             return False
-        written = self._written(part, name)
+        if difference.lost and not self._is_lost_as_read(part, name, result):
+            return False
+        written = self._written(part, part.after, name)
         return written is None or not np.any(~np.isfinite(result) & np.isfinite(written))
+
+    def _is_lost_as_read(self, part: OptimizedProgram, name: str, result: Array) -> bool:
+        """Tell whether a result has numbers for NaNs and infinities of the framework as they follow
+        from operators that the framework computes otherwise than they are defined.
+        """
+        read = self._written(part, part.before, name) if self.undefined else None
+        if read is None:
+            return False
+        lost = np.isfinite(result) & ~np.isfinite(self.values[name])
+        return self._is_right(name, deviation(read[lost], result[lost]))
 
     def _is_of_infinities(self, part: OptimizedProgram, name: str, result: Array) -> bool:
         """Tell whether a result has something else where the framework adds infinities up to NaN,
@@ -206,19 +218,20 @@ class Localisation:
             others = replace(others, spread=0)
         if not self._is_right(name, others):
             return False
-        written = self._written(part, name)
+        written = self._written(part, part.after, name)
         if written is None:
             return False
         return self._is_right(name, deviation(written[lost], result[lost]))
 
-    def _written(self, part: OptimizedProgram, name: str) -> Array | None:
+    def _written(self, part: OptimizedProgram, form: Program, name: str) -> Array | None:
         """Return an output of a form as it is written; None of one that would take long."""
-        if sum(operations(scope) for _, scope in part.after.statements) > MAX_REACH_OPERATIONS:
+        if sum(operations(scope) for _, scope in form.statements) > MAX_REACH_OPERATIONS:
             return None
         known = {**self.network.graph.weights, **self.values}
         inputs = {read: known[read] for read in part.before.inputs}
         with np.errstate(all="ignore"):
-            return reference_outputs_of(part.after, inputs, part.slices)[name]
+            slices = part.slices if form is part.after else None
+            return reference_outputs_of(form, inputs, slices)[name]
 
     def _is_right(self, name: str, difference: Deviation) -> bool:
         if difference.is_within(tolerance_of(self._types.get(name, ""), self.accuracy)):
@@ -230,22 +243,20 @@ class Localisation:
     def _judged_operator(self, name: str, expected: Array, result: Array) -> str:
         """Return what is wrong in an output of an operator, computed of the framework's values.
 
-        Where the framework has numbers for what is NaN by the operator's definition, nothing is.
+        Where the framework has other NaNs and infinities than the definition, nothing is.
         """
         fault, origin = self._judged(name, expected, result), self.reading.origins.get(name)
-        if fault and origin is not None and self._is_lost(name, origin, expected, result):
-            self.losing.add(origin)
+        if fault and origin is not None and self._is_as_defined(name, origin, expected, result):
+            self.undefined.add(origin)
             return ""
         return fault
 
-    def _is_lost(self, name: str, origin: str, expected: Array, result: Array) -> bool:
-        """Tell whether a result deviates only where the framework has no NaN or infinity that the
-        definition of the operator has.
+    def _is_as_defined(self, name: str, origin: str, expected: Array, result: Array) -> bool:
+        """Tell whether a result deviates only where the framework has other NaNs and infinities
+        than the definition of the operator, which the result has.
         """
         is_finite = replace(deviation(expected, result), spread=0, changed=0)
         if not self.may_spread or not self._is_right(name, is_finite):
-            return False
-        if expected.size > MAX_DEFINED_ELEMENTS:
             return False
         defined = self.reading.definition(origin, self.values).get(name)
         return defined is not None and self._is_right(name, deviation(defined, result))

@@ -31,6 +31,7 @@ from einalg.storage.fingerprint import array_digest, text_digest
 SessionMaker = Callable[[Any], Callable[[Mapping[str, Any]], Sequence[Any]]]
 OPEN = "?"  # a size without a name
 DEFINED = "computed as ONNX defines it"
+MAX_DEFINED_ELEMENTS = 1 << 16  # of results that are computed as ONNX defines them, which is slow
 
 
 def load(
@@ -94,12 +95,15 @@ def load_again(
         return values
 
     def definition(origin: str, values: Mapping[str, Any]) -> dict[str, Any]:
+        outputs = [place for place, name in computed.items() if owners[name] == origin]
+        if any(np.size(values.get(place, ())) > MAX_DEFINED_ELEMENTS for place in outputs):
+            return {}
         by_name = {name: values[place] for place, name in places.items() if place in values}
         defined = _defined(origin, by_name, *read({**excluded, origin: DEFINED}))
         return {place: defined[name] for place, name in computed.items() if name in defined}
 
     origins = {place: owners[name] for place, name in computed.items()}
-    return Reading(record.graph, origins, framework_values, definition)
+    return Reading(record.graph, origins, framework_values, definition, "ONNX")
 
 
 def _defined(

@@ -1,18 +1,22 @@
-"""The values of an ATen graph as torch computes them, node by node."""
+"""The values of an ATen graph as torch computes them, node by node; in f64 too."""
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from einalg.frontends.graph import Array
-from einalg.frontends.torch.nodes.opaque_call import map_nodes
+from einalg.frontends.reading import Definition
+from einalg.frontends.torch.nodes.opaque_call import flat_results, map_nodes
 from einalg.frontends.torch.nodes.tensors import array_of, tensor_of
 
 if TYPE_CHECKING:
     from torch import fx
+
+LOG = logging.getLogger("einalg")
 
 
 def framework_values(
@@ -45,6 +49,51 @@ def framework_values(
     return compute
 
 
+def values_in_f64(
+    graph: fx.Graph, constant: Callable[[fx.Node], Any], names: Mapping[fx.Node, Any]
+) -> Definition:
+    """Return a function from a node's name and values by name to the results of that node, computed
+    by torch in f64, in the element types that they have there.
+
+    Torch has other functions of one element for whole vectors, and these are not always right: its
+    GELU of an infinity is NaN in vectors of f32. There are no results where it has none in f64.
+    """
+    nodes = {node.name: node for node in graph.nodes}
+
+    def compute(origin: str, values: Mapping[str, Array]) -> dict[str, Array]:
+        node = nodes[origin]
+
+        def operand(read: fx.Node) -> Any:
+            name = names.get(read)
+            if isinstance(name, str) and name in values:
+                return _in_f64(tensor_of(values[name]))
+            return _in_f64(constant(read))
+
+        try:
+            results = _results(node, operand)
+        except Exception as error:  # whatever torch raises for types that differ
+            LOG.debug("einalg: %s has no results in f64: %s", node.target, error)
+            return {}
+        found: dict[str, Array] = {}
+        named = names.get(node)
+        parts = [named] if isinstance(named, str) else named or ()
+        for name, value in zip(parts, flat_results(results)):
+            array = _array(value)
+            if name in values and array is not None:
+                with np.errstate(over="ignore"):
+                    found[name] = array.astype(values[name].dtype)
+        return found
+
+    return compute
+
+
+def _in_f64(value: Any) -> Any:
+    """Return a tensor of floats in f64, and anything else as it is."""
+    if not hasattr(value, "is_floating_point") or not value.is_floating_point():
+        return value
+    return value.double()
+
+
 def origins(values: Mapping[fx.Node, Any]) -> dict[str, str]:
     """Return the nodes that values come from, by the names of the values."""
     nodes: dict[str, str] = {}
@@ -64,21 +113,25 @@ def _run(
     names: Mapping[fx.Node, Any],
     inputs_by_name: Mapping[str, Array],
 ) -> dict[fx.Node, Any]:
+    computed: dict[fx.Node, Any] = {}
+    for node in graph.nodes:
+        if node.op == "call_function":
+            computed[node] = _results(node, computed.__getitem__)
+        elif node.op == "placeholder" and names.get(node) in inputs_by_name:
+            array = inputs_by_name[names[node]]
+            computed[node] = tensor_of(array, node.meta["val"].dtype)
+        elif node.op != "output":
+            computed[node] = constant(node)
+    return computed
+
+
+def _results(node: fx.Node, operand: Callable[[fx.Node], Any]) -> Any:
+    """Return what the operator of a node has for these values of the nodes that it reads."""
     import torch
 
-    computed: dict[fx.Node, Any] = {}
+    args, kwargs = map_nodes(node.args, operand), map_nodes(node.kwargs, operand)
     with torch.no_grad():
-        for node in graph.nodes:
-            if node.op == "call_function":
-                args = map_nodes(node.args, computed.__getitem__)
-                kwargs = map_nodes(node.kwargs, computed.__getitem__)
-                computed[node] = node.target(*args, **kwargs)  # type: ignore[operator]
-            elif node.op == "placeholder" and names.get(node) in inputs_by_name:
-                array = inputs_by_name[names[node]]
-                computed[node] = tensor_of(array, node.meta["val"].dtype)
-            elif node.op != "output":
-                computed[node] = constant(node)
-    return computed
+        return node.target(*args, **kwargs)  # type: ignore[operator]
 
 
 def _array(value: Any) -> Array | None:

@@ -16,7 +16,11 @@ from einalg.frontends.torch.capture.export import decomposition_table, export_mo
 from einalg.frontends.torch.capture.functionalize import drop_empty_parts, is_check
 from einalg.frontends.torch.capture.graph_json import ExportedGraph, Weight, graph_origin
 from einalg.frontends.torch.direct_call import Nest, TensorSignature, tensor_function
-from einalg.frontends.torch.framework_values import framework_values, origins
+from einalg.frontends.torch.framework_values import (
+    framework_values,
+    origins,
+    values_in_f64,
+)
 from einalg.frontends.torch.importer import GraphImporter
 from einalg.frontends.torch.input_layout import memory_order, values_of_inputs
 from einalg.frontends.torch.nodes.tensors import Array, array_of, tensor_of
@@ -121,7 +125,11 @@ class _Source:
             )
             names = [tensor.name for tensor in record.graph.inputs]
             values = values_of_inputs(values, names, importer.orders)
-            return build(record), Reading(record.graph, origins(importer.values), values)
+            in_f64 = values_in_f64(self.graph, self.constant, importer.values)
+            reading = Reading(
+                record.graph, origins(importer.values), values, in_f64, "its own results in f64"
+            )
+            return build(record), reading
 
         return read_again
 

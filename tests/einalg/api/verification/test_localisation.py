@@ -14,7 +14,7 @@ import einalg as ea
 from derive.programs import OptimizedNetwork, OptimizedProgram
 from derive.programs.optimized_program import SPREADING
 from einalg.api.verification import localisation
-from einalg.api.verification.localisation import Localisation
+from einalg.api.verification.localisation import Faults, Localisation
 from einalg.frontends.graph import Graph, ProgramNode
 from einalg.frontends.reading import Reading
 from einalg.language.ir.program import Program, as_program
@@ -209,13 +209,14 @@ def test_only_what_is_computed_of_added_weights_may_have_other_infinities() -> N
         (np.full(4, np.nan), 2 + np.arange(4.0), True, False),  # which numbers, does not matter
         (np.array([0.0, 1, 2, np.nan]), np.arange(4.0), True, True),  # the definition has numbers
         (np.full(4, np.inf), np.arange(4.0), True, True),  # nor is it NaN
+        (np.full(4, np.nan), np.full(4, np.inf), True, False),  # nor do infinities
         (None, np.arange(4.0), True, True),  # no definition is known
     ],
 )
-def test_nans_that_the_framework_loses_are_no_fault(
+def test_what_the_framework_computes_otherwise_than_defined_is_no_fault(
     defined: Any, expected: Any, may_spread: bool, is_fault: bool
 ) -> None:
-    """Where the definition of an operator has NaN as einalg has, and the framework numbers."""
+    """Where the definition of an operator has NaN as einalg has, and the framework something else."""
     program = READS_ALL
     values = {"x": np.arange(4.0), "y": np.array([0, np.nan, 0, 1]), "O": expected}
 
@@ -230,8 +231,45 @@ def test_nans_that_the_framework_loses_are_no_fault(
     known.__dict__.update(values=values, rough_values={})
     faults = known.faults()
     assert (list(faults.nodes) == ["node"]) is is_fault
-    assert (known.losing == {"node"}) is not is_fault
+    assert (known.undefined == {"node"}) is not is_fault
     assert known.is_spread is not is_fault
+
+
+@pytest.mark.parametrize(
+    ("wrong", "is_defined", "is_fault"),
+    [
+        ({}, True, False),  # the number that follows from the definition
+        ({1: 5.0}, True, True),  # another one
+        ({1: np.nan}, True, False),  # what the framework has
+        ({0: np.nan}, True, True),  # a NaN where both have a number
+        ({0: 5.0}, True, True),
+        ({}, False, True),
+    ],
+)
+def test_numbers_may_follow_from_what_the_framework_computes_otherwise_than_defined(
+    wrong: dict[int, float], is_defined: bool, is_fault: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The framework has NaN for an infinity at first, of which its next operator has NaN too."""
+    first = Program([("T", ea.parse("T[i] = x[i]", x=(4,)))], ["T"])
+    second = as_program(ea.parse("O[i] = exp(-T[i])", T=(4,)))
+    whole = as_program(ea.parse("T[i] = x[i]\nO[i] = exp(-T[i])", x=(4,)))
+    x = np.array([1, np.inf, 2, 3])
+    known = np.where(np.isinf(x), np.nan, x)
+    values = {"x": x, "T": known, "O": np.exp(-known)}
+
+    def definition(origin: str, values: Any) -> dict[str, Any]:
+        return {"T": x} if is_defined and origin == "first" else {}
+
+    graph = Graph(tuple(first.inputs.values()), {}, tuple(map(node_of, (first, second))), ("O",))
+    origins = {"T": "first", "O": "second"}
+    reading = Reading(graph, origins, lambda arrays: values, definition)
+    network = network_of(whole, Computed(whole, wrong), [])
+    judge = replace(judged(values, {}, network, may_spread=True), reading=reading)
+    judge.__dict__.update(values=values, rough_values={})
+    monkeypatch.setattr(
+        Localisation, "_of_part", lambda self, *arguments: Faults({"part": arguments[-1]})
+    )
+    assert bool(judge.faults().nodes) is is_fault
 
 
 def test_what_the_framework_does_not_tell_is_not_judged() -> None:

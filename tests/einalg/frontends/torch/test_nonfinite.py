@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import math
 from collections.abc import Callable
 from typing import Any
@@ -243,3 +244,25 @@ def test_a_query_that_sees_nothing_gives_0(
     optimized = ea.optimize(module, (q, k, v, example), seconds=0, prefer="einalg")
     mask = MASKS[kind](seen)
     assert torch.allclose(optimized(q, k, v, mask), module(q, k, v, mask), atol=1e-5)
+
+
+@pytest.mark.parametrize("nonfinite", ["spread", "exact"])
+@pytest.mark.parametrize("layer", [torch.nn.Identity(), torch.nn.Sigmoid()], ids=["end", "inside"])
+def test_values_of_whole_vectors_alone_are_not_held_against_einalg(
+    layer: Any, nonfinite: str
+) -> None:
+    """Torch's GELU of an infinity is NaN where it computes vectors, and an infinity elsewhere."""
+    module = torch.nn.Sequential(torch.nn.Linear(5, 33), torch.nn.GELU(), layer).eval()
+    x = torch.randn((4, 5), generator=torch.Generator().manual_seed(0))
+    optimized = ea.optimize(module, (x,), seconds=0, prefer="einalg", nonfinite=nonfinite)
+    x[2, 2] = INF
+    expected, defined = module(x), copy.deepcopy(module).double()(x.double()).float()
+    if torch.equal(expected.isnan(), defined.isnan()):
+        pytest.skip("this torch is consistent")
+    if nonfinite == "exact":
+        assert [call.operator for call in optimized.opaque] == ["gelu.default"]
+    else:
+        torch.testing.assert_close(optimized(x), defined, equal_nan=True)
+        assert not optimized.opaque
+        notes = " ".join(str(optimized.report).split())
+        assert "gelu.default: on one infinity, torch deviates from its own results in f64" in notes
