@@ -38,6 +38,7 @@ MAX_TENSORS = 8  # that an element-wise statement may read
 MAX_ORDERS = 4  # of a product of many factors, that are looked at
 MAX_MORE_POINTS = 1.25  # times as many may be computed where factors are multiplied two by two
 MAX_WRITTEN_OUT_TERMS = 64  # of a sum in generated code
+MIN_ROW = 8  # elements; what is read in shorter rows gains nothing by a copy
 
 
 def shaped(
@@ -228,12 +229,22 @@ class _Fusing:
     def _are_rows_lost(self, name: str, reader: str, fused: Scope) -> bool:
         """Say whether the terms of a sum would be columns, which are rows as long as it is alone.
 
-        A reader that exchanges its axes reads one column of the result instead.
+        A reader that exchanges its axes reads one column of the result instead. So does a copy that
+        exchanges the axes of what a sum reads again and again: it has rows of all its terms.
         """
-        scope = self.known[name]
-        if _terms(scope) == 1:
+        scope, other = self.known[name], self.known[reader]
+        if _terms(scope) == 1 and not self._is_read_again(scope, reader):
             return False
-        return _column_reads(fused) > _column_reads(scope) + _column_reads(self.known[reader])
+        return _column_reads(fused) > _column_reads(scope) + _column_reads(other)
+
+    def _is_read_again(self, scope: Scope, reader: str) -> bool:
+        """Say whether a small sum in generated code reads a statement in rows, more than once."""
+        other = self.known[reader]
+        terms = _terms(other)
+        if not 1 < terms <= MAX_WRITTEN_OUT_TERMS or _is_product(reader, other):
+            return False
+        has_rows = other.rank > 0 and other.shape[-1] >= MIN_ROW
+        return has_rows and terms * prod(other.shape) > prod(scope.shape)
 
     def _reads(self, reader: str, scope: Scope) -> None:
         for tensor in scope.tensors:

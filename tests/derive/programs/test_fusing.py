@@ -145,6 +145,25 @@ def test_what_is_computed_for_every_example_is_fused_where_it_is_read_often():
     assert len(after.statements) == 1
 
 
+@pytest.mark.parametrize(
+    ("reader", "statements"),
+    [
+        ("O[p:4, h:7, c] = Sum[r:4](W[p, r]*T[h + r, c])", 2),  # rows of all terms
+        ("O[h:8, c] = Max[r:3](T[h + r, c])", 2),
+        ("O[h:5, c] = Max[r:2](T[2*h + r, c])", 1),  # each element once
+        ("O[c, h:8] = Max[r:3](T[h + r, c])", 1),  # rows of what is copied
+        ("O[h:7, c:4] = Max[r:4](T[h + r, c])", 1),  # short rows
+        ("O[h, c] = T[h, c] + W[0, 0]", 1),
+    ],
+)
+def test_small_sums_read_transposed_copies_in_rows(reader, statements):
+    weights = ea.constant("W", np.eye(4).tolist())
+    program = as_program(ea.parse(f"T[h, c] = A[c, h]\n{reader}", A=(9, 10), W=weights))
+    after, _ = shaped(program)
+    assert_same_values(program, after)
+    assert len(after.statements) == statements
+
+
 def test_copies_are_read_where_they_lie_where_products_stay_operators():
     """A transposed matrix is; one whose rows are rolled would be no operand of an operator."""
     for copy, operators in (("A[j, k]", ["matmul"]), ("A[(j + k)%8, k]", ["eop", "matmul"])):
