@@ -128,17 +128,19 @@ def _elements(expression: Any) -> list[Any]:
     return [node for node in scalars(expression) if not getattr(node, "is_index", False)]
 
 
-def _has_sizes_alone(expression: Any) -> bool:
+def has_sizes_alone(expression: Any) -> bool:
     """Return whether symbolic sizes are all that an expression is made of."""
     symbols = expression.free_symbols
-    return bool(symbols) and all(getattr(symbol, "is_size", False) for symbol in symbols)
+    if not symbols or not all(getattr(symbol, "is_size", False) for symbol in symbols):
+        return False
+    return not _elements(expression)
 
 
 def _no_number(expression: Any) -> UseError:
     """Return the error of an index, an element or what is made of them where a number is due."""
     text = _short(expression)
     indices = ", ".join(sorted(map(str, expression.free_symbols)))
-    if _has_sizes_alone(expression):
+    if has_sizes_alone(expression):
         return UseError(
             f"{text} is a symbolic size, and here a number is due\n"
             f"  write the number, or use .at({indices}=8) of an expression"
@@ -159,7 +161,7 @@ def _no_number(expression: Any) -> UseError:
 def _no_truth_value(condition: Any) -> UseError:
     """Return the error of a condition on indices or elements where a truth value is due."""
     text = _short(condition)
-    if _has_sizes_alone(condition):
+    if has_sizes_alone(condition):
         name = min(map(str, condition.free_symbols))
         return UseError(
             f"{text} holds at some sizes, and at others not\n"

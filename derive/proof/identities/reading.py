@@ -64,7 +64,7 @@ from derive.proof.identities.forms.signs import (
 from einalg.language.index.affine import Affine, Index
 from einalg.language.index.constraint import Constraint
 from einalg.language.index.convert import affine
-from einalg.language.index.size import is_number
+from einalg.language.index.size import is_always_at_most, is_number
 from einalg.language.ir.body import Reduce
 from einalg.language.ir.dtypes import is_float
 from einalg.language.ir.scope import Scope
@@ -273,6 +273,10 @@ class Reader:
             raise NoValue
         exponent = _rational(body.exp)
         if exponent is None:
+            count = index_form(body.exp)
+            if count is not None and _is_count(count) and sign(base) != POSITIVE:
+                factor = Index(f"s{self._bound_indices}")
+                return total_product(base, factor, (affine(0), count))
             return self._power_of_any(base, self.body(body.exp, names))
         if exponent < 0:
             self._is_not_zero(base)
@@ -532,6 +536,11 @@ def _element(tensor: Tensor, point: Sequence[Affine]) -> Poly:
             return ZERO
         place = place * extent + form.const
     return _number(tensor.values[place])
+
+
+def _is_count(form: Affine) -> bool:
+    """Return whether a form of sizes is never below 0."""
+    return not form.indices and is_always_at_most(0, form)
 
 
 def _rational(value: Any) -> Fraction | None:

@@ -12,7 +12,7 @@ from typing import Any
 
 from derive.proof.identities.forms.conditions import index_at_least
 from derive.proof.identities.forms.entries import counted_from_first_use, substituted_poly
-from derive.proof.identities.forms.functions import exponential
+from derive.proof.identities.forms.functions import exponential, logarithm
 from derive.proof.identities.forms.polynomials.atoms import (
     CONDITIONS,
     Base,
@@ -33,6 +33,7 @@ from derive.proof.identities.forms.polynomials.laurent import (
     ZERO,
     Atom,
     Mono,
+    Number,
     Poly,
     TooLarge,
     number,
@@ -43,11 +44,13 @@ from derive.proof.identities.forms.polynomials.laurent import (
     summed,
 )
 from derive.proof.identities.forms.signs import (
+    POSITIVE,
     Knowledge,
     interval,
     interval_of_sizes,
     knowing,
     knowledge,
+    sign,
 )
 from einalg.language.index.affine import Affine, Index
 from einalg.language.index.convert import affine
@@ -249,24 +252,51 @@ def total_product(polynomial: Poly, index: Index, bounds: Bounds) -> Poly:
     low, high = bounds
     if not polynomial and _is_at_most(low, high):
         return ONE - index_at_least(high - low - 1)
-    if len(polynomial.terms) != 1:
+    if len(polynomial.terms) == 1:
+        ((mono, value),) = polynomial.terms.items()
+        factors = [_repeated(number(value), index, bounds)]
+        for atom, exponent in mono:
+            factors.append(_product_of_powers(atom, exponent, index, bounds))
+        return product(factors)
+    if index in indices_of(polynomial):
         return _between("Prod", polynomial, index, bounds)
-    count = high - low
-    ((mono, value),) = polynomial.terms.items()
-    factors = []
+    return _repeated(polynomial, index, bounds)
+
+
+def _product_of_powers(atom: Atom, exponent: Number, index: Index, bounds: Bounds) -> Poly:
+    count = bounds[1] - bounds[0]
+    is_constant = index not in indices_of(atom)
+    if is_constant and not count.terms:
+        return of_atom(atom, exponent * count.const)
+    if is_constant and isinstance(exponent, int) and not isinstance(atom, CONDITIONS):
+        return whole_power(_repeated(of_atom(atom), index, bounds), exponent)
+    if isinstance(atom, Exp):
+        return exponential(total(atom.fields[0], index, bounds).scaled(exponent))
+    if isinstance(atom, CONDITIONS) or not isinstance(exponent, int):
+        return _between("Prod", of_atom(atom, exponent), index, bounds)
+    inner = atom.fields[0] if isinstance(atom, Base) else of_atom(atom)
+    return whole_power(_between("Prod", inner, index, bounds), exponent)
+
+
+def _is_size(atom: Any) -> bool:
+    return isinstance(atom, Index) and atom.is_size
+
+
+def _repeated(factor: Poly, index: Index, bounds: Bounds) -> Poly:
+    """Return the product over a range of what has no index: of `2*N + M` factors, twice that of N
+    and that of M.
+    """
+    count = bounds[1] - bounds[0]
+    if factor == ONE:
+        return ONE
     if not count.terms:
-        factors.append(number(Fraction(value) ** count.const))
-    elif value != 1:
-        factors.append(_between("Prod", number(value), index, bounds))
-    for atom, exponent in mono:
-        if index not in indices_of(atom) and not count.terms:
-            factors.append(of_atom(atom, exponent * count.const))
-        elif isinstance(atom, Exp):
-            factors.append(exponential(total(atom.fields[0], index, bounds).scaled(exponent)))
-        elif isinstance(atom, CONDITIONS) or not isinstance(exponent, int):
-            factors.append(_between("Prod", of_atom(atom, exponent), index, bounds))
-        else:
-            inner = atom.fields[0] if isinstance(atom, Base) else of_atom(atom)
-            whole = _between("Prod", inner, index, bounds)
-            factors.append(whole_power(whole, exponent))
-    return product(factors)
+        return whole_power(factor, count.const)
+    if sign(factor) == POSITIVE:
+        return exponential(of_index(count) * logarithm(factor))
+    if count.const < 0 or not all(_is_size(a) and c > 0 for a, c in count.terms):
+        return _between("Prod", factor, index, bounds)
+    parts = [whole_power(factor, count.const)]
+    for atom, coefficient in count.terms:
+        once = _between("Prod", factor, index, (affine(0), affine(atom)))
+        parts.append(whole_power(once, coefficient))
+    return product(parts)

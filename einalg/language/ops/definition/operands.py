@@ -10,6 +10,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+import sympy
+
 from einalg.errors import ShapeError
 from einalg.language.conversion import HALVES, converted
 from einalg.language.index.affine import Index
@@ -24,8 +26,13 @@ from einalg.language.index.size import (
 from einalg.language.ir.dtypes import is_float, promote
 from einalg.language.ir.scope import Scope
 from einalg.language.ir.tensor import Access, Box, Indexable, padded_box
+from einalg.language.scalar_operand import has_sizes_alone
 
 Pair = tuple[Extent, Extent]
+NO_FORM = (
+    "which are added, and multiplied by numbers\n"
+    "  keep the axes apart, or give all but one of the sizes a number: .at(...)"
+)
 
 
 @dataclass(frozen=True)
@@ -199,6 +206,8 @@ def size_of_axis(value: Any, name: str) -> Extent:
     that name.
     """
     extent = as_axis_extent(value)
+    if extent is None and isinstance(value, sympy.Expr) and has_sizes_alone(value):
+        raise ShapeError(f"{name} has {value}: {value} is no form of sizes, {NO_FORM}")
     if extent is None:
         raise ShapeError(f"{name} must be an integer, not {value!r}\n  e.g. {name}=1")
     return extent
@@ -210,8 +219,8 @@ def product(sizes: Iterable[Extent]) -> Extent:
     for size in sizes:
         if not is_number(total) and not is_number(size):
             raise ShapeError(
-                f"the product of the symbolic sizes {total} and {size} is no form of sizes\n"
-                "  keep the axes apart, or give one of them a number: .at(...)"
+                f"the product of the symbolic sizes {total} and {size} is no form of sizes, "
+                f"{NO_FORM}"
             )
         total = total * size
     return settled(total)

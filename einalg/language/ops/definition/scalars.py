@@ -7,6 +7,7 @@ from typing import Any
 import sympy
 
 from einalg.errors import ShapeError
+from einalg.language.scalar_operand import has_sizes_alone
 
 
 def is_number(value: Any) -> bool:
@@ -22,6 +23,24 @@ def is_number(value: Any) -> bool:
     if isinstance(value, (bool, int, float)):
         return True
     return getattr(value, "shape", None) == () and hasattr(value, "item")
+
+
+def is_scalar(value: Any) -> bool:
+    """Return whether `value` is a number, or an expression of symbolic sizes alone.
+
+    >>> import einalg as ea
+    >>> N, A = ea.size("N"), ea.tensor("A", (4,))
+    >>> is_scalar(2.5), is_scalar(1 / sympy.sqrt(N)), is_scalar(A[0] * N)
+    (True, True, False)
+    """
+    return is_number(value) or (isinstance(value, sympy.Expr) and has_sizes_alone(value))
+
+
+def exact_scalar(value: Any, name: str, infinite: bool = False) -> Any:
+    """Return an expression of symbolic sizes as it is, and a number as `exact_number` does."""
+    if is_scalar(value) and not is_number(value):
+        return value
+    return exact_number(value, name, infinite)
 
 
 def exact_number(value: Any, name: str, infinite: bool = False) -> Any:

@@ -22,7 +22,7 @@ from einalg.language.ops.definition.operands import (
     whole,
 )
 from einalg.language.ops.definition.registry import operator
-from einalg.language.ops.definition.scalars import exact_number
+from einalg.language.ops.definition.scalars import exact_scalar
 from einalg.language.ops.math.broadcasting import broadcast as elements
 from einalg.language.ops.math.matmul import broadcast, leading_axes
 from einalg.language.ops.math.reductions import max as largest
@@ -164,7 +164,7 @@ def _not_empty(size: int, name: str, what: str) -> None:
 def _scale(scale: Any, depth: int) -> Any:
     if scale is None:
         return 1 / sympy.sqrt(depth)
-    return exact_number(scale, "scale")
+    return exact_scalar(scale, "scale")
 
 
 def _masked(mask: ArrayView, point: tuple[Index, ...], shape: tuple[int, ...]) -> Access:

@@ -11,7 +11,7 @@ import sympy
 from einalg.errors import ShapeError
 from einalg.language.ir.scope import Scope
 from einalg.language.ops.definition.registry import operator
-from einalg.language.ops.definition.scalars import exact_number, positive
+from einalg.language.ops.definition.scalars import exact_scalar, positive
 from einalg.language.ops.math.elementwise import elementwise, logistic
 
 
@@ -35,7 +35,7 @@ def leaky_relu(x: Any, slope: Any = 0.01) -> Scope:
     >>> leaky_relu(ea.tensor("x", (4,)), 0.25)
     L[i:4](0.25*Min(0, x[i]) + Max(0, x[i]))
     """
-    factor = exact_number(slope, "slope")
+    factor = exact_scalar(slope, "slope")
     return elementwise(x, lambda v: sympy.Max(v, 0) + factor * sympy.Min(v, 0))
 
 
@@ -48,7 +48,7 @@ def elu(x: Any, alpha: Any = 1) -> Scope:
     >>> elu(ea.tensor("x", (4,)))
     L[i:4](Max(0, x[i]) + exp(Min(0, x[i])) - 1)
     """
-    scale = exact_number(alpha, "alpha")
+    scale = exact_scalar(alpha, "alpha")
     return elementwise(x, lambda v: sympy.Max(v, 0) + scale * (sympy.exp(sympy.Min(v, 0)) - 1))
 
 
@@ -152,8 +152,8 @@ def clip(x: Any, low: Any = None, high: Any = None) -> Scope:
     >>> clip(ea.tensor("x", (4,)), 0, 6)
     L[i:4](Min(6, Max(0, x[i])))
     """
-    least = sympy.S.NegativeInfinity if low is None else exact_number(low, "low", infinite=True)
-    most = sympy.S.Infinity if high is None else exact_number(high, "high", infinite=True)
-    if least > most:
+    least = sympy.S.NegativeInfinity if low is None else exact_scalar(low, "low", infinite=True)
+    most = sympy.S.Infinity if high is None else exact_scalar(high, "high", infinite=True)
+    if (least > most) == True:  # noqa: E712 - a relation of sizes is neither
         raise ShapeError(f"low is {low}, which is above high, {high}\n  exchange the two")
     return elementwise(x, lambda v: sympy.Min(sympy.Max(v, least), most))

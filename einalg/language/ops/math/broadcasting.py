@@ -23,17 +23,17 @@ from einalg.language.ops.definition.axes import (
 )
 from einalg.language.ops.definition.operands import ArrayView, expect_shape, operand, spans
 from einalg.language.ops.definition.registry import operator
-from einalg.language.ops.definition.scalars import exact_number, is_number
+from einalg.language.ops.definition.scalars import exact_number, exact_scalar, is_number, is_scalar
 
 
 def broadcast(function: Callable[..., Any], dtype: str = "number", **arguments: Any) -> Scope:
-    """Return `O[i…] = function(element of each operand)` over operands and numbers, given by their
-    names.
+    """Return `O[i…] = function(element of each operand)` over operands and numbers, which may have
+    symbolic sizes, given by their names.
     """
     values: list[Any] = []
     for name, argument in arguments.items():
-        if is_number(argument):
-            values.append(exact_number(argument, name, infinite=True))
+        if is_scalar(argument):
+            values.append(exact_scalar(argument, name, infinite=True))
         else:
             values.append(operand(argument, name, dtype=dtype))
     operands = [value for value in values if isinstance(value, ArrayView)]
@@ -58,7 +58,7 @@ def _ordered(relation: Callable[..., Any], mirrored: Callable[..., Any], a: Any,
     """Return a comparison, spelled with a number on its right."""
 
     def compared(left: Any, right: Any) -> Any:
-        if left.is_number:
+        if is_scalar(left):
             return mirrored(right, left)
         return relation(left, right)
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+import sympy
 
 import einalg as ea
 from derive.substitutions import Rule, verify
@@ -122,6 +123,14 @@ OF_REDUCTIONS: list[tuple[str, str, str, Shapes, str]] = [
      {"A": ("N", "M")}, PROVED),
     ("maximum of exponentials", "O[i] = Max[k](exp(A[i,k]))", "O[i] = exp(Max[k](A[i,k]))",
      {"A": ("N", "M")}, PROVED),
+    ("product of what is repeated", "O[j] = Prod[i:N](x[j])", "O[j] = x[j]**N",
+     {"x": ("M",), "N": N}, PROVED),
+    ("one factor too many", "O[j] = Prod[i:N](x[j])", "O[j] = x[j]**(N + 1)",
+     {"x": ("M",), "N": N}, DIFFERENT),
+    ("products of what is repeated", "O[j] = Prod[i:N](2*x[j])*Prod[i:M](2*x[j])",
+     "O[j] = 2**(N + M)*x[j]**(N + M)", {"x": ("M",), "N": N}, PROVED),
+    ("product of a sum that is repeated", "O[j] = Prod[i:N](x[j]**2 + 1)",
+     "O[j] = (x[j]**2 + 1)**N", {"x": ("M",), "N": N}, PROVED),
     ("product of exponentials", "O[i] = Prod[k](exp(A[i,k]))", "O[i] = exp(Sum[k](A[i,k]))",
      {"A": ("N", "M")}, PROVED),
     ("minimum", "O[i] = Min[k](A[i,k])", "O[i] = -Max[k](-A[i,k])", {"A": ("N", "M")}, PROVED),
@@ -202,6 +211,12 @@ image, kernel = ea.tensor("image", ("N", "C", "H", "W")), ea.tensor("kernel", ("
 scale = ea.tensor("scale", ("F",))
 rows, point, many = ea.tensor("z", ("N", 6, "M")), ea.tensor("k", ("F", "C")), ea.size("P", 8)
 long = ea.tensor("l", (many,))
+left, right, rest = (
+    ea.tensor(name, tuple(shape)) for name, shape in zip("dec", ("NK", "PK", "KM"))
+)
+even = ea.size("H2", at_least=2, multiple_of=2)
+halves = ea.tensor("h", (even, "M"))
+other, images = ea.tensor("p", ("N", "M")), ea.tensor("i", ("N", 4, "H", "W"))
 PADDED = ops.pad(x, [(1, 0), (0, 2)])
 JOINED = ops.concat([x, y], axis=0)
 OF_OPERATORS = {
@@ -362,6 +377,79 @@ OF_OPERATORS = {
     "relu of a pool": (
         ops.relu(ops.max_pool2d(image, 2)), ops.max_pool2d(ops.relu(image), 2), PROVED
     ),
+    "slice across a concatenation": (
+        ops.slice(JOINED, [N - 1], [N + 1], axes=[0]),
+        ops.concat([ops.slice(x, [N - 1], [N], axes=[0]), ops.slice(y, [0], [1], axes=[0])],
+                   axis=0), PROVED,
+    ),
+    "concatenation of halves": (
+        ops.concat([ops.slice(halves, [0], [even // 2], axes=[0]),
+                    ops.slice(halves, [even // 2], [even], axes=[0])], axis=0),
+        unchanged(halves), PROVED,
+    ),
+    "concatenation of halves in another order": (
+        ops.concat([ops.slice(halves, [even // 2], [even], axes=[0]),
+                    ops.slice(halves, [0], [even // 2], axes=[0])], axis=0),
+        unchanged(halves), DIFFERENT,
+    ),
+    "pads of other values": (
+        ops.pad(ops.pad(x, [(1, 1), (0, 0)], value=2), [(1, 0), (0, 0)], value=3),
+        ops.pad(x, [(2, 1), (0, 0)], value=2), DIFFERENT,
+    ),
+    "sum of a pad": (
+        ops.sum(ops.pad(x, [(1, 2), (0, 0)], value=5), axes=0), ops.add(ops.sum(x, axes=0), 15),
+        PROVED,
+    ),
+    "maximum of a pad by 0": (
+        ops.max(ops.pad(x, [(1, 2), (0, 0)]), axes=0), ops.max(x, axes=0), DIFFERENT
+    ),
+    "product of pads": (
+        ops.matmul(ops.pad(left, [(0, 0), (0, 1)]), ops.pad(rest, [(0, 1), (0, 0)], value=7)),
+        ops.matmul(left, rest), PROVED,
+    ),
+    "sum of pads beside each other": (
+        ops.add(ops.pad(x, [(0, K), (0, 0)]), ops.pad(y, [(N, 0), (0, 0)])), JOINED, PROVED
+    ),
+    "sum of a broadcast": (
+        ops.sum(ops.broadcast_to(v, ("N", "M")), axes=0), ops.mul(v, N), PROVED
+    ),
+    "product over a broadcast": (
+        ops.prod(ops.broadcast_to(v, ("N", "M")), axes=0), ops.pow(v, N), PROVED
+    ),
+    "mean by a size": (ops.mean(x, axes=1), ops.div(ops.sum(x, axes=1), M), PROVED),
+    "mean by another size": (ops.mean(x, axes=1), ops.div(ops.sum(x, axes=1), N), DIFFERENT),
+    "clip by a size": (ops.clip(x, 0, N), ops.minimum(ops.relu(x), N), PROVED),
+    "slice of a product": (
+        ops.slice(ops.matmul(left, rest), [0], [1], axes=[0]),
+        ops.matmul(ops.slice(left, [0], [1], axes=[0]), rest), PROVED,
+    ),
+    "concatenation of products": (
+        ops.matmul(ops.concat([left, right], axis=0), rest),
+        ops.concat([ops.matmul(left, rest), ops.matmul(right, rest)], axis=0), PROVED,
+    ),
+    "flipped convolution": (
+        ops.conv2d(image, kernel, padding=1),
+        ops.flip(ops.conv2d(ops.flip(image, axes=2), ops.flip(kernel, axes=2), padding=1), axes=2),
+        PROVED,
+    ),
+    "strided convolution": (
+        ops.conv2d(image, kernel, stride=2, padding=1),
+        ops.slice(ops.conv2d(image, kernel, padding=1), [0, 0], [ea.size("H"), ea.size("W")],
+                  axes=[2, 3], steps=[2, 2]), PROVED,
+    ),
+    "attention of scaled queries": (
+        ops.attention(*[ea.tensor(name, ("B", rows, "K")) for name, rows in zip("QRV", "NMM")]),
+        ops.attention(
+            ops.div(ea.tensor("Q", ("B", "N", "K")), sympy.sqrt(K)),
+            *[ea.tensor(name, ("B", "M", "K")) for name in "RV"], scale=1,
+        ), PROVED,
+    ),
+    "softmax of a broadcast": (
+        ops.softmax(ops.broadcast_to(v, ("N", "M")), axis=0),
+        ops.div(ops.broadcast_to(ops.add(ops.mul(v, 0), 1), ("N", "M")), N), PROVED,
+    ),
+    "pool of a pool": (ops.avg_pool2d(ops.avg_pool2d(images, 2), 2), ops.avg_pool2d(images, 4),
+                       PROVED),
     "exp of a pool": (
         ops.exp(ops.max_pool2d(image, 2)), ops.max_pool2d(ops.exp(image), 2), PROVED
     ),
@@ -372,3 +460,41 @@ OF_OPERATORS = {
 def test_rules_of_operators(name: str) -> None:
     before, after, expected = OF_OPERATORS[name]
     check(Rule(name, before, after), expected)
+
+
+square, table = ea.tensor("s", ("N", "N")), ea.tensor("t", ("N", "N"))
+UNDER_CONDITIONS = {
+    "slice across a concatenation, one off": (
+        ops.slice(JOINED, [N - 1], [N + 1], axes=[0]),
+        ops.concat([ops.slice(x, [0], [1], axes=[0]), ops.slice(y, [0], [1], axes=[0])], axis=0),
+        "N = 1", {"K": 1, "M": 1, "N": 2},
+    ),
+    "product of slices": (
+        ops.matmul(ops.slice(left, [0], [1], axes=[1]), ops.slice(rest, [0], [1], axes=[0])),
+        ops.matmul(left, rest), "K = 1", {"K": 2, "M": 1, "N": 1},
+    ),
+    "exchanged factors": (
+        ops.matmul(square, table), ops.matmul(table, square), "N = 1", {"N": 2}
+    ),
+    "what is flipped": (ops.flip(x, axes=0), unchanged(x), "N = 1", {"M": 1, "N": 2}),
+    "flipped image": (
+        ops.conv2d(image, kernel, padding=1),
+        ops.flip(ops.conv2d(ops.flip(image, axes=2), kernel, padding=1), axes=2),
+        "H = 1", {"C": 1, "F": 1, "H": 2, "N": 1, "W": 1},
+    ),
+    "strided convolution of a strided image": (
+        ops.conv2d(image, kernel, stride=2, padding=1),
+        ops.conv2d(
+            ops.slice(image, [0, 0], [ea.size("H"), ea.size("W")], axes=[2, 3], steps=[2, 2]),
+            kernel, padding=1,
+        ), "H = 1 and W = 1", {"C": 1, "F": 1, "H": 1, "N": 1, "W": 2},
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", UNDER_CONDITIONS)
+def test_rules_under_conditions(name: str) -> None:
+    before, after, condition, counterexample = UNDER_CONDITIONS[name]
+    result = verify(Rule(name, before, after))
+    assert (result.verdict, result.condition_text) == (PROVED, condition), result
+    assert result.counterexample == counterexample

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+import sympy
 
 import einalg as ea
 from einalg.errors import ShapeError
@@ -70,6 +71,13 @@ CASES: dict[str, Build] = {
     "cumsum": lambda N, M, H, W: ops.cumsum(_matrix(N, M), 1),
     "argmax": lambda N, M, H, W: ops.argmax(_matrix(N, M), 1),
     "add": lambda N, M, H, W: ops.add(_matrix(N, M), ea.tensor("b", (M,))),
+    "a size in the place of a number": lambda N, M, H, W: ops.maximum(
+        ops.div(ops.sub(N, ops.mul(_matrix(N, M), M * H)), sympy.sqrt(W)), N - 1
+    ),
+    "a comparison with a size": lambda N, M, H, W: ops.where(
+        ops.less(N, _matrix(N, M)), ops.clip(_matrix(N, M), 0, N + M), M
+    ),
+    "leaky_relu": lambda N, M, H, W: ops.leaky_relu(_matrix(N, M), 2 * N),
     "broadcast_to": lambda N, M, H, W: ops.broadcast_to(ea.tensor("b", (M, 1)), (N, M, H)),
     "transpose": lambda N, M, H, W: ops.transpose(_matrix(N, M)),
     "flip": lambda N, M, H, W: ops.flip(_matrix(N, M), 1),
@@ -136,6 +144,13 @@ def test_the_concrete_operator_at_concrete_sizes(name: str) -> None:
 def test_what_is_not_affine_in_sizes(build: Build) -> None:
     with pytest.raises(ShapeError, match=r"\n  "):
         build(ea.size("N"), ea.size("M"))
+
+
+def test_a_product_of_sizes_is_no_size() -> None:
+    N, M = ea.size("N"), ea.size("M")
+    for build in (ops.reshape, ops.broadcast_to):
+        with pytest.raises(ShapeError, match=r"M\*N is no form of sizes.*\n.*\.at\("):
+            build(_matrix(N, M), (N * M,))
 
 
 def test_multiples() -> None:
