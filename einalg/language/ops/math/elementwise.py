@@ -7,6 +7,7 @@ from typing import Any
 
 import sympy
 
+from einalg.language.index.cases import Piecewise
 from einalg.language.index.remainder import remainder
 from einalg.language.ir.scope import Scope
 from einalg.language.notation.builders import L
@@ -33,6 +34,16 @@ def logistic(value: Any) -> Any:
 def truncated_remainder(dividend: Any, divisor: Any) -> Any:
     """Return the remainder with the sign of the dividend, which C's `fmod` is."""
     return sympy.sign(dividend) * remainder(sympy.Abs(dividend), sympy.Abs(divisor))
+
+
+def nearest_even(v: Any) -> Any:
+    """Return the nearest whole number; the even one of two."""
+    below = sympy.floor(v)
+    half = sympy.Rational(1, 2)
+    is_half = sympy.Eq(v - below, half)
+    parity = below - 2 * sympy.floor(below / 2)  # which vectors have, unlike remainders
+    step = [(0, v - below < half), (1, v - below > half), (parity, is_half)]
+    return below + Piecewise(*step, (0, True))
 
 
 @operator

@@ -117,6 +117,8 @@ ELEMENTS: dict[str, Function] = {
     "tanh": torch.tanh,
     "deg2rad": torch.deg2rad,
     "trunc": torch.trunc,
+    "round": torch.round,
+    "frac": torch.frac,
     "floor": torch.floor,
     "ceil": torch.ceil,
     "sign": torch.sign,

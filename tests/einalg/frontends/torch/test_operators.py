@@ -111,6 +111,8 @@ table(
 )
 table("hardsigmoid hardswish selu", lambda d: d.float(*d.shape()) * 4)
 table("abs sign sgn floor ceil trunc", lambda d: d.tensor(*d.shape()) * 3)
+table("round", lambda d: d.one_of(d.tensor(*d.shape()) * 3, d.whole(*d.shape()) / 2))
+table("frac", lambda d: d.float(*d.shape()) * 3)
 table("log sqrt rsqrt reciprocal log2 log10 log1p", lambda d: d.positive(*d.shape()))
 table("asin acos atanh", lambda d: torch.tanh(d.float(*d.shape())))
 table("acosh", lambda d: 1 + d.positive(*d.shape()))

@@ -12,10 +12,8 @@ from einalg.frontends.nonfinite import truth_of
 from einalg.frontends.onnx.nodes.registry import NotExpressible, Operator, onnx_operator
 from einalg.language import ops
 from einalg.language.conditions import isinf, isnan
-from einalg.language.index.cases import Piecewise
-from einalg.language.index.remainder import remainder
 from einalg.language.ir.dtypes import is_float
-from einalg.language.ops.math.elementwise import elementwise
+from einalg.language.ops.math.elementwise import elementwise, nearest_even
 
 FUNCTIONS: dict[str, Callable[[Any], Any]] = {
     "Abs": ops.abs,
@@ -63,15 +61,6 @@ def function(node: Operator) -> Any:
     if node.type in FUNCTIONS:
         return FUNCTIONS[node.type](x)
     return elementwise(x, BODIES[node.type])
-
-
-def nearest_even(v: Any) -> Any:
-    """Return the nearest whole number; the even one of two."""
-    below = sympy.floor(v)
-    half = sympy.Rational(1, 2)
-    is_half = sympy.Eq(v - below, half)
-    step = [(0, v - below < half), (1, v - below > half), (remainder(below, 2), is_half)]
-    return below + Piecewise(*step, (0, True))
 
 
 @onnx_operator("IsInf")

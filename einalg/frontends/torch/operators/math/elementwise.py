@@ -16,7 +16,7 @@ from einalg.language import ops
 from einalg.language.conditions import isfinite, isinf, isnan
 from einalg.language.ir.dtypes import is_float
 from einalg.language.ops.math.cast import in_single
-from einalg.language.ops.math.elementwise import elementwise, logistic
+from einalg.language.ops.math.elementwise import elementwise, logistic, nearest_even
 
 
 def _function(function: Callable[[Any], Any]) -> Handler:
@@ -74,6 +74,18 @@ def _ceil(x: Any) -> Any:
     if not is_float(x.dtype):
         return x
     return ops.ceil(x)
+
+
+@aten("round.default")
+def _round(x: Any) -> Any:
+    if not is_float(x.dtype):
+        return x
+    return elementwise(x, nearest_even)
+
+
+@aten("frac.default")
+def _frac(x: Any) -> Any:
+    return elementwise(x, lambda v: v - truncated(v))
 
 
 @aten("trunc.default")
