@@ -6,7 +6,7 @@ away, and what is only read through padding shrinks to what matters (design §8)
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import permutations
 from math import prod
 from typing import Any
@@ -221,12 +221,16 @@ def _points(box: Box) -> int:
 def _joins(path: Path, scope: Scope) -> Iterator[Move]:
     """Make one number of two summed indices that occur only as its digits.
 
-    In `A[4*i + j]`, with j from 0 to 3, they are the digits of a number that runs over A.
+    In `A[4*i + j]`, with j from 0 to 3, they are the digits of a number that runs over A. Digits of
+    one number occur in the same places.
     """
     for position, node in enumerate(reductions(scope.body)):
         forms = _forms(node)
+        places = _places(node, forms)
         used = bound_indices(scope)
         for high, low in permutations(node.iterators, 2):
+            if places[high] != places[low]:
+                continue
             if low.low or high.extent < 2 or low.extent < 2:
                 continue
             whole = fresh_index(high.index.name, used)
@@ -242,6 +246,16 @@ def _forms(node: Reduce) -> list[Affine]:
     for condition in node.where:
         forms.append(condition.form)
     return forms
+
+
+def _places(node: Reduce, forms: Sequence[Affine]) -> dict[LoopIndex, list[int]]:
+    """Return the positions of the forms that each summed index occurs in."""
+    places: dict[LoopIndex, list[int]] = {it: [] for it in node.iterators}
+    for position, form in enumerate(forms):
+        for it in node.iterators:
+            if it.index in form.indices:
+                places[it].append(position)
+    return places
 
 
 def _join_move(
