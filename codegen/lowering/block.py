@@ -29,8 +29,9 @@ from codegen.ir.scalars.functions import calls_functions
 from codegen.ir.scalars.index_parts import index_condition
 from codegen.ir.scalars.translation import accumulated
 from codegen.ir.types import computed, constant
+from codegen.lowering.distinct_indices import distinct_indices
 from codegen.lowering.guards import Layer, Place, direct_accesses, enclosure, layers, skipping
-from codegen.lowering.loop_plan import LoopPlan, distinct_indices, make_plan, points, repeating
+from codegen.lowering.loop_plan import LoopPlan, make_plan, points, repeating
 from codegen.lowering.schedule import Schedule, is_across
 from einalg.language.index.affine import Affine, Index
 from einalg.language.index.constraint import Constraint

@@ -7,7 +7,7 @@ of levels.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import gcd, inf, prod
 from typing import Any
@@ -22,7 +22,7 @@ from einalg.language.index.affine import Affine, Index
 from einalg.language.index.constraint import Constraint
 from einalg.language.index.convert import affine
 from einalg.language.index.iterator import LoopIndex
-from einalg.language.ir.body import Reduce, fresh_index, rebuild, substitute
+from einalg.language.ir.body import Reduce, fresh_index
 from einalg.language.ir.scope import Scope
 from einalg.language.ir.tensor import Access, Constant
 from einalg.language.ir.traversal import accesses, reductions
@@ -385,46 +385,3 @@ def _tiled(plan: LoopPlan, level: LoopLevel, edge: int) -> tuple[LoopLevel, Loop
         end = MinMax("min", (end, affine(high)))
     outer = plan.level(tile, affine(0), affine(count), (0, count))
     return outer, plan.level(level.index, begin, end, level.range)
-
-
-def distinct_indices(scope: Scope) -> Scope:
-    """Return the scope with different names for indices of different ranges."""
-    known: dict[Index, Range] = dict(scope.ranges)
-
-    def rename(node: Any) -> Any:
-        if isinstance(node, Reduce):
-            return _with_distinct_indices(node, known, rename)
-        return node
-
-    body = rebuild(scope.body, rename)
-    if body is scope.body:
-        return scope
-    return Scope(scope.iterators, scope.where, body)
-
-
-def _with_distinct_indices(
-    reduce: Reduce, known: dict[Index, Range], rename: Callable[[Any], Any]
-) -> Reduce:
-    """Return a reduction whose indices are not in `known` with other ranges, and add them there.
-
-    `rename` does the same for the reductions inside it.
-    """
-    used = {*known, *reduce.free_symbols, *reduce.indices}
-    names: dict[Index, Affine] = {}
-    iterators = []
-    for old, low, high in reduce.iterators:
-        index = old
-        if known.get(old, (low, high)) != (low, high):
-            index = fresh_index(old.name, used)
-            names[old] = affine(index)
-        used.add(index)
-        known[index] = (low, high)
-        iterators.append(LoopIndex(index, low, high))
-    body = reduce.body
-    if names:
-        body = substitute(body, names)
-    body = rebuild(body, rename)
-    if body is reduce.body and not names:
-        return reduce
-    where = tuple(condition.substitute(names) for condition in reduce.where)
-    return Reduce(reduce.op, iterators, where, body)

@@ -15,6 +15,7 @@ from codegen.lowering.schedule import DEFAULT
 from codegen.program.building.built_program import BuiltProgram, build
 from codegen.program.building.generated_code import GeneratedCode, KernelCall
 from codegen.program.building.problem import BuildProblem, build_state
+from codegen.program.building.row_fusion import with_row_value
 from codegen.runtime.protocol import KernelFunction
 from codegen.targets.c.compiler import COMPILE_TIMEOUT_SECONDS, Compiler
 from codegen.tuning.kernel_choice import by_library
@@ -52,7 +53,7 @@ class RestoredProgram:
         statements: list[tuple[str, Scope]] = []
         for step in self.row["steps"]:
             name = step["output"]
-            statements.append((name, self._scope(name, step["product"])))
+            statements.append((name, self._scope(name, step["product"], step["rows"])))
         return Program(statements, self.whole.outputs)
 
     def kernels(self) -> Sequence[Kernel]:
@@ -104,9 +105,11 @@ class RestoredProgram:
             return None
         return by_library(kernel, scope, library, lambda: self.rebuilt.generated_kernel(name))
 
-    def _scope(self, name: str, product: str | None) -> Scope:
-        """Return a statement, with the operator in it that is one kernel with it."""
+    def _scope(self, name: str, product: str | None, rows: Sequence[str]) -> Scope:
+        """Return a statement, with those in it that are one kernel with it."""
         scope = self.whole[name]
+        for part in rows:
+            scope = with_row_value(scope, part, self.whole[part])
         if product is None:
             return scope
         operator = self.whole[product]

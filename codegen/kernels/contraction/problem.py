@@ -17,7 +17,7 @@ from typing import Any
 from codegen.ir.nodes import Apply, Buf, Number, Ref, Store, Value, value_parts
 from codegen.ir.scalars.elements import ElementLeaves
 from codegen.ir.types import element
-from codegen.kernels.loop_cost import store_operations
+from codegen.kernels.loop_cost.cycles import store_operations
 from codegen.kernels.operand_axes import strided_group, view_buffers
 from codegen.kernels.strided_axes import (
     Border,

@@ -2,7 +2,7 @@
 
 In the order of a compilation: `readers` (which loops compute what others have computed),
 `stored_values` (the first ones store it), `whole_vectors` (what fills no vector is computed with
-neighbours), `loop_invariants` (what is the same in all steps of a loop is computed before it). May
-import what `codegen.kernels` may. Add another rewriting of a function with expensive values as a
-module, and its call to `rewriting`.
+neighbours), `loop_invariants` (what is the same in all steps of a loop is computed before it),
+`sum_quotients` (quotients by sums are products). May import what `codegen.kernels` may. Add another
+rewriting of a function with expensive values as a module, and its call to `rewriting`.
 """

@@ -20,7 +20,7 @@ from codegen.ir.nodes import (
     walk,
 )
 from codegen.ir.substitute import substituted
-from codegen.kernels.loop_cost import LONG_OPERATIONS, operation_products
+from codegen.kernels.loop_cost.cycles import LONG_OPERATIONS, operation_products
 from einalg.language.index.affine import Affine, Index
 from einalg.language.index.constraint import Constraint
 from einalg.language.index.convert import affine

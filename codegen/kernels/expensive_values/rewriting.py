@@ -6,6 +6,7 @@ from codegen.hardware.cpu import CpuModel
 from codegen.ir.nodes import Function
 from codegen.kernels.expensive_values.loop_invariants import with_values_before_loops
 from codegen.kernels.expensive_values.stored_values import with_stored_values
+from codegen.kernels.expensive_values.sum_quotients import with_sum_reciprocals
 from codegen.kernels.expensive_values.whole_vectors import with_whole_vectors
 
 
@@ -19,4 +20,4 @@ def with_cheaper_values(function: Function, target: CpuModel | None = None) -> F
     True
     """
     function = with_whole_vectors(with_stored_values(function, target), target)
-    return with_values_before_loops(function)
+    return with_sum_reciprocals(with_values_before_loops(function))

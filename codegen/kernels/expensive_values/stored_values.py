@@ -31,10 +31,12 @@ from codegen.ir.substitute import substituted
 from codegen.ir.types import bytes_of
 from codegen.kernels.expensive_values.readers import (
     LoopNest,
+    StorePlace,
     ValueReader,
     ValueWriter,
     constant_steps,
     expensive_values,
+    indices_of,
     is_expensive,
     is_shared,
     loop_nest,
@@ -43,7 +45,7 @@ from codegen.kernels.expensive_values.readers import (
     value_readers,
     with_bodies,
 )
-from codegen.kernels.loop_cost import function_cycles
+from codegen.kernels.loop_cost.cycles import function_cycles
 from einalg.language.index.convert import affine
 
 MAX_ROW_BYTES = 1 << 16  # of a row on the stack of a thread
@@ -102,6 +104,8 @@ class _ValueStorer:
             if place.conditional:
                 continue
             for value in expensive_values(place.store.value):
+                if not _is_expensive_in_each_step(value, place):
+                    continue
                 writer = ValueWriter(position, place, value)
                 readers = value_readers(writer, nests)
                 for ref, served in self.storages(writer, readers):
@@ -207,6 +211,17 @@ def _count(loops: Sequence[For]) -> int | None:
 
 
 # Rewriting.
+
+
+def _is_expensive_in_each_step(value: Value, place: StorePlace) -> bool:
+    """Whether an expensive part of a value is another one in each step of the innermost loop.
+
+    One that is the same in all of them is computed before the loop.
+    """
+    if not place.loops:
+        return True
+    index = place.loops[-1].index
+    return any(is_expensive(part) and index in indices_of(part) for part in walk(value))
 
 
 def _stored(

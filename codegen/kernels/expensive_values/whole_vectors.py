@@ -29,7 +29,8 @@ from codegen.ir.nodes import (
 )
 from codegen.ir.types import bytes_of
 from codegen.kernels.expensive_values.readers import constant_steps
-from codegen.kernels.loop_cost import OF_FUNCTION, element_step, operation_products
+from codegen.kernels.loop_cost.cycles import OF_FUNCTION, operation_products
+from codegen.kernels.loop_cost.lines import element_step
 from einalg.language.index.affine import Index
 from einalg.language.index.convert import affine
 from einalg.language.ir.dtypes import is_float

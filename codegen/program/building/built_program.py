@@ -115,7 +115,8 @@ class BuiltProgram:
     def _step_record(self, position: int, implementation: Implementation) -> dict[str, Any]:
         output = self.decision.kernels[position].output
         fused = self.decision.fused_program.fused.get(output)
-        step: dict[str, Any] = {"output": output, "product": None, "library": None}
+        rows = self.decision.problem.rows.get(output, ())
+        step: dict[str, Any] = {"output": output, "product": None, "rows": rows, "library": None}
         if fused is not None:
             step["product"] = fused.product.output
         if isinstance(implementation, GeneratedCode):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from codegen.ir.nodes import Function
@@ -11,8 +11,15 @@ from codegen.lowering.guards import fills_gaps
 from codegen.lowering.schedule import Schedule
 from codegen.program.building.deduplicate import KernelSignature, kernel_signature
 from codegen.program.building.epilogue_fusion import Fused, fusible_pairs
-from codegen.program.building.generated_code import EINALG, KERNEL_RECORDS
+from codegen.program.building.generated_code import (
+    EINALG,
+    KERNEL_RECORDS,
+    KernelRecord,
+    read_record,
+    store_record,
+)
 from codegen.program.building.generated_kernels import best_candidate
+from codegen.program.building.row_fusion import RowGroup, row_groups, with_row_groups
 from codegen.runtime.protocol import GENERATED
 from codegen.targets.c.compiler import Compiler
 from codegen.targets.c.object_store import BackgroundCompiler, Place, compiler_for, placed
@@ -71,7 +78,8 @@ class BuildProblem:
     """A flat program with one kernel for each statement, and what these are compiled with.
 
     Unless it `compares` them, code with the shape of an operator is not timed beside libraries.
-    `candidates` are those that somebody has chosen for units, by the digest of each.
+    `candidates` are those that somebody has chosen for units, by the digest of each. `rows` has the
+    statements that are parts of others, in the order in which they became that.
     """
 
     program: Program
@@ -81,6 +89,7 @@ class BuildProblem:
     timeout: float
     compares: bool = True
     candidates: Mapping[str, CodeCandidate] = field(default_factory=dict)
+    rows: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     _sources: dict[str, KernelSource] = field(default_factory=dict, init=False, repr=False)
 
     @classmethod
@@ -93,9 +102,59 @@ class BuildProblem:
         timeout: float,
         compares: bool = True,
     ) -> BuildProblem:
-        """Return the problem, with an eOperator for each kernel whose gaps no library fills."""
+        """Return the problem, with an eOperator for each kernel whose gaps no library fills.
+
+        Statements that compute a value of each row are parts of what reads them where that pays.
+        """
         usable = with_filled_gaps(program, kernels)
-        return cls(program, tuple(usable), compiler, schedule, timeout, compares)
+        problem = cls(program, tuple(usable), compiler, schedule, timeout, compares)
+        return problem._with_rows()
+
+    def _with_rows(self) -> BuildProblem:
+        """Return the problem with the statements as parts of others that are faster so."""
+        fixed = {*self.constants, *self.fusible}
+        groups: list[RowGroup] = []
+        for choices in row_groups(self.program, self.kernels, fixed, self.schedule):
+            group = choices[self._fewest_cycles(choices)]
+            if group.parts:
+                groups.append(group)
+        if not groups:
+            return self
+        program = with_row_groups(self.program, groups)
+        known = {**self.by_output, **{group.kernel.output: group.kernel for group in groups}}
+        kernels = tuple(known[name] for name, _ in program.statements)
+        rows = {group.kernel.output: group.parts for group in groups}
+        return replace(self, program=program, kernels=kernels, rows=rows)
+
+    def _fewest_cycles(self, choices: Sequence[RowGroup]) -> int:
+        """Return the number of the choice that costs least, with what is no part of it then."""
+        whole = choices[-1]
+        scopes = {**self.scopes, whole.kernel.output: whole.scope}
+        signature = kernel_signature(whole.kernel, scopes, self.constants)
+        key = text_digest("rows", self.key(signature), repr(whole.parts))
+        record = read_record(key)
+        if record is None:
+            record = KernelRecord({"parts": self._cheapest(choices)})
+            store_record(key, record)
+        return int(record.row["parts"])
+
+    def _cheapest(self, choices: Sequence[RowGroup]) -> int:
+        """Return the number of the choice that costs least by the model."""
+        alone = [self._cycles(self.by_output[name], self.scopes) for name in choices[-1].parts]
+        totals: list[float] = []
+        for number, group in enumerate(choices):
+            scopes = {**self.scopes, group.kernel.output: group.scope}
+            totals.append(self._cycles(group.kernel, scopes) + sum(alone[number:]))
+        return totals.index(min(totals))
+
+    def _cycles(self, kernel: Kernel, scopes: Mapping[str, Scope]) -> float:
+        """Return what the model expects of a run of a kernel of a program with these statements."""
+        check_time()
+        signature = kernel_signature(kernel, scopes, self.constants)
+        unit = self._unit(kernel, signature.scope, signature)
+        candidate = best_candidate(unit, self.compiler)
+        assert candidate is not None  # any statement has loops
+        return candidate.cycles
 
     @cached_property
     def scopes(self) -> dict[str, Scope]:
@@ -196,9 +255,7 @@ class BuildProblem:
                 continue
             key = self.key(self.signatures[name])
             if key not in cycles:
-                candidate = best_candidate(self.unit(kernel), self.compiler)
-                assert candidate is not None  # any statement has loops
-                cycles[key] = candidate.cycles
+                cycles[key] = self._cycles(kernel, self.scopes)
             total += cycles[key]
         return total
 

@@ -14,9 +14,10 @@ from functools import lru_cache
 from codegen.hardware.cpu import CpuModel
 from codegen.ir.nodes import Function, Transpose, walk
 from codegen.kernels.expensive_values.rewriting import with_cheaper_values
-from codegen.kernels.loop_cost import function_cycles
+from codegen.kernels.loop_cost.cycles import function_cycles
 from codegen.kernels.transpose import transpose_kernel
 from codegen.lowering.lower import lower
+from codegen.lowering.partial_sums import with_partial_sums
 from codegen.lowering.schedule import Schedule
 from codegen.tuning.spaces.holes import StepCard
 from codegen.tuning.spaces.points import Choices
@@ -103,7 +104,7 @@ class LoopsSpace(WrittenFields):
     def written(self, point: Schedule) -> Function:  # type: ignore[override]
         unit = self.unit
         loops = lower(unit.name, unit.scope, unit.statements, point)
-        return with_cheaper_values(loops, self.target)
+        return with_partial_sums(with_cheaper_values(loops, self.target))
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ import pytest
 
 import einalg as ea
 from codegen.hardware.cpu import CpuModel
-from codegen.kernels.loop_cost import function_cycles
+from codegen.kernels.loop_cost.cycles import function_cycles
 from codegen.kernels.transpose import transpose_kernel
 from codegen.lowering.lower import lower
 from einalg.language import ops
