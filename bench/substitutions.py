@@ -1,15 +1,19 @@
 """Are the rules of a library of rewrites right, and under which conditions?
 
-python -m bench.substitutions FILE... [--control] [--models] [--generate SIZE] [--json PATH]
+python -m bench.substitutions [FILE...] [--control] [--models] [--generate SIZE] [--json PATH]
 
 Verifies each rule of some files, such as TASO's `graph_subst.pb`, and counts the verdicts of each
-set by condition, with the time that it took on one core. `--control` also replaces, in each rule,
-one leaf of its right side by another one, and counts how many of these wrong rules are caught.
+set by condition, with the time that it took on one core. `--equations` takes the time of the
+different equations of a set instead, one for each output of a rule. `--control` also replaces, in
+each rule, one leaf of its right side by another one, and counts how many of these wrong rules are
+caught.
 `--models` optimizes blocks of networks with and without the rules, and says which rules fit there,
 and how long the processor takes for a call; `--networks inception squeezenet resnext50 nasnet bert`
 does so with whole networks.
 `--generate SIZE` generates the rules of the operators of each set over its inputs, `--operators`
 those of some of them, and counts how many rules of the set follow from the generated ones.
+`--families SIZE` does so over operators that TASO lacks (`bench.rule_operators`), and lists the
+rules.
 """
 
 from __future__ import annotations
@@ -26,6 +30,7 @@ from typing import Any, NamedTuple
 import bench
 import einalg as ea
 from bench.blocks import BLOCKS
+from bench.rule_operators import generated_of_families
 from derive.programs import RuleSet
 from derive.programs.forms.rewriting.concatenations import with_neighbours_apart
 from derive.programs.forms.rewriting.convolutions import convolution_kinds
@@ -37,6 +42,7 @@ from derive.substitutions.generation.generator import searched
 from derive.substitutions.generation.instances import RuleInstances
 from derive.substitutions.graphs.graph import Leaf, RuleGraph
 from derive.substitutions.graphs.kinds import WrongOperation
+from derive.substitutions.graphs.reduction import single_outputs
 from derive.substitutions.verification.rule import general_sides
 from einalg.frontends.random_inputs import random_arrays
 from einalg.language.ir.program import Program
@@ -72,6 +78,18 @@ def by_condition(name: str, rules: Sequence[Rule]) -> Iterator[bench.Row]:
             "slowest s": max(seconds for _, seconds in members),
             "which": names,
         }
+
+
+def of_equations(name: str, rules: Sequence[Rule]) -> Iterator[bench.Row]:
+    """Yield how many different equations the rules have, one for each output, and the seconds that
+    the verdicts on these take.
+    """
+    graphs = dict.fromkeys(
+        [one for rule in rules if rule.graph is not None for one in single_outputs(rule.graph)]
+    )
+    seconds = [spent for _, spent in verdicts([Rule.of_graph(name, graph) for graph in graphs])]
+    total = sum(1 for rule in rules if rule.graph is not None for _ in rule.graph.outputs)
+    yield {"set": name, "equations": total, "different ones": len(graphs), "s": sum(seconds)}
 
 
 def with_wrong_leaf(rule: Rule) -> Rule | None:
@@ -290,7 +308,8 @@ def by_set(files: Sequence[Path]) -> dict[str, list[Rule]]:
 
 def main() -> None:
     parser = bench.options(__doc__ or "")
-    parser.add_argument("files", nargs="+", type=Path, metavar="FILE")
+    parser.add_argument("files", nargs="*", type=Path, metavar="FILE")
+    parser.add_argument("--equations", action="store_true", help="time the different equations")
     parser.add_argument("--control", action="store_true", help="verify wrong rules too")
     parser.add_argument("--models", action="store_true", help="optimize blocks of networks")
     parser.add_argument("--names", nargs="*", default=[], help="of the blocks, all by default")
@@ -298,10 +317,14 @@ def main() -> None:
     parser.add_argument("--small", action="store_true", help="networks of few channels")
     parser.add_argument("--generate", type=int, metavar="SIZE", help="generate rules of that size")
     parser.add_argument("--operators", nargs="*", default=[], help="of what is generated")
+    parser.add_argument("--families", type=int, metavar="SIZE", help="rules of other operators")
     parser.add_argument("--seconds", type=float, default=120.0, help="of each search")
     parser.add_argument("--sets", nargs="*", help="the sets that are looked at")
     arguments = parser.parse_args()
-    tables = {}
+    tables: dict[str, Any] = {}
+    if arguments.families:
+        counts, rules = generated_of_families(arguments.families, arguments.seconds)
+        tables |= {"rules of other operators": counts, "these rules": rules}
     for name, rules in by_set(arguments.files).items():
         if arguments.sets and name not in arguments.sets:
             continue
@@ -310,6 +333,9 @@ def main() -> None:
             counts, total = generated(rules, size, seconds, arguments.operators)
             tables[f"programs and rules by size, for {name}"] = counts
             tables[f"rules of {name} that follow"] = total
+            continue
+        if arguments.equations:
+            tables[f"equations of {name}"] = of_equations(name, rules)
             continue
         tables[f"verdicts on {name}"] = by_condition(name, rules)
         if arguments.control:

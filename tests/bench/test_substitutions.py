@@ -10,6 +10,7 @@ import pytest
 
 import bench
 import einalg as ea
+from bench.rule_operators import generated_of_families
 from bench.substitutions import (
     BLOCKS,
     by_condition,
@@ -19,6 +20,7 @@ from bench.substitutions import (
     gains,
     generated,
     of_blocks,
+    of_equations,
 )
 from einalg.language.ir.program import as_program
 from tests.helpers.rule_files import op, rule, write
@@ -37,6 +39,17 @@ def test_counts(tmp_path: Path) -> None:
     ]
     (row,) = control("set", sets["set"][:1])
     assert (row["wrong rules"], row["caught"], row["missed"]) == (1, 1, [])
+
+
+def test_different_equations(tmp_path: Path) -> None:
+    sets = by_set([write(tmp_path, COMMUTATIVE, SQUARE, COMMUTATIVE)])
+    (row,) = of_equations("set", sets["set"])
+    assert (row["equations"], row["different ones"]) == (3, 2)
+
+
+def test_families_of_other_operators() -> None:
+    (row,), rules = generated_of_families(1, 10.0, ["reductions"])
+    assert row["proved"] == len(rules) == 1 and row["complete"]
 
 
 def test_a_table_is_printed_before_the_next_begins(capsys: pytest.CaptureFixture[str]) -> None:

@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
+from einalg.language.index.size import Extent
+
 Axis = int
 
 
@@ -27,6 +29,15 @@ class WindowPositions(NamedTuple):
     taps: Axis
     stride: int
     padding: str  # "same" or "valid"
+
+    def number(self, length: Extent, taps: Extent) -> Extent:
+        """Return how many there are along an axis of a length.
+
+        >>> WindowPositions(0, 1, 2, 2, "valid").number(7, 3)
+        3
+        """
+        reach = length - 1 if self.padding == "same" else length - taps
+        return reach // self.stride + 1
 
 
 class ConvolutionChannels(NamedTuple):

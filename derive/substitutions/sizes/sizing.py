@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 
-from derive.substitutions.graphs.axes import Axes, Axis, ConvolutionChannels
+from derive.substitutions.graphs.axes import Axes, Axis, ConvolutionChannels, WindowPositions
 from derive.substitutions.graphs.typed_rule import TypedRule
 from derive.substitutions.sizes.equations import Equations, Unsolvable, Unsolved, check_positive
 from einalg.language.index.affine import Affine
@@ -62,12 +62,10 @@ class OpenSizes:
         self.axes = rule.axes
         self.channels = distinct_channels(rule.axes)
         self._sizes = _sizes(rule)
-        self._strided: dict[Size, tuple[Axis, int, int, str]] = {}
+        self._strided: dict[Size, WindowPositions] = {}
         for window in self.axes.windows:
             if window.stride > 1:
-                size = self._sizes[self.axes.root(window.positions)]
-                place = (window.axis, window.taps, window.stride, window.padding)
-                self._strided[size] = place  # pyright: ignore[reportArgumentType]
+                self._strided[self._sizes[self.axes.root(window.positions)]] = window
         self.equations = Equations()
         self.equations.fixed = frozenset(self._strided)
         for axis, number in taps.items():
@@ -332,14 +330,11 @@ class OpenSizes:
             if size in within:
                 raise Unsolved
             if size in self._strided:
-                axis, taps, stride, padding = self._strided[size]
-                length = equations.value(self.size(axis))
+                window = self._strided[size]
+                length = equations.value(self.size(window.axis))
                 length = self._without_strided(length, equations, within | {size})
-                if padding == "same":
-                    values[size] = affine((length - 1) // stride + 1)
-                else:
-                    number = equations.value(self.size(taps))
-                    values[size] = affine((length - number) // stride + 1)
+                taps = equations.value(self.size(window.taps))
+                values[size] = affine(window.number(length, taps))
         return affine(form.substitute(values)) if values else form
 
 

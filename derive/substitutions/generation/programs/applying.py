@@ -143,6 +143,9 @@ def _sizes(axes: Axes, extents: Mapping[Axis, Extent]) -> dict[Axis, Extent]:
         total = sum([sizes[axes.root(part)] for part in parts], start=0)
         if sizes.setdefault(axes.root(whole), total) != total:
             raise WrongOperation("reads tensors of other sizes")
+    for window in axes.windows:
+        length, taps = sizes[axes.root(window.axis)], sizes[axes.root(window.taps)]
+        sizes.setdefault(axes.root(window.positions), window.number(length, taps))
     return sizes
 
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
+import sympy
 
 from einalg.language.index.affine import Index
 from einalg.language.index.convert import affine
@@ -19,6 +20,7 @@ from einalg.language.ir.tensor import Access, Tensor
 from einalg.language.ir.traversal import map_accesses, padded_like
 
 SAMPLE = Index("sample")
+POSITIVE_SHARES = (1 / 2, 1 / 16, 15 / 16)  # of the elements, at one point after the other
 WORDS = 2  # residues of a fingerprint, below 2**31 each
 
 
@@ -41,8 +43,14 @@ class RandomField:
         return self._rng.integers(0, self.field.modulus, tuple(shape), np.int64)
 
     def tensor(self, shape: Sequence[int]) -> Array:
-        """Return a random tensor: its values at each point."""
-        return self.draw((self.points, *shape))
+        """Return a random tensor: its values at each point. At some points nearly all elements are
+        negative, and at some nearly none, so that there are rows of one sign.
+        """
+        values = self.draw((self.points, *shape))
+        is_positive = self.field.function(sympy.sign, [values]) == 1
+        shares = np.resize(POSITIVE_SHARES, self.points).reshape(-1, *[1] * len(shape))
+        wanted = self._rng.random(values.shape) < shares
+        return np.where(is_positive == wanted, values, self.field.modulus - values)
 
     def functional(self, kind: Any, size: int) -> tuple[Array, int]:
         """Return a random linear function from tensors of a type to fingerprints, and a number that

@@ -133,6 +133,13 @@ def _of_function(
         signature = inspect.signature(function)
     except (TypeError, ValueError):
         raise UseError(f"{name} has no signature\n  give a function of tensors") from None
+    kinds = {parameter.kind for parameter in signature.parameters.values()}
+    unknown = [key for key in choices if key not in signature.parameters]
+    if unknown and inspect.Parameter.VAR_KEYWORD not in kinds:
+        raise UseError(
+            f"{name} has no parameter {shown(unknown[0])}\n"
+            f"  it has {', '.join(signature.parameters)}"
+        )
     arity = 0
     for parameter in signature.parameters.values():
         is_positional = parameter.kind in (

@@ -15,7 +15,12 @@ from derive.substitutions.generation.programs.applying import (
     NotApplicable,
     apply,
 )
-from derive.substitutions.generation.programs.evaluating import RandomField, evaluate, name_of
+from derive.substitutions.generation.programs.evaluating import (
+    POSITIVE_SHARES,
+    RandomField,
+    evaluate,
+    name_of,
+)
 from derive.substitutions.generation.programs.operators import OperatorChoice
 from einalg.language.interpreters.prime_field.field import PrimeField
 from einalg.language.interpreters.prime_field.modular import Array
@@ -65,7 +70,7 @@ class TypedOperator(NamedTuple):
     scopes: tuple[Scope, ...]
 
 
-FEW_POINTS, MANY_POINTS = 2, 16
+FEW_POINTS, MANY_POINTS = len(POSITIVE_SHARES), 16
 ELEMENTS = 24  # of an input, at all points
 
 
@@ -75,7 +80,7 @@ def _points(inputs: Sequence[tuple[int, ...]]) -> int:
     nothing else: values are computed and stored at all points.
 
     >>> _points([(2, 4), ()]), _points([(40,)]), _points([()])
-    (3, 2, 16)
+    (3, 3, 16)
     """
     smallest = min([prod(shape) for shape in inputs if shape], default=1)
     return min(MANY_POINTS, max(FEW_POINTS, -(-ELEMENTS // smallest)))

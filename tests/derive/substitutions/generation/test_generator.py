@@ -71,6 +71,31 @@ def test_what_is_equal_at_the_sizes_of_the_inputs_only_is_no_rule_of_others() ->
     assert len(generate([first_row], {"x": (2, "M")}, size=1)) == 0
 
 
+def test_rules_of_rows_of_one_sign_are_told_from_others() -> None:
+    """Of few rows of random elements, each has a positive one: its largest is then never below
+    0.
+    """
+    found = generate(["relu", ("max", {"axes": [1]})], {"x": ("N", "M")}, size=2)
+    assert "max(relu(x1), axes=1) => relu(max(x1, axes=1))" in found.texts
+    assert not found.refused
+
+
+def test_a_convolution_has_its_stride() -> None:
+    strided = ("conv2d", {"stride": [(1, 1), (2, 2)], "pad": ["same"], "act": ["none"]})
+    places = {"starts": [(0, 0)], "stops": [(3, 3)], "axes": [(2, 3)], "steps": [(2, 2)]}
+    found = generate([strided, ("slice", places)], [(1, 2, 3, 3), (2, 2, 1, 1)], size=2, outputs=1)
+    assert any(
+        text.startswith("slice(conv2d(x1, x2, pad=same, stride=(1, 1))")
+        and "=> conv2d(x1, x2, pad=same, stride=(2, 2))" in text
+        for text in found.texts
+    )
+
+
+def test_a_parameter_that_a_function_has_not_is_refused() -> None:
+    with pytest.raises(UseError, match="pad has no parameter 'padding'\n  it has x, amounts"):
+        generate([("pad", {"padding": [((1, 1), (0, 0))]})], size=1)
+
+
 def test_functions_are_proved_for_all_sizes(tmp_path: Path) -> None:
     def double(x: Any) -> Any:
         return ea.ops.add(x, x)
