@@ -23,6 +23,7 @@ from derive.rewriting.paths import program_scopes, scope_at
 from derive.rules.algebra import distribution, staging
 from derive.rules.inter import expression_splitting
 from derive.rules.inter.lifting_nesting import LIFTING, fresh_statement
+from einalg.errors import EinalgError
 from einalg.language.ir.dtypes import numpy_dtype
 from einalg.language.ir.program import Program
 from einalg.language.ir.scope import Scope, inner_scopes
@@ -81,7 +82,10 @@ def _cut(program: Program, slicer: _Slicer) -> Spelling | None:
         move = slicer.cut(program, place)
         if move is None or len(moves) >= MAX_CUTS:
             return None
-        program = apply(program, move, slicer.rules)
+        try:
+            program = apply(program, move, slicer.rules)
+        except EinalgError:
+            return None
         moves.append(move)
 
 
@@ -172,7 +176,10 @@ def _added_one_by_one(program: Program, rules: Rules) -> Spelling:
         if addition is None:
             return program, moves
         before = inner_scopes(program[addition.path[0]])
-        program = apply(program, addition, rules)
+        try:
+            program = apply(program, addition, rules)
+        except EinalgError:
+            return program, moves
         new = inner_scopes(program[addition.path[0]])
         position = next(number for number, scope in enumerate(new) if scope not in before)
         path = (*addition.path, position)

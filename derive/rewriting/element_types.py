@@ -87,7 +87,7 @@ def _narrowed(part: Any, zero: Access, wraps: bool) -> Any:
         return rebased(part, of_type(inner, dtype, ()))
     if isinstance(part, Reduce):
         if not _counts(part):
-            return with_body(part, _narrowed(part.body, zero, wraps and _is_ring(part)))
+            return with_body(part, _narrowed(part.body, zero, wraps and is_ring(part)))
         if not wraps:
             _check_fits(part, dtype)
         return with_body(part, _in_type(part.body, zero, wraps))
@@ -99,11 +99,11 @@ def _narrowed(part: Any, zero: Access, wraps: bool) -> Any:
             (_narrowed(as_factor(value), zero, wraps), condition) for value, condition in pairs
         ]
         return applied(part.func, cases)
-    wraps = wraps and _is_ring(part)
+    wraps = wraps and is_ring(part)
     return applied(part.func, tuple(_narrowed(operand, zero, wraps) for operand in part.args))
 
 
-def _is_ring(part: Any) -> bool:
+def is_ring(part: Any) -> bool:
     """Tell whether operands that wrap round change a part by as much as wrapping that does."""
     if isinstance(part, Reduce):
         return part.op in ("Sum", "Prod")

@@ -16,6 +16,7 @@ import islpy as isl
 from derive.rewriting.body_queries import has_infinite_truths
 from derive.rewriting.element_types import may_lose_type, of_type
 from derive.rewriting.paths import Path, paths, replace_at, scope_at
+from derive.rewriting.stored_integers import check_stored_integers, reads_integers
 from einalg.boundary import public
 from einalg.errors import RecordError, RuleError, without_remedy
 from einalg.language.analysis.validate import check_scope
@@ -280,7 +281,7 @@ def _proposed(
 
 def _is_checked_by_applying(program: Program, scope: Scope) -> bool:
     """Tell whether moves at a scope may turn out to be impossible when they are applied."""
-    if _reads_gaps(program, scope) or may_lose_type(scope):
+    if _reads_gaps(program, scope) or may_lose_type(scope) or reads_integers(scope):
         return True
     return scope.dtype == "bool" and has_infinite_truths(scopes_of(program))
 
@@ -306,7 +307,8 @@ def _may_apply(program: Program, move: Move, rule: Rule) -> bool:
 def apply(program: Program, move: Move, rules: Mapping[str, Rule]) -> Program:
     """Return the program after `move`.
 
-    Raises `RuleError` where the place does not exist or the precondition does not hold.
+    Raises `RuleError` where the place does not exist, the precondition does not hold, or integers
+    may overflow that did not before.
     """
     check_time()
     rule = rules.get(move.rule)
@@ -316,16 +318,22 @@ def apply(program: Program, move: Move, rules: Mapping[str, Rule]) -> Program:
             f"there is no rule {move.rule!r}\n  known: {', '.join(sorted(rules))}\n  {remedy}"
         )
     try:
-        if rule.level == "program":
-            return rule.rewrite(program, move.path, **move.args)
-        scope = rewritten(rule, scope_at(program, move.path), move, scopes_of(program))
-        after = replace_at(program, move.path, scope)
-        _check_gaps(after, move.path[0])
+        after = _applied(program, move, rule)
+        check_stored_integers(program, after, move.path if rule.level == "scope" else ())
         return after
     except (TypeError, KeyError, IndexError, AttributeError, ValueError, isl.Error) as error:
         raise RuleError(
             f"{move} cannot be applied: {error}\n  see Session.moves() for what is possible"
         ) from error
+
+
+def _applied(program: Program, move: Move, rule: Rule) -> Program:
+    if rule.level == "program":
+        return rule.rewrite(program, move.path, **move.args)
+    scope = rewritten(rule, scope_at(program, move.path), move, scopes_of(program))
+    after = replace_at(program, move.path, scope)
+    _check_gaps(after, move.path[0])
+    return after
 
 
 def _check_gaps(program: Program, name: str) -> None:

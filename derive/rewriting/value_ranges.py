@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from fractions import Fraction
+from functools import lru_cache
 from math import ceil, floor, inf
 from typing import Any
 
@@ -25,11 +26,13 @@ from einalg.language.analysis.interval_arithmetic import (
 from einalg.language.index.affine import IndexArithmetic
 from einalg.language.index.bounds import number_interval
 from einalg.language.index.iterator import LoopIndex
+from einalg.language.index.remainder import Mod, Quotient
 from einalg.language.ir.body import Reduce, as_factor
 from einalg.language.ir.dtypes import bounds, is_float
-from einalg.language.ir.scope import Scope
+from einalg.language.ir.scope import Scope, all_scopes
 from einalg.language.ir.tensor import Access, paddings
 
+MOST_SCOPES = 4096  # that are remembered
 MOST_FACTORS = 128  # of products whose bounds are numbers: no type holds more factors above 1
 
 
@@ -62,6 +65,18 @@ def value_range(body: Any) -> Interval:
     return operation([value_range(as_factor(operand)) for operand in body.args])
 
 
+def range_of_scope(scope: Scope) -> Interval:
+    """Return bounds of all values of a scope, as `value_range` of its body."""
+    for inner in all_scopes(scope):  # inner ones first, so that no chain of scopes is too deep
+        _range_of_body(inner)
+    return _range_of_body(scope)
+
+
+@lru_cache(maxsize=MOST_SCOPES)
+def _range_of_body(scope: Scope) -> Interval:
+    return value_range(as_factor(scope.body))
+
+
 def _number(value: Any) -> Interval:
     if value.is_Integer:
         return int(value), int(value)
@@ -74,7 +89,7 @@ def _read(access: Access) -> Interval:
     base = access.tensor
     parts = [value_range(as_factor(padded.fill)) for padded in paddings(access.base)]
     if isinstance(base, Scope):
-        parts.append(value_range(as_factor(base.body)))
+        parts.append(_range_of_body(base))
     else:
         parts.append(ANY if is_float(base.dtype) else bounds(base.dtype))
     return hull(parts)
@@ -128,6 +143,25 @@ def _rounded(parts: Sequence[Interval]) -> Interval:
     return floor(low) if low > -inf else low, ceil(high) if high < inf else high
 
 
+def _remainder(parts: Sequence[Interval]) -> Interval:
+    """Return bounds of a remainder: from 0 to the divisor, and no more than what is divided."""
+    (low, high), (least, largest) = parts
+    if low >= 0 <= least:
+        return 0, min(high, largest)
+    return min(0, least), max(0, largest)
+
+
+def _quotient(parts: Sequence[Interval]) -> Interval:
+    (low, high), (least, _) = parts
+    if least < 1:
+        return ANY
+    return min(0, low), max(0, high)
+
+
+def _sign(_: Sequence[Interval]) -> Interval:
+    return -1, 1
+
+
 RANGES: dict[Any, Callable[[Sequence[Interval]], Interval]] = {
     sympy.Add: sum_interval,
     sympy.Mul: product_interval,
@@ -137,4 +171,7 @@ RANGES: dict[Any, Callable[[Sequence[Interval]], Interval]] = {
     sympy.Abs: _absolute,
     sympy.floor: _rounded,
     sympy.ceiling: _rounded,
+    sympy.sign: _sign,
+    Mod: _remainder,
+    Quotient: _quotient,
 }

@@ -73,6 +73,12 @@ def test_no_value_of_a_random_scope_is_out_of_bounds(
         ("Prod[j:5](s[j])", (-(128**5), 128**5)),
         ("Sum[j:5](u[j], where=j < i)", (0, 5 * 255)),
         ("Max[j:5](u[j], where=j < i)", (-np.inf, 255)),
+        ("Mod(s[i], 7)", (0, 7)),
+        ("Mod(u[i], 300)", (0, 255)),
+        ("Mod(s[i], u[i] - 300)", (-300, 0)),
+        ("Quotient(s[i], 3)", (-128, 127)),
+        ("Quotient(s[i], u[i])", (-np.inf, np.inf)),
+        ("sign(s[i])", (-1, 1)),
         ("b[i]**200", (-np.inf, np.inf)),  # more factors than are looked at
     ],
 )

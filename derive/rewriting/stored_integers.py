@@ -1,0 +1,136 @@
+"""Integers that a rewriting stores: what was exact in place must fit (design §2).
+
+A part of a body is computed exactly where wrapping round would change what is made of it, and a
+scope of its own is stored in its type. So where a rewriting makes a scope of such a part, a value
+may overflow that did not before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from functools import lru_cache
+from typing import Any
+
+import sympy
+
+from derive.rewriting.element_types import is_ring
+from derive.rewriting.paths import Path, scope_at
+from derive.rewriting.value_ranges import range_of_scope
+from einalg.errors import RuleError
+from einalg.language.index.affine import IndexArithmetic
+from einalg.language.ir.body import Reduce, as_factor
+from einalg.language.ir.dtypes import bounds, is_float
+from einalg.language.ir.program import Program, inlined, substitute_tensors
+from einalg.language.ir.scope import Scope, all_scopes
+from einalg.language.ir.tensor import Access
+
+COMPUTED = 2**31 - 1  # the largest value of the shortest type in which integers are computed
+MOST_SCOPES = 4096  # that are remembered
+
+
+def reads_integers(scope: Scope) -> bool:
+    """Tell whether a rewriting of a scope may store integers that overflow."""
+    return any(_is_integer(tensor.dtype) for tensor in scope.tensors.values())
+
+
+def check_stored_integers(before: Program, after: Program, place: Path = ()) -> None:
+    """Raise `RuleError` where a rewritten program stores integers in a scope or statement, in which
+    they may overflow, and what has that name or these values was not stored so before.
+
+    A rewriting of the scope at a place keeps the values of that, and of the scopes around it.
+    """
+    statements = dict(before.statements)
+    changed = [scope for name, scope in after.statements if statements.get(name) != scope]
+    if not any(map(reads_integers, changed)):
+        return
+    unfit = _unfit(after, changed)
+    if not unfit:
+        return
+    known = _unfit(before, statements.values())
+    for length in range(1, len(place) + 1):
+        if scope_at(before, place[:length]) in known.values():
+            known[place[:length]] = scope_at(after, place[:length])
+    whole = {_in_place(before, scope) for scope in known.values()}
+    for name, stored in unfit.items():
+        if name in known or _in_place(after, stored) in whole:
+            continue
+        low, high = range_of_scope(stored)
+        raise RuleError(
+            f"the type {stored.dtype} does not hold all values of a new scope, from {low} to "
+            f"{high}\n  cast an operand of it to a longer type, e.g. ea.ops.cast(A, 'i64')"
+        )
+
+
+def _unfit(program: Program, scopes: Iterable[Scope]) -> dict[Any, Scope]:
+    """Return what may overflow of what some scopes read, where that changes what is made of it:
+    statements by their names, and inner scopes.
+    """
+    statements = dict(program.statements)
+    unfit: dict[Any, Scope] = {}
+    for scope in scopes:
+        for node in all_scopes(scope):
+            for read in _exact_reads(node):
+                stored = read if isinstance(read, Scope) else statements.get(read.name)
+                if stored is not None and not _fits(stored):
+                    unfit[read if read is stored else read.name] = stored
+    return unfit
+
+
+def _in_place(program: Program, scope: Scope) -> Scope:
+    """Return a scope that reads no statements."""
+    statements = {
+        name: inlined(program, name) for name in scope.tensors if name in set(program.names)
+    }
+    return substitute_tensors(scope, statements)
+
+
+@lru_cache(maxsize=MOST_SCOPES)
+def _exact_reads(scope: Scope) -> frozenset[Any]:
+    """Return the integers that a scope reads directly, tensors and inner scopes, of which it is not
+    the same to wrap round before and after.
+    """
+    return frozenset(_read_exactly(as_factor(scope.body), scope.dtype, _is_integer(scope.dtype)))
+
+
+def _read_exactly(part: Any, dtype: str, wraps: bool) -> Iterator[Any]:
+    """Yield what a part of a body reads exactly; whether that wraps round as the whole does, which
+    has the type `dtype`.
+    """
+    if isinstance(part, Access):
+        stored = part.tensor
+        if _is_integer(stored.dtype) and not (wraps and _size(stored.dtype) >= _size(dtype)):
+            yield stored
+    elif isinstance(part, Reduce):
+        yield from _read_exactly(as_factor(part.body), dtype, wraps and is_ring(part))
+    elif isinstance(part, sympy.Piecewise):
+        for value, condition in (case.args for case in part.args):
+            yield from _read_exactly(as_factor(value), dtype, wraps)
+            yield from _read_exactly(condition, dtype, False)
+    elif not isinstance(part, IndexArithmetic):
+        for operand in part.args:
+            yield from _read_exactly(as_factor(operand), dtype, wraps and is_ring(part))
+
+
+def _fits(scope: Scope) -> bool:
+    """Tell whether a scope holds in its type what is computed of its body in place.
+
+    Sums and products of long integers wrap round there too.
+    """
+    low, high = bounds(scope.dtype)
+    least, largest = range_of_scope(scope)
+    if low == 0 > least:
+        return False
+    wraps = isinstance(scope.body, Reduce) and scope.body.op in ("Sum", "Prod")
+    if high > 2 * COMPUTED + 1 or (wraps and high >= COMPUTED):
+        return True
+    return low <= least and largest <= high
+
+
+def _is_integer(dtype: str) -> bool:
+    return dtype != "bool" and not is_float(dtype)
+
+
+def _size(dtype: str) -> int:
+    """Return how many values a type of integers has."""
+    low, high = bounds(dtype)
+    return high - low
