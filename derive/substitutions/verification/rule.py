@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from functools import cached_property
 from typing import Any
 
@@ -11,11 +12,13 @@ from derive.substitutions.graphs.typed_rule import typed
 from derive.substitutions.sizes.building import NoExpression, programs
 from derive.substitutions.sizes.equations import Unsolvable, Unsolved
 from derive.substitutions.sizes.sizing import OpenSizes
+from derive.substitutions.verification.function_sides import FunctionSides
 from einalg.boundary import called
-from einalg.errors import EinalgError, ShapeError
+from einalg.errors import EinalgError, ShapeError, UseError
 from einalg.language.ir.program import Program, as_symbolic_program
+from einalg.language.notation.builders import tensor
 from einalg.language.notation.text_arguments import reads_text
-from einalg.options import checked, text
+from einalg.options import checked, shown, text
 
 
 @called("Rule")
@@ -37,6 +40,7 @@ class Substitution:
 
     name: str
     graph: RuleGraph | None
+    functions: FunctionSides | None = None
     _given: tuple[Program, Program] | None
 
     @reads_text("before", "after")
@@ -52,6 +56,42 @@ class Substitution:
         rule.name, rule.graph, rule._given = name, graph, None
         return rule
 
+    @classmethod
+    def of_functions(
+        cls,
+        name: str,
+        before: Callable[..., Any],
+        after: Callable[..., Any],
+        shapes: Mapping[str, Any],
+    ) -> Substitution:
+        """Return a rule whose sides are functions of tensors of some shapes, by their names.
+
+        `verify` calls them with all sizes open; where a side has no expression of these, as a
+        reshape to a product of two sizes, with numbers for as few sizes as give one, and says with
+        which. Raises `UseError` for what is no function, `ShapeError` for a shape that is none.
+
+        >>> import einalg as ea
+        >>> rule = ea.substitutions.Rule.of_functions(
+        ...     "rows of a batch",
+        ...     lambda a, w: ea.ops.flatten(ea.ops.matmul(a, w), 0, 1),
+        ...     lambda a, w: ea.ops.matmul(ea.ops.flatten(a, 0, 1), w),
+        ...     {"a": ("B", "N", "K"), "w": ("K", "M")},
+        ... )
+        >>> ea.substitutions.verify(rule)
+        rows of a batch: tested (proved at N = 1; N = 2; N = 3; N = 5, for all other sizes)
+        """
+        for side in (before, after):
+            if not callable(side):
+                raise UseError(
+                    f"a side of rule {name} is {shown(side)}, and no function\n"
+                    "  write ea.substitutions.Rule(name, before, after) for expressions"
+                )
+        tensors = tuple([tensor(key, shape) for key, shape in shapes.items()])
+        rule = cls.__new__(cls)
+        rule.name, rule.graph, rule._given = name, None, None
+        rule.functions = FunctionSides(before, after, tensors)
+        return rule
+
     @property
     def before(self) -> Program:
         return self.sides[0]
@@ -65,6 +105,8 @@ class Substitution:
         """Both programs. Raises `ShapeError` for a rule of a file whose sizes never fit."""
         if self._given is not None:
             return self._given
+        if self.functions is not None:
+            return self.functions.at(self.functions.least_numbers())
         assert self.graph is not None
         sides = general_sides(self.graph)
         if sides is None:

@@ -18,9 +18,16 @@ from derive.substitutions.graphs.taps import stated_taps
 from derive.substitutions.graphs.typed_rule import typed
 from derive.substitutions.sizes.equations import Unsolvable, Unsolved
 from derive.substitutions.sizes.sizing import OpenSizes
-from derive.substitutions.verification.comparing import Effort, at_sizes, compared, differs_at
+from derive.substitutions.verification.comparing import (
+    Effort,
+    Sides,
+    at_sizes,
+    compared,
+    differs_at,
+)
 from derive.substitutions.verification.counterexamples import confirmed
 from derive.substitutions.verification.deciding import attempted, decided
+from derive.substitutions.verification.function_sides import verdict_on_functions
 from derive.substitutions.verification.general_rules import decided_by_relations
 from derive.substitutions.verification.rule import Substitution
 from derive.substitutions.verification.verdict import NO_SIZES, RuleVerdict
@@ -61,14 +68,23 @@ def verify(rule: Substitution, sizes: Any = "any") -> RuleVerdict:
     """
     if rule.graph is not None and sizes == "any":
         return _verdict_of_graph(rule.name, rule.graph)
-    sides = rule.sides
-    if sizes != "any":
-        sides = at_sizes(sides, sizes)
+    if rule.functions is not None and sizes == "any":
+        return verdict_on_functions(rule.name, rule.functions)
+    sides = _sides_at(rule, sizes)
     verdict = compared(*sides).verdict_on(rule.name)
     example = verdict.counterexample
     if example and not differs_at(sides, example):
         return replace(verdict, counterexample=None)
     return verdict
+
+
+def _sides_at(rule: Substitution, sizes: Any) -> Sides:
+    """Return both sides of a rule with numbers for some sizes."""
+    if sizes == "any":
+        return rule.sides
+    if rule.functions is not None:
+        return rule.functions.at(sizes)
+    return at_sizes(rule.sides, sizes)
 
 
 def _verdict_of_graph(name: str, graph: RuleGraph) -> RuleVerdict:
