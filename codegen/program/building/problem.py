@@ -19,7 +19,12 @@ from codegen.program.building.generated_code import (
     store_record,
 )
 from codegen.program.building.generated_kernels import best_candidate
-from codegen.program.building.row_fusion import RowGroup, row_groups, with_row_groups
+from codegen.program.building.row_fusion import (
+    RowGroup,
+    has_loops_alone,
+    row_groups,
+    with_row_groups,
+)
 from codegen.runtime.protocol import GENERATED
 from codegen.targets.c.compiler import Compiler
 from codegen.targets.c.object_store import BackgroundCompiler, Place, compiler_for, placed
@@ -112,12 +117,19 @@ class BuildProblem:
 
     def _with_rows(self) -> BuildProblem:
         """Return the problem with the statements as parts of others that are faster so."""
-        fixed = {*self.constants, *self.fusible}
+        fixed = set(self.constants)
+        for name, pairs in self.fusible.items():
+            if not all(has_loops_alone(pair.product) for pair in pairs):
+                fixed.add(name)
         groups: list[RowGroup] = []
+        parts: set[str] = set()
         for choices in row_groups(self.program, self.kernels, fixed, self.schedule):
+            if choices[0].kernel.output in parts:
+                continue
             group = choices[self._fewest_cycles(choices)]
             if group.parts:
                 groups.append(group)
+                parts.update(group.parts)
         if not groups:
             return self
         program = with_row_groups(self.program, groups)

@@ -49,6 +49,7 @@ def row_groups(
 ) -> Iterator[list[RowGroup]]:
     """Yield each statement with none, one, two, … of the statements that may be parts of it.
 
+    What reads others comes first: where some are chosen as parts, they have none of their own.
     Those of `fixed` stay as they are.
     """
     by_output = {kernel.output: kernel for kernel in kernels}
@@ -57,7 +58,7 @@ def row_groups(
     for name, scope in program.statements:
         for tensor in scope.tensors:
             readers.get(tensor, set()).add(name)
-    free = {name for name in scopes if name not in fixed and _has_loops_alone(by_output[name])}
+    free = {name for name in scopes if name not in fixed and has_loops_alone(by_output[name])}
     parts = free - set(program.outputs)
     for name in reversed(list(scopes)):
         if name not in free:
@@ -90,15 +91,17 @@ def with_row_groups(program: Program, groups: Sequence[RowGroup]) -> Program:
     return Program(statements, program.outputs)
 
 
-def _has_loops_alone(kernel: Kernel) -> bool:
+def has_loops_alone(kernel: Kernel) -> bool:
     """Whether nothing but loops of the generic lowering computes a statement."""
     return kernel.is_eop or kernel.op == "reduce"
 
 
 def is_row_value(name: str, part: Scope, reader: Scope, schedule: Schedule) -> bool:
-    """Whether a statement reduces what its reader has in a row, and is the same for a whole row.
+    """Whether a statement may be a part of its reader, as a value or as elements of each row.
 
-    The loops over rows are the outermost ones of the reader, and enough for threads.
+    A value reduces what the reader has in a row, and is the same for a whole row. Elements are what
+    a reduction of the reader reads. The loops over rows are the outermost ones of the reader, and
+    enough for threads.
 
     >>> import einalg as ea
     >>> from codegen.lowering.schedule import DEFAULT
@@ -106,21 +109,35 @@ def is_row_value(name: str, part: Scope, reader: Scope, schedule: Schedule) -> b
     >>> [is_row_value("T", p["T"], p[name], DEFAULT) for name in "OU"]
     [True, False]
     """
-    if part.where or reader.where or not any(True for _ in reductions(part.body)):
-        return False
     types = {part.dtype, computed_in(part), computed_in(reader)}
-    if len(types) > 1 or not types <= set(TYPES):
-        return False
-    if not part.tensors.keys() & reader.tensors.keys():
+    if part.where or reader.where or len(types) > 1 or not types <= set(TYPES):
         return False
     reads = {access for access in accesses(reader.body) if access.tensor.name == name}
-    if len(reads) != 1:
+    if not any(True for _ in reductions(part.body)):
+        return _are_elements(reads, reader)
+    if len(reads) != 1 or not part.tensors.keys() & reader.tensors.keys():
         return False
     (read,) = reads
     rows = _rows(read, reader)
     if rows is None:
         return False
     return rows >= schedule.chunks or prod(reader.shape) < schedule.parallel
+
+
+def _are_elements(reads: Collection[Access], reader: Scope) -> bool:
+    """Whether some reads are of single elements, of which a reduction reads each once."""
+    ranges = dict(reader.ranges)
+    reduced: set[Access] = set()
+    for node in reductions(reader.body):
+        reduced.update(accesses(node.body))
+        ranges.update({it.index: (it.low, it.high) for it in node.iterators})
+    for read in reads:
+        indices = [form.as_index() for form in read.subscripts]
+        if read.base is not read.tensor or len(set(indices)) < len(indices):
+            return False
+        if any(ranges.get(index) != axis for index, axis in zip(indices, read.tensor.axes)):
+            return False
+    return any(read in reduced for read in reads)
 
 
 def _rows(read: Access, reader: Scope) -> int | None:
@@ -130,7 +147,7 @@ def _rows(read: Access, reader: Scope) -> int | None:
     named: set[Index] = set()
     for form, (low, high) in zip(read.subscripts, read.tensor.axes):
         index = form.as_index()
-        if index is None and high - low == 1 and not form.terms:
+        if high - low == 1 and not form.terms:
             continue
         if index is None or index in named or reader.ranges.get(index) != (low, high):
             return None

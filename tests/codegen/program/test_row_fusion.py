@@ -27,6 +27,14 @@ O[i,j] = exp(A[i,j] - T[i])/S[i]
 SHAPE = (96, 512)
 
 
+STORED = """
+T[i] = Max[k](A[i,k])
+E[i,j] = exp(A[i,j] - T[i])
+S[i] += E[i,k]
+O[i,j] = E[i,j]/S[i]
+""".strip()
+
+
 def parsed(text: str, **tensors: object) -> Program:
     return as_program(ea.parse(text, **{"A": SHAPE, **tensors}))
 
@@ -37,8 +45,9 @@ def longest_groups(program: Program) -> list[tuple[str, ...]]:
     return [choices[-1].parts for choices in groups]
 
 
-def test_softmax_is_one_kernel() -> None:
-    program = parsed(SOFTMAX)
+@pytest.mark.parametrize("text", [SOFTMAX, STORED])
+def test_softmax_is_one_kernel(text: str) -> None:
+    program = parsed(text)
     run = compile_program(program, kernels_of(program))
     assert [kernel.output for kernel in run.kernels] == ["O"]
     assert run.source().count("exp_f32(A") == 1
@@ -48,6 +57,16 @@ def test_softmax_is_one_kernel() -> None:
     again = known_program(row, program, kernel_of)
     assert again is not None and again.program == run.program
     np.testing.assert_array_equal(again(A=array), run(A=array))
+
+
+def test_what_is_a_part_has_none_of_its_own() -> None:
+    """Each statement is computed once, whatever is chosen."""
+    program = parsed("T[i] += A[i,k]\nU[i] += A[i,k]/T[i]\nO[i,j] = A[i,j]/U[i]")
+    groups = row_groups(program, kernels_of(program), (), DEFAULT)
+    assert [choices[-1].parts for choices in groups] == [("U", "T"), ("T",)]
+    run = compile_program(program, kernels_of(program))
+    array = np.random.default_rng(0).uniform(1, 2, SHAPE).astype("f")
+    check(program, {"O": execute(program, {"A": array})["O"]}, {"O": run(A=array)})
 
 
 @pytest.mark.parametrize(
@@ -60,6 +79,8 @@ def test_softmax_is_one_kernel() -> None:
         "T[i] = Sum[k](A[i,k])\nO[i,j] = A[i,j] - T[i]\nP[i,j] = A[i,j] + T[i]\nO, P",
         "T[i] = Sum[k](B[i,k])\nO[i,j] = A[i,j] - T[i]",  # nothing is shared
         "T[i] = A[i,3]\nO[i,j] = A[i,j] - T[i]",  # nothing is reduced
+        "T[i,j] = A[i,j]**2\nO[i,j] = T[i,j]/A[i,j]",  # no row of it is
+        "T[i,j] = A[i,j]**2\nO[i,j] = A[i,j]*Sum[k:95](T[i,k])",  # not all of it is
     ],
 )
 def test_what_stays_apart(text: str) -> None:
@@ -77,8 +98,13 @@ def test_types_that_a_statement_rounds_to_stay() -> None:
 
 REDUCTIONS = ("Sum", "Max", "Min")
 FIRST = ("A[i,k]", "A[i,k]**2", "exp(A[i,k])", "A[i,k]*g[k]")
-SECOND = ("A[i,k] - T[i]", "(A[i,k] - T[i])**2", "exp(A[i,k] - T[i])", "A[i,k]*T[i]")
-LAST = ("(A[i,j] - T[i])/(S[i] + 9)", "exp(A[i,j] - T[i])*S[i]", "A[i,j]*T[i] + S[i]*g[j]")
+SECOND = ("E[i,k]", "A[i,k] - T[i]", "(A[i,k] - T[i])**2", "exp(A[i,k] - T[i])", "A[i,k]*T[i]")
+LAST = (
+    "E[i,j]*S[i]",
+    "(A[i,j] - T[i])/(S[i] + 9)",
+    "exp(A[i,j] - T[i])*S[i]",
+    "A[i,j]*T[i] + S[i]*g[j]",
+)
 ROW_PROGRAMS = st.tuples(
     *(st.sampled_from(REDUCTIONS), st.sampled_from(FIRST)),
     *(st.sampled_from(REDUCTIONS), st.sampled_from(SECOND), st.sampled_from(LAST)),
@@ -92,12 +118,15 @@ def test_values(drawn: list[tuple[str, str, str, str, str, int, int]]) -> None:
     originals, programs, arrays = [], [], []
     random = np.random.default_rng(0)
     for one, first, other, second, last, rows, columns in drawn:
-        text = f"T[i] = {one}[k]({first})\nS[i] = {other}[k]({second})\nO[i,j] = {last}"
+        elements = "E[i,j] = A[i,j]*T[i] + T[i]\n" if "E[" in second else ""
+        if not elements:
+            last = last.replace("E[i,j]", "A[i,j]")
+        text = f"T[i] = {one}[k]({first})\n{elements}S[i] = {other}[k]({second})\nO[i,j] = {last}"
         tensors = {"A": (rows, columns), "g": (columns,)}
         if "g[" not in text:
             del tensors["g"]
         original = as_program(ea.parse(text, **tensors))
-        (choices,) = row_groups(original, kernels_of(original), (), DEFAULT)
+        choices = next(row_groups(original, kernels_of(original), (), DEFAULT))
         for group in choices[1:]:
             originals.append(original)
             programs.append(with_row_groups(original, [group]))
