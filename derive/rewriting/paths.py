@@ -10,7 +10,7 @@ from typing import Any
 
 from einalg.errors import RuleError
 from einalg.language.ir.program import Program
-from einalg.language.ir.scope import Scope, inner_scopes
+from einalg.language.ir.scope import Scope, all_scopes, inner_scopes
 from einalg.language.ir.tensor import Access, Padded, padded_box
 from einalg.language.ir.traversal import map_accesses
 
@@ -27,6 +27,22 @@ def _paths_below(path: Path, scope: Scope) -> Iterator[tuple[Path, Scope]]:
     yield path, scope
     for position, inner in enumerate(inner_scopes(scope)):
         yield from _paths_below((*path, position), inner)
+
+
+def place_count(program: Program) -> int:
+    """Return the number of paths in a program, without a walk over them.
+
+    >>> import einalg as ea
+    >>> lines = "S[i] = a[i]+1", "T[i] = S[i]*S[i]", "O[i] = T[i]+S[i]"
+    >>> place_count(ea.parse("\\n".join(lines), a=4))
+    3
+    """
+    counts: dict[int, int] = {}  # by the identity of a scope: the paths to it and all below it
+    for _, scope in program.statements:
+        for inner in all_scopes(scope):
+            below = [counts[id(one)] for one in inner_scopes(inner)]
+            counts[id(inner)] = 1 + sum(below)
+    return sum(counts[id(scope)] for _, scope in program.statements)
 
 
 def program_scopes(program: Program) -> Iterator[Scope]:

@@ -49,7 +49,7 @@ from einalg.language.ir.traversal import reductions
 from einalg.language.ops.templates import TEMPLATES, Template
 from einalg.options import Kind, shown
 from einalg.runtime.clock import Clock, OutOfTime
-from einalg.text.wording import counted
+from einalg.text.wording import counted, in_bytes
 
 log = logging.getLogger("einalg")
 
@@ -408,14 +408,14 @@ class Search:
         if stats.candidates and is_fruitless:
             return f"no better candidate in {counted(budget.patience, 'state')}"
         if len(self.seen) * self.weights.bytes_per_state >= budget.bytes:
-            return f"{budget.bytes} bytes are taken by states"
+            return f"the limit of {in_bytes(budget.bytes)} for states was reached"
         return ""
 
     def _out_of_time(self) -> str:
         self.stats.is_cut = True
         if self.clock.course.is_stopped:
             return "interrupted"
-        return f"{self.budget.seconds:g} seconds were spent"
+        return f"its share of the {self.budget.seconds:g} s was over"
 
     def _keep(
         self,

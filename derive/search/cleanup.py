@@ -22,7 +22,7 @@ from derive.rewriting.body_queries import (
 )
 from derive.rewriting.domains import box_of
 from derive.rewriting.moves import Move, Rule, apply
-from derive.rewriting.paths import Path, child, paths
+from derive.rewriting.paths import Path, child, paths, place_count
 from derive.rules.algebra import staging
 from derive.rules.inter.lifting_nesting import NESTING
 from derive.rules.intra import (
@@ -47,6 +47,8 @@ from einalg.language.ir.tensor import Access, Padded, Tensor, unpadded
 from einalg.language.ir.traversal import accesses, reductions
 
 MAX_CLEANUP_MOVES = 48
+MAX_REPETITION = 4  # times the places of a program: what more is read by many is left apart
+MIN_PLACES = 64  # that merging may make of a small program
 
 Rules = Mapping[str, Rule]
 
@@ -89,11 +91,17 @@ def fully_inlined(
     """Return the program with all merged that merges into its reader: one spelling for many.
 
     Statements and inner scopes merge, and the moves come with the program. A merging that gives
-    what is not allowed is left out.
+    what is not allowed is left out; so is one by which a scope that many read has far more places,
+    as in blocks that are added to what they read: every block multiplies them.
     """
     program, steps = cleaned_up(program, rules)
+    limit = max(MIN_PLACES, MAX_REPETITION * place_count(program))
+
+    def is_small(merged: Program) -> bool:
+        return place_count(merged) <= limit and is_allowed(merged)
+
     while len(steps) < MAX_CLEANUP_MOVES:
-        merging = _first_merging(program, rules, is_allowed)
+        merging = _first_merging(program, rules, is_small)
         if merging is None:
             break
         program, moves = merging

@@ -12,7 +12,7 @@ from codegen.program.compile import compile_program
 from derive.results import stored_search, verification
 from derive.results.pipeline import find_derivation
 from derive.results.selection import SELECTION
-from derive.search.best_first import Budget
+from derive.search.best_first import Budget, search
 from einalg.runtime.clock import Clock
 from tests.helpers.searches import first_candidates
 
@@ -220,3 +220,16 @@ def test_proofs_end_with_the_time(monkeypatch):
         late and 2 <= len(d.candidates) <= 6 and len(d.candidates) == d.stats.candidates + 1 - late
     )
     assert d.best.cost == min(c.cost for c in d.candidates) and not d.original.moves
+
+
+@pytest.mark.parametrize(
+    ("limit", "reason"),
+    [
+        ({"seconds": 0.0}, "its share of the 0 s was over"),
+        ({"bytes": 1}, "the limit of 1 B for states was reached"),
+    ],
+)
+def test_a_limit_that_is_reached_has_words(limit, reason):
+    product = ea.parse("O[i,j] += A[i,k]*B[k,j]", A=(4, 5), B=(5, 3))
+    _, stats, _ = search(product, Budget(**limit))
+    assert stats.stopped == reason

@@ -30,7 +30,7 @@ from einalg.language.ir.traversal import accesses
 
 __all__ = ["FLOAT", "MEMORY", "Arithmetic", "execute", "run"]
 
-MEMORY = 256 * 2**20  # bytes of every temporary array
+MEMORY = 32 * 2**20  # bytes of every temporary array: caches hold them, and a part is brief
 
 
 def execute(

@@ -238,6 +238,16 @@ def test_operators(name: str) -> None:
                 )
 
 
+def test_a_sum_over_windows_is_computed_in_brief_parts() -> None:
+    """Whoever has no more time ends the evaluation between two parts."""
+    windows = ea.parse("O[i:170,j:170] += A[i+r,j+s]*B[r]*C[s]", A=(200, 200), B=(31,), C=(31,))
+    parts = []
+    arrays = {"A": np.ones((200, 200)), "B": np.ones(31), "C": np.ones(31)}
+    (got,) = execute(windows, arrays, between_blocks=lambda: parts.append(1)).values()
+    assert len(parts) > 170 * 170 * 31 * 31 / 5_000_000
+    np.testing.assert_allclose(got, 31 * 31)
+
+
 def test_programs() -> None:
     program = ea.parse("T[i] = A[i]*2\nP[i] = T[i]+1\nQ[i,j] = T[i]*A[j]", A=(3,))
     arrays = {"A": np.arange(3)}
