@@ -101,31 +101,46 @@ def renamed(iterators: Any, guards: Any, value: Poly, first: int) -> Entry:
 
 def substituted(value: Any, mapping: dict[Index, Affine]) -> Any:
     """Return a field with index forms in the places of indices, which must not be bound in it."""
-    if not mapping or indices_of(value).isdisjoint(mapping):
-        return value
-
-    def on_poly(part: Poly) -> Poly:
-        return substituted_poly(part, mapping)
-
-    def on_form(form: Any) -> Any:
-        if isinstance(form, Index) and form not in mapping:
-            return form
-        return form.as_affine().substitute(mapping)
-
-    return with_fields(value, on_poly, on_form)
+    return _Substitution(mapping).field(value)
 
 
 def substituted_poly(value: Poly, mapping: dict[Index, Affine]) -> Poly:
     """Return a polynomial with index forms in the places of indices."""
+    return _Substitution(mapping).poly(value)
 
-    def change(atom: Atom) -> Poly | None:
-        if indices_of(atom).isdisjoint(mapping):
+
+class _Substitution:
+    """Index forms in the places of indices, written once into each atom, wherever it occurs."""
+
+    def __init__(self, mapping: dict[Index, Affine]) -> None:
+        self.mapping = mapping
+        self.images: dict[Atom, Poly | None] = {}
+
+    def field(self, value: Any) -> Any:
+        if not self.mapping or indices_of(value).isdisjoint(self.mapping):
+            return value
+        return with_fields(value, self.poly, self.form)
+
+    def poly(self, part: Poly) -> Poly:
+        return mapped(part, self.image, simple_power)
+
+    def form(self, form: Any) -> Any:
+        if isinstance(form, Index) and form not in self.mapping:
+            return form
+        return form.as_affine().substitute(self.mapping)
+
+    def image(self, atom: Atom) -> Poly | None:
+        """Return what an atom becomes; None where it stays."""
+        if indices_of(atom).isdisjoint(self.mapping):
             return None
-        if isinstance(atom, IndexAtom):
-            return of_index(atom.fields[0].as_affine().substitute(mapping))
-        return of_atom(type(atom)(*substituted(atom.fields, mapping)))
+        if atom not in self.images:
+            self.images[atom] = self._image(atom)
+        return self.images[atom]
 
-    return mapped(value, change, simple_power)
+    def _image(self, atom: Atom) -> Poly:
+        if isinstance(atom, IndexAtom):
+            return of_index(atom.fields[0].as_affine().substitute(self.mapping))
+        return of_atom(type(atom)(*self.field(atom.fields)))
 
 
 def canonical(entry: Entry) -> Entry:
