@@ -100,8 +100,8 @@ def is_row_value(name: str, part: Scope, reader: Scope, schedule: Schedule) -> b
     """Whether a statement may be a part of its reader, as a value or as elements of each row.
 
     A value reduces what the reader has in a row, and is the same for a whole row. Elements are what
-    a reduction of the reader reads. The loops over rows are the outermost ones of the reader, and
-    enough for threads.
+    a reduction of the reader reads, and the reader again. The loops over rows are the outermost
+    ones of the reader, and enough for threads.
 
     >>> import einalg as ea
     >>> from codegen.lowering.schedule import DEFAULT
@@ -125,7 +125,7 @@ def is_row_value(name: str, part: Scope, reader: Scope, schedule: Schedule) -> b
 
 
 def _are_elements(reads: Collection[Access], reader: Scope) -> bool:
-    """Whether some reads are of single elements, of which a reduction reads each once."""
+    """Whether some reads are of single elements: of those that a reduction reads, and again."""
     ranges = dict(reader.ranges)
     reduced: set[Access] = set()
     for node in reductions(reader.body):
@@ -137,7 +137,7 @@ def _are_elements(reads: Collection[Access], reader: Scope) -> bool:
             return False
         if any(ranges.get(index) != axis for index, axis in zip(indices, read.tensor.axes)):
             return False
-    return any(read in reduced for read in reads)
+    return bool(reduced & set(reads)) and not reduced >= set(reads)
 
 
 def _rows(read: Access, reader: Scope) -> int | None:
