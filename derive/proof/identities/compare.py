@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from itertools import product
 from math import prod
 
+from derive.proof.exact.compare import compare_exactly
 from derive.proof.exact.polynomial import OutsideFragment
 from derive.proof.identities.cases import is_zero
 from derive.proof.identities.cuts import Array, shared_values
@@ -24,6 +25,7 @@ DIVIDING = f"{BY_LAWS}, where no denominator is 0"
 MAX_PRODUCTS = 60_000  # of monomials, for one attempt
 MAX_STEP_PRODUCTS = 5_000  # the same for values inside
 MAX_WHOLE = 16  # scopes of both sides that are compared as a whole
+MAX_EXACT_STEPS = 4  # values inside whose relations are compared
 MAX_WRITTEN_OUT = 64  # points of a reduction
 LIMITS = 0, MAX_WRITTEN_OUT
 MAX_POINTS = 100  # of an output that is compared point by point
@@ -69,8 +71,13 @@ def shown_equal(
 def _shown_in_steps(
     one: Scope, two: Scope, values: Mapping[Scope, Array] | None
 ) -> Identity | None:
-    """Return that two scopes are equal since inner ones are; None where this is not shown."""
+    """Return that two scopes are equal since inner ones are; None where this is not shown.
+
+    A few that laws do not tell are compared as relations: a function of what is corrected at the
+    border of an image has the arguments that it had.
+    """
     steps: list[Identity] = []
+    exact_steps = iter(range(MAX_EXACT_STEPS))
 
     def is_equal_step(ours: Scope, theirs: Scope, cuts: Mapping[Scope, str]) -> bool:
         comparison = _Comparison(ours, theirs, cuts)
@@ -79,7 +86,8 @@ def _shown_in_steps(
             if identity is not None:
                 steps.append(identity)
                 return True
-        return False
+        has_steps_left = next(exact_steps, None) is not None
+        return has_steps_left and compare_exactly(ours, theirs).equal is True
 
     cuts = shared_values(one, two, is_equal_step, values)
     if not cuts:

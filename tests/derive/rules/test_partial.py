@@ -192,6 +192,19 @@ def test_an_equal_mutant_is_its_own_correction() -> None:
         assert ea.prove(blur, corrected).verdict == "proved"
 
 
+def test_a_function_of_a_correction_is_proved() -> None:
+    """Its argument is 0 at rows that read padding alone, which the mutant says in other words."""
+    text = (
+        "T[f,h:7,w:8] = Sum[c:3,r:2,s:5]"
+        "(A.pad(0,(0,4),(3,4))[3*f+c,2*h+r,w+s-3]*K[f,c,r,s])\n"
+        "O[f,h,w] = Max(T[f,h,w], 0)"
+    )
+    mutation = {"kind": "subscript", "read": 0, "axis": 2, "index": "s", "coefficient": 0}
+    move = Move(RULE.name, ("T",), {"mutations": [{**mutation, "shift": 2}]})
+    program = ea.parse(text, A=(9, 11, 5), K=(3, 3, 2, 5))
+    assert ea.prove(program, apply(as_program(program), move, ALL)).verdict == "proved"
+
+
 def test_mutants_of_several_outputs_say_where_each_differs() -> None:
     text = "T[i] += A.pad(1)[i+r-1]*K[r]\nO[i] = Max(T[i], 0)\nP[i] = T[i] + A[i]"
     cut = [m for m in ea.mutants(text, A=(12,), K=(3,)) if not m.is_equal]
