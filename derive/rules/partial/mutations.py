@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import permutations
+from math import gcd
 from typing import Any
 
 from derive.rewriting.body_queries import is_empty, with_padded_reads
@@ -149,6 +150,19 @@ def windowed(scope: Scope) -> Iterator[LoopIndex]:
             continue
         if any(_is_window(read, it.index) for read in accesses(scope.body)):
             yield it
+
+
+def dilation(scope: Scope, index: Index) -> int:
+    """Return what the steps of all windows along an index have in common; 0 without windows."""
+    common = 0
+    for access in accesses(scope.body):
+        try:
+            window = window_of(access, index)
+        except RuleError:
+            return 0
+        if window is not None:
+            common = gcd(common, *(step for _, step in window.rest.terms))
+    return common
 
 
 def _tiles(scope: Scope, factors: Sequence[int]) -> Iterator[dict[str, Any]]:

@@ -15,7 +15,7 @@ import sympy
 from derive.proof.exact.compare import compare_exactly
 from derive.rewriting.body_queries import memoized_per_scope
 from derive.rewriting.moves import Example, Rule
-from derive.rules.partial.mutations import mutated, proposed
+from derive.rules.partial.mutations import dilation, mutated, proposed, windowed
 from derive.rules.partial.regions import Cover, covers_of, part_of, points_in
 from einalg.errors import RuleError
 from einalg.language.analysis.simplify import simplify_scope
@@ -23,7 +23,7 @@ from einalg.language.analysis.sizes import allowed_sizes
 from einalg.language.index.cases import Piecewise
 from einalg.language.ir.scope import Scope
 
-FACTORS = (2,)  # of tiles, joined neighbours and phases that are proposed
+FACTOR = 2  # of tiles, joined neighbours and phases that are proposed, beside the dilations
 MAX_MOVES = 12  # proposed at one scope; `einalg.mutants` lists all
 MAX_SHARE = 0.5  # of the points that are computed again in a move that is proposed
 
@@ -100,7 +100,8 @@ def find(scope: Scope) -> Iterator[dict[str, Any]]:
 
 
 def _substitutions(scope: Scope) -> Iterator[dict[str, Any]]:
-    for mutation in proposed(scope, FACTORS):
+    dilations = {dilation(scope, it.index) for it in windowed(scope)}
+    for mutation in proposed(scope, sorted({FACTOR, *dilations})):
         try:
             corrected = correction(scope, [mutation])
             if corrected.share > MAX_SHARE:

@@ -8,10 +8,9 @@ arranged together, with room, so that nothing is moved between them.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from math import gcd
-from typing import Any
+from typing import Any, NamedTuple
 
 from derive.rewriting.body_queries import has_reduction, is_empty
 from derive.rewriting.moves import Move, Rule, apply
@@ -20,16 +19,13 @@ from derive.rules.partial.arrangements import (
     iterator_of,
     joint_pitches,
     phase_pitches,
-    window_of,
 )
-from derive.rules.partial.mutations import core_of, joinable_axes, windowed
+from derive.rules.partial.mutations import core_of, dilation, joinable_axes, windowed
 from derive.rules.partial.partial_substitution import RULE
 from derive.search.starts.arranged_together import arranged_together, with_sums_apart
 from einalg.errors import EinalgError, RuleError
-from einalg.language.index.affine import Index
 from einalg.language.ir.program import Program
 from einalg.language.ir.scope import Scope
-from einalg.language.ir.traversal import accesses
 
 MAX_STARTS = 2  # the cheapest, of one program
 MAX_SCOPES = 2  # sums of one program that are looked at
@@ -64,19 +60,31 @@ def partly_equal(
     """
     limit = MAX_RELATIVE_COST * cost(program)
 
-    def cheapest(corrected: Iterable[Corrected], number: int) -> list[Corrected]:
-        starts: list[tuple[float, Corrected]] = []
+    def cheapest(corrected: Iterable[Corrected]) -> list[_Start]:
+        """Return the cheapest of several programs; none where all cost too much."""
+        starts: list[_Start] = []
         for after, moves in corrected:
             after, cleaning = clean(after, rules)
-            seconds = cost(after)
-            if seconds <= limit:
-                starts.append((seconds, (after, [*moves, *cleaning])))
-        starts.sort(key=lambda start: start[0])
-        return [start for _, start in starts[:number]]
+            start = _Start(cost(after), after, [*moves, *cleaning])
+            if start.seconds <= limit:
+                starts.append(start)
+        return sorted(starts, key=lambda start: start.seconds)[:1]
 
-    together = cheapest(_corrected_together(program, rules), 1)
-    yield from together
-    yield from cheapest(_corrected_alone(program, rules), MAX_STARTS - len(together))
+    together = cheapest(_corrected_together(program, rules))
+    alone: list[_Start] = []
+    for corrections in _corrected_alone(program, rules):
+        alone += cheapest(corrections)
+    alone.sort(key=lambda start: start.seconds)
+    for start in [*together, *alone][:MAX_STARTS]:
+        yield start.program, start.moves
+
+
+class _Start(NamedTuple):
+    """A program to start from, what it costs at least, and the moves to it."""
+
+    seconds: float
+    program: Program
+    moves: list[Move]
 
 
 def _corrected_together(program: Program, rules: Mapping[str, Rule]) -> Iterator[Corrected]:
@@ -89,9 +97,17 @@ def _corrected_together(program: Program, rules: Mapping[str, Rule]) -> Iterator
                 yield after, [*lifting, *moves]
 
 
-def _corrected_alone(program: Program, rules: Mapping[str, Rule]) -> Iterator[Corrected]:
-    """Yield the program with a single sum on other axes, with either correction."""
-    for path, mutations in _proposals(program):
+def _corrected_alone(program: Program, rules: Mapping[str, Rule]) -> Iterator[Iterator[Corrected]]:
+    """Yield the program with a single sum on other axes, in groups of either correction."""
+    for path, corrections in _proposals(program):
+        yield _substituted(program, path, corrections, rules)
+
+
+def _substituted(
+    program: Program, path: Path, corrections: Sequence[Mutations], rules: Mapping[str, Rule]
+) -> Iterator[Corrected]:
+    """Yield a program after each of several partial substitutions at a path."""
+    for mutations in corrections:
         move = Move(RULE.name, path, {"mutations": mutations})
         with suppress(EinalgError):
             yield apply(program, move, rules), [move]
@@ -123,8 +139,8 @@ def _plain_with_room(scope: Scope) -> Mutations:
 
 def _one_image_with_room(scope: Scope) -> Mutations:
     """Return the mutation that joins all images with room between them; none if there is none."""
-    *_, joined = [[], *_as_one_image(scope)]
-    return joined
+    *_, corrections = [[[]], *_as_one_image(scope)]
+    return corrections[-1]
 
 
 def _with_equal_pitches(program: Program, at: Mapping[Path, Mutations]) -> dict[Path, Mutations]:
@@ -149,28 +165,29 @@ def _with_equal_pitches(program: Program, at: Mapping[Path, Mutations]) -> dict[
     return equal
 
 
-def _proposals(program: Program) -> Iterator[tuple[Path, Mutations]]:
-    """Yield mutations for the first few sums over windows of a program."""
+def _proposals(program: Program) -> Iterator[tuple[Path, list[Mutations]]]:
+    """Yield mutations for the first few sums over windows of a program, in groups of either
+    correction.
+    """
     scopes = 0
     for path, scope in paths(program):
-        proposals = list(_mutations(scope))
-        for mutations in proposals:
-            yield path, mutations
-        scopes += bool(proposals)
+        groups = list(_mutations(scope))
+        for corrections in groups:
+            yield path, corrections
+        scopes += bool(groups)
         if scopes == MAX_SCOPES:
             return
 
 
-def _mutations(scope: Scope) -> Iterator[Mutations]:
-    """Yield all dilated windows as plain ones, and all images of a batch as one, with either
+def _mutations(scope: Scope) -> Iterator[list[Mutations]]:
+    """Yield all dilated windows as plain ones, and all images of a batch as one, each with either
     correction.
     """
     if not _may_be_arranged(scope):
         return
-    for has_room in (False, True):
-        plain = _as_plain_windows(scope, has_room)
-        if plain:
-            yield plain
+    plain = [_as_plain_windows(scope, has_room) for has_room in (False, True)]
+    if all(plain):
+        yield plain
     yield from _as_one_image(scope)
 
 
@@ -194,7 +211,7 @@ def _as_plain_windows(scope: Scope, has_room: bool) -> Mutations:
 def _as_phases(scope: Scope, axis: int, has_room: bool) -> Mutations:
     """Return the mutation of one dilated axis; none where it is not dilated."""
     it = scope.iterators[axis]
-    phases = _dilation(scope, it.index)
+    phases = dilation(scope, it.index)
     if not 1 < phases <= it.extent // 2:
         return []
     name = it.index.name
@@ -206,21 +223,10 @@ def _as_phases(scope: Scope, axis: int, has_room: bool) -> Mutations:
     return [{"kind": "interleave", "index": name, "phases": phases, "pitch": pitch}]
 
 
-def _dilation(scope: Scope, index: Index) -> int:
-    """Return what the steps of all windows along an index have in common; 0 without windows."""
-    common = 0
-    for access in accesses(scope.body):
-        try:
-            window = window_of(access, index)
-        except RuleError:
-            return 0
-        if window is not None:
-            common = gcd(common, *(step for _, step in window.rest.terms))
-    return common
-
-
-def _as_one_image(scope: Scope) -> Iterator[Mutations]:
-    """Yield mutations that join all images along the last axis on which windows move."""
+def _as_one_image(scope: Scope) -> Iterator[list[Mutations]]:
+    """Yield mutations that join all images along the last axis on which windows move, where they
+    touch and with room between them.
+    """
     axes = list(windowed(scope))
     for outer, along in joinable_axes(scope):
         if outer in axes or along not in axes[-1:] or outer.extent < 2:
@@ -230,5 +236,5 @@ def _as_one_image(scope: Scope) -> Iterator[Mutations]:
             pitches = joint_pitches(scope, **names)
         except RuleError:
             continue
-        for pitch in dict.fromkeys(pitches):
-            yield [{"kind": "join", **names, "parts": outer.extent, "pitch": pitch}]
+        join = {"kind": "join", **names, "parts": outer.extent}
+        yield [[{**join, "pitch": pitch}] for pitch in dict.fromkeys(pitches)]

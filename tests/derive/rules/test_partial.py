@@ -325,6 +325,13 @@ def test_axes_of_symbolic_sizes_are_not_arranged() -> None:
             mutated(scope, [mutation])
 
 
+@pytest.mark.parametrize("dilation", [2, 3, 5])
+def test_phases_of_a_dilation_are_proposed(dilation: int) -> None:
+    offered = list(moves(as_program(convolution((1, 2, 15, 4), 2, 3, dilation)), [RULE]))
+    phases = {move.args["mutations"][0].get("phases") for move in offered}
+    assert dilation in phases
+
+
 def test_a_session_offers_mutants() -> None:
     session = ea.Session(ea.parse("O[h] += A.pad(1)[h+r-1]*K[r]", A=(8,), K=(3,)))
     offered = list(moves(session.expr, [RULE]))
