@@ -35,7 +35,7 @@ from einalg.text.wording import counted
 log = logging.getLogger("einalg")
 
 MAX_INDICES = 32  # of a scope that NumPy evaluates at once: an axis each
-MAX_HALVINGS = 4  # of inputs whose outputs are too large
+MAX_HALVINGS = 8  # of inputs for which results are too large
 LARGEST = {"f64": 1e300, "f32": 1e36, "bf16": 1e36, "f16": 3e4}  # that is no infinity when rounded
 UNKNOWN = "unknown"  # the verdict of a proof that was given up
 
@@ -208,17 +208,23 @@ class ShortlistCheck:
     def _reference(self, candidates: Sequence[Candidate]) -> tuple[Arrays, Arrays]:
         """Return inputs, and the outputs that are right for them.
 
-        Integers are not 0 where outputs would have no value, and floats smaller where outputs would
-        be infinite in their types.
+        Integers are not 0 where outputs would have no value, and floats smaller where the results
+        of statements would be infinite in their types.
         """
         evaluated = self._evaluated(candidates)
-        reference = partial(self.backend.reference, evaluated)
+        every = Program(evaluated.statements, evaluated.names)
+        results: Arrays = {}
+
+        def reference(arrays: Arrays) -> Arrays:
+            results.update(self.backend.reference(every, arrays))
+            return {name: results[name] for name in evaluated.outputs}
+
         arrays, expected = inputs_with_values(self.start.inputs, reference, self.seed)
         for _ in range(MAX_HALVINGS):
-            if not _overflows(self.start, expected):
+            if not _overflows(evaluated, results):
                 break
             arrays = {name: _halved(array) for name, array in arrays.items()}
-            expected = self.backend.reference(evaluated, arrays)
+            expected = reference(arrays)
         return arrays, expected
 
     def _evaluated(self, candidates: Sequence[Candidate]) -> Program:
@@ -286,9 +292,9 @@ def _most_indices(program: Program) -> int:
     return max(len(bound_indices(scope)) for scope in program_scopes(program))
 
 
-def _overflows(program: Program, outputs: Mapping[str, Any]) -> bool:
-    """Tell whether finite outputs are too large for the types of floats that they are stored in."""
-    for name, values in outputs.items():
+def _overflows(program: Program, results: Mapping[str, Any]) -> bool:
+    """Tell whether finite results of statements are too large for their types of floats."""
+    for name, values in results.items():
         dtype = program[name].dtype
         if not is_float(dtype):
             continue

@@ -27,3 +27,13 @@ def test_integers_without_a_value_are_compared_with_none(text, dtype):
     tensors = {name: ea.tensor(name, (40,), dtype) for name in "AB" if f"{name}[" in text}
     best = ea.derive(ea.parse(f"O[i:40] = {text}", **tensors), states=1).best
     assert best.verdict == "proved" and best.measured
+
+
+def test_inputs_are_smaller_where_a_result_in_between_would_be_infinite():
+    """The last statement is finite whatever the powers before it are."""
+    lines = ["T0[i,j] = A[i,j]"]
+    lines += [f"T{k + 1}[i,j] += T{k}[i,l]*T{k}[l,j]" for k in range(7)]
+    lines += ["M[i] = Max[j](Max(T7[i,j], -T7[i,j]))", "O[i,j] = T7[i,j]/M[i]"]
+    powers = ea.parse("\n".join(lines), A=(16, 16))
+    derivation = ea.derive(powers, states=0, rules=[], seconds=60)
+    assert derivation.original.measured
