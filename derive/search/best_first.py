@@ -38,6 +38,7 @@ from derive.search.repairs import is_long_product
 from derive.search.search_tree import SearchNode
 from derive.search.speculation import SpeculativeExpander
 from derive.search.starts.channels_last import channels_last
+from derive.search.starts.digits import digits_apart
 from derive.search.starts.partly_equal import partly_equal
 from derive.search.starts.separation import separated
 from derive.search.weights import DEFAULT_WEIGHTS, SearchWeights, StateFeatures
@@ -305,8 +306,9 @@ class Search:
         """Yield the spellings of the expression that the search starts from, with their moves.
 
         They are: cleaned up; inlined, should it have been taken apart before; of that every part of
-        a body by itself; of that the long products in good orders of their contractions; with
-        channels last; and partly equal ones, corrected: these two where their rules may be used.
+        a body by itself; of that the long products in good orders of their contractions, by the
+        digits of indices too; with channels last; and partly equal ones, corrected: these two where
+        their rules may be used.
         """
         rules = {**ALL, **self.expand.rules}
         limit = self.weights.max_relative_operations * total_operations(self.start)
@@ -320,6 +322,8 @@ class Search:
         yield parts, (*inlining, *fission)
         for ordered, steps in self._ordered(inlined, rules):
             yield ordered, (*inlining, *steps)
+        for ordered, steps in self._ordered_by_digits(inlined, rules):
+            yield ordered, (*inlining, *steps)
         if self.expand.rules.keys() >= SEPARATION_RULES and not _has_long_products(clean):
             for by_digits in (False, True):
                 separate, separation = separated(clean, rules, cleaned_up, by_digits)
@@ -331,6 +335,19 @@ class Search:
         if partial_substitution.RULE.name in self.expand.rules:
             for mutant, steps in partly_equal(clean, rules, cleaned_up, ideal_seconds):
                 yield mutant, (*cleaning, *steps)
+
+    def _ordered_by_digits(
+        self, inlined: Program, rules: Mapping[str, Rule]
+    ) -> Iterator[tuple[Program, tuple[Move, ...]]]:
+        """Yield the program with its long products in good orders of the digits of their indices.
+
+        There is none where no index is read by digits.
+        """
+        apart, splitting = digits_apart(inlined, self.expand.rules)
+        if splitting:
+            clean, cleaning = cleaned_up(apart, rules)
+            for ordered, steps in self._ordered(clean, rules):
+                yield ordered, (*splitting, *cleaning, *steps)
 
     def _ordered(
         self, inlined: Program, rules: Mapping[str, Rule]
