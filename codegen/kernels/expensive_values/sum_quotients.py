@@ -2,12 +2,13 @@
 
 A softmax divides each element of a row by the sum of all, which takes a core as long as several
 products. The sum is rounded itself, so that its reciprocal, which is rounded once more, deviates
-hardly more. Where that is no normal float, a loop behind a test divides.
+hardly more. Where that is no normal float, a loop behind a test divides. Quotients of which a
+function is taken that may have steps, as `floor`, stay: those that are whole numbers are exact.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
@@ -24,11 +25,12 @@ from codegen.ir.nodes import (
     Statement,
     Store,
     Value,
-    value_parts,
     walk,
 )
+from codegen.ir.scalars.elements import LANEWISE
 from codegen.kernels.expensive_values.readers import changed_names, with_bodies
 
+SMOOTH = LANEWISE | {"div"}  # of which small deviations have small effects
 MIN_STEPS = 64  # of a loop, from which on a second one is worth its code
 # Beyond these, a reciprocal or what it is of is no normal float.
 NORMAL = {
@@ -85,7 +87,7 @@ class _ReciprocalWriter:
         for statement in loop.body:
             if not isinstance(statement, Store):
                 return None
-            for part in value_parts(statement.value):
+            for part in _smooth_parts(statement.value):
                 divisor = _divisor(part)
                 if divisor is not None and divisor.buf in self.sums:
                     found[divisor] = None
@@ -107,9 +109,17 @@ class _ReciprocalWriter:
         return If(_is_normal(divisor), (replace(loop, body=tuple(body)),), (loop,))
 
 
-def _divisor(value: Value) -> Ref | None:
+def _smooth_parts(value: Value) -> Iterator[Apply]:
+    """Yield the operations that a value is made of by smooth ones alone."""
+    if isinstance(value, Apply) and value.op in SMOOTH:
+        yield value
+        for part in value.arguments:
+            yield from _smooth_parts(part)
+
+
+def _divisor(value: Apply) -> Ref | None:
     """Return the number by which a value is a quotient."""
-    if isinstance(value, Apply) and value.op == "div" and value.dtype in NORMAL:
+    if value.op == "div" and value.dtype in NORMAL:
         divisor = value.arguments[1]
         if isinstance(divisor, Ref) and divisor.dtype == value.dtype:
             return divisor
@@ -118,7 +128,7 @@ def _divisor(value: Value) -> Ref | None:
 
 def _multiplied(value: Value, divisor: Ref, reciprocal: Ref) -> Value:
     """Return a value with products in the place of quotients by a number."""
-    if not isinstance(value, Apply):
+    if not isinstance(value, Apply) or value.op not in SMOOTH:
         return value
     parts = [_multiplied(part, divisor, reciprocal) for part in value.arguments]
     if _divisor(value) == divisor:

@@ -42,6 +42,7 @@ def test_values(dtype: str) -> None:
         "O[i,j] = A[i,j]/Max[r](A[i,r])",  # which is an element, so that quotients may be exact
         "O[i,j] = A[i,j]/A[i,0]",
         "O[i,j] = Sum[r](A[i,r])/A[i,j]",
+        "O[i,j] = floor(A[i,j]/Sum[r](A[i,r]))",  # which is 1 where a row has one number
     ],
 )
 def test_other_quotients_stay(text: str) -> None:
