@@ -117,6 +117,8 @@ def _fits(scope: Scope) -> bool:
     Sums and products of long integers wrap round there too.
     """
     low, high = bounds(scope.dtype)
+    if low and high > 2 * COMPUTED + 1:
+        return True
     least, largest = range_of_scope(scope)
     if low == 0 > least:
         return False

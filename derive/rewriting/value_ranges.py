@@ -34,6 +34,7 @@ from einalg.language.ir.tensor import Access, paddings
 
 MOST_SCOPES = 4096  # that are remembered
 MOST_FACTORS = 128  # of products whose bounds are numbers: no type holds more factors above 1
+LARGEST = 1 << 128  # bound, and denominator of one, that is told: no type holds as much
 
 
 def value_range(body: Any) -> Interval:
@@ -47,6 +48,25 @@ def value_range(body: Any) -> Interval:
     >>> value_range(ea.parse("O[()] = Sum[i:6](3*b[i], where=i < 4)", b=b).body)
     (0, 18)
     """
+    low, high = _bounds(body)
+    return _told(low, floor), _told(high, ceil)
+
+
+def _told(bound: Bound, rounded: Callable[[Bound], int]) -> Bound:
+    """Return a bound, or one further away of fewer digits: squares of squares have too many."""
+    if abs(bound) == inf:
+        return bound
+    if bound.denominator > LARGEST:  # pyright: ignore[reportAttributeAccessIssue]
+        bound = rounded(bound)
+    if abs(bound) <= LARGEST:
+        return bound
+    is_outer = (bound < 0) == (rounded is floor)
+    if is_outer:
+        return -inf if bound < 0 else inf
+    return LARGEST if bound > 0 else -LARGEST
+
+
+def _bounds(body: Any) -> Interval:
     if isinstance(body, Access):
         return _read(body)
     if isinstance(body, Reduce):

@@ -37,7 +37,11 @@ def _product(one: Interval, two: Interval) -> Interval:
 
 
 def _times(one: Bound, two: Bound) -> Bound:
-    return one * two if one and two else 0
+    if not one or not two:
+        return 0
+    if abs(one) == inf or abs(two) == inf:  # the other one may be too large for a float
+        return inf if (one > 0) == (two > 0) else -inf
+    return one * two
 
 
 def power_interval(base: Interval, exponent: int) -> Interval:

@@ -10,10 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import einalg as ea
-from derive.rewriting.value_ranges import value_range
+from derive.rewriting.value_ranges import LARGEST, range_of_scope, value_range
 from einalg.language.ir.body import as_factor
 from einalg.language.ir.dtypes import bounds, numpy_dtype
-from einalg.language.ir.program import Program, as_program
+from einalg.language.ir.program import Program, as_program, inlined
 from einalg.testing import strategies
 from tests.helpers.batches import examples
 from tests.helpers.naive_evaluator import NOTHING, Naive
@@ -80,9 +80,27 @@ def test_no_value_of_a_random_scope_is_out_of_bounds(
         ("Quotient(s[i], u[i])", (-np.inf, np.inf)),
         ("sign(s[i])", (-1, 1)),
         ("b[i]**200", (-np.inf, np.inf)),  # more factors than are looked at
+        ("i*u[i]**128", (-np.inf, np.inf)),  # the bounds of the power are larger than floats
+        ("Min(3*u[i]**100, 7)", (0, 7)),
     ],
 )
 def test_bounds_of_some_bodies(body: str, expected: tuple[float, float]) -> None:
     tensors = {name: ea.tensor(name, (5,), t) for name, t in zip("bus", ("bool", "u8", "i8"))}
     read = {name: tensor for name, tensor in tensors.items() if f"{name}[" in body}
     assert value_range(ea.parse(f"O[i:5] = {body}", **read).body) == expected
+
+
+@pytest.mark.parametrize("factor", ["1", "1/3"])
+def test_bounds_of_squares_of_squares_have_few_digits(factor: str) -> None:
+    lines = [f"S0[i] = {factor}*u[i]/255"]
+    lines += [f"S{k}[i] = S{k - 1}[i]*S{k - 1}[4-i] + u[i]" for k in range(1, 30)]
+    lines.append("O[i] = S29[i]")
+    program = as_program(ea.parse("\n".join(lines), u=ea.tensor("u", (5,), "u8")))
+    assert range_of_scope(inlined(program)) == (0, np.inf)
+
+
+def test_denominators_of_bounds_are_limited() -> None:
+    body = "*".join(["(b[i]/3 + 1/7)"] * 100)
+    low, high = value_range(ea.parse(f"O[i:5] = {body}", b=ea.tensor("b", (5,), "bool")).body)
+    assert (low, high) == (0, 1)
+    assert LARGEST < 21**100

@@ -16,8 +16,8 @@ import pytest
 import einalg as ea
 from codegen.hardware.cpu import CpuModel
 from codegen.ir.nodes import Function
-from codegen.kernels import loop_cost
 from codegen.kernels.contraction import cost_model
+from codegen.kernels.loop_cost import cycles
 from codegen.lowering.lower import lower
 from codegen.program.building import generated_kernels
 from codegen.program.building.generated_kernels import best_candidate
@@ -42,7 +42,7 @@ pytestmark = pytest.mark.skipif(
 )
 NEON = CpuModel(vector=16, registers=32)
 PROCESSOR, LONGER = "-mcpu=neoverse-n1", "-mcpu=neoverse-v1"
-NESTS = (cost_model, loop_cost, generated_kernels)
+NESTS = (cost_model, cycles, generated_kernels)
 
 
 @dataclass(frozen=True)
