@@ -130,15 +130,14 @@ def pieces_of(
         by_name.setdefault(name, []).append(coordinates)
         if is_truth_factor(factor):
             truths.add(name)
-    products: list[tuple[Heads, isl.Map]] = [((), space.map(()))]
+    products: list[tuple[Heads, isl.Map]] = [((), space.map(()).intersect_domain(domain))]
     for name in sorted(by_name):
         powers = _powers(by_name[name], domain, name in truths)
         longer = []
         for (heads, relation), (times, coordinates) in product(products, powers):
             longer.append(((*heads, *[name] * times), relation.flat_range_product(coordinates)))
         products = longer
-    for heads, unbounded in products:
-        relation = unbounded.intersect_domain(domain)  # once: it has bounds for every iterator
+    for heads, relation in products:
         if not truths or not relation.is_empty():  # truth values may be apart nowhere
             yield Piece(term.coefficient, heads, relation, len(point))
 
