@@ -19,12 +19,12 @@ from derive.rewriting.value_ranges import range_of_scope
 from einalg.errors import RuleError
 from einalg.language.index.affine import IndexArithmetic
 from einalg.language.ir.body import Reduce, as_factor
-from einalg.language.ir.dtypes import bounds, is_float
+from einalg.language.ir.dtypes import bounds, is_float, numpy_dtype
 from einalg.language.ir.program import Program, inlined, substitute_tensors
 from einalg.language.ir.scope import Scope, all_scopes
 from einalg.language.ir.tensor import Access
 
-COMPUTED = 2**31 - 1  # the largest value of the shortest type in which integers are computed
+COMPUTED_BITS = 32  # of the shortest type in which integers are computed
 MOST_SCOPES = 4096  # that are remembered
 
 
@@ -98,7 +98,7 @@ def _read_exactly(part: Any, dtype: str, wraps: bool) -> Iterator[Any]:
     """
     if isinstance(part, Access):
         stored = part.tensor
-        if _is_integer(stored.dtype) and not (wraps and _size(stored.dtype) >= _size(dtype)):
+        if _is_integer(stored.dtype) and not (wraps and _bits(stored.dtype) >= _bits(dtype)):
             yield stored
     elif isinstance(part, Reduce):
         yield from _read_exactly(as_factor(part.body), dtype, wraps and is_ring(part))
@@ -117,13 +117,15 @@ def _fits(scope: Scope) -> bool:
     Sums and products of long integers wrap round there too.
     """
     low, high = bounds(scope.dtype)
-    if low and high > 2 * COMPUTED + 1:
+    bits = _bits(scope.dtype)
+    has_sign = low < 0
+    if has_sign and bits > COMPUTED_BITS:
         return True
     least, largest = range_of_scope(scope)
-    if low == 0 > least:
+    if least < 0 and not has_sign:
         return False
     wraps = isinstance(scope.body, Reduce) and scope.body.op in ("Sum", "Prod")
-    if high > 2 * COMPUTED + 1 or (wraps and high >= COMPUTED):
+    if bits > COMPUTED_BITS or (wraps and bits == COMPUTED_BITS):
         return True
     return low <= least and largest <= high
 
@@ -132,7 +134,6 @@ def _is_integer(dtype: str) -> bool:
     return dtype != "bool" and not is_float(dtype)
 
 
-def _size(dtype: str) -> int:
-    """Return how many values a type of integers has."""
-    low, high = bounds(dtype)
-    return high - low
+def _bits(dtype: str) -> int:
+    """Return how many bits an element of a type of integers has."""
+    return 8 * numpy_dtype(dtype).itemsize
