@@ -30,9 +30,11 @@ from codegen.ir.scalars.index_parts import index_condition
 from codegen.ir.scalars.translation import accumulated
 from codegen.ir.types import computed, constant
 from codegen.lowering.distinct_indices import distinct_indices
-from codegen.lowering.guards import Layer, Place, direct_accesses, enclosure, layers, skipping
+from codegen.lowering.guards import Place, enclosure
+from codegen.lowering.infinite_integers import with_infinities
 from codegen.lowering.loop_plan import LoopPlan, make_plan, points, repeating
 from codegen.lowering.schedule import Schedule, is_across
+from einalg.language.analysis.padded_reads import Layer, direct_accesses, layers, skipping
 from einalg.language.index.affine import Affine, Index
 from einalg.language.index.constraint import Constraint
 from einalg.language.index.convert import affine
@@ -63,7 +65,7 @@ class StatementSource:
     ):
         self.name, self.schedule = name, schedule
         self.partial_statements = {n: other for n, other in statements.items() if other.where}
-        self.scope = distinct_indices(scope)
+        self.scope = distinct_indices(with_infinities(scope, self.partial_statements))
         self.output = buffer(statement_tensor(name, scope))
         self.buffers = {t.name: buffer(t) for t in scope.tensors.values()}
         self._layers: dict[Access, list[Layer]] = {}
@@ -77,13 +79,13 @@ class StatementSource:
         return make_plan(self.scope, tuple(dict.fromkeys(conditions)), self.schedule)
 
     def layers(self, access: Access) -> list[Layer]:
-        """Return `codegen.lowering.guards.layers` of an access."""
+        """Return `einalg.language.analysis.padded_reads.layers` of an access."""
         if access not in self._layers:
             self._layers[access] = layers(access, self.partial_statements)
         return self._layers[access]
 
     def skipping(self, reduce: Reduce) -> tuple[Constraint, ...]:
-        """Return `codegen.lowering.guards.skipping` of a reduction."""
+        """Return `einalg.language.analysis.padded_reads.skipping` of a reduction."""
         if reduce not in self._skipping:
             self._skipping[reduce] = skipping(reduce, self.partial_statements)
         return self._skipping[reduce]

@@ -1,27 +1,18 @@
-"""Conditions on indices in a loop nest.
-
-These say when a padded read is inside its tensor, and where a loop may be cut so that it always is.
-"""
+"""Conditions on indices in a loop nest, and where a loop may be cut so that they always hold."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 from codegen.ir.nodes import Bound, MinMax
 from einalg.language.analysis.simplify import simplify
 from einalg.language.index.affine import Affine, Index, floordiv
 from einalg.language.index.constraint import Constraint
 from einalg.language.index.convert import affine
-from einalg.language.ir.body import Reduce, rebuild
-from einalg.language.ir.scope import Scope
-from einalg.language.ir.tensor import Access, Padded, Tensor
-from einalg.language.ir.traversal import accesses
 
 PHASES = 4  # up to so many remainders of an index are written out side by side
 Range = tuple[int, int]  # low <= value < high
-Layer = tuple[tuple[Constraint, ...], Any]
 
 
 @dataclass(frozen=True)
@@ -110,100 +101,6 @@ class Place:
     def assuming(self, conditions: Iterable[Constraint]) -> Place:
         """Return the place where some conditions hold."""
         return replace(self, known=self.known | set(map(self.condition, conditions)))
-
-
-def in_box(subscripts: Sequence[Affine], box: Sequence[Range]) -> tuple[Constraint, ...]:
-    """Return the conditions under which subscripts are inside a box."""
-    conditions = []
-    for form, (low, high) in zip(subscripts, box):
-        conditions += [Constraint(form - low, ">="), Constraint(-form + (high - 1), ">=")]
-    return tuple(conditions)
-
-
-def layers(access: Access, statements: Mapping[str, Scope]) -> list[Layer]:
-    """Return what a padded access reads, as (conditions, value), the first whose conditions hold.
-
-    That is the tensor (None), else the fills. `statements` are the scopes of other statements, some
-    of which have no value at some points of their box.
-    """
-    views: list[Padded] = []
-    base = access.base
-    while isinstance(base, Padded):
-        views.insert(0, base)
-        base = base.base
-    if not views:
-        return [((), None)]
-    inside = in_box(access.subscripts, base.box)
-    statement = statements.get(base.name)
-    if statement is not None:
-        names = dict(zip(statement.indices, access.subscripts))
-        inside += tuple(condition.substitute(names) for condition in statement.where)
-    results: list[Layer] = [(inside, None)]
-    reach = base.box
-    for view in views[:-1]:
-        reach = _padded(reach, view.amounts)
-        results.append((in_box(access.subscripts, reach), view.fill))
-    results.append(((), views[-1].fill))
-    return results
-
-
-def _padded(box: Sequence[Range], amounts: Sequence[tuple[int, int]]) -> tuple[Range, ...]:
-    """Return a box with so many elements before and after each axis."""
-    return tuple((low - before, high + after) for (low, high), (before, after) in zip(box, amounts))
-
-
-def fills_gaps(scope: Scope, known: Mapping[str, Scope]) -> bool:
-    """Tell whether a scope reads something else than 0 where a statement of `known` has no value.
-
-    Memory holds 0 there, which is what an operator sees that knows nothing of conditions.
-    """
-    for access in accesses(scope.body):
-        innermost, base = None, access.base
-        while isinstance(base, Padded):
-            innermost, base = base, base.base
-        if innermost is None or innermost.fill == 0 or not isinstance(base, Tensor):
-            continue
-        read = known.get(base.name)
-        if read is not None and read.where:
-            return True
-    return False
-
-
-def skipping(reduce: Reduce, statements: Mapping[str, Scope]) -> tuple[Constraint, ...]:
-    """Return conditions outside of which a point of a reduction contributes nothing.
-
-    They are its own, and those of fills that are absorbed, as 0 is by a sum.
-    """
-    conditions = list(reduce.where)
-    for access in dict.fromkeys(direct_accesses(reduce.body)):
-        inside, *fills = layers(access, statements)
-        if fills and all(_absorbs(reduce, access, fill) for _, fill in fills):
-            conditions += inside[0]
-    return tuple(dict.fromkeys(conditions))
-
-
-def _absorbs(reduce: Reduce, access: Access, fill: Any) -> bool:
-    """Whether a point of a reduction contributes nothing where an access reads a fill."""
-
-    def read(node: Any) -> Any:
-        if node == access:
-            return fill
-        return node
-
-    return rebuild(reduce.body, read) == reduce.identity
-
-
-def direct_accesses(body: Any) -> list[Access]:
-    """Return the accesses of a body that are in no reduction."""
-    results: list[Access] = []
-
-    def see(node: Any) -> Any:
-        if isinstance(node, Access):
-            results.append(node)
-        return node
-
-    rebuild(body, see)
-    return results
 
 
 @dataclass(frozen=True)

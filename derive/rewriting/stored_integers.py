@@ -2,7 +2,8 @@
 
 A part of a body is computed exactly where wrapping round would change what is made of it, and a
 scope of its own is stored in its type. So where a rewriting makes a scope of such a part, a value
-may overflow that did not before.
+may overflow that did not before. An extreme over no points is infinite in place, and the end of its
+type where it is stored.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from derive.rewriting.element_types import is_ring
 from derive.rewriting.paths import Path, scope_at
 from derive.rewriting.value_ranges import range_of_scope
 from einalg.errors import RuleError
+from einalg.language.analysis.infinite_integers import EXTREMES, InfiniteIntegers
 from einalg.language.index.affine import IndexArithmetic
 from einalg.language.ir.body import Reduce, as_factor
 from einalg.language.ir.dtypes import bounds, is_float, numpy_dtype
@@ -35,7 +37,8 @@ def reads_integers(scope: Scope) -> bool:
 
 def check_stored_integers(before: Program, after: Program, place: Path = ()) -> None:
     """Raise `RuleError` where a rewritten program stores integers in a scope or statement, in which
-    they may overflow, and what has that name or these values was not stored so before.
+    they may overflow or be infinite, and what has that name or these values was not stored so
+    before.
 
     A rewriting of the scope at a place keeps the values of that, and of the scopes around it.
     """
@@ -55,6 +58,12 @@ def check_stored_integers(before: Program, after: Program, place: Path = ()) -> 
         if name in known or _in_place(after, stored) in whole:
             continue
         low, high = range_of_scope(stored)
+        if not _may_overflow(stored):
+            raise RuleError(
+                f"a new scope of {stored.dtype} may hold an extreme of no integers, and no type of "
+                "integers has an infinity\n  cast what is reduced to a float, e.g. "
+                "ea.ops.cast(A, 'f64')"
+            )
         raise RuleError(
             f"the type {stored.dtype} does not hold all values of a new scope, from {low} to "
             f"{high}\n  cast an operand of it to a longer type, e.g. ea.ops.cast(A, 'i64')"
@@ -62,17 +71,21 @@ def check_stored_integers(before: Program, after: Program, place: Path = ()) -> 
 
 
 def _unfit(program: Program, scopes: Iterable[Scope]) -> dict[Any, Scope]:
-    """Return what may overflow of what some scopes read, where that changes what is made of it:
-    statements by their names, and inner scopes.
+    """Return what may overflow or be infinite of what some scopes read, where that changes what is
+    made of it: statements by their names, and inner scopes.
     """
     statements = dict(program.statements)
     unfit: dict[Any, Scope] = {}
     for scope in scopes:
         for node in all_scopes(scope):
-            for read in _exact_reads(node):
-                stored = read if isinstance(read, Scope) else statements.get(read.name)
-                if stored is not None and not _fits(stored):
-                    unfit[read if read is stored else read.name] = stored
+            for reads, is_unfit in (
+                (_exact_reads(node), _may_overflow),
+                (_reads_of_infinities(node), _may_be_infinite),
+            ):
+                for read in reads:
+                    stored = read if isinstance(read, Scope) else statements.get(read.name)
+                    if stored is not None and is_unfit(stored):
+                        unfit[read if read is stored else read.name] = stored
     return unfit
 
 
@@ -111,8 +124,42 @@ def _read_exactly(part: Any, dtype: str, wraps: bool) -> Iterator[Any]:
             yield from _read_exactly(as_factor(operand), dtype, wraps and is_ring(part))
 
 
-def _fits(scope: Scope) -> bool:
-    """Tell whether a scope holds in its type what is computed of its body in place.
+@lru_cache(maxsize=MOST_SCOPES)
+def _reads_of_infinities(scope: Scope) -> frozenset[Any]:
+    """Return the integers that a scope reads directly, in whose place the end of their type is not
+    as good as an infinity.
+    """
+    return frozenset(_read_as_operands(as_factor(scope.body), scope.dtype, True))
+
+
+def _read_as_operands(part: Any, dtype: str, is_chosen: bool) -> Iterator[Any]:
+    """Yield the integers that a part of a body reads, but for those of a type that are chosen as
+    they are: the largest of them, or a case.
+    """
+    if isinstance(part, Access):
+        stored = part.tensor
+        if _is_integer(stored.dtype) and not (is_chosen and stored.dtype == dtype):
+            yield stored
+    elif isinstance(part, Reduce):
+        is_chosen = is_chosen and part.op in EXTREMES
+        yield from _read_as_operands(as_factor(part.body), dtype, is_chosen)
+    elif isinstance(part, sympy.Piecewise):
+        for value, condition in (case.args for case in part.args):
+            yield from _read_as_operands(as_factor(value), dtype, is_chosen)
+            yield from _read_as_operands(condition, dtype, False)
+    elif not isinstance(part, IndexArithmetic):
+        is_chosen = is_chosen and isinstance(part, (sympy.Max, sympy.Min))
+        for operand in part.args:
+            yield from _read_as_operands(as_factor(operand), dtype, is_chosen)
+
+
+@lru_cache(maxsize=MOST_SCOPES)
+def _may_be_infinite(scope: Scope) -> bool:
+    return InfiniteIntegers(scope).may_be(as_factor(scope.body))
+
+
+def _may_overflow(scope: Scope) -> bool:
+    """Tell whether a scope does not hold in its type what is computed of its body in place.
 
     Sums and products of long integers wrap round there too.
     """
@@ -120,14 +167,14 @@ def _fits(scope: Scope) -> bool:
     bits = _bits(scope.dtype)
     has_sign = low < 0
     if has_sign and bits > COMPUTED_BITS:
-        return True
+        return False
     least, largest = range_of_scope(scope)
     if least < 0 and not has_sign:
-        return False
+        return True
     wraps = isinstance(scope.body, Reduce) and scope.body.op in ("Sum", "Prod")
     if bits > COMPUTED_BITS or (wraps and bits == COMPUTED_BITS):
-        return True
-    return low <= least and largest <= high
+        return False
+    return least < low or high < largest
 
 
 def _is_integer(dtype: str) -> bool:

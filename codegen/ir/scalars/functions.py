@@ -171,10 +171,11 @@ def _test(kind: Any, value: Value) -> Value:
 
 
 def _converted(dtype: str, value: Value) -> Value:
-    """Return a number in single precision, rounded to a type of 16 bits where `dtype` is one."""
-    op = "cast"
+    """Return a number in single precision, rounded to a type of 16 bits where `dtype` is one; an
+    integer in that of `dtype`.
+    """
     if dtype in HALVES:
-        op = f"{ROUND}{dtype}"
-    elif computed(value.dtype) == dtype:
+        return Apply(f"{ROUND}{dtype}", (value,), "f32")
+    if computed(value.dtype) == dtype:
         return value
-    return Apply(op, (value,), "f32")
+    return Apply("cast", (value,), dtype)

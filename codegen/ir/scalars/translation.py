@@ -23,8 +23,12 @@ from codegen.ir.scalars.index_parts import index_condition, index_form, is_index
 from codegen.ir.scalars.products import ProductFactor, quotient_of_products
 from codegen.ir.scalars.settled_types import exact_type, fits, settled, type_with_sign
 from codegen.ir.types import WEAK, WIDE, common_of_parts, computed, constant, longest
-from einalg.language.analysis.log1p_expm1 import exp_less_one, log_of_one_more
-from einalg.language.analysis.one_fraction import as_one_fraction, steps
+from einalg.language.analysis.accurate_forms import (
+    as_one_fraction,
+    exp_less_one,
+    log_of_one_more,
+    steps,
+)
 from einalg.language.index.affine import Affine, FloorDiv, Index
 from einalg.language.index.constraint import Constraint
 from einalg.language.index.convert import affine

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from codegen.lowering.guards import fills_gaps
 from codegen.program.building.deduplicate import KernelSignature
+from einalg.language.analysis.padded_reads import fills_gaps
 from einalg.language.ir.kernel import Kernel
 from einalg.language.ir.program import Program, substitute_tensors
 from einalg.language.ir.scope import Scope

@@ -7,7 +7,6 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from codegen.ir.nodes import Function
-from codegen.lowering.guards import fills_gaps
 from codegen.lowering.schedule import Schedule
 from codegen.program.building.deduplicate import KernelSignature, kernel_signature
 from codegen.program.building.epilogue_fusion import Fused, fusible_pairs
@@ -35,6 +34,7 @@ from codegen.tuning.spaces.space import CodeCandidate
 from codegen.tuning.spaces.unit import CodeUnit, Epilogue
 from codegen.tuning.spaces.unit_spaces import OPERATOR_SPACES
 from einalg.language.analysis.compile_time import compile_time_constants
+from einalg.language.analysis.padded_reads import fills_gaps
 from einalg.language.ir.kernel import EOP, Kernel
 from einalg.language.ir.program import Program
 from einalg.language.ir.scope import Scope

@@ -127,7 +127,7 @@ def _rebuild(body: Any, leaf: Leaf, in_order: bool) -> tuple[Any, bool]:
         same = _of_same_form(body, operands, in_order)
         if same is not None:
             return same, True
-    return _evaluated(body, operands), False
+    return with_operands(body, operands), False
 
 
 def with_parts(body: Any, parts: Mapping[Any, Any]) -> Any:
@@ -145,7 +145,7 @@ def with_parts(body: Any, parts: Mapping[Any, Any]) -> Any:
     operands = tuple([with_parts(operand, parts) for operand in body.args])
     if not _differs(operands, body.args):
         return body
-    return _evaluated(body, operands)
+    return with_operands(body, operands)
 
 
 def without_conversions(body: Any) -> Any:
@@ -167,7 +167,7 @@ def without_conversions(body: Any) -> Any:
     operands = tuple([without_conversions(operand) for operand in body.args])
     if not _differs(operands, body.args):
         return body
-    return _evaluated(body, operands)
+    return with_operands(body, operands)
 
 
 def _has_kind_of(new: Any, leaf: Any) -> bool:
@@ -182,7 +182,7 @@ def _differs(new: Sequence[Any], old: Sequence[Any]) -> bool:
     return any(a is not b for a, b in zip(new, old))
 
 
-def _evaluated(body: Any, operands: tuple[Any, ...]) -> Any:
+def with_operands(body: Any, operands: tuple[Any, ...]) -> Any:
     """Return the operation of `body` on other operands, as SymPy evaluates it."""
     if any(is_truth(new) and not is_truth(old) for new, old in zip(operands, body.args)):
         return _of_conditions(body, operands)

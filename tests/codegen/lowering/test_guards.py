@@ -15,8 +15,9 @@ from hypothesis import strategies as st
 
 import einalg as ea
 from codegen.ir.nodes import Bound, For, If, walk
-from codegen.lowering.guards import Place, cuts, enclosure, layers, narrowed, skipping
+from codegen.lowering.guards import Place, cuts, enclosure, narrowed
 from codegen.lowering.lower import lower
+from einalg.language.analysis.padded_reads import layers, skipping
 from einalg.language.index.affine import Affine, Index
 from einalg.language.index.constraint import Constraint
 from einalg.language.index.convert import affine

@@ -26,6 +26,8 @@ PARTS = (
     "Sum[j:3](Sum[k:3](u[i,j]*v[i,k]) - v[i,j])",
     "Sum[j:3](Max(u[i,j], v[i,j]) - v[i,j]*u[i,0])",
     "(Max[j:3](v[i,j]*u[i,j]) - u[i,2])",
+    "Max[j:3](Max[k:3](v[i,j]*u[i,k], where=k > i) - v[i,0])",
+    "(Min[j:3](u[i,j] - v[i,j], where=j > i) + u[i,2])",
 )
 READERS = (
     "Max({}, w[i])",
@@ -68,6 +70,23 @@ def test_what_may_overflow_is_not_stored(text: str, dtype: str, wide: str) -> No
     with pytest.raises(RuleError, match="does not hold all values of a new scope"):
         apply(parsed(text, dtype, wide), SPLIT, ALL)
     assert SPLIT not in moves(parsed(text, dtype, wide), [ALL[SPLIT.rule]])
+
+
+@pytest.mark.parametrize(
+    ("text", "is_stored"),
+    [
+        ("O[i:4] = Max[j:3](u[i,j], where=j > i) + x[i]", False),
+        ("O[i:4] = 2*Max[j:3](u[i,j], where=j > i)", False),
+        ("O[i:4] = Max(Max[j:3](u[i,j], where=j > i), 7)", True),  # the end of the type is as good
+        ("O[i:4] = Max[j:3](u[i,j], where=j >= i - 1) + x[i]", True),  # over some points everywhere
+    ],
+)
+def test_no_extreme_over_perhaps_no_points_is_stored(text: str, is_stored: bool) -> None:
+    program = parsed(text, "i64")
+    assert (SPLIT in moves(program, [ALL[SPLIT.rule]])) is is_stored
+    if not is_stored:
+        with pytest.raises(RuleError, match="no type of integers has an infinity"):
+            apply(program, SPLIT, ALL)
 
 
 @pytest.mark.parametrize(

@@ -10,8 +10,12 @@ from typing import Any
 import numpy as np
 import sympy
 
-from einalg.language.analysis.log1p_expm1 import exp_less_one, log_of_one_more
-from einalg.language.analysis.one_fraction import as_one_fraction, steps
+from einalg.language.analysis.accurate_forms import (
+    as_one_fraction,
+    exp_less_one,
+    log_of_one_more,
+    steps,
+)
 from einalg.language.index.affine import Index, IndexArithmetic
 from einalg.language.index.constraint import Constraint
 from einalg.language.index.convert import affine

@@ -18,10 +18,11 @@ from math import gcd
 from typing import Any
 
 from codegen.ir.nodes import Ref
-from codegen.lowering.guards import Place, in_box
+from codegen.lowering.guards import Place
 from codegen.lowering.reductions import outermost_reductions
 from codegen.targets.cuda.lowering.products.contraction import ContractionSource, blocked_product
 from codegen.targets.cuda.lowering.threads.schedule import CudaSchedule
+from einalg.language.analysis.padded_reads import in_box
 from einalg.language.index.affine import Affine, Index
 from einalg.language.index.constraint import Constraint
 from einalg.language.index.convert import affine

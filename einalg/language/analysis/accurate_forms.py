@@ -1,13 +1,45 @@
-"""Sums that lose the digits of small numbers, and are computed without a sum: `log(1 + x)` and
-`exp(x) - 1`.
+"""Sums that lose digits, and the forms in which they are computed without a loss.
+
+Thirds that are rounded need not add up to 1: a sum of fractions that is rounded or compared is
+computed as one fraction. `log(1 + x)` and `exp(x) - 1` lose the digits of a small `x`, and are
+functions of their own.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from math import lcm
 from typing import Any
 
 import sympy
+
+from einalg.language.index.remainder import Mod
+
+STEPS = (sympy.floor, sympy.ceiling, Mod, sympy.sign)  # which jump
+LARGEST_DIVISOR = 1 << 24  # to which every float type but a half counts
+
+
+def steps(body: Any) -> bool:
+    """Return whether a function jumps, so that the last digit of an operand may decide."""
+    return isinstance(body, (*STEPS, sympy.core.relational.Relational))
+
+
+def as_one_fraction(body: Any) -> tuple[Any, Any] | None:
+    """Return a sum of fractions as one numerator and one divisor; None where a body is no such sum.
+
+    >>> x, y = sympy.symbols("x y")
+    >>> as_one_fraction(x*y/3 + x**2/2 + 1)
+    (3*x**2 + 2*x*y + 6, 6)
+    """
+    if not isinstance(body, sympy.Add):
+        return None
+    coefficients: list[Any] = [term.as_coeff_Mul()[0] for term in body.args]
+    if not all(coefficient.is_Rational for coefficient in coefficients):
+        return None
+    divisor = sympy.Integer(lcm(*(int(coefficient.q) for coefficient in coefficients)))
+    if divisor == 1 or divisor > LARGEST_DIVISOR:
+        return None
+    return sympy.Add(*(divisor * term for term in body.args)), divisor
 
 
 def log_of_one_more(body: Any) -> Any:
