@@ -114,7 +114,7 @@ def is_row_value(name: str, part: Scope, reader: Scope, schedule: Schedule) -> b
         return False
     reads = {access for access in accesses(reader.body) if access.tensor.name == name}
     if not any(True for _ in reductions(part.body)):
-        return _are_elements(reads, reader)
+        return _are_elements(reads, reader, schedule)
     if len(reads) != 1 or not part.tensors.keys() & reader.tensors.keys():
         return False
     (read,) = reads
@@ -124,8 +124,11 @@ def is_row_value(name: str, part: Scope, reader: Scope, schedule: Schedule) -> b
     return rows >= schedule.chunks or prod(reader.shape) < schedule.parallel
 
 
-def _are_elements(reads: Collection[Access], reader: Scope) -> bool:
-    """Whether some reads are of single elements: of those that a reduction reads, and again."""
+def _are_elements(reads: Collection[Access], reader: Scope, schedule: Schedule) -> bool:
+    """Whether some reads are of single elements: of those that a reduction reads, and again.
+
+    Those of a single long row are none: one thread would compute it, where all do otherwise.
+    """
     ranges = dict(reader.ranges)
     reduced: set[Access] = set()
     for node in reductions(reader.body):
@@ -136,6 +139,11 @@ def _are_elements(reads: Collection[Access], reader: Scope) -> bool:
         if read.base is not read.tensor or len(set(indices)) < len(indices):
             return False
         if any(ranges.get(index) != axis for index, axis in zip(indices, read.tensor.axes)):
+            return False
+    for read in reduced & set(reads):
+        named = {form.as_index() for form in read.subscripts}
+        rows = prod(it.extent for it in reader.iterators if it.index in named)
+        if rows == 1 and prod(read.tensor.shape) >= schedule.parallel:
             return False
     return bool(reduced & set(reads)) and not reduced >= set(reads)
 

@@ -92,6 +92,13 @@ def test_what_stays_apart(text: str) -> None:
     assert longest_groups(as_program(ea.parse(text, **tensors))) == []
 
 
+def test_elements_of_a_single_long_row_stay() -> None:
+    """One thread would compute the row, where all of them compute its elements otherwise."""
+    text = "E[j] = exp(A[j])\nO[j] = E[j]/Sum[k](E[k])"
+    assert longest_groups(parsed(text, A=(DEFAULT.parallel,))) == []
+    assert longest_groups(parsed(text, A=(512,))) == [("E",)]
+
+
 def test_types_that_a_statement_rounds_to_stay() -> None:
     half = ea.tensor("A", SHAPE, "f16")
     assert longest_groups(parsed("T[i] = Sum[k](A[i,k])\nO[i,j] = A[i,j] - T[i]", A=half)) == []
