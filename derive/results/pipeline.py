@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -66,10 +66,11 @@ class TimePolicy:
     proving_others: float = 0.5  # once the shortlist is measured
     proving_early: float = 0.1  # of the seconds so far, that proofs take during the search
     compiling_early: float = 0.3  # of the seconds so far, that code generation takes during it
-    after_interrupt: float = 1.0  # seconds for proofs, so that there is an answer
+    at_last: float = 1.0  # seconds for proofs after the end, so that there is an answer
 
 
 TIMES = TimePolicy()
+WHOLE_TIME = replace(SELECTION, max_proof_share=1.0)  # for one proof
 
 
 def find_derivation(  # noqa: PLR0913, PLR0917 - every option of a search
@@ -189,6 +190,8 @@ class _Derivation:
         if self.stats.is_interrupted:
             log.warning("einalg: interrupted; the best that was derived until then is returned")
             self._prove_at_last()
+        else:
+            self._prove_what_saves_time()
         self._finish()
 
     def _take(self, step: Callable[[], None]) -> None:
@@ -396,9 +399,24 @@ class _Derivation:
 
     def _prove_at_last(self) -> None:
         """Prove what promises most though it was interrupted, so that there is an answer."""
-        clock = Clock.of(TIMES.after_interrupt, now=self._clock.now)
+        clock = Clock.of(TIMES.at_last, now=self._clock.now)
         derived = [candidate for candidate in self._promising() if candidate.moves]
         self._proofs.prove(derived, clock)
+
+    def _prove_what_saves_time(self) -> None:
+        """Prove what promises most though the time is over, where nothing derived is proven, and
+        one run of the expression as it is takes longer than the proof may.
+        """
+        promising = [candidate for candidate in self._promising() if candidate.moves]
+        if not promising or any(map(self._proofs.candidate, promising)):
+            return
+        best = promising[0]
+        saved = self._original().cost - best.estimate
+        clock = Clock.of(max(TIMES.at_last, self._search.budget.seconds), now=self._clock.now)
+        if saved > clock.left:
+            self._proofs.reopen(best)
+            with self._clock.phase(PROVING, "what saves most"):
+                self._proofs.prove([best], clock, WHOLE_TIME)
 
     def _measure(
         self, costs: MeasuredCostModel, early: EarlyCompilation, check: ShortlistCheck

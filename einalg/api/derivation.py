@@ -184,7 +184,8 @@ def derive(  # noqa: PLR0913, PLR0917 - every option of a search
     - `target`: `"cpu"` or `"cuda"`.
     - `depth`, `states`: how many moves in a row are tried, and the moves of how many expressions.
     - `seconds`: the time for the whole, which is search, proofs, compilation and measuring. The
-      most promising candidates come first.
+      most promising candidates come first. Where none is proven by then, and one run of the
+      expression as it is would take longer, the best has as much time again for its proof.
     - `ops`: the operators to look for, by name; all by default.
     - `rules`: the rules to search with, as names or as rules of your own (see `einalg.rule`).
       `[*einalg.rules, mine]` adds one to the usual ones.

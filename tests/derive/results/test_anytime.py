@@ -31,7 +31,15 @@ from derive.results.sample_inputs import inputs_with_values
 from derive.search.best_first import Budget
 from einalg.api.backend import LocalBackend
 from einalg.language.ir.program import as_program
-from einalg.runtime.clock import COMPILING, MEASURING, PROVING, SEARCHING, Clock, OutOfTime
+from einalg.runtime.clock import (
+    COMPILING,
+    MEASURING,
+    PROVING,
+    SEARCHING,
+    Clock,
+    OutOfTime,
+    check_time,
+)
 from tests.helpers.compiler_script import script
 from tests.helpers.kernels import compiler
 from tests.helpers.measurements import MEASURED_RATES, RATES
@@ -302,6 +310,26 @@ def test_without_time_the_expression_is_as_it_is() -> None:
     d = derived(clock=Clock.of(0.0))
     assert [candidate.moves for candidate in d.candidates] == [()] and d.stats.is_cut
     assert not d.best.measured and d.best.verdict == "proved"
+
+
+@pytest.mark.parametrize(("size", "is_proven"), [(300, True), (3, False)])
+def test_what_saves_more_than_its_proof_takes_is_proven_after_the_end(
+    size: int, is_proven: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A product of six matrices in one nest would run for ages, unless they are tiny."""
+    seconds = 0.4
+
+    def slow_verdict(start: Any, program: Any) -> str:
+        end = perf_counter() + seconds
+        while perf_counter() < end:
+            check_time()
+        return "proved"
+
+    monkeypatch.setattr("derive.results.verification.verdict_of", slow_verdict)
+    equation = "ab,bc,cd,de,ef,fg->ag"
+    product = ea.einsum(equation, *(ea.tensor(name, (size, size)) for name in "ABCDEF"))
+    found = find_derivation(product, Budget(seconds=seconds), None, None)
+    assert bool(found.best.moves) is is_proven
 
 
 def test_the_first_answer_comes_while_it_searches() -> None:
