@@ -34,7 +34,7 @@ from derive.rules.inter.lifting_nesting import lifted
 from derive.search.candidates import Stats
 from derive.search.search_tree import SearchNode, SearchTree
 from einalg.boundary import public
-from einalg.errors import MatchError, RecordError, RuleError, without_remedy
+from einalg.errors import CodegenError, MatchError, RecordError, RuleError, without_remedy
 from einalg.language.ir.program import Program
 from einalg.language.notation.program_json import program_from_record, program_record
 from einalg.options import (
@@ -92,8 +92,19 @@ class SearchResult:
 
     @property
     def original(self) -> Candidate:
-        """The expression as it is written."""
-        return next(candidate for candidate in self.candidates if not candidate.moves)
+        """The expression as it is written. Raises `CodegenError` where it is no candidate, because
+        its code does not give the values of the reference evaluator.
+        """
+        original = self._as_written()
+        if original is None:
+            raise CodegenError(
+                "the code of the expression as it is written does not give the values of the "
+                "reference evaluator\n  compile d.best, or compute it with einalg.evaluate"
+            )
+        return original
+
+    def _as_written(self) -> Candidate | None:
+        return next((candidate for candidate in self.candidates if not candidate.moves), None)
 
     def __str__(self) -> str:
         return fitted("\n".join(self._lines()))
@@ -116,7 +127,9 @@ class SearchResult:
 
     def _gain(self) -> str:
         """Return what the best candidate costs, and how much faster it is than the expression."""
-        best, original = self.best, self.original
+        best, original = self.best, self._as_written()
+        if original is None:
+            return f"cost: {_cost(best)}; as it is written, its code gives other values"
         cost = f"cost: {_cost(original)} → {_cost(best)}"
         if best is original:
             return cost

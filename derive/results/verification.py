@@ -317,7 +317,10 @@ def _nothing_is_right(start: Program) -> str:
     dtypes = {scope.dtype for _, scope in start.statements}
     if all(map(is_float, dtypes)):
         return message
-    return f"{message}\n  where integers overflow, give its tensors a wider type"
+    return (
+        f"{message}\n  where integers overflow or are infinite, give its tensors a wider type, or "
+        "one of floats"
+    )
 
 
 def _compiled(candidate: Candidate, weights: Mapping[str, Any], stats: Stats) -> Runnable | None:

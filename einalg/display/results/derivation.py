@@ -110,8 +110,8 @@ def _hint(text: str) -> str:
 
 def _bars(result: SearchResult) -> str:
     """Return the costs of the expression as it is written and of the best, on one scale."""
-    candidates = [result.original]
-    if result.best is not result.original:
+    candidates = [candidate for candidate in result.candidates if not candidate.moves]
+    if result.best.moves:
         candidates.append(result.best)
     bars = [_known_bar(candidate) for candidate in candidates]
     scale = longest(bars)

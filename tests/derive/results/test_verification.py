@@ -37,3 +37,15 @@ def test_inputs_are_smaller_where_a_result_in_between_would_be_infinite():
     powers = ea.parse("\n".join(lines), A=(16, 16))
     derivation = ea.derive(powers, states=0, rules=[], seconds=60)
     assert derivation.original.measured
+
+
+def test_an_expression_whose_own_code_is_wrong_is_told_beside_a_candidate_that_is_right():
+    """Its first statement stores infinities as integers; as one statement it is right."""
+    text = "T[i:4] = Max[j:5](n[i,j], where=j > i + 3)\nO[i:4] = T[i] + x[i]"
+    program = ea.parse(text, n=ea.tensor("n", (4, 5), "i64"), x=(4,))
+    derivation = ea.derive(program, states=4)
+    assert derivation.best.moves and derivation.best.measured
+    assert "as it is written, its code gives other values" in str(derivation)
+    assert derivation.best.program.outputs[0] in derivation._repr_html_()
+    with pytest.raises(ea.CodegenError, match="does not give the values"):
+        derivation.original
