@@ -2,7 +2,9 @@
 
 The system takes large memory back as soon as it is free, and clears it page by page when it hands
 it out again: for a result of 100 MB, that can take as long as a third of computing it, and much
-longer where several threads write.
+longer where several threads write. Results that do not fit into the cache of a core begin with a
+line of it: kernels that store a few vectors here and a few there wait up to twice as long where
+each lies in two lines. Smaller ones are made in less time than that takes.
 """
 
 from __future__ import annotations
@@ -16,16 +18,17 @@ from weakref import ref
 
 import numpy as np
 
-MIN_POOLED_BYTES = 1 << 25  # from here on the C library asks the system for memory each time
+MIN_POOLED_BYTES = 1 << 21  # from here on a line that is stored in two parts costs more
+MIN_SYSTEM_BYTES = 1 << 25  # from here on the C library asks the system for memory each time
 CACHE_LINE_BYTES = 64  # large arrays begin at a line of the processor's cache
 Array = np.ndarray[Any, Any]
 
 
 class _Lease(ref[Array]):
-    """A weak reference to an array, with the memory that is free once that is dead."""
+    """A weak reference to an array, with what is free once that is dead: memory, and its begin."""
 
     __slots__ = ("memory",)
-    memory: Array
+    memory: tuple[Array, int]
 
 
 class _LeasedMemory(Array):
@@ -37,7 +40,7 @@ class _LeasedMemory(Array):
 class BufferPool:
     """Memory for the results of one program: of each size, at most one free buffer is retained.
 
-    >>> new_array = BufferPool().allocator((1 << 25,), np.dtype("f4"))
+    >>> new_array = BufferPool().allocator((1 << 21,), np.dtype("f4"))
     >>> first = new_array()
     >>> address = first.ctypes.data
     >>> del first
@@ -53,22 +56,23 @@ class BufferPool:
         size = prod(shape) * dtype.itemsize
         if size < MIN_POOLED_BYTES:
             return partial(np.empty, shape, dtype)
-        return lambda: self._acquire(size).view(dtype).reshape(shape)
-
-    def _acquire(self, size: int) -> Array:
-        """Return so many bytes; they are free again when all views of the array are gone.
-
-        No Python code runs there: an interrupt that came in it would be lost, and the memory too.
-        """
         free = self._free.setdefault(size, deque(maxlen=1))
-        try:
-            memory = free.pop().memory
-        except IndexError:
-            memory = np.empty(size + CACHE_LINE_BYTES, np.uint8)
+        return partial(_acquire, free, size, tuple(shape), dtype)
+
+
+def _acquire(free: deque[_Lease], size: int, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
+    """Return an array of so many bytes; they are free again when all its views are gone.
+
+    No Python code runs there: an interrupt that came in it would be lost, and the memory too.
+    """
+    try:
+        memory, begin = free.pop().memory
+    except IndexError:
+        memory = np.empty(size + CACHE_LINE_BYTES, np.uint8)
         begin = -memory.ctypes.data % CACHE_LINE_BYTES
-        leased = memory[begin : begin + size].view(_LeasedMemory)
-        # Made from a buffer, so that a view of it refers to this array and not to `memory` alone.
-        acquired = np.frombuffer(leased.data, np.uint8)
-        leased.lease = _Lease(acquired, free.append)
-        leased.lease.memory = memory
-        return acquired
+    leased = _LeasedMemory((size,), np.uint8, memory.data, begin)
+    # Made from a buffer, so that a view of it refers to this array and not to `memory` alone.
+    acquired = np.frombuffer(leased.data, dtype)
+    leased.lease = _Lease(acquired, free.append)
+    leased.lease.memory = memory, begin
+    return acquired.reshape(shape)

@@ -12,7 +12,7 @@ from typing import Any
 from einalg.frontends.axis_order import Order
 from einalg.language.ir.dtypes import numpy_dtype
 from einalg.language.ir.tensor import Tensor
-from einalg.runtime.buffer_pool import MIN_POOLED_BYTES, BufferPool
+from einalg.runtime.buffer_pool import MIN_SYSTEM_BYTES, BufferPool
 from einalg.runtime.direct_call import DirectCall, Layout, ObjectInterface
 
 Nest = Callable[[Iterator[Any]], Any]
@@ -147,11 +147,14 @@ class _ExchangeApi(ctypes.Structure):
 
 
 def _tensor_maker(pool: BufferPool, tensor: Tensor, dtype: Any) -> Callable[[], Any]:
-    """Return a function that makes new tensors for an output: torch's, unless they are large."""
+    """Return a function that makes new tensors for an output: torch's, unless they are large.
+
+    Torch's begin with a line of the cache.
+    """
     import torch
 
     kind = numpy_dtype(tensor.dtype)
-    if prod(tensor.shape) * kind.itemsize < MIN_POOLED_BYTES:
+    if prod(tensor.shape) * kind.itemsize < MIN_SYSTEM_BYTES:
         return partial(torch.empty_like, torch.empty(tensor.shape, dtype=dtype, device="cpu"))
     new_array = pool.allocator(tensor.shape, kind)
     return lambda: torch.from_numpy(new_array())

@@ -64,6 +64,14 @@ def test_no_two_results_share_memory() -> None:
     assert not np.shares_memory(one, two)
 
 
+def test_results_that_no_core_caches_begin_with_a_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.undo()
+    run = ea.derive(ea.parse("O[i,j] = 2*A[i,j]", A=(1024, 513)), measure=False).best.compile()
+    held = [run(A=np.ones((1024, 513), np.float32)) for _ in range(3)]
+    assert [place(array) % 64 for array in held] == [0, 0, 0]
+    assert len({place(array) for array in held}) == 3 and held[0].min() == 2
+
+
 def test_little_is_kept() -> None:
     memory = BufferPool()
     make = memory.allocator((1 << 10,), KIND)
@@ -157,7 +165,7 @@ def test_tensors_stay(monkeypatch: pytest.MonkeyPatch) -> None:
     torch = pytest.importorskip("torch")
     from einalg.frontends.torch import direct_call
 
-    monkeypatch.setattr(direct_call, "MIN_POOLED_BYTES", 1 << 12)
+    monkeypatch.setattr(direct_call, "MIN_SYSTEM_BYTES", 1 << 12)
     make = direct_call._tensor_maker(BufferPool(), ea.tensor("O", (64, 64)), torch.float32)  # pyright: ignore[reportPrivateUsage]
     one, two = make().fill_(1), make().fill_(3)
     assert (
