@@ -78,15 +78,21 @@ def _unfit(program: Program, scopes: Iterable[Scope]) -> dict[Any, Scope]:
     unfit: dict[Any, Scope] = {}
     for scope in scopes:
         for node in all_scopes(scope):
-            for reads, is_unfit in (
-                (_exact_reads(node), _may_overflow),
-                (_reads_of_infinities(node), _may_be_infinite),
-            ):
-                for read in reads:
-                    stored = read if isinstance(read, Scope) else statements.get(read.name)
-                    if stored is not None and is_unfit(stored):
-                        unfit[read if read is stored else read.name] = stored
+            for read in _exact_reads(node) | _operand_reads(node) | _chosen_reads(node):
+                stored = read if isinstance(read, Scope) else statements.get(read.name)
+                if stored is not None and _is_unfit(read, stored, node):
+                    unfit[read if read is stored else read.name] = stored
     return unfit
+
+
+def _is_unfit(read: Any, stored: Scope, reader: Scope) -> bool:
+    """Tell whether what is stored is another number to its reader than in place."""
+    if read in _exact_reads(reader) and _may_overflow(stored):
+        return True
+    infinite, value = _infinite_integers(stored), as_factor(stored.body)
+    if not infinite.may_be(value):
+        return False
+    return read in _operand_reads(reader) or not infinite.are_ends(value)
 
 
 def _in_place(program: Program, scope: Scope) -> Scope:
@@ -124,38 +130,44 @@ def _read_exactly(part: Any, dtype: str, wraps: bool) -> Iterator[Any]:
             yield from _read_exactly(as_factor(operand), dtype, wraps and is_ring(part))
 
 
-@lru_cache(maxsize=MOST_SCOPES)
-def _reads_of_infinities(scope: Scope) -> frozenset[Any]:
+def _operand_reads(scope: Scope) -> frozenset[Any]:
     """Return the integers that a scope reads directly, in whose place the end of their type is not
     as good as an infinity.
     """
-    return frozenset(_read_as_operands(as_factor(scope.body), scope.dtype, True))
+    return frozenset(read for read, is_chosen in _integer_reads(scope) if not is_chosen)
 
 
-def _read_as_operands(part: Any, dtype: str, is_chosen: bool) -> Iterator[Any]:
-    """Yield the integers that a part of a body reads, but for those of a type that are chosen as
-    they are: the largest of them, or a case.
-    """
-    if isinstance(part, Access):
-        stored = part.tensor
-        if _is_integer(stored.dtype) and not (is_chosen and stored.dtype == dtype):
-            yield stored
-    elif isinstance(part, Reduce):
-        is_chosen = is_chosen and part.op in EXTREMES
-        yield from _read_as_operands(as_factor(part.body), dtype, is_chosen)
-    elif isinstance(part, sympy.Piecewise):
-        for value, condition in (case.args for case in part.args):
-            yield from _read_as_operands(as_factor(value), dtype, is_chosen)
-            yield from _read_as_operands(condition, dtype, False)
-    elif not isinstance(part, IndexArithmetic):
-        is_chosen = is_chosen and isinstance(part, (sympy.Max, sympy.Min))
-        for operand in part.args:
-            yield from _read_as_operands(as_factor(operand), dtype, is_chosen)
+def _chosen_reads(scope: Scope) -> frozenset[Any]:
+    """Return the integers of its type that a scope chooses from: the largest, or a case."""
+    return frozenset(read for read, is_chosen in _integer_reads(scope) if is_chosen)
 
 
 @lru_cache(maxsize=MOST_SCOPES)
-def _may_be_infinite(scope: Scope) -> bool:
-    return InfiniteIntegers(scope).may_be(as_factor(scope.body))
+def _integer_reads(scope: Scope) -> frozenset[tuple[Any, bool]]:
+    return frozenset(_read_integers(as_factor(scope.body), scope.dtype, True))
+
+
+def _read_integers(part: Any, dtype: str, is_chosen: bool) -> Iterator[tuple[Any, bool]]:
+    """Yield the integers that a part of a body reads, and whether they are chosen as they are."""
+    if isinstance(part, Access):
+        if _is_integer(part.tensor.dtype):
+            yield part.tensor, is_chosen and part.tensor.dtype == dtype
+    elif isinstance(part, Reduce):
+        is_chosen = is_chosen and part.op in EXTREMES
+        yield from _read_integers(as_factor(part.body), dtype, is_chosen)
+    elif isinstance(part, sympy.Piecewise):
+        for value, condition in (case.args for case in part.args):
+            yield from _read_integers(as_factor(value), dtype, is_chosen)
+            yield from _read_integers(condition, dtype, False)
+    elif not isinstance(part, IndexArithmetic):
+        is_chosen = is_chosen and isinstance(part, (sympy.Max, sympy.Min))
+        for operand in part.args:
+            yield from _read_integers(as_factor(operand), dtype, is_chosen)
+
+
+@lru_cache(maxsize=MOST_SCOPES)
+def _infinite_integers(scope: Scope) -> InfiniteIntegers:
+    return InfiniteIntegers(scope)
 
 
 def _may_overflow(scope: Scope) -> bool:

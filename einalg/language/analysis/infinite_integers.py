@@ -93,6 +93,18 @@ class InfiniteIntegers:
             ends.above or (is_over_no_points and node.op == "Min"),
         )
 
+    def are_ends(self, part: Any, absorbed: Collection[Access] = ()) -> bool:
+        """Tell whether the end of its type is what a part of integers is computed to be where it is
+        infinite: no operation is applied to an infinity.
+        """
+        if isinstance(part, Access) or not self.may_be(part, absorbed):
+            return True
+        if isinstance(part, Reduce):
+            return part.op in EXTREMES and self.are_ends(part.body, absorbed_reads(part))
+        if not isinstance(part, (sympy.Max, sympy.Min, sympy.Piecewise)):
+            return False
+        return all(self.are_ends(operand, absorbed) for operand in _operands(part))
+
     def leaves(self, part: Any, absorbed: Collection[Access] = ()) -> Iterator[Any]:
         """Yield the reads and reductions that make a part of integers infinite, apart from some
         reads.
