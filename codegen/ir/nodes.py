@@ -17,6 +17,11 @@ from typing import Any
 from einalg.language.index.affine import Affine, Index
 from einalg.language.index.constraint import Constraint
 
+# Of fields that hold no parts of a node, as they are written.
+_PLAIN_TYPES = frozenset(
+    ("str", "int", "bool", "int | float | Fraction", "tuple[int, ...]", "tuple[int, int]")
+)
+
 
 @dataclass(frozen=True, slots=True)
 class Buf:
@@ -270,22 +275,28 @@ class Function:
     packs: tuple[Function, ...] = ()
 
 
-def children(node: Any) -> Iterator[Any]:
-    """Yield the IR nodes and index expressions directly below a node."""
-    for name in _names(type(node)):
+def children(node: Any) -> list[Any]:
+    """Return the IR nodes and index expressions directly below a node."""
+    found = []
+    for name in _names_of_parts(type(node)):
         value = getattr(node, name)
-        parts = (value,)
         if isinstance(value, tuple):
-            parts = value
-        for part in parts:
-            if _is_part(type(part)):
-                yield part
+            found += [part for part in value if _is_part(type(part))]
+        elif _is_part(type(value)):
+            found.append(value)
+    return found
 
 
 @cache
 def _names(kind: type) -> tuple[str, ...]:
+    return tuple(field.name for field in fields(kind))
+
+
+@cache
+def _names_of_parts(kind: type) -> tuple[str, ...]:
+    """Return the fields of a kind that may hold parts of a node."""
     if is_dataclass(kind):
-        return tuple(field.name for field in fields(kind))
+        return tuple(field.name for field in fields(kind) if field.type not in _PLAIN_TYPES)
     return ()
 
 
@@ -300,7 +311,9 @@ def walk(node: Any) -> Iterator[Any]:
     while waiting:
         node = waiting.pop()
         yield node
-        waiting += [*children(node)][::-1]
+        below = children(node)
+        below.reverse()
+        waiting += below
 
 
 def value_parts(value: Value) -> Iterator[Value]:
