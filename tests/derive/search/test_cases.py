@@ -46,6 +46,7 @@ AT_REAL_SIZE = (
     "matmul 256",
     "(A·B)·v",
 )
+BY_DAY = list(CASES)[::2]  # the others are of their kinds
 DEEPER = Budget(depth=40, states=2000, seconds=600, candidates=10**6, patience=2000)
 PRE_REWRITTEN_STATES = 60  # beside those that a case takes as it is written
 PRE_REWRITTEN = 3  # moves
@@ -124,8 +125,18 @@ def test_forms_that_take_longer_are_found_too(name, form):
     assert ea.prove(example.program, hit.program).verdict == "proved"
 
 
+AT_SMALL_SIZE = [(name, form) for name, form in QUICK if form in CASES[name].small().forms]
+FORMS_BY_DAY = {form for name, form in AT_SMALL_SIZE if name in BY_DAY}
+
+
 @pytest.mark.parametrize(
-    ("name", "form"), [pair for pair in QUICK if pair[1] in CASES[pair[0]].small().forms]
+    ("name", "form"),
+    [
+        pair
+        if pair[0] in BY_DAY or pair[1] not in FORMS_BY_DAY
+        else pytest.param(*pair, marks=pytest.mark.nightly)
+        for pair in AT_SMALL_SIZE
+    ],
 )
 def test_the_form_has_the_same_values_at_the_small_size(name, form):
     program, hit = first(name, form, "small")
@@ -259,9 +270,6 @@ def assert_found_from_rewritten(name, seed):
         example.forms,
         CASES[name].states + PRE_REWRITTEN_STATES,
     )
-
-
-BY_DAY = list(CASES)[::2]  # the others are of their kinds
 
 
 @pytest.mark.parametrize(
