@@ -43,7 +43,7 @@ from derive.search.starts.partly_equal import partly_equal
 from derive.search.starts.separation import separated
 from derive.search.weights import DEFAULT_WEIGHTS, SearchWeights, StateFeatures
 from einalg.boundary import similar
-from einalg.errors import MatchError, RuleError
+from einalg.errors import EinalgError, MatchError, RuleError
 from einalg.language.analysis.canonical import key
 from einalg.language.ir.program import Program, as_program
 from einalg.language.ir.traversal import reductions
@@ -87,6 +87,7 @@ class _State:
 
 
 Progress = Callable[[Stats], None]
+_Spelling = tuple[Program, tuple[Move, ...]]  # with the moves that lead to it
 
 
 def search(
@@ -302,13 +303,13 @@ class Search:
             queue.append(_State(priority, len(self.explored) - 1, program, steps, 0))
         return queue
 
-    def _start_programs(self) -> Iterator[tuple[Program, tuple[Move, ...]]]:
+    def _start_programs(self) -> Iterator[_Spelling]:
         """Yield the spellings of the expression that the search starts from, with their moves.
 
         They are: cleaned up; inlined, should it have been taken apart before; of that every part of
         a body by itself; of that the long products in good orders of their contractions, by the
         digits of indices too; with channels last; and partly equal ones, corrected: these two where
-        their rules may be used.
+        their rules may be used. Those of a kind whose moves are refused are left out.
         """
         rules = {**ALL, **self.expand.rules}
         limit = self.weights.max_relative_operations * total_operations(self.start)
@@ -318,27 +319,47 @@ class Search:
             self.start, rules, lambda program: total_operations(program) <= limit
         )
         yield inlined, tuple(inlining)
+        for spellings in (
+            self._fissioned(inlined, rules),
+            self._ordered(inlined, rules),
+            self._ordered_by_digits(inlined, rules),
+        ):
+            with suppress(EinalgError):  # a move may be refused
+                for program, steps in spellings:
+                    yield program, (*inlining, *steps)
+        for spellings in (
+            self._separated(clean, rules),
+            self._channels_last(clean, rules),
+            self._partly_equal(clean, rules),
+        ):
+            with suppress(EinalgError):
+                for program, steps in spellings:
+                    yield program, (*cleaning, *steps)
+
+    def _fissioned(self, inlined: Program, rules: Mapping[str, Rule]) -> Iterator[_Spelling]:
         parts, fission = fissioned(inlined, rules)
-        yield parts, (*inlining, *fission)
-        for ordered, steps in self._ordered(inlined, rules):
-            yield ordered, (*inlining, *steps)
-        for ordered, steps in self._ordered_by_digits(inlined, rules):
-            yield ordered, (*inlining, *steps)
+        yield parts, tuple(fission)
+
+    def _separated(self, clean: Program, rules: Mapping[str, Rule]) -> Iterator[_Spelling]:
         if self.expand.rules.keys() >= SEPARATION_RULES and not _has_long_products(clean):
             for by_digits in (False, True):
                 separate, separation = separated(clean, rules, cleaned_up, by_digits)
-                yield separate, (*cleaning, *separation)
+                yield separate, tuple(separation)
+
+    def _channels_last(self, clean: Program, rules: Mapping[str, Rule]) -> Iterator[_Spelling]:
         if self.expand.rules.keys() >= CHANNELS_LAST_RULES:
             moved, moving = channels_last(clean, rules)
-            moved, cleaning_again = cleaned_up(moved, rules)
-            yield moved, (*cleaning, *moving, *cleaning_again)
+            moved, cleaning = cleaned_up(moved, rules)
+            yield moved, (*moving, *cleaning)
+
+    def _partly_equal(self, clean: Program, rules: Mapping[str, Rule]) -> Iterator[_Spelling]:
         if partial_substitution.RULE.name in self.expand.rules:
             for mutant, steps in partly_equal(clean, rules, cleaned_up, ideal_seconds):
-                yield mutant, (*cleaning, *steps)
+                yield mutant, tuple(steps)
 
     def _ordered_by_digits(
         self, inlined: Program, rules: Mapping[str, Rule]
-    ) -> Iterator[tuple[Program, tuple[Move, ...]]]:
+    ) -> Iterator[_Spelling]:
         """Yield the program with its long products in good orders of the digits of their indices.
 
         There is none where no index is read by digits.
@@ -349,9 +370,7 @@ class Search:
             for ordered, steps in self._ordered(clean, rules):
                 yield ordered, (*splitting, *cleaning, *steps)
 
-    def _ordered(
-        self, inlined: Program, rules: Mapping[str, Rule]
-    ) -> Iterator[tuple[Program, tuple[Move, ...]]]:
+    def _ordered(self, inlined: Program, rules: Mapping[str, Rule]) -> Iterator[_Spelling]:
         """Yield the program with its long products in good orders, with the moves from it.
 
         Products that read each other are one long product: its orders take less arithmetic than

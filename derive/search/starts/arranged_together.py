@@ -64,8 +64,10 @@ def arranged_together(program: Program, at: Mapping[Path, Mutations], rules: Rul
 
 
 def with_sums_apart(program: Program, rules: Rules) -> Steps:
-    """Return a program in which each sum, and what sums read, is a statement, and the moves."""
-    return _repeated(_lifting, program, rules)
+    """Return a program in which each sum, and what sums read, is a statement, and the moves; what
+    no statement can hold stays.
+    """
+    return _repeated(lambda now: _lifting(now, rules), program, rules)
 
 
 def _repeated(propose: Callable[[Program], Move | None], program: Program, rules: Rules) -> Steps:
@@ -101,11 +103,13 @@ def _merging(program: Program, names: Iterable[str], rules: Rules) -> Move | Non
     return None
 
 
-def _lifting(program: Program) -> Move | None:
+def _lifting(program: Program, rules: Rules) -> Move | None:
     """Return a lifting of a sum, or of what a sum reads, to a statement; None where all are."""
     for path, scope in paths(program):
         if len(path) > 1 and (_sums(scope) or _sums(_parent(program, path))):
-            return Move(LIFTING.name, path, {"name": fresh_statement(program)})
+            move = Move(LIFTING.name, path, {"name": fresh_statement(program)})
+            if _applies(program, move, rules):
+                return move
     return None
 
 

@@ -186,6 +186,7 @@ class RuleSearch:
         """Look at the programs of all sizes up to one, smaller ones first."""
         for current in range(1, size + 1):
             self.sizes.append(SizeReport(current))
+            self.rewriting.size = current
             with self.clock.course.during(SEARCHING, f"size {current}", self.clock.now):
                 growth = self._grow(current, is_last=current == size)
                 self._count(
@@ -367,7 +368,7 @@ class RuleSearch:
         self._proved.append(judged)
         self._holds[self._key(judged.pair)] = True
         self._follows(candidate)
-        self.rewriting.add(judged.pair.graph, requirements(judged.pair.graph, judged.pair.shapes))
+        self.rewriting.add(judged.pair.graph, judged.requirements)
         self._note_commutative(candidate)
         report = self.sizes[-1]
         conditional = report.under_conditions + (judged.verdict.condition is not None)

@@ -8,11 +8,17 @@ from typing import Any, NamedTuple
 from derive.search.executor import ordered_map
 from derive.substitutions.generation.checkpoint import VerdictFile
 from derive.substitutions.generation.programs.operators import OperatorChoice
-from derive.substitutions.generation.rewriting import requirements, taps_text
-from derive.substitutions.generation.rules import numbers_text, rules_of, verdict_of
+from derive.substitutions.generation.rewriting import LeafRequirement, requirements, taps_text
+from derive.substitutions.generation.rules import (
+    input_shapes,
+    numbers_text,
+    rules_of,
+    verdict_of,
+)
 from derive.substitutions.generation.terms import ProgramPair
 from derive.substitutions.verification.rule import Substitution
 from derive.substitutions.verification.verdict import RuleVerdict
+from einalg.language.index.size import Size
 
 BATCH = 16  # pairs that an executor verifies at a time
 
@@ -31,6 +37,15 @@ class Judgement(NamedTuple):
     @property
     def is_unconditional(self) -> bool:
         return self.verdict.is_unconditional
+
+    @property
+    def requirements(self) -> tuple[LeafRequirement, ...]:
+        """What the proof says of the leaves: their sizes may be any where it is for all sizes."""
+        shapes: Sequence[Sequence[int | Size]] = self.pair.shapes
+        is_of_all_sizes = self.is_unconditional and not self.verdict.coverage
+        if self.rule is not None and self.rule.graph is None and is_of_all_sizes:
+            shapes = input_shapes(self.rule)
+        return requirements(self.pair.graph, shapes)
 
     @property
     def text(self) -> str:

@@ -18,6 +18,7 @@ from derive.substitutions.graphs.graph import Leaf, Operation, RuleGraph, Source
 from derive.substitutions.graphs.kinds import KINDS, WrongOperation
 from derive.substitutions.graphs.taps import axes_of_taps
 from derive.substitutions.graphs.typed_rule import typed
+from einalg.language.index.size import Size
 
 MAX_VISITED = 500  # programs that are looked at from one
 MAX_GRAPHS = 2**16  # whose axes are kept
@@ -46,20 +47,40 @@ Pattern = PatternLeaf | PatternNode
 @dataclass(frozen=True)
 class LeafRequirement:
     """The tensors that a leaf of a proved rule may be: their rank, and the sizes of some axes, such
-    as the taps of a kernel. A rank of None is any.
+    as the taps of a kernel. A rank of None is any; a symbolic size is any number that it may be,
+    and the same one wherever it stands.
     """
 
     rank: int | None
-    sizes: tuple[tuple[int, int], ...] = ()
+    sizes: tuple[tuple[int, int | Size], ...] = ()
 
-    def is_met(self, shape: Sequence[int]) -> bool:
+    def is_met(self, shape: Sequence[int], known: dict[Size, int]) -> bool:
+        """Return whether a shape is allowed, where some sizes are known; add those that it has."""
         if self.rank is not None and len(shape) != self.rank:
             return False
-        return all(shape[axis] == size for axis, size in self.sizes)
+        for axis, size in self.sizes:
+            if isinstance(size, Size):
+                if known.setdefault(size, shape[axis]) != shape[axis] or not _may_be(
+                    size, shape[axis]
+                ):
+                    return False
+            elif shape[axis] != size:
+                return False
+        return True
 
 
-def requirements(graph: RuleGraph, shapes: Sequence[Sequence[int]]) -> tuple[LeafRequirement, ...]:
-    """Return what a proof at open sizes says of the leaves of a rule, which had these shapes."""
+def _may_be(size: Size, number: int) -> bool:
+    if number < size.at_least or number % size.multiple_of:
+        return False
+    return size.at_most is None or number <= size.at_most
+
+
+def requirements(
+    graph: RuleGraph, shapes: Sequence[Sequence[int | Size]]
+) -> tuple[LeafRequirement, ...]:
+    """Return what a proof says of the leaves of a rule, which had these shapes: at open sizes for
+    operators of rule files.
+    """
     operations = [*graph.before, *graph.after]
     if any(operation.operator not in KINDS for operation in operations):
         return tuple([LeafRequirement(len(shape), tuple(enumerate(shape))) for shape in shapes])
@@ -128,11 +149,14 @@ class JointRule:
 
 
 class Rewriting:
-    """Rules over a space, and what follows from them."""
+    """Rules over a space, and what follows from them; `size` is that of the programs that are
+    looked at.
+    """
 
     def __init__(self, space: ProgramSpace, commutative: set[int]) -> None:
-        self.space, self.commutative = space, commutative
+        self.space, self.commutative, self.size = space, commutative, 1
         self.refused: set[AppliedNode] = set()
+        self._sizes: dict[AppliedNode, int] = {}
         self._rewrites: dict[int, list[DirectedRule]] = {}
         self._joint: list[JointRule] = []
         self._connected: dict[ClassId, set[AppliedNode]] = {}
@@ -255,9 +279,10 @@ class Rewriting:
                     yield from self._roots(rewrite.after, bindings)
 
     def _are_met(self, needed: Sequence[LeafRequirement], bindings: Bindings) -> bool:
+        known: dict[Size, int] = {}
         for number, place in bindings.items():
             shape = self.space.types[self.space.classes[place].type].shape
-            if not needed[number - 1].is_met(shape):
+            if not needed[number - 1].is_met(shape, known):
                 return False
         return True
 
@@ -293,8 +318,23 @@ class Rewriting:
                 yield bindings
             return
         for node in self.space.classes[place].nodes:
-            if node.operator in pattern.operators and node not in self.refused:
+            if node.operator in pattern.operators and self._is_settled(node, place):
                 yield from self._matches(pattern, node, bindings)
+
+    def _is_settled(self, node: AppliedNode, place: ClassId) -> bool:
+        """Return whether the rules say that a program equals the one that stands for its class; of
+        programs as large as those that are looked at, some are not looked at yet.
+        """
+        if node in self.refused:
+            return False
+        if self._size_of(node) < self.size:
+            return True
+        return self.normal(node) in self._of(place)
+
+    def _size_of(self, node: AppliedNode) -> int:
+        if node not in self._sizes:
+            self._sizes[node] = len(self.space.operations_of(node))
+        return self._sizes[node]
 
     def _roots(self, pattern: Pattern, bindings: Bindings) -> Iterator[AppliedNode | ClassId]:
         """Yield the programs that a pattern is, where its parts are known."""
@@ -310,7 +350,7 @@ class Rewriting:
         for root in self._roots(pattern, bindings):
             if not isinstance(root, AppliedNode):
                 yield root
-            elif root in self.space.by_node and root not in self.refused:
+            elif root in self.space.by_node and self._is_settled(root, self.space.by_node[root]):
                 yield self.space.by_node[root]
 
 

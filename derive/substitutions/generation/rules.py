@@ -16,6 +16,7 @@ from derive.substitutions.verification.rule import Substitution
 from derive.substitutions.verification.verdict import RuleVerdict
 from derive.substitutions.verification.verifier import verdict_for_all_sizes, verify
 from einalg.errors import EinalgError
+from einalg.language.index.size import Size
 from einalg.language.ir.program import Program
 from einalg.language.ir.scope import Scope
 from einalg.language.notation.builders import L, indices, tensor
@@ -96,11 +97,24 @@ def _scope(value: Any) -> Scope:
     return L[ranges](value[tuple(at)])
 
 
+def input_shapes(rule: Substitution) -> list[tuple[int | Size, ...]]:
+    """Return the shapes of the leaves of a rule of functions, in their order."""
+    shapes = []
+    for one in _inputs(rule).values():
+        extents = [extent if type(extent) is int else extent.as_atom() for extent in one.shape]
+        shapes.append(tuple(extents))
+    return shapes
+
+
+def _inputs(rule: Substitution) -> dict[str, Any]:
+    inputs = {name: one for side in rule.sides for name, one in side.inputs.items()}
+    return dict(sorted(inputs.items(), key=lambda item: int(item[0].removeprefix("x"))))
+
+
 def numbers_text(rule: Substitution) -> str:
     """Return the shapes of the inputs that have numbers in them: `x1: 1xM`."""
-    inputs = {name: one for side in rule.sides for name, one in side.inputs.items()}
     texts = []
-    for name, one in sorted(inputs.items()):
+    for name, one in _inputs(rule).items():
         if any(type(extent) is int for extent in one.shape):
             texts.append(f"{name}: {'x'.join(map(str, one.shape))}")
     return ", ".join(texts)

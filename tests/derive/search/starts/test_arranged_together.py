@@ -15,7 +15,7 @@ from derive.rewriting.moves import apply
 from derive.rules import ALL
 from derive.search.cleanup import cleaned_up
 from derive.search.expansion import ideal_seconds
-from derive.search.starts.arranged_together import arranged_together
+from derive.search.starts.arranged_together import arranged_together, with_sums_apart
 from derive.search.starts.partly_equal import arrangements_together, partly_equal
 from einalg.language.ir.program import Program, as_program
 from einalg.language.ir.traversal import accesses
@@ -99,3 +99,15 @@ def test_other_orders_of_a_network_are_a_form_of_it() -> None:
     assert any(words in variant.changes for variant in changed_variants(dilated))
     assert not any(words in variant.changes for variant in changed_variants(plain))
     assert in_phases(plain) is plain
+
+
+def test_what_no_statement_can_hold_stays() -> None:
+    """Twice a byte is exact in place, and would wrap round in a statement."""
+    padded = "(L[i:1, j:1](B[i])).pad((0, 1), (0, 1), fill=1)[i, i]"
+    remainder = f"T[i:2] = Sum[s:1](Mod({padded}*Sum[r:1, w:1](A[i], where=i >= 0), 2))"
+    twice = "O[i:1, j:1] = (L[i:1, j:1](2*T[i]))[i, i]*floor(Sum[s:2](floor(C[i]/2))/2)"
+    dtypes = {"A": "i8", "B": "i8", "C": "bool"}
+    tensors = {name: ea.tensor(name, (2,), dtype) for name, dtype in dtypes.items()}
+    program = as_program(ea.parse(f"{remainder}\n{twice}", **tensors))
+    assert with_sums_apart(program, ALL)[0].outputs == program.outputs
+    assert ea.derive(program, measure=False, states=1).best.verdict == "proved"

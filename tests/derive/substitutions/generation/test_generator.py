@@ -19,6 +19,7 @@ from derive.substitutions.generation.programs.fingerprinting import Fingerprints
 from derive.substitutions.generation.programs.growing import SpaceGrowth
 from derive.substitutions.generation.programs.operators import operators_of
 from derive.substitutions.generation.programs.space import ProgramSpace
+from derive.substitutions.generation.rewriting import LeafRequirement
 from einalg.errors import RecordError, UseError
 from einalg.runtime.clock import Clock
 
@@ -108,6 +109,26 @@ def test_functions_are_proved_for_all_sizes(tmp_path: Path) -> None:
     loaded = ea.substitutions.load(tmp_path / "rules.json")
     assert [rule.name for rule in loaded] == [rule.name for rule in found]
     assert all(ea.substitutions.verify(rule) for rule in loaded)
+
+
+def test_a_rule_of_all_sizes_is_one_whatever_they_are_called() -> None:
+    """Rules of inputs that have one size twice follow from those that have two."""
+    operators = ["attention", ("flip", {"axes": [1]})]
+    shapes = {"q": ("N", "K"), "k": ("M", "K"), "v": ("M", "D")}
+    found = generate(operators, shapes, size=2, outputs=1)
+    assert len(set(found.texts)) == len(found.texts)
+    assert (
+        "attention(flip(x1, axes=1), x2, x3) => attention(x1, flip(x2, axes=1), x3)" in found.texts
+    )
+    square = generate(operators, {**shapes, "x": ("N", "N")}, size=2, outputs=1)
+    assert set(square.texts) == set(found.texts)
+
+
+def test_sizes_within_bounds_are_those_of_a_rule() -> None:
+    requirement = LeafRequirement(2, ((0, ea.size("N", at_least=2)), (1, 3)))
+    assert requirement.is_met((4, 3), {})
+    assert not requirement.is_met((1, 3), {}) and not requirement.is_met((4, 4), {})
+    assert not requirement.is_met((4, 3), {ea.size("N", at_least=2): 5})
 
 
 def test_saved_rules_have_the_same_verdicts(tmp_path: Path) -> None:
