@@ -69,18 +69,20 @@ def _times(forms: Forms) -> tuple[Measurement, Measurement] | None:
 
 
 def _changes(forms: Forms) -> tuple[str, ...]:
-    """Return in words what differs from the program, and what substitutions gained."""
-    variant = forms.best.variant
+    """Return in words what differs from the program, how far rounding decides, and what
+    substitutions gained.
+    """
+    variant, changes = forms.best.variant, forms.best.changes
     if not forms.task.substitutions.rules:
-        return variant.changes
+        return changes
     if not is_substituted(variant):
-        return (*variant.changes, "no substitution made it faster")
+        return (*changes, "no substitution made it faster")
     seconds, others = forms.measured(forms.best), []
     for form in forms.candidates:
         measured = forms.measured(form)
         if measured is not None and not is_substituted(form.variant):
             others.append(measured.seconds)
     if not others or seconds is None:
-        return variant.changes
+        return changes
     times = milliseconds(min(others)), milliseconds(seconds.seconds)
-    return (*variant.changes, "{} without substitutions, {} with them".format(*times))
+    return (*changes, "{} without substitutions, {} with them".format(*times))

@@ -18,7 +18,7 @@ from derive.programs.task import Task
 from derive.rules.inter.lifting_nesting import lifted
 from einalg.errors import CodegenError
 from einalg.language.interpreters.numpy import execute
-from einalg.language.ir.program import Program
+from einalg.language.ir.program import Program, in_double
 from einalg.runtime.clock import check_time
 from einalg.runtime.measurement import Measurement
 
@@ -27,6 +27,11 @@ log = logging.getLogger("einalg")
 MAX_ADDED_UP = 64.0  # times what types allow, that rounding may add up to in many statements
 MAX_DEVIATION = 0.1  # of the largest element: more is no rounding, whatever the types
 MAX_ROUNDING = 16.0  # times NumPy's error in the same types; compiled code sums in another order
+MAX_OF_EXACT = 2.0  # times that, of a form that has the right values in double precision
+DEPENDS_ON_ROUNDING = (
+    "results depend on rounding: NumPy's error in the same types is {:.1e}, "
+    "that of this form in double precision {:.1e}"
+)
 
 
 @dataclass(frozen=True)
@@ -56,10 +61,9 @@ class ReferenceCall:
         """Return the largest relative error of what runs."""
         return self._error(run(**self.inputs))
 
-    def rounding(self) -> float:
-        """Return what the types allow, or a multiple of what NumPy's rounding in them makes."""
-        error = self._error(execute(self.program, self.arrays, between_blocks=check_time))
-        return max(tolerance(self.program), MAX_ROUNDING * error)
+    def error_in(self, program: Program) -> float:
+        """Return the largest relative error of a program that NumPy computes in its types."""
+        return self._error(execute(program, self.arrays, between_blocks=check_time))
 
     def _error(self, results: Mapping[str, Array]) -> float:
         return relative_error(self.expected, results, self.program, self.arrays)
@@ -68,7 +72,7 @@ class ReferenceCall:
 @dataclass(frozen=True)
 class CompiledVariant:
     """A form compiled: the program that runs, its largest relative error, and the seconds of the
-    call that was checked.
+    call that was checked. `remark` says in words why a large error is no fault of it.
     """
 
     variant: SearchedVariant
@@ -76,6 +80,12 @@ class CompiledVariant:
     run: Runnable
     error: float
     seconds: float = 0.0
+    remark: str = ""
+
+    @property
+    def changes(self) -> tuple[str, ...]:
+        """What differs from the program in words, and the remark."""
+        return (*self.variant.changes, self.remark) if self.remark else self.variant.changes
 
     def kernel_seconds(self) -> dict[str, float]:
         """Return the seconds of its kernels; none of what is not timed kernel by kernel."""
@@ -98,9 +108,14 @@ class Trial:
         return cls(example, task, max_error)
 
     @cached_property
+    def own_error(self) -> float:
+        """The error that NumPy's rounding in the types of the program makes."""
+        return self.example.error_in(self.example.program)
+
+    @cached_property
     def rounding(self) -> float:
-        """The error that rounding in the types of the program makes."""
-        return self.example.rounding()
+        """What the types of the program allow, or a multiple of what rounding in them makes."""
+        return max(tolerance(self.example.program), MAX_ROUNDING * self.own_error)
 
     def original(self) -> CompiledVariant:
         """Return the program as it is, compiled, whatever its error."""
@@ -152,6 +167,11 @@ class Trial:
         error = self.example.error(run)
         if error <= self.max_error or self._is_rounding(error):
             return CompiledVariant(variant, program, run, error)
+        if self._is_as_near_as_own(variant, error):
+            exact = self.example.error_in(in_double(program))
+            if exact <= self.max_error:
+                remark = DEPENDS_ON_ROUNDING.format(self.own_error, exact)
+                return CompiledVariant(variant, program, run, error, remark=remark)
         log.warning("einalg: an optimized program deviates by %.1e, and is not taken", error)
         return None
 
@@ -161,6 +181,14 @@ class Trial:
         if self.task.accuracy is not None or not error <= limit:
             return False
         return isfinite(self.rounding) and error <= self.rounding
+
+    def _is_as_near_as_own(self, variant: SearchedVariant, error: float) -> bool:
+        """Tell whether a form may be right where rounding takes away all digits: NumPy's values in
+        the same types are about as far from those in double precision.
+        """
+        if self.task.accuracy is not None or variant.slices is not None or not isfinite(error):
+            return False
+        return isfinite(self.own_error) and error <= MAX_OF_EXACT * self.own_error
 
     def measure(self, variants: Sequence[CompiledVariant]) -> list[Measurement]:
         """Measure a call of each on the example, in turns."""

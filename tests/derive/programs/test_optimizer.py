@@ -42,7 +42,7 @@ from einalg.errors import CodegenError, NotationError, ShapeError
 from einalg.frontends.graph_builder import GraphBuilder
 from einalg.language import ops
 from einalg.language.conversion import converted
-from einalg.language.ir.program import Program, as_program
+from einalg.language.ir.program import Program, as_program, in_double
 from einalg.language.ir.tensor import Constant
 from einalg.language.notation import program_json
 from einalg.storage.disk_cache import cache_folder
@@ -565,3 +565,42 @@ def test_no_rounding_is_a_large_part_of_a_result(allowed, error, rounding, is_ro
     trial = Trial(None, SimpleNamespace(accuracy=None), allowed)
     trial.__dict__["rounding"] = rounding
     assert trial._is_rounding(error) is is_rounding
+
+
+@pytest.mark.parametrize("is_right_in_double", [True, False])
+def test_a_form_is_judged_in_double_precision_where_rounding_decides(
+    is_right_in_double, own_cache, monkeypatch, caplog
+):
+    """No digit of the results is right in f32, whoever computes them."""
+    text = "T[i,j] += A[i,k]*W[k,j]\nO[i,j] = sin(100000000*T[i,j])"
+    program = as_program(ea.parse(text, A=(16, 64), W=weight("W", 64, 8)))
+    rng = np.random.default_rng(0)
+    given = {"A": rng.random((16, 64), np.float32), "W": rng.random((64, 8), np.float32)}
+    if not is_right_in_double:
+        other = in_double(as_program(ea.parse(text.replace("sin", "cos"), A=(16, 64), W=(64, 8))))
+        monkeypatch.setattr("derive.programs.optimization.trial.in_double", lambda form: other)
+    o = ea.optimize(program, given, seconds=0)
+    (part,) = o.parts.values()
+    assert part.error > 0.1
+    assert ("deviates by" in caplog.text) != is_right_in_double
+    assert ("results depend on rounding: NumPy's error" in str(part.changes)) == is_right_in_double
+
+
+@pytest.mark.parametrize(
+    ("accuracy", "error", "own", "may_be_right"),
+    [
+        (None, 0.5, 0.3, True),
+        (None, 0.7, 0.3, False),  # more than twice as far as NumPy's values
+        (1e-3, 0.5, 0.3, False),  # less is asked for
+        (None, 0.5, np.inf, False),  # NumPy has another NaN or infinity, which tells nothing
+        (None, np.inf, np.inf, False),
+        (None, np.nan, 0.3, False),
+    ],
+)
+def test_a_form_is_no_farther_from_double_precision_than_numpy(accuracy, error, own, may_be_right):
+    example: Any = None
+    task: Any = SimpleNamespace(accuracy=accuracy)
+    variant: Any = SimpleNamespace(slices=None)
+    trial = Trial(example, task, 1e-4)
+    trial.__dict__["own_error"] = own
+    assert trial._is_as_near_as_own(variant, error) is may_be_right
