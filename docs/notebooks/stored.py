@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -38,9 +39,9 @@ def write(notebook: Notebook, path: Path) -> None:
     path.write_text(text + "\n", encoding="utf-8")
 
 
-def executed(path: Path, first: Path | None = None) -> Notebook:
+def executed(path: Path, command: Sequence[str] = ()) -> Notebook:
     """Return a notebook with the outputs of a run from top to bottom, in a kernel of its own, which
-    runs the file `first` before.
+    another `command` than that of Jupyter may start.
 
     Raises `nbclient.exceptions.CellExecutionError` where a cell fails.
     """
@@ -48,15 +49,17 @@ def executed(path: Path, first: Path | None = None) -> Notebook:
     import nbformat
 
     notebook = nbformat.read(path, as_version=4)
-    environment = {**os.environ, "OMP_NUM_THREADS": "1"}  # others disturb one thread least
-    if first is not None:
-        environment["PYTHONSTARTUP"] = str(first)
-    nbclient.NotebookClient(
+    client = nbclient.NotebookClient(
         notebook,
         timeout=SECONDS,
         kernel_name="python3",
         resources={"metadata": {"path": path.parent}},
-    ).execute(env=environment)
+    )
+    if command:
+        kernel = client.create_kernel_manager().kernel_spec
+        assert kernel is not None
+        kernel.argv = list(command)
+    client.execute(env={**os.environ, "OMP_NUM_THREADS": "1"})  # others disturb one thread least
     return tidy(json.loads(nbformat.writes(notebook)))
 
 

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import copy
 import re
-from pathlib import Path
 
 import pytest
 
 from docs.notebooks import compared, stored
 from docs.pages import notebooks as pages
-from tests.helpers import quick_notebook
+from tests.helpers.forked_kernels import forked_kernels
 
 NOTEBOOKS = stored.paths()
-QUICKLY = Path(quick_notebook.__file__)
 KILOBYTES = 450  # that a notebook may take with its outputs
 CELL = {
     "cell_type": "code",
@@ -37,19 +35,25 @@ def notebook_of(*cells):
     return {"cells": [copy.deepcopy(cell) for cell in cells], "metadata": {"widgets": {}}}
 
 
+@pytest.fixture(scope="module")
+def kernels():
+    for package in ("nbformat", "nbclient", "ipykernel"):
+        pytest.importorskip(package, reason="needs einalg[notebook]")
+    with forked_kernels() as command:
+        yield command
+
+
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda p: p.stem)
 @pytest.mark.filterwarnings(
     "ignore::DeprecationWarning",
     "ignore::ResourceWarning",
     "ignore::pytest.PytestUnraisableExceptionWarning",
 )
-def test_what_a_notebook_shows_is_what_is_stored(path):
-    for package in ("nbformat", "nbclient", "ipykernel"):
-        pytest.importorskip(package, reason="needs einalg[notebook]")
+def test_what_a_notebook_shows_is_what_is_stored(path, kernels):
     notebook = stored.read(path)
     if re.search(r"^import torch", sources(notebook), re.MULTILINE):
         pytest.importorskip("torch", reason="needs einalg[torch]")
-    fresh = stored.executed(path, QUICKLY)
+    fresh = stored.executed(path, kernels)
     different = compared.differences(notebook, fresh)
     assert not different, "write it anew with `make notebooks-store`:\n" + "\n".join(different)
 
