@@ -19,6 +19,7 @@ from einalg.errors import EinalgError
 from einalg.language.ir.functions import FUNCTIONS
 from einalg.language.notation.grammar import BINDERS, CONSTANTS
 from einalg.testing import strategies
+from tests.helpers.batches import examples
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "notation.md"
 GRAMMAR = re.search(r"```lark\n(.*?)```", PAGE.read_text(encoding="utf-8"), flags=re.DOTALL)[1]
@@ -34,7 +35,7 @@ WORDS = re.compile(r'"(\w+)"')
 
 
 @given(strategies.programs(functions=True, truths=True))
-@settings(max_examples=20)
+@settings(max_examples=examples(10, at_night=200))
 def test_what_is_printed_is_in_the_grammar(program):
     PARSER.parse(str(program))
 

@@ -33,6 +33,7 @@ from einalg.language.ir.dtypes import numpy_dtype
 from einalg.language.ir.kernel import Kernel
 from einalg.language.ir.program import as_program
 from einalg.language.ir.scope import Scope
+from tests.helpers.batches import examples
 from tests.helpers.contractions import convolutions, products
 
 FEW = st.integers(1, 3)
@@ -184,7 +185,7 @@ def test_convolutions(scope: Scope) -> None:
 
 
 @needs_torch
-@settings(max_examples=30)
+@settings(max_examples=examples(15, at_night=300))
 @given(transposed().filter(has("conv_transpose")))
 def test_transposed_convolutions(scope: Scope) -> None:
     assert "torch" in check(scope)

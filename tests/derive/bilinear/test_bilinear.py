@@ -117,7 +117,7 @@ def images(draw):
 
 
 @given(images(), st.integers(1, 4), st.integers(1, 4), st.booleans(), st.data())
-@settings(max_examples=60)
+@settings(max_examples=examples(30, at_night=600))
 def test_two_axes(scope, one, two, swapped, data):
     from einalg.testing import strategies
 

@@ -11,6 +11,7 @@ from derive.contraction.contraction_tree import TreeBuilder
 from derive.contraction.exact import exact_path
 from derive.contraction.network import TensorNetwork
 from einalg.runtime.clock import Clock, OutOfTime
+from tests.helpers.batches import examples
 from tests.helpers.einsums import LETTERS, chain, grid, ring, uniform
 
 MINIMIZE = {0: "flops", 16: "combo-16"}
@@ -37,7 +38,7 @@ def cost_of_opt_einsum(network, write_cost):
 
 
 @given(networks(), st.sampled_from(sorted(MINIMIZE)))
-@settings(max_examples=150)
+@settings(max_examples=examples(75, at_night=1500))
 def test_no_order_costs_less(network, write_cost):
     if len(network.factors) < 2:
         assert exact_path(network, write_cost) == []

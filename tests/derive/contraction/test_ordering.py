@@ -22,6 +22,7 @@ from derive.search.best_first import Budget, search
 from derive.search.cleanup import fissioned
 from derive.search.expansion import total_operations
 from einalg.language.ir.program import as_program
+from tests.helpers.batches import examples
 from tests.helpers.einsums import (
     Einsum,
     agrees,
@@ -36,7 +37,7 @@ from tests.helpers.einsums import (
 
 
 @given(einsums(), st.sets(st.integers(0, 11)))
-@settings(max_examples=40)
+@settings(max_examples=examples(20, at_night=400))
 def test_a_program_in_order_is_equal(einsum, shared):
     start = as_program(einsum.expression(shared))
     for program, moves in contracted(start, ALL):

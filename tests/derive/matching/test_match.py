@@ -28,6 +28,7 @@ from derive.matching.patterns.normal_form import OUTPUT
 from einalg.language import ops
 from einalg.language.ir.program import as_program
 from einalg.language.ops.templates import Template
+from tests.helpers.batches import examples
 
 
 def rows(text, **tensors):
@@ -272,7 +273,7 @@ def test_convolutions_are_matched_with_their_parameters(drawn):
     )  # which axis is H has no meaning
 
 
-@settings(max_examples=25)
+@settings(max_examples=examples(12, at_night=250))
 @given(
     st.lists(st.integers(1, 3), min_size=1, max_size=3),
     st.integers(2, 4),

@@ -32,6 +32,7 @@ from einalg.language.ir.program import Program, as_program
 from einalg.language.ir.scope import Scope
 from einalg.language.ir.traversal import map_accesses, rebased
 from einalg.language.ops.templates import PLAIN, TEMPLATES, ArrayTemplate, Template
+from tests.helpers.batches import examples
 
 SIZES = (2, 3, 4, 5, 7)
 
@@ -349,7 +350,7 @@ def assert_same_values(kernel, scope, rng):
 
 
 @pytest.mark.parametrize("name", INSTANCES)
-@settings(max_examples=3)
+@settings(max_examples=examples(2, at_night=30))
 @given(rng=st.randoms(use_true_random=False))
 def test_an_operator_is_matched_however_it_is_spelled(name, rng):
     built = INSTANCES[name](rng)

@@ -18,6 +18,7 @@ from derive.proof.exact.compare import compare_exactly
 from derive.proof.random.rounding import in_double
 from einalg.language.ir.program import as_program, inlined
 from einalg.language.ir.program import in_double as in_double_precision
+from tests.helpers.batches import examples
 from tests.helpers.regions import points
 
 FIVE = {"A": (5,), "B": (5,)}
@@ -95,7 +96,7 @@ ARGUMENTS = ["A[i]", "A[i - i//3] + B[i]", "A[i]*B[i]", "A[4 - i]*B[i] + i", "Su
 CHANGES = ["{}", "2*{}", "{} + B[i - i//4]", "Piecewise(({}, i < 3), (A[0], True))"]
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(30, at_night=600))
 @given(
     st.sampled_from(FUNCTIONS),
     st.sampled_from(ARGUMENTS),

@@ -22,6 +22,7 @@ from derive.rules.partial.regions import Blocks, covers_of
 from einalg.language.analysis.sizes import allowed_sizes
 from einalg.language.ir.program import as_program
 from einalg.testing import strategies
+from tests.helpers.batches import examples
 from tests.helpers.regions import points
 from tests.helpers.rule_checks import check_on
 
@@ -96,7 +97,7 @@ def values(program: Any, seed: int) -> Any:
     return np.asarray(ea.evaluate(program, **arrays))
 
 
-@settings(max_examples=25)
+@settings(max_examples=examples(12, at_night=250))
 @given(scope=window_expressions(), data=st.data())
 def test_random_mutants_differ_in_their_regions_and_nowhere_else(scope: Any, data: Any) -> None:
     mutants = ea.mutants(scope, factors=data.draw(st.sampled_from([(2,), (3,), (2, 5)])))
@@ -155,7 +156,7 @@ def test_random_mutants_of_a_group_differ_in_their_regions_and_nowhere_else(data
     assert ea.prove(mutant.original, corrected).verdict == "proved"
 
 
-@settings(max_examples=25)
+@settings(max_examples=examples(12, at_night=250))
 @given(scope=window_expressions(), data=st.data())
 def test_random_corrections_give_every_value_back(scope: Any, data: Any) -> None:
     mutations: list[Any] = []

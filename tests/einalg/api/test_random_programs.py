@@ -10,6 +10,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from tests.helpers.batches import examples
 from tests.helpers.random_derivations import (
     RandomDerivation,
     check_as_one_program,
@@ -42,13 +43,13 @@ def check_code(several: list[RandomDerivation]) -> None:
     check_as_one_program(cases)
 
 
-@settings(max_examples=40, suppress_health_check=SLOW)
+@settings(max_examples=examples(20, at_night=400), suppress_health_check=SLOW)
 @given(derivations())
 def test_programs_keep_their_values_and_are_read_back(derivation: Any) -> None:
     check(derivation)
 
 
-@settings(max_examples=25, suppress_health_check=SLOW)
+@settings(max_examples=examples(12, at_night=250), suppress_health_check=SLOW)
 @given(derivations(inexact=True))
 def test_programs_over_real_numbers_are_read_back(derivation: Any) -> None:
     for program in (derivation.program, *derivation.steps):

@@ -14,6 +14,7 @@ from einalg.display.formula_parts import formula_with_parts
 from einalg.display.mathml import formula
 from einalg.language.ir.program import as_program
 from einalg.testing import strategies
+from tests.helpers.batches import examples
 
 pytest.importorskip("latex2mathml", reason="needs einalg[notebook]")
 NESTED = "O[i] += (L[i:4,j:5](Sum[k:6](A[i,j,k]*x[k]))).pad((1,0),0)[i-1,j] * y[j]"
@@ -49,7 +50,7 @@ def test_what_stands_twice_is_one_part_in_two_places():
     assert len(marked) == 2 and {symbols(node) for node in marked} == {"A[i]"}
 
 
-@settings(max_examples=40)
+@settings(max_examples=examples(20, at_night=400))
 @given(strategies.programs())
 def test_parts_change_nothing_that_is_read(program):
     whole = tree(program)

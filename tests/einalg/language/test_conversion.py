@@ -15,6 +15,7 @@ from derive.rules.inter.lifting_nesting import nest
 from einalg.language.conversion import HALVES, converted, rounded
 from einalg.language.interpreters.numpy import execute
 from einalg.language.ir.program import as_program, in_double
+from tests.helpers.batches import examples
 from tests.helpers.kernels import run_programs
 
 TEXTS = [
@@ -81,7 +82,7 @@ def test_statements_are_stored_as_numbers_of_their_type(dtype: str) -> None:
     np.testing.assert_array_equal(execute(program, {"A": values})["O"], expected)
 
 
-@settings(max_examples=15)
+@settings(max_examples=examples(8, at_night=150))
 @given(
     st.sampled_from(["A[i,k]*B[k,j]", "A[i,k]*A[j,k]", "A[i,k]*B[k,j] + A[i,k]"]),
     st.integers(1, 40),

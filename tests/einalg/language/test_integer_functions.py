@@ -28,6 +28,7 @@ from einalg.language.ir.body import substitute
 from einalg.language.ir.program import as_program
 from einalg.language.ir.scope import Scope
 from einalg.language.notation.parser import parse_value
+from tests.helpers.batches import examples
 from tests.helpers.kernels import run_programs
 
 ROWS, COLUMNS = range(-4, 6), range(-3, 5)
@@ -174,7 +175,7 @@ def test_remainders_of_sympy(text: str) -> None:
 
 
 @given(TEXTS)
-@settings(max_examples=100)
+@settings(max_examples=examples(50, at_night=1000))
 def test_random_functions_of_whole_numbers(text: str) -> None:
     agrees_in_both_doors(text)
 
@@ -219,13 +220,13 @@ READABLE = st.recursive(
 
 
 @given(TEXTS, st.sampled_from(["2*i - 1", "i//2 + j", "(i + 2*j)%3", "3", "-i"]))
-@settings(max_examples=80)
+@settings(max_examples=examples(40, at_night=800))
 def test_substitution(text: str, place: str) -> None:
     substitution_agrees(text, place)
 
 
 @given(SIMPLE | TEXTS, READABLE)
-@settings(max_examples=60)
+@settings(max_examples=examples(30, at_night=600))
 def test_fusion(inner: str, outer: str) -> None:
     fusion_agrees(inner, outer)
 
@@ -270,7 +271,7 @@ def proof_agrees(one: str, other: str) -> None:
 
 
 @given(TEXTS, TEXTS, st.booleans())
-@settings(max_examples=40)
+@settings(max_examples=examples(20, at_night=400))
 def test_proof(one: str, other: str, related: bool) -> None:
     proof_agrees(one, f"({one}) + Mod(({other}), 1)" if related else other)
 

@@ -15,6 +15,7 @@ from einalg.errors import CodegenError
 from einalg.language.index.remainder import Quotient
 from einalg.language.ir.dtypes import bounds, numpy_dtype
 from einalg.language.ir.program import Program, as_program
+from tests.helpers.batches import examples
 from tests.helpers.expressions import EXPRESSIONS
 from tests.helpers.expressions.values import ARRAYS
 from tests.helpers.kernels import agrees, evaluated, flat
@@ -92,7 +93,7 @@ def test_expressions(name: str) -> None:
     check(program, ARRAYS[name], evaluated(program, ARRAYS[name]))
 
 
-@settings(max_examples=60, suppress_health_check=SLOW)
+@settings(max_examples=examples(30, at_night=600), suppress_health_check=SLOW)
 @given(programs_with_arrays())
 def test_random_programs(case: Any) -> None:
     program, arrays = case

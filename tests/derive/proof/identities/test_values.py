@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 import einalg as ea
 from derive.proof.identities.compare import shown_equal
 from einalg.language.ir.program import as_program, as_symbolic_program, inlined
+from tests.helpers.batches import examples
 
 POINTS = 300
 REAL, WHOLE = "xy", "nm"
@@ -101,7 +102,7 @@ def _check(sides: tuple[str, str]) -> None:
     assert (values[0] == values[1]).all(), sides
 
 
-@settings(max_examples=40)
+@settings(max_examples=examples(20, at_night=400))
 @given(pairs())
 def test_what_is_shown_to_be_equal_has_equal_values(sides: tuple[str, str]) -> None:
     _check(sides)
@@ -169,7 +170,7 @@ def test_a_reduction_is_that_of_its_parts(op: str) -> None:
     assert len(shown) >= len(SPLITS) - (op == "Prod")  # whose first factor is not split off
 
 
-@settings(max_examples=40)
+@settings(max_examples=examples(20, at_night=400))
 @given(reductions())
 def test_reductions_that_are_shown_to_be_equal_have_equal_values(sides: tuple[str, str]) -> None:
     _check_at_sizes(sides)

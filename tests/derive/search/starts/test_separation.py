@@ -21,6 +21,7 @@ from derive.search.best_first import Budget, search
 from derive.search.cleanup import cleaned_up
 from derive.search.starts.separation import separated
 from einalg.language.ir.program import Program, as_program
+from tests.helpers.batches import examples
 
 WINDOW = "O[i:280,j:280] = "
 CHANNELS = "O[h:62,w:62] = Sum[r:3,s:3,c:64](A[h+r,w+s,c]*K[r,s])"
@@ -137,7 +138,7 @@ def inputs(program: Program) -> dict[str, Any]:
     return {name: rng.integers(-9, 9, tensor.shape) for name, tensor in program.inputs.items()}
 
 
-@settings(max_examples=40)
+@settings(max_examples=examples(20, at_night=400))
 @given(windows())
 def test_random_windows_keep_every_value(program: Program) -> None:
     arrays = inputs(program)

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 import einalg as ea
 from derive.substitutions import Rule, verify
 from derive.substitutions.verification.comparing import differs_at
+from tests.helpers.batches import examples
 
 # Two values at `i` of `0..N`, equal where the size K is at most LIMIT; A has a row for each i.
 PAIRS = [
@@ -67,13 +68,13 @@ def _holds(condition: Any, size: int) -> bool:
     ).is_empty()
 
 
-@settings(max_examples=12)
+@settings(max_examples=examples(6, at_night=60))
 @given(RULES)
 def test_a_wrong_condition_is_caught(rule: Any) -> None:
     check_wrong_conditions(*rule)
 
 
-@settings(max_examples=4)
+@settings(max_examples=examples(2, at_night=20))
 @given(RULES, st.sampled_from(FUNCTIONS))
 def test_a_wrong_condition_is_caught_under_functions(rule: Any, around: str) -> None:
     pair, _, *rest = rule

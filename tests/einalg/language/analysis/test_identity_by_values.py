@@ -113,7 +113,7 @@ def test_expressions_of_one_key_have_the_same_values(scope: Any, seed: int) -> N
     check_identity(scope, seed)
 
 
-@settings(max_examples=80, suppress_health_check=SLOW)
+@settings(max_examples=examples(40, at_night=800), suppress_health_check=SLOW)
 @given(paddings(), paddings())
 def test_paddings_of_one_key_have_the_same_values(one: Any, other: Any) -> None:
     arrays = {

@@ -18,6 +18,7 @@ from einalg.language.interpreters.numpy import execute
 from einalg.language.interpreters.prime_field.field import PrimeField
 from einalg.language.ir.program import as_program
 from einalg.testing import strategies
+from tests.helpers.batches import examples
 from tests.helpers.kernels import flat, run_programs
 from tests.helpers.naive_evaluator import values_of
 from tests.helpers.paddings import paddings
@@ -63,7 +64,7 @@ def assert_equal(
 @pytest.mark.parametrize(
     "options", [{}, {"nested": False}, {"max_indices": 2}], ids=["all", "flat", "small"]
 )
-@settings(max_examples=25, suppress_health_check=SLOW)
+@settings(max_examples=examples(12, at_night=250), suppress_health_check=SLOW)
 @given(data=st.data())
 def test_the_reference_and_numpy_give_the_values_of_the_second_evaluator(
     options: dict[str, Any], data: Any

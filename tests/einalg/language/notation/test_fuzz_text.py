@@ -18,6 +18,7 @@ from einalg.errors import EinalgError
 from einalg.language.ir.functions import FUNCTIONS
 from einalg.language.ir.scope import Scope
 from einalg.language.notation.parser import parse_value
+from tests.helpers.batches import examples
 
 MOST_SECONDS = 20.0  # of a processor, for one text; most take milliseconds
 TENSORS = {
@@ -149,7 +150,7 @@ def test_any_text(text: str) -> None:
 
 
 @given(texts)
-@settings(max_examples=400)
+@settings(max_examples=examples(200, at_night=4000))
 def test_grammatical_text(text: str) -> None:
     reads_or_says_why(text)
 

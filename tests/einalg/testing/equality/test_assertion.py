@@ -17,6 +17,7 @@ from einalg.errors import NotationError, UseError
 from einalg.language.interpreters.numpy import execute
 from einalg.testing import strategies
 from einalg.testing.verdict_log import listening
+from tests.helpers.batches import examples
 
 VECTOR = ea.parse("O[i] = 2*x[i]", x=(4,))
 ANY_VECTOR = "O[i] = 2*x[i]"
@@ -476,7 +477,7 @@ SCOPES = strategies.scopes(
 )
 
 
-@settings(max_examples=20, phases=[Phase.generate])
+@settings(max_examples=examples(10, at_night=200), phases=[Phase.generate])
 @given(SCOPES)
 def test_rounding_in_any_expression_is_no_difference(scope):
     ea.testing.assert_equal(computed(scope), scope, examples=10)
