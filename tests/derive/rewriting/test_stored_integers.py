@@ -77,6 +77,7 @@ def test_what_may_overflow_is_not_stored(text: str, dtype: str, wide: str) -> No
     [
         ("O[i:4] = Max[j:3](u[i,j], where=j > i) + x[i]", False),
         ("O[i:4] = 2*Max[j:3](u[i,j], where=j > i)", False),
+        ("O[i:4] = Max[j:3](2*Max[k:3](u[i,k], where=k > j))", True),  # as a whole, any number
         ("O[i:4] = Max(Max[j:3](2*u[i,j], where=j > i), 7)", True),
         ("O[i:4] = Max(2*Max[j:3](u[i,j], where=j > i), 7)", False),  # twice the end is another one
         ("O[i:4] = Max(Max[j:3](u[i,j], where=j > i), 7)", True),  # the end of the type is as good
