@@ -13,13 +13,13 @@ from tests.helpers.random_programs import SLOW, TIGHT, check_all, programs_with_
 BATCH = 16  # programs that are compiled together
 
 
-@settings(max_examples=batches(4), suppress_health_check=SLOW)
+@settings(max_examples=batches(2), suppress_health_check=SLOW)
 @given(st.lists(programs_with_arrays(), min_size=BATCH, max_size=BATCH))
 def test_programs(cases: Any) -> None:
     check_all(cases)
 
 
-@settings(max_examples=batches(4), suppress_health_check=SLOW)
+@settings(max_examples=batches(2), suppress_health_check=SLOW)
 @given(st.lists(programs_with_arrays(), min_size=BATCH, max_size=BATCH))
 def test_programs_under_a_tight_schedule(cases: Any) -> None:
     check_all(cases, schedule=TIGHT)

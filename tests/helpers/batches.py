@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from hypothesis import settings
 
-MORE = 10  # times as many at night
+MORE = 20  # times as many at night
 
 
 def is_nightly() -> bool:

@@ -141,7 +141,7 @@ def is_band(case: Case) -> bool:
     return kernel is not None and kernel.op in ("g2bmm", "gbmm")
 
 
-@settings(max_examples=batches(3), phases=UNSHRUNK)
+@settings(max_examples=batches(2), phases=UNSHRUNK)
 @given(st.lists(bands().filter(is_band), min_size=5, max_size=8))
 def test_bands(cases: list[Case]) -> None:
     check(cases)

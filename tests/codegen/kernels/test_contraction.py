@@ -89,13 +89,13 @@ def is_plain(case: Case) -> bool:
     )
 
 
-@settings(max_examples=batches(3), phases=UNSHRUNK)
+@settings(max_examples=batches(2), phases=UNSHRUNK)
 @given(st.lists(products().filter(is_plain), min_size=6, max_size=12))
 def test_products(cases: list[Case]) -> None:
     check(cases)
 
 
-@settings(max_examples=batches(4), phases=UNSHRUNK)
+@settings(max_examples=batches(2), phases=UNSHRUNK)
 @given(st.lists(convolutions().filter(is_plain), min_size=4, max_size=8))
 def test_convolutions(cases: list[Case]) -> None:
     check(cases)

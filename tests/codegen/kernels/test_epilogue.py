@@ -51,7 +51,7 @@ def is_contraction(case: Case) -> bool:
 
 @pytest.mark.parametrize("cases", [products, convolutions])
 def test_every_result_once(cases: Any) -> None:
-    @settings(max_examples=batches(3), phases=UNSHRUNK)
+    @settings(max_examples=batches(2), phases=UNSHRUNK)
     @given(
         st.lists(
             readers(cases()).filter(lambda case: case.whole is not None), min_size=4, max_size=8

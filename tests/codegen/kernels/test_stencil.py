@@ -147,7 +147,7 @@ def convolutions(draw: Any) -> Case:
     )
 
 
-@settings(max_examples=batches(4), phases=UNSHRUNK)
+@settings(max_examples=batches(2), phases=UNSHRUNK)
 @given(
     st.lists(
         convolutions().filter(lambda case: case.function() is not None), min_size=4, max_size=6
@@ -172,7 +172,7 @@ def finished(draw: Any) -> OfFewFilters:
     return OfFewFilters(case, draw(statements(case.scope, case.dtype)))
 
 
-@settings(max_examples=batches(3), phases=UNSHRUNK)
+@settings(max_examples=batches(2), phases=UNSHRUNK)
 @given(
     st.lists(finished().filter(lambda case: case.function() is not None), min_size=4, max_size=6)
 )

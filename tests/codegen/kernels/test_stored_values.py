@@ -170,7 +170,7 @@ def statements(draw: Any) -> tuple[str, dict[str, tuple[int, ...]]]:
     return text, {name: size for name, size in shapes.items() if f"{name}[" in text}
 
 
-@settings(max_examples=batches(4), phases=UNSHRUNK)
+@settings(max_examples=batches(2), phases=UNSHRUNK)
 @given(st.lists(statements(), min_size=8, max_size=12), st.sampled_from(("f32", "f64")))
 def test_any_function_in_any_reduction(
     cases: list[tuple[str, dict[str, tuple[int, ...]]]], dtype: str

@@ -60,7 +60,7 @@ def copies(draw: Any) -> tuple[Scope, CpuModel, bool]:
     )
 
 
-@settings(max_examples=batches(5), phases=UNSHRUNK)
+@settings(max_examples=batches(3), phases=UNSHRUNK)
 @given(st.lists(copies(), min_size=5, max_size=8))
 def test_copies(cases: list[tuple[Scope, CpuModel, bool]]) -> None:
     scopes = [scope for scope, _, _ in cases]

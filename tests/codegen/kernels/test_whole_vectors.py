@@ -44,7 +44,7 @@ def all_loops(function: Function) -> list[For]:
     return [node for node in walk(function) if isinstance(node, For)]
 
 
-@settings(max_examples=batches(3), phases=UNSHRUNK)
+@settings(max_examples=batches(2), phases=UNSHRUNK)
 @given(
     st.lists(
         st.tuples(

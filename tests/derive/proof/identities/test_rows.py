@@ -49,7 +49,7 @@ def _value(text: str, numbers: dict[str, list[object]]) -> float:
 
 
 @pytest.mark.parametrize("law", LAWS, ids=lambda law: law.name)
-@settings(max_examples=batches(5))
+@settings(max_examples=batches(3))
 @given(values=VALUES)
 def test_both_sides_have_one_value(law: Law, values: list[object]) -> None:
     numbers = {name: [value] for name, value in zip(VARIABLES, values)}
