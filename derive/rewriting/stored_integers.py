@@ -90,16 +90,9 @@ def _is_unfit(read: Any, stored: Scope, reader: Scope) -> bool:
     if read in _exact_reads(reader) and _may_overflow(stored):
         return True
     infinite, value = _infinite_integers(stored), as_factor(stored.body)
-    if _is_read(reader.body) or not infinite.may_be(value):
+    if isinstance(reader.body, Access) or not infinite.may_be(value):
         return False
     return read in _operand_reads(reader) or not infinite.are_ends(value)
-
-
-def _is_read(body: Any) -> bool:
-    """Tell whether a body is what it reads."""
-    while isinstance(body, Reduce) and not body.iterators:
-        body = body.body
-    return isinstance(body, Access)
 
 
 def _in_place(program: Program, scope: Scope) -> Scope:

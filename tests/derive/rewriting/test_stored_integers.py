@@ -77,7 +77,6 @@ def test_what_may_overflow_is_not_stored(text: str, dtype: str, wide: str) -> No
     [
         ("O[i:4] = Max[j:3](u[i,j], where=j > i) + x[i]", False),
         ("O[i:4] = 2*Max[j:3](u[i,j], where=j > i)", False),
-        ("O[i:4] = Max[j:3](2*Max[k:3](u[i,k], where=k > j))", True),  # as a whole, any number
         ("O[i:4] = Max(Max[j:3](2*u[i,j], where=j > i), 7)", True),
         ("O[i:4] = Max(2*Max[j:3](u[i,j], where=j > i), 7)", False),  # twice the end is another one
         ("O[i:4] = Max(Max[j:3](u[i,j], where=j > i), 7)", True),  # the end of the type is as good
@@ -90,6 +89,12 @@ def test_no_extreme_over_perhaps_no_points_is_stored(text: str, is_stored: bool)
     if not is_stored:
         with pytest.raises(RuleError, match="no type of integers has an infinity"):
             apply(program, SPLIT, ALL)
+
+
+def test_what_is_any_number_is_read_as_a_whole() -> None:
+    program = parsed("O[i:4] = Max[j:3](2*Max[k:3](u[i,k], where=k > j))", "i64")
+    text = "O[i:4] = (L[i:4](Max[j:3](2*Max[k:3](u[i, k], where=k >= j + 1))))[i]"
+    assert str(apply(program, SPLIT, ALL)) == text
 
 
 @pytest.mark.parametrize(
