@@ -22,8 +22,9 @@ from codegen.lowering.schedule import DEFAULT, Schedule
 from codegen.runtime.array_arguments import loaded
 from codegen.targets.c.compiler import Compiler, find_compiler
 from codegen.targets.c.source_file import c_source, entry_name
+from einalg.language.interpreters.numpy import execute
 from einalg.language.ir.dtypes import is_float, numpy_dtype
-from einalg.language.ir.program import Program, as_program, statement_tensor
+from einalg.language.ir.program import Program, as_program, in_double, statement_tensor
 from einalg.language.ir.scope import Scope
 from einalg.language.ir.tensor import Access, Tensor
 from einalg.language.ir.traversal import map_accesses, rebased
@@ -225,6 +226,14 @@ def evaluated(program: Program, arrays: Mapping[str, Any]) -> dict[str, Any]:
     """What the reference evaluator says, by output."""
     values = ea.evaluate(program, **arrays)
     return values if isinstance(values, dict) else {program.outputs[0]: values}
+
+
+def in_numpy(expression: Any, arrays: Mapping[str, Any]) -> Any:
+    """The value of the only output as NumPy computes it in double precision: for sums of many
+    elements, which take the reference evaluator long.
+    """
+    (value,) = execute(in_double(as_program(expression)), arrays).values()
+    return value
 
 
 def check(program: Program, expected: Mapping[str, Any], found: Mapping[str, Array]) -> None:

@@ -46,6 +46,7 @@ from einalg.language.ir.program import Program, as_program, in_double
 from einalg.language.ir.tensor import Constant
 from einalg.language.notation import program_json
 from einalg.storage.disk_cache import cache_folder
+from tests.helpers.kernels import in_numpy
 from tests.helpers.measurements import exactly
 from tests.helpers.networks import assert_same_values, network, sample, weight
 
@@ -142,7 +143,8 @@ def test_an_optimized_program_gives_the_values_of_the_reference(own_cache):
     program = network(channels=8, space=6, layers=1)
     given = given_for(program)
     o = ea.optimize(program, given, seconds=300)
-    np.testing.assert_allclose(o(given["A"]), ea.evaluate(program, **given), rtol=1e-4, atol=1e-4)
+    expected = ea.evaluate(program, **given)
+    np.testing.assert_allclose(o(given["A"]), expected, rtol=1e-4, atol=1e-4)
     (part,) = o.parts.values()
     assert part.verdict == "proved" and part.error < 1e-5 and part.layers[0].states > 0
     assert (
@@ -154,9 +156,7 @@ def test_an_optimized_program_gives_the_values_of_the_reference(own_cache):
     again = ea.optimize(program, given, seconds=300)
     (found,) = again.parts.values()
     assert all(layer.stored and layer.states == 0 for layer in found.layers)
-    np.testing.assert_allclose(
-        again(given["A"]), ea.evaluate(program, **given), rtol=1e-4, atol=1e-4
-    )
+    np.testing.assert_allclose(again(given["A"]), expected, rtol=1e-4, atol=1e-4)
     if found.after == part.after:  # the other form may be as fast
         np.testing.assert_allclose(again(given["A"]), o(given["A"]), rtol=1e-5, atol=1e-5)
 
@@ -262,7 +262,7 @@ def test_a_damaged_program_on_the_disk_is_searched_again(content, own_cache, mon
     with caplog.at_level(logging.WARNING, "einalg"):
         o = ea.optimize(program, given, seconds=0)
     assert "damaged" in caplog.text
-    np.testing.assert_allclose(o(given["A"]), ea.evaluate(program, **given), rtol=1e-4, atol=1e-4)
+    np.testing.assert_allclose(o(given["A"]), in_numpy(program, given), rtol=1e-4, atol=1e-4)
 
 
 class Preferring:
@@ -307,9 +307,7 @@ def test_other_candidates_of_layers_are_tried_in_the_whole(own_cache, monkeypatc
     made = optimizer.optimized(model_network(program, given).graph, [given["A"]], backend, seconds)
     (part,) = made.parts.values()
     assert (part.layers[0].candidate is other) == tried
-    np.testing.assert_allclose(
-        made(given["A"])[0], ea.evaluate(program, **given), rtol=1e-4, atol=1e-4
-    )
+    np.testing.assert_allclose(made(given["A"])[0], in_numpy(program, given), rtol=1e-4, atol=1e-4)
 
 
 def test_without_time_nothing_is_searched_and_the_answer_is_right(own_cache, caplog):
@@ -318,7 +316,7 @@ def test_without_time_nothing_is_searched_and_the_answer_is_right(own_cache, cap
     with caplog.at_level(logging.WARNING, "einalg"):
         o = ea.optimize(program, given, seconds=0)
     assert "the time is over after 0 of " in caplog.text and "it was not searched" in str(o.report)
-    np.testing.assert_allclose(o(given["A"]), ea.evaluate(program, **given), rtol=1e-4, atol=1e-4)
+    np.testing.assert_allclose(o(given["A"]), in_numpy(program, given), rtol=1e-4, atol=1e-4)
 
 
 def test_an_interrupt_keeps_what_there_is(own_cache, caplog):
@@ -330,7 +328,7 @@ def test_an_interrupt_keeps_what_there_is(own_cache, caplog):
     with caplog.at_level(logging.WARNING, "einalg"):
         o = ea.optimize(program, given, progress=interrupt)
     assert "interrupted" in caplog.text
-    np.testing.assert_allclose(o(given["A"]), ea.evaluate(program, **given), rtol=1e-4, atol=1e-4)
+    np.testing.assert_allclose(o(given["A"]), in_numpy(program, given), rtol=1e-4, atol=1e-4)
 
 
 def with_wrong_values(layer, measured=True):
@@ -364,7 +362,7 @@ def test_what_is_only_estimated_is_dropped_alone_where_the_whole_is_wrong(own_ca
         layer.candidate for layer in part.layers if layer.candidate and layer.candidate.moves
     ]
     assert [candidate.measured for candidate in derived] == [True]
-    expected = ea.evaluate(program, **given)
+    expected = in_numpy(program, given)
     np.testing.assert_allclose(made(given["A"])[0], expected, rtol=1e-4, atol=1e-4)
 
 
@@ -378,7 +376,7 @@ def test_a_layer_with_wrong_values_is_not_taken(own_cache, caplog, monkeypatch):
     with caplog.at_level(logging.WARNING, "einalg"):
         o = ea.optimize(program, given)
     assert "deviates" in caplog.text
-    np.testing.assert_allclose(o(given["A"]), ea.evaluate(program, **given), rtol=1e-4, atol=1e-4)
+    np.testing.assert_allclose(o(given["A"]), in_numpy(program, given), rtol=1e-4, atol=1e-4)
 
 
 def test_a_form_of_another_type_is_not_taken(own_cache, caplog, monkeypatch):
@@ -523,7 +521,7 @@ def test_gathered_windows_that_do_not_fit_are_not_made(monkeypatch: pytest.Monke
     arrays = {
         name: np.random.default_rng(0).normal(size=(9, 4)).astype(np.float32) for name in "KQ"
     }
-    expected = ea.evaluate(program, **arrays)
+    expected = in_numpy(program, arrays)
     for memory, statements in ((1 << 40, 2), (1, 1)):
         monkeypatch.setattr(
             "derive.programs.optimization.optimize.memory_bytes", lambda memory=memory: memory
