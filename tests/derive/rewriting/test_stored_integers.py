@@ -15,6 +15,7 @@ from derive.rules import ALL
 from einalg.errors import RuleError
 from einalg.language.ir.program import Program, as_program
 from einalg.testing import strategies
+from tests.helpers.batches import examples
 from tests.helpers.random_derivations import RandomDerivation, are_small, check_values
 
 ROWS, TERMS = 4, 3
@@ -150,7 +151,8 @@ def integer_derivations(draw: Any) -> RandomDerivation:
 
 
 @settings(
-    max_examples=40, suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much]
+    max_examples=examples(20, at_night=400),
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much],
 )
 @given(integer_derivations())
 def test_moves_of_small_integers_store_what_fits(derivation: Any) -> None:
