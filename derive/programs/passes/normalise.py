@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator, Sequence
 from itertools import islice, permutations
 from math import prod
+from typing import Any
 
 import sympy
 
@@ -23,10 +24,10 @@ from derive.search.cleanup import fissioned
 from einalg.errors import EinalgError
 from einalg.frontends.graph import live_statements
 from einalg.language.analysis.compile_time import compile_time_statements
-from einalg.language.index.affine import Affine, Index
+from einalg.language.index.affine import Affine, Index, IndexArithmetic
 from einalg.language.index.convert import affine
 from einalg.language.index.iterator import LoopIndex
-from einalg.language.ir.body import substitute
+from einalg.language.ir.body import Reduce, substitute
 from einalg.language.ir.kernel import EOP
 from einalg.language.ir.program import Program
 from einalg.language.ir.scope import Scope, inner_scopes
@@ -38,6 +39,7 @@ MAX_TENSORS = 8  # that an element-wise statement may read
 MAX_ORDERS = 4  # of a product of many factors, that are looked at
 MAX_MORE_POINTS = 1.25  # times as many may be computed where factors are multiplied two by two
 MAX_WRITTEN_OUT_TERMS = 64  # of a sum in generated code
+MAX_REPEATED_PARTS = 256  # of a body in which a statement stands more than once
 MIN_ROW = 8  # elements; what is read in shorter rows gains nothing by a copy
 
 
@@ -194,7 +196,7 @@ class _Fusing:
         if len(reads) != 1 or len({*scope.tensors, *other.tensors}) > MAX_TENSORS:
             return False
         (read,) = reads
-        if isinstance(read.base, Padded):
+        if isinstance(read.base, Padded) or _is_too_long(scope, read, other):
             return False
         bare = [form.as_index() for form in read.subscripts if form.terms]
         if None in bare or len(set(bare)) < len(bare):
@@ -255,6 +257,27 @@ class _Fusing:
         for tensor in scope.tensors:
             if tensor in self.readers:
                 self.readers[tensor].pop(reader, None)
+
+
+def _is_too_long(scope: Scope, read: Access, reader: Scope) -> bool:
+    """Say whether a statement would stand more than once in a reader that is long then: where each
+    of many statements reads the one before twice, the last would have the first in it 2^n times.
+    """
+    count = sum(part == read for part in _parts(reader.body))
+    if count < 2:
+        return False
+    parts = sum(1 for _ in _parts(reader.body)) + count * sum(1 for _ in _parts(scope.body))
+    return parts > MAX_REPEATED_PARTS
+
+
+def _parts(body: Any) -> Iterator[Any]:
+    """Yield all parts of a body, reads as one, each as often as it stands there."""
+    yield body
+    if isinstance(body, Reduce):
+        yield from _parts(body.body)
+    elif not isinstance(body, (Access, IndexArithmetic)):
+        for operand in body.args:
+            yield from _parts(operand)
 
 
 def _reads_of(name: str, scope: Scope) -> set[Access]:

@@ -427,3 +427,14 @@ def test_a_copy_of_a_column_is_none_of_rows():
     program = ea.parse(text, A=(9, 6, 4), W=ea.tensor("W", (4, 1), role="weight"))
     assert_same_values(program, shaped(program)[0])
     assert len(shaped(program)[0].statements) == 1
+
+
+def test_statements_that_read_the_one_before_twice_do_not_multiply() -> None:
+    """As one statement, the last of thirty would have the first in it 2^30 times."""
+    lines = ["T0[i] = A[i]/2"]
+    lines += [f"T{k + 1}[i] = 2*T{k}[i]*(1 - T{k}[i])" for k in range(30)]
+    program, _ = shaped(as_program(ea.parse("\n".join(lines), A=(8,))))
+    assert 4 < len(program.statements) < 16
+    assert max(len(str(scope)) for _, scope in program.statements) < 4000
+    few, _ = shaped(as_program(ea.parse("\n".join(lines[:4]), A=(8,))))
+    assert len(few.statements) == 1
