@@ -157,9 +157,8 @@ def sample(tensors: Mapping[str, Tensor], seed: int = 0) -> dict[str, Array]:
             continue
         dtype = numpy_dtype(tensor.dtype)
         if dtype.kind == "f":
-            arrays[name] = (random.random(tensor.shape, np.float32) * 0.5 + 0.5).astype(dtype)
+            values = random.random(tensor.shape, np.float32) * 0.5 + 0.5
         else:
-            arrays[name] = random.integers(0, 2 if dtype.kind == "b" else 4, tensor.shape).astype(
-                dtype
-            )
+            values = random.integers(0, 2 if dtype.kind == "b" else 4, tensor.shape)
+        arrays[name] = np.asarray(values, dtype)  # NumPy's numbers of no axes are no arrays
     return arrays

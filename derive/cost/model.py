@@ -7,7 +7,7 @@ from __future__ import annotations
 import json
 import logging
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from math import prod
@@ -22,14 +22,16 @@ from einalg.errors import EinalgError, without_remedy
 from einalg.language.analysis.canonical import key
 from einalg.language.analysis.compile_time import compile_time_statements_among
 from einalg.language.index.affine import IndexArithmetic
+from einalg.language.index.constraint import Constraint
 from einalg.language.index.isl import number_of_points
+from einalg.language.index.iterator import LoopIndex
 from einalg.language.ir.body import Reduce
 from einalg.language.ir.dtypes import numpy_dtype
 from einalg.language.ir.kernel import Kernel
 from einalg.language.ir.program import Program, substitute_tensors
 from einalg.language.ir.scope import Scope
 from einalg.language.ir.tensor import Access, Constant, Tensor, unpadded
-from einalg.language.ir.traversal import accesses, reductions
+from einalg.language.ir.traversal import accesses
 from einalg.runtime.measurement import Measurement
 from einalg.storage.disk_cache import DiskCache
 from einalg.storage.fingerprint import text_digest
@@ -37,6 +39,7 @@ from einalg.text.wording import in_bytes
 
 log = logging.getLogger("einalg")
 
+Domain = tuple[tuple[LoopIndex, ...], tuple[Constraint, ...]]
 COSTS = DiskCache("costs", ".json", "measured costs")
 MAX_ESTIMATED_SECONDS = 1.0  # a kernel that is estimated to run longer is not measured
 MAX_MEMORY_FRACTION = 0.25  # of a machine: a kernel that takes more of it is not measured either
@@ -107,12 +110,28 @@ def arithmetic(program: Program) -> int:
 
 def arithmetic_of(scope: Scope) -> int:
     """Return the additions and multiplications of the sums of one statement."""
-    return sum(2 * _points(scope, reduce) for reduce in reductions(scope.body))
+    return sum(2 * _points(*domain) for domain in _summed(scope.body, scope, ((), ())))
 
 
-def _points(scope: Scope, reduce: Reduce) -> int:
-    iterators = (*scope.iterators, *reduce.iterators)
-    points = number_of_points(iterators, (*scope.where, *reduce.where))
+def _summed(body: Any, scope: Scope, around: Domain) -> Iterator[Domain]:
+    """Yield at which points each reduction of a body sums: those of the scope, of the reductions
+    around it on whose indices it depends, and its own.
+    """
+    if isinstance(body, Reduce):
+        outer = [it for it in around[0] if it.index in body.free_symbols]
+        iterators = (*scope.iterators, *outer, *body.iterators)
+        known = {it.index for it in iterators}
+        conditions = (*scope.where, *around[1], *body.where)
+        yield iterators, tuple(one for one in conditions if one.indices <= known)
+        inside = (*around[0], *body.iterators), (*around[1], *body.where)
+        yield from _summed(body.body, scope, inside)
+    elif not isinstance(body, (Access, IndexArithmetic)):
+        for operand in body.args:
+            yield from _summed(operand, scope, around)
+
+
+def _points(iterators: Sequence[LoopIndex], where: Sequence[Constraint]) -> int:
+    points = number_of_points(iterators, where)
     return prod(it.extent for it in iterators) if points is None else points
 
 

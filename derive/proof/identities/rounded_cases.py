@@ -107,12 +107,16 @@ class _Multiple:
 
 
 def _by_fraction(rounded: Sequence[Atom]) -> list[Case]:
-    """Return the cases of the fraction of a number of which several rounded ones are multiples."""
+    """Return the cases of the fraction of a number of which several rounded ones are multiples; the
+    only one of a number that is known.
+    """
     groups: dict[Poly, list[_Multiple]] = {}
     for atom in rounded:
         (argument,) = atom.fields[1]
         shift = Fraction(argument.number)
         direction = argument - number(argument.number)
+        if not direction.terms:
+            return [({atom: number(floor(shift))}, [])]
         factor = Fraction(rational_content(direction))
         if direction.sorted_terms()[0][1] < 0:
             factor = -factor

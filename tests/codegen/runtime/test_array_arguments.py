@@ -50,3 +50,11 @@ def test_a_compiled_candidate_says_it(caplog) -> None:
     assert (
         len([record for record in caplog.records if "every call converts" in record.message]) == 1
     )
+
+
+def test_samples_without_axes_are_arrays() -> None:
+    """Compiled code is given their address, which NumPy's numbers do not have."""
+    tensors = {name: ea.tensor(name, (), dtype) for name, dtype in (("x", "f32"), ("n", "i8"))}
+    arrays = array_arguments.sample(tensors)
+    assert all(type(array) is np.ndarray for array in arrays.values())
+    assert {name: array.dtype for name, array in arrays.items()} == {"x": "f4", "n": "i1"}

@@ -25,6 +25,7 @@ from derive.cost.model import (
     COSTS,
     MeasuredCostModel,
     Roofline,
+    arithmetic,
     calibrated,
     constant_outputs,
     total,
@@ -33,6 +34,7 @@ from derive.matching import kernels_of
 from derive.results.candidates import Candidate
 from derive.results.selection import SELECTION, KernelCosts, most_promising
 from einalg.errors import CodegenError
+from einalg.language.ir.program import as_program
 from einalg.runtime import clock
 from einalg.runtime.clock import OutOfTime
 from einalg.runtime.measurement import Measurement
@@ -428,3 +430,15 @@ def test_weights_are_bound_before_a_candidate_is_timed():
     given = {n: np.ones(t.shape, np.float32) for n, t in program.inputs.items()}
     bound = d.best.compile().bind(K=given["K"])
     np.testing.assert_allclose(bound(A=given["A"], B=given["B"]), ea.evaluate(program, **given))
+
+
+@pytest.mark.parametrize(
+    ("text", "count"),
+    [
+        ("O[i:4] = Sum[s:10](B[i,s]*Sum[w:10](A[i,s,w]))", 880),
+        ("O[i:4] = Sum[s:10](B[i,s]*Sum[w:10](A[i,0,w]))", 160),  # the inner sum is one for all s
+        ("O[i:4] = Sum[s:10](B[i,s]*Sum[w:10](A[i,s,w], where=w <= s))", 520),
+    ],
+)
+def test_sums_inside_of_sums_are_computed_at_each_of_their_points(text, count):
+    assert arithmetic(as_program(ea.parse(text, A=(4, 10, 10), B=(4, 10)))) == count

@@ -452,3 +452,15 @@ def test_a_region_says_whether_it_is_all_that_differs() -> None:
     assert "\n  where: " in str(exact) and "where: <code>" in proof_html(exact)
     assert str(seen).startswith("different: O differs (evaluation; at 9 output points)")
     assert "\n  where, at least: " in str(seen) and "where, at least: <code>" in proof_html(seen)
+
+
+def test_rounded_numbers_without_elements_are_known():
+    """Where the padding is read, what is rounded is 0."""
+    tensors = {"A": ea.tensor("A", (1,))}
+    one = ea.parse("O[j:2] = Sum[s:2](Max[r:2](A[0]*floor(A.pad((0, 1))[j]*s/2)))", **tensors)
+    other = ea.parse("O[j:2] = A[0]*floor(A.pad((0, 1))[j]/2)", **tensors)
+    assert ea.prove(one, other).verdict == "proved"
+    assert (
+        ea.prove(one, ea.parse("O[j:2] = A[0]*floor(A[0]/2) + 0*j", **tensors)).verdict
+        == "different"
+    )
