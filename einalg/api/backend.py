@@ -230,9 +230,12 @@ def _are_worth_measuring(before: Measurement, after: Measurement) -> bool:
 
 def require_target(target: str) -> str:
     """Return the target; `DeviceError` for one that there is not."""
-    if not isinstance(target, str) or target not in TARGETS:
-        raise DeviceError(f"there is no target {shown(target)}\n  use one of: {', '.join(TARGETS)}")
-    return target
+    if isinstance(target, str) and target in TARGETS:
+        return target
+    remedy = f"use one of: {', '.join(TARGETS)}"
+    if not isinstance(target, str):
+        remedy += "; several inputs of a model are one tuple: ea.optimize(model, (x, y))"
+    raise DeviceError(f"there is no target {shown(target)}\n  {remedy}")
 
 
 TARGET = Kind("a target", require_target, "use one of: cpu, cuda", DeviceError)

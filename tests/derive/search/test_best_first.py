@@ -176,6 +176,8 @@ def test_bad_arguments():
     conv = ea.parse("O[i,j] += A[i,k]*B[k,j]", A=(5, 7), B=(7, 3))
     with pytest.raises(ea.NotationError, match="expected a tensor expression"):
         ea.derive(3)
+    with pytest.raises(ea.DeviceError, match="several inputs of a model are one tuple"):
+        ea.optimize(np.abs, np.ones(3), np.ones(3))
     with pytest.raises(ea.DeviceError, match="there is no target 'tpu'"):
         ea.derive(conv, target="tpu")
     for budget in ({"states": -1}, {"seconds": float("nan")}, {"depth": "3"}, {"depth": 2.5}):
