@@ -15,6 +15,7 @@ import sympy
 from derive.rewriting.body_queries import has_infinite_truths, with_body
 from derive.rewriting.value_ranges import value_range
 from einalg.errors import RuleError
+from einalg.language.conversion import HALVES
 from einalg.language.index.affine import IndexArithmetic
 from einalg.language.index.remainder import applied
 from einalg.language.ir.body import Reduce, as_factor
@@ -28,10 +29,13 @@ from einalg.language.ir.traversal import rebased
 def may_lose_type(scope: Scope) -> bool:
     """Tell whether what a scope is rewritten to may have a longer type of numbers than it has.
 
-    Numbers of the longest types have none, but where elements without a sign are among them.
+    Numbers of the longest types have none, but where elements without a sign are among them; those
+    of 16 bits do, as numbers by themselves are of 32.
     """
     if scope.dtype == "bool":
         return False
+    if scope.dtype in HALVES:
+        return True
     if is_float(scope.dtype) or scope.dtype == "i64":
         return any(tensor.dtype == "u64" for tensor in scope.tensors.values())
     return True

@@ -183,3 +183,11 @@ def test_every_proposed_move_keeps_the_types_of_statements(text: str) -> None:
         assert result["O"].dtype == program["O"].dtype, f"{move}:\n{program}\nbecame\n{result}"
         values = ea.evaluate(result, **{name: arrays[name] for name in result.inputs})
         assert values.tolist() == expected.tolist()
+
+
+@pytest.mark.parametrize("dtype", ["f16", "bf16"])
+def test_moves_of_numbers_of_16_bits_that_are_offered_are_possible(dtype: str) -> None:
+    """A number by itself is one of 32 bits: what is taken apart may lose the type."""
+    program = as_program(ea.parse(f"O[j:2] = Sum[s:4, r:3:8]({dtype}(r)/3 - 1.25 + j)"))
+    for move in moves(program, ALL.values()):
+        assert apply(program, move, ALL)["O"].dtype == dtype
