@@ -43,6 +43,7 @@ class InfiniteIntegers:
     is. `statements` are the scopes of other statements, some of which have no value at some points.
 
     >>> import einalg as ea
+    >>> from einalg.language.ir.traversal import reductions
     >>> text = "O[i:4] = x[i] + Max[s:5](n[s], where=s < i) - Min[s:5](n[s], where=s <= i)"
     >>> scope = ea.parse(text, n=ea.tensor("n", (5,), "i32"), x=(4,))
     >>> infinite = InfiniteIntegers(scope)
