@@ -10,6 +10,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+import einalg as ea
+from tests.helpers import kernels
 from tests.helpers.batches import examples
 from tests.helpers.random_derivations import (
     RandomDerivation,
@@ -20,6 +22,7 @@ from tests.helpers.random_derivations import (
     check_values,
     derivations,
     flat_cases,
+    results,
 )
 
 SLOW = (
@@ -35,6 +38,17 @@ def check(derivation: RandomDerivation) -> None:
     check_values(derivation)
     for program in (derivation.program, *derivation.steps):
         check_reading(program)
+
+
+def check_candidates(derivation: RandomDerivation, most: int = 4) -> None:
+    """Fail where the best candidates of a program have other values, or are not shown."""
+    program, arrays = derivation.program, derivation.arrays
+    expected = results(program, ea.evaluate(program, **arrays))
+    found = ea.derive(program, states=12, seconds=1.0)
+    assert str(found) and found._repr_html_()
+    for candidate in found.candidates[:most]:
+        values = candidate.compile()(**derivation.arrays_for(program))
+        kernels.check(program, expected, results(program, values))
 
 
 def check_code(several: list[RandomDerivation]) -> None:
@@ -60,6 +74,19 @@ def test_programs_over_real_numbers_are_read_back(derivation: Any) -> None:
 @given(st.lists(derivations(), min_size=BATCH, max_size=BATCH))
 def test_programs_compile(several: Any) -> None:
     check_code(several)
+
+
+@settings(max_examples=3, suppress_health_check=SLOW)
+@given(derivations(most_moves=0))
+def test_programs_are_derived(derivation: Any) -> None:
+    check_candidates(derivation)
+
+
+@pytest.mark.nightly
+@settings(max_examples=2_000, derandomize=False, suppress_health_check=SLOW)
+@given(derivations(most_moves=0))
+def test_many_programs_are_derived(derivation: Any) -> None:
+    check_candidates(derivation)
 
 
 @pytest.mark.nightly
