@@ -38,7 +38,7 @@ def layers(access: Access, statements: Mapping[str, Scope]) -> list[Layer]:
     if not views:
         return [((), None)]
     inside = in_box(access.subscripts, base.box)
-    statement = statements.get(base.name)
+    statement = base if isinstance(base, Scope) else statements.get(base.name)
     if statement is not None:
         names = dict(zip(statement.indices, access.subscripts))
         inside += tuple(condition.substitute(names) for condition in statement.where)

@@ -13,7 +13,9 @@ import einalg as ea
 from derive.rewriting.moves import Move, apply, moves
 from derive.rules import ALL
 from einalg.errors import RuleError
+from einalg.language.analysis.infinite_integers import InfiniteIntegers
 from einalg.language.ir.program import Program, as_program
+from einalg.language.ir.traversal import reductions
 from einalg.testing import strategies
 from tests.helpers.batches import examples
 from tests.helpers.random_derivations import RandomDerivation, are_small, check_values
@@ -157,3 +159,13 @@ def integer_derivations(draw: Any) -> RandomDerivation:
 @given(integer_derivations())
 def test_moves_of_small_integers_store_what_fits(derivation: Any) -> None:
     check_values(derivation)
+
+
+def test_extremes_of_inner_scopes_may_be_over_no_points() -> None:
+    """Where the inner scope has no value, its padding is read, which the largest passes over."""
+    inner = "(L[i:4, j:3](u[i,j] + 1, where=j < i)).pad(0, 1, fill=-inf)"
+    text = f"O[i:4] = Max[j:3]({inner}[i,j]) + x[i]"
+    program = parsed(text, "i64")
+    (largest,) = [node for node in reductions(program["O"].body) if node.op == "Max"]
+    assert InfiniteIntegers(program["O"]).ends(largest).below
+    assert SPLIT not in moves(program, [ALL[SPLIT.rule]])
