@@ -102,9 +102,9 @@ class _Rewriting:
         if not sides:
             return self._with_operands(part, self.value)
         dtypes = list(map(result_dtype, part.args))
-        floating = self._with_operands(part, self._floating_side)
         if any(map(is_float, dtypes)):
             return self._with_operands(part, self.in_float)
+        floating = self._with_operands(part, self._floating_side)
         if all(map(_is_choice, part.args)) and all(_bits(t) <= BITS_IN_DOUBLE for t in dtypes):
             return floating
         finite = sympy.And(*map(self._are_finite, sides))

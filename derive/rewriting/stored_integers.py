@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from functools import lru_cache
-from typing import Any
+from typing import Any, NamedTuple
 
 import sympy
 
@@ -78,21 +78,23 @@ def _unfit(program: Program, scopes: Iterable[Scope]) -> dict[Any, Scope]:
     unfit: dict[Any, Scope] = {}
     for scope in scopes:
         for node in all_scopes(scope):
-            for read in _exact_reads(node) | _operand_reads(node) | _chosen_reads(node):
-                stored = read if isinstance(read, Scope) else statements.get(read.name)
+            for read in _integer_reads(node):
+                name, stored = read.tensor, read.tensor
+                if not isinstance(stored, Scope):
+                    name, stored = stored.name, statements.get(stored.name)
                 if stored is not None and _is_unfit(read, stored, node):
-                    unfit[read if read is stored else read.name] = stored
+                    unfit[name] = stored
     return unfit
 
 
-def _is_unfit(read: Any, stored: Scope, reader: Scope) -> bool:
+def _is_unfit(read: _IntegerRead, stored: Scope, reader: Scope) -> bool:
     """Tell whether what is stored is another number to its reader than in place."""
-    if read in _exact_reads(reader) and _may_overflow(stored):
+    if read.is_exact and _may_overflow(stored):
         return True
     infinite, value = _infinite_integers(stored), as_factor(stored.body)
     if isinstance(reader.body, Access) or not infinite.may_be(value):
         return False
-    return read in _operand_reads(reader) or not infinite.are_ends(value)
+    return not read.is_chosen or not infinite.are_ends(value)
 
 
 def _in_place(program: Program, scope: Scope) -> Scope:
@@ -103,66 +105,45 @@ def _in_place(program: Program, scope: Scope) -> Scope:
     return substitute_tensors(scope, statements)
 
 
-@lru_cache(maxsize=MOST_SCOPES)
-def _exact_reads(scope: Scope) -> frozenset[Any]:
-    """Return the integers that a scope reads directly, tensors and inner scopes, of which it is not
-    the same to wrap round before and after.
+class _IntegerRead(NamedTuple):
+    """A tensor or inner scope of integers that a scope reads directly.
+
+    The read `is_exact` where it is not the same to wrap round before and after, and it `is_chosen`
+    where the end of its type is as good as an infinity: the largest of several, or a case.
     """
-    return frozenset(_read_exactly(as_factor(scope.body), scope.dtype, _is_integer(scope.dtype)))
+
+    tensor: Any
+    is_exact: bool
+    is_chosen: bool
 
 
-def _read_exactly(part: Any, dtype: str, wraps: bool) -> Iterator[Any]:
-    """Yield what a part of a body reads exactly; whether that wraps round as the whole does, which
-    has the type `dtype`.
+@lru_cache(maxsize=MOST_SCOPES)
+def _integer_reads(scope: Scope) -> frozenset[_IntegerRead]:
+    wraps = _is_integer(scope.dtype)
+    return frozenset(_reads(as_factor(scope.body), scope.dtype, wraps, True))
+
+
+def _reads(part: Any, dtype: str, wraps: bool, is_chosen: bool) -> Iterator[_IntegerRead]:
+    """Yield the integers that a part of a body reads; whether that wraps round as the whole does,
+    which has the type `dtype`, and is chosen as the whole.
     """
     if isinstance(part, Access):
         stored = part.tensor
-        if _is_integer(stored.dtype) and not (wraps and _bits(stored.dtype) >= _bits(dtype)):
-            yield stored
-    elif isinstance(part, Reduce):
-        yield from _read_exactly(as_factor(part.body), dtype, wraps and is_ring(part))
-    elif isinstance(part, sympy.Piecewise):
-        for value, condition in (case.args for case in part.args):
-            yield from _read_exactly(as_factor(value), dtype, wraps)
-            yield from _read_exactly(condition, dtype, False)
-    elif not isinstance(part, IndexArithmetic):
-        for operand in part.args:
-            yield from _read_exactly(as_factor(operand), dtype, wraps and is_ring(part))
-
-
-def _operand_reads(scope: Scope) -> frozenset[Any]:
-    """Return the integers that a scope reads directly, in whose place the end of their type is not
-    as good as an infinity.
-    """
-    return frozenset(read for read, is_chosen in _integer_reads(scope) if not is_chosen)
-
-
-def _chosen_reads(scope: Scope) -> frozenset[Any]:
-    """Return the integers of its type that a scope chooses from: the largest, or a case."""
-    return frozenset(read for read, is_chosen in _integer_reads(scope) if is_chosen)
-
-
-@lru_cache(maxsize=MOST_SCOPES)
-def _integer_reads(scope: Scope) -> frozenset[tuple[Any, bool]]:
-    return frozenset(_read_integers(as_factor(scope.body), scope.dtype, True))
-
-
-def _read_integers(part: Any, dtype: str, is_chosen: bool) -> Iterator[tuple[Any, bool]]:
-    """Yield the integers that a part of a body reads, and whether they are chosen as they are."""
-    if isinstance(part, Access):
-        if _is_integer(part.tensor.dtype):
-            yield part.tensor, is_chosen and part.tensor.dtype == dtype
+        if _is_integer(stored.dtype):
+            is_exact = not wraps or _bits(stored.dtype) < _bits(dtype)
+            yield _IntegerRead(stored, is_exact, is_chosen and stored.dtype == dtype)
     elif isinstance(part, Reduce):
         is_chosen = is_chosen and part.op in EXTREMES
-        yield from _read_integers(as_factor(part.body), dtype, is_chosen)
+        yield from _reads(as_factor(part.body), dtype, wraps and is_ring(part), is_chosen)
     elif isinstance(part, sympy.Piecewise):
         for value, condition in (case.args for case in part.args):
-            yield from _read_integers(as_factor(value), dtype, is_chosen)
-            yield from _read_integers(condition, dtype, False)
+            yield from _reads(as_factor(value), dtype, wraps, is_chosen)
+            yield from _reads(condition, dtype, False, False)
     elif not isinstance(part, IndexArithmetic):
+        wraps = wraps and is_ring(part)
         is_chosen = is_chosen and isinstance(part, (sympy.Max, sympy.Min))
         for operand in part.args:
-            yield from _read_integers(as_factor(operand), dtype, is_chosen)
+            yield from _reads(as_factor(operand), dtype, wraps, is_chosen)
 
 
 @lru_cache(maxsize=MOST_SCOPES)
