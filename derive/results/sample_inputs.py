@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from einalg.language.analysis.compile_time import is_weight
-from einalg.language.ir.dtypes import is_float, numpy_dtype
+from einalg.language.ir.dtypes import bounds, is_float, numpy_dtype
 from einalg.language.ir.program import Program
 from einalg.language.ir.tensor import Tensor
 from einalg.runtime.clock import check_time
@@ -16,6 +16,8 @@ from einalg.runtime.clock import check_time
 Arrays = dict[str, Any]
 SMALL_INTEGERS = {"b": (0, 2), "u": (0, 5)}  # from, to, by the first letter of a dtype
 SIGNED_INTEGERS = (-4, 5)
+MAX_HALVINGS = 8  # of inputs for which results are too large
+LARGEST = {"f64": 1e300, "f32": 1e36, "bf16": 1e36, "f16": 3e4}  # that is no infinity when rounded
 
 
 def sample_inputs(program: Program, seed: int = 0) -> dict[str, np.ndarray[Any, Any]]:
@@ -33,21 +35,34 @@ def _samples(tensors: Mapping[str, Tensor], seed: int) -> dict[str, np.ndarray[A
 
 
 def inputs_with_values(
-    inputs: Mapping[str, Tensor], reference: Callable[[Arrays], Arrays], seed: int = 0
+    program: Program,
+    inputs: Mapping[str, Tensor],
+    reference: Callable[[Arrays], Arrays],
+    seed: int = 0,
 ) -> tuple[Arrays, Arrays]:
-    """Return random arrays of inputs, and what a function of inputs gives for them.
+    """Return random arrays of inputs, and what a function of inputs gives for them: values of the
+    outputs of a program, and of other statements of it.
 
-    Where that is not finite, no integer among the inputs is 0, by which it may be divided. Raises
-    `OutOfTime` between two steps where the time for the work under way is over.
+    Where outputs are not finite, no integer among the inputs is 0, by which it may be divided.
+    Where values are too large for their types, the inputs are smaller. Raises `OutOfTime` between
+    two steps where the time for the work under way is over.
     """
     arrays: Arrays = _samples(inputs, seed)
     check_time()
     expected = reference(arrays)
-    if all(np.isfinite(values).all() for values in expected.values()):
-        return arrays, expected
-    arrays = {name: _without_zeros(array) for name, array in arrays.items()}
-    check_time()
-    return arrays, reference(arrays)
+    if not all(np.isfinite(expected[name]).all() for name in program.outputs):
+        arrays = {name: _without_zeros(array) for name, array in arrays.items()}
+        check_time()
+        expected = reference(arrays)
+    rng = np.random.default_rng(seed)
+    smaller, values = arrays, expected
+    for _ in range(MAX_HALVINGS):
+        if not _overflows(program, values):
+            return smaller, values
+        smaller = {name: _smaller(rng, array) for name, array in smaller.items()}
+        check_time()
+        values = reference(smaller)
+    return arrays, expected  # too large because of numbers of the program
 
 
 def _without_zeros(array: Any) -> Any:
@@ -55,6 +70,38 @@ def _without_zeros(array: Any) -> Any:
     if array.dtype.kind not in "iu":
         return array
     return np.where(array == 0, 1, array).astype(array.dtype)
+
+
+def _overflows(program: Program, results: Mapping[str, Any]) -> bool:
+    """Tell whether finite results of statements are too large for their types."""
+    for name, values in results.items():
+        sizes = np.abs(values)
+        if (sizes[np.isfinite(sizes)] > _largest(program[name].dtype)).any():
+            return True
+    return False
+
+
+def _largest(dtype: str) -> float:
+    """Return the largest size of a result that does not overflow."""
+    if is_float(dtype):
+        return LARGEST[dtype]
+    return np.inf if dtype == "bool" else bounds(dtype)[1]
+
+
+def _smaller(rng: np.random.Generator, array: Any) -> Any:
+    """Return half of floats and of integers, of which none becomes 0; where no integer is above 1,
+    random ones do, if there is a 0 among them already.
+    """
+    if array.dtype.kind == "f":
+        return array / 2
+    if array.dtype.kind not in "iu":
+        return array
+    sizes = np.abs(array)
+    if (sizes > 1).any():
+        return (np.sign(array) * np.maximum(sizes // 2, sizes > 0)).astype(array.dtype)
+    if array.all():
+        return array
+    return np.where(rng.integers(0, 2, array.shape), array, 0).astype(array.dtype)
 
 
 def by_role(program: Program, arrays: Mapping[str, Any]) -> tuple[Arrays, Arrays]:

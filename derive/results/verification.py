@@ -9,8 +9,6 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
-import numpy as np
-
 from derive.cost.accuracy import relative_error
 from derive.cost.backend import Backend, Runnable
 from derive.cost.memory import comparison_fits_in_memory
@@ -35,8 +33,6 @@ from einalg.text.wording import counted
 log = logging.getLogger("einalg")
 
 MAX_INDICES = 32  # of a scope that NumPy evaluates at once: an axis each
-MAX_HALVINGS = 8  # of inputs for which results are too large
-LARGEST = {"f64": 1e300, "f32": 1e36, "bf16": 1e36, "f16": 3e4}  # that is no infinity when rounded
 UNKNOWN = "unknown"  # the verdict of a proof that was given up
 
 
@@ -208,24 +204,15 @@ class ShortlistCheck:
     def _reference(self, candidates: Sequence[Candidate]) -> tuple[Arrays, Arrays]:
         """Return inputs, and the outputs that are right for them.
 
-        Integers are not 0 where outputs would have no value, and floats smaller where the results
-        of statements would be infinite in their types.
+        Integers are not 0 where statements would have no value, and inputs smaller where their
+        results would be too large for their types.
         """
         evaluated = self._evaluated(candidates)
         every = Program(evaluated.statements, evaluated.names)
-        results: Arrays = {}
-
-        def reference(arrays: Arrays) -> Arrays:
-            results.update(self.backend.reference(every, arrays))
-            return {name: results[name] for name in evaluated.outputs}
-
-        arrays, expected = inputs_with_values(self.start.inputs, reference, self.seed)
-        for _ in range(MAX_HALVINGS):
-            if not _overflows(evaluated, results):
-                break
-            arrays = {name: _halved(array) for name, array in arrays.items()}
-            expected = reference(arrays)
-        return arrays, expected
+        arrays, results = inputs_with_values(
+            evaluated, self.start.inputs, partial(self.backend.reference, every), self.seed
+        )
+        return arrays, {name: results[name] for name in evaluated.outputs}
 
     def _evaluated(self, candidates: Sequence[Candidate]) -> Program:
         """Return the program that the reference computes: the expression as it is, if it can.
@@ -290,23 +277,6 @@ class ShortlistCheck:
 def _most_indices(program: Program) -> int:
     """Return the most indices that one scope of a program binds."""
     return max(len(bound_indices(scope)) for scope in program_scopes(program))
-
-
-def _overflows(program: Program, results: Mapping[str, Any]) -> bool:
-    """Tell whether finite results of statements are too large for their types of floats."""
-    for name, values in results.items():
-        dtype = program[name].dtype
-        if not is_float(dtype):
-            continue
-        size = np.abs(values)
-        if (size[np.isfinite(size)] > LARGEST.get(dtype, np.inf)).any():
-            return True
-    return False
-
-
-def _halved(array: Any) -> Any:
-    """Return half of floats, and integers as they are."""
-    return array / 2 if array.dtype.kind == "f" else array
 
 
 def _nothing_is_right(start: Program) -> str:

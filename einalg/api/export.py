@@ -58,7 +58,7 @@ def export_program(
             f"{', '.join(inputs) or 'none'}\n  leave it out"
         )
     arrays, expected = inputs_with_values(
-        inputs, lambda drawn: reference_outputs(program, {**drawn, **known})
+        program, inputs, lambda drawn: reference_outputs(program, {**drawn, **known})
     )
     arrays |= known
     sizes = scales(expected, program, arrays)

@@ -438,6 +438,6 @@ def test_no_reference_is_computed_once_time_is_over():
     def reference(_: Any) -> Any:
         raise AssertionError
 
-    tensors = as_program(CONV).inputs
+    program = as_program(CONV)
     with Clock.of(0.0).limiting(), pytest.raises(OutOfTime):
-        inputs_with_values(tensors, reference)
+        inputs_with_values(program, program.inputs, reference)

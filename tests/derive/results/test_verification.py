@@ -39,6 +39,20 @@ def test_inputs_are_smaller_where_a_result_in_between_would_be_infinite():
     assert derivation.original.measured
 
 
+@pytest.mark.parametrize("dtype", ("u8", "i8", "i16"))
+def test_integers_are_smaller_where_a_result_in_between_would_overflow(dtype):
+    """The last statement compares it with 1, so that it is no longer the same modulo 2**8."""
+    text = "T[i] = Prod[r:5](A[i, r])*2\nS[i] = Sum[r:5](2*A[i, r])**3\nO[i] = Max(T[i], S[i], 1)"
+    program = ea.parse(text, A=ea.tensor("A", (40, 5), dtype))
+    assert ea.derive(program, states=3).original.measured
+
+
+def test_sums_of_many_small_integers_are_checked_with_few_ones():
+    """Even ones would be too many."""
+    program = ea.parse("T[i] += A[i, j]\nO[i] = T[i]//3", A=ea.tensor("A", (8, 3000), "u8"))
+    assert ea.derive(program, states=3).original.measured
+
+
 def test_an_expression_whose_own_code_is_wrong_is_told_beside_a_candidate_that_is_right():
     """Its first statement stores infinities as integers; as one statement it is right."""
     text = "T[i:4] = Max[j:5](n[i,j], where=j > i + 3)\nO[i:4] = T[i] + x[i]"
