@@ -19,6 +19,7 @@ from einalg.language.analysis.padded_reads import absorbed_reads, layers
 from einalg.language.conditions import TESTS, isfinite, negation
 from einalg.language.conversion import Conversion, SingleConversion
 from einalg.language.index.affine import IndexArithmetic
+from einalg.language.index.bounds import number_interval
 from einalg.language.index.cases import Piecewise
 from einalg.language.index.constraint import Constraint
 from einalg.language.index.remainder import as_number
@@ -146,6 +147,8 @@ class _Rewriting:
         return with_operands(part, operands)
 
     def _reduction(self, node: Reduce) -> Any:
+        if any(number_interval(it.extent)[1] <= 0 for it in node.iterators):
+            return node  # nothing inside is computed
         absorbed = absorbed_reads(node)
         where = node.where
         if self._skips_infinite(node, absorbed):

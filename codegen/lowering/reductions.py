@@ -52,17 +52,20 @@ class Values:
         return apply("select", [inside, value, total], dtype)
 
     def number(self, access: Access) -> Number | None:
-        """Return the element of a constant, where it is always the same one."""
+        """Return the element of a constant, where it is always the same one; 0 where there is none,
+        so that it is read nowhere.
+        """
         if not isinstance(access.tensor, Constant):
             return None
-        point = []
+        point, dtype = [], computed(access.tensor.dtype)
         for subscript, (low, _) in zip(access.subscripts, access.tensor.box):
             form = self.block.place.form(subscript)
             if form.terms:
                 return None
             point.append(form.const - low)
-        value = array_of(access.tensor)[tuple(point)].item()
-        return Number(value, computed(access.tensor.dtype))
+        if not all(0 <= at < size for at, size in zip(point, access.tensor.shape)):
+            return Number(0, dtype)
+        return Number(array_of(access.tensor)[tuple(point)].item(), dtype)
 
     def all_hold(self, conditions: Sequence[Constraint]) -> Value:
         """Return whether all conditions hold."""

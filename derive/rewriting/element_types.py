@@ -19,7 +19,7 @@ from einalg.language.conversion import HALVES
 from einalg.language.index.affine import IndexArithmetic
 from einalg.language.index.remainder import applied
 from einalg.language.ir.body import Reduce, as_factor
-from einalg.language.ir.dtype_inference import operation_dtype
+from einalg.language.ir.dtype_inference import ROUNDED, operation_dtype
 from einalg.language.ir.dtypes import bounds, is_float, promote
 from einalg.language.ir.scope import Scope
 from einalg.language.ir.tensor import Access, Constant
@@ -29,16 +29,19 @@ from einalg.language.ir.traversal import rebased
 def may_lose_type(scope: Scope) -> bool:
     """Tell whether what a scope is rewritten to may have a longer type of numbers than it has.
 
-    Numbers of the longest types have none, but where elements without a sign are among them; those
-    of 16 bits do, as numbers by themselves are of 32.
+    Numbers of the longest types have none, but where elements without a sign are among them, or
+    integers are rounded fractions, which are floats elsewhere; those of 16 bits do, as numbers by
+    themselves are of 32.
     """
     if scope.dtype == "bool":
         return False
     if scope.dtype in HALVES:
         return True
-    if is_float(scope.dtype) or scope.dtype == "i64":
-        return any(tensor.dtype == "u64" for tensor in scope.tensors.values())
-    return True
+    if not is_float(scope.dtype) and scope.dtype != "i64":
+        return True
+    if any(tensor.dtype == "u64" for tensor in scope.tensors.values()):
+        return True
+    return scope.dtype == "i64" and scope.body.has(*ROUNDED)
 
 
 def of_type(scope: Scope, dtype: str, readable: Iterable[Scope]) -> Scope:

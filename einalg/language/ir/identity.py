@@ -55,7 +55,7 @@ def _body(body: Any, names: Names, depth: int) -> Any:
         value = _body(body.body, inner, depth + len(ranges))
         return body.op, tuple(ranges), conditions, value
     if isinstance(body, IndexArithmetic):
-        return _form(affine(body), names)
+        return _arithmetic(affine(body), names)
     if not body.args:
         return body
     parts = [_body(operand, names, depth) for operand in body.args]
@@ -70,6 +70,17 @@ def _base(base: Any) -> Any:
     if base.is_scope:
         return base.identity
     return base
+
+
+def _arithmetic(form: Affine, names: Names) -> Any:
+    """Return the identity of index arithmetic that is a part of a body.
+
+    A form without indices is the number to which it is equal: SymPy remembers what it evaluated,
+    and takes one for the other.
+    """
+    if not form.terms:
+        return sympy.Integer(form.const)
+    return _form(form, names)
 
 
 def _form(form: Affine, names: Names) -> Any:

@@ -160,3 +160,13 @@ def test_integers_stay_integers_where_none_is_infinite_or_its_end_is_as_good(tex
 def test_single_precision_holds_short_integers() -> None:
     scope = parsed("O[i:5] = Max[s:7](n[i,s], where=s > i + 3) + x[i]", "i16")["O"]
     assert str(with_infinities(scope, {}).body) == "x[i] + Max[s:7](f32(n[i, s]), where=s >= i + 4)"
+
+
+def test_what_an_extreme_over_no_points_reduces_is_not_computed():
+    """Elements decide which of two operands is infinite, at no point."""
+    inner = "Piecewise((2*Min(n[r], Max[s:0](n[s])), n[i] > 0), (n[i], True))"
+    text = f"O[i:3] = x[i] + Max[r:0]({inner})"
+    program = as_program(ea.parse(text, n=ea.tensor("n", (3,), "i32"), x=(3,)))
+    arrays = {"n": np.array([3, 1, -2], np.int32), "x": np.ones(3, np.float32)}
+    (found,) = run_programs([program], [arrays])
+    assert found["O"].tolist() == [-np.inf] * 3

@@ -191,3 +191,13 @@ def test_moves_of_numbers_of_16_bits_that_are_offered_are_possible(dtype: str) -
     program = as_program(ea.parse(f"O[j:2] = Sum[s:4, r:3:8]({dtype}(r)/3 - 1.25 + j)"))
     for move in moves(program, ALL.values()):
         assert apply(program, move, ALL)["O"].dtype == dtype
+
+
+@pytest.mark.parametrize("function", ["floor", "ceiling"])
+def test_moves_of_rounded_fractions_that_are_offered_are_possible(function: str) -> None:
+    """Half of a whole number has a type of floats in a sum that was a factor of it."""
+    truths = ea.tensor("B", (3,), "bool")
+    program = as_program(ea.parse(f"O[k:3] = {function}(B[k]*Sum[s:2](B[s])/2)", B=truths))
+    assert program["O"].dtype == "i64"
+    for move in moves(program, ALL.values()):
+        assert apply(program, move, ALL)["O"].dtype == "i64"

@@ -78,6 +78,13 @@ def padded_numbers() -> Any:
 
 
 @expression
+def numbers_read_at_every_other_step() -> Any:
+    """Steps are written out in pairs, though a condition leaves the first of one alone."""
+    read = ea.constant("N", [3], "i32")[j % 2]
+    return ea.L[i:-2:5, j:6](sympy.Piecewise((4 * read, read > 2), (1, True)), where=sympy.Eq(j, 2))
+
+
+@expression
 def numbers_under_functions() -> Any:
     return ea.L[p:4, j:10](
         sympy.Piecewise(

@@ -4,11 +4,13 @@ commutative operands.
 
 from __future__ import annotations
 
+import sympy
 from hypothesis import given
 from hypothesis import strategies as st
 
 import einalg as ea
 from einalg.language.index.affine import Index
+from einalg.language.index.convert import affine
 from einalg.language.index.iterator import LoopIndex
 from einalg.language.ir.body import Reduce, rebuild, substitute
 from einalg.language.ir.scope import Scope, with_positional_names
@@ -87,3 +89,13 @@ def test_equations_have_no_sides():
         ea.L[y, x](A[y, x], where=sympy.Eq(y + 1, x)),
     )
     assert one == other != ea.L[i, j](A[i, j], where=sympy.Eq(i, j + 1))
+
+
+def test_a_number_is_the_same_as_index_arithmetic_without_an_index():
+    """SymPy takes one for the other: the second product here has the sum of the first."""
+    scope = ea.parse("O[i:4] = B[i]*(sinh(i) + 1)", B=(4,))
+    total, read = sorted(scope.body.args, key=lambda factor: not factor.is_Add)
+    function = next(term for term in total.args if not term.is_number)
+    bodies = [(function + one) * read for one in (affine(1), sympy.Integer(1))]
+    for body in bodies:
+        assert Scope(scope.iterators, scope.where, body) == scope
