@@ -457,8 +457,9 @@ def prove(ctx: click.Context, words: Any, shapes: Any, weights: Any) -> None:
 @cli.command()
 @click.argument("file", metavar="RULES")
 @click.argument("names", nargs=-1, metavar="[NAME]...")
+@click.option("--seconds", type=float, default=60.0, show_default=True, help="Time for each rule.")
 @click.pass_context
-def verify(ctx: click.Context, file: str, names: Any) -> None:
+def verify(ctx: click.Context, file: str, names: Any, seconds: float) -> None:
     """Are the rewrite rules of a file right, and at which sizes?
 
     RULES is JSON, or TASO's graph_subst.pb; NAME... are rules of it, by default all. The exit code
@@ -468,7 +469,7 @@ def verify(ctx: click.Context, file: str, names: Any) -> None:
     einalg verify rules.json
     einalg verify rules.json set/99
     """
-    ctx.exit(0 if _work("verify").run(file, names) else DIFFERENT)
+    ctx.exit(0 if _work("verify").run(file, names, seconds) else DIFFERENT)
 
 
 @cli.command()

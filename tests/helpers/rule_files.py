@@ -28,6 +28,18 @@ def conv(data: Any, weight: Any, act: str = "none", **parameters: Any) -> dict[s
     return op("conv2d", data, weight, **{**CONV, **K3, "act": act, **parameters})
 
 
+def _free_conv(data: Any, weight: Any, act: str = "none") -> dict[str, Any]:
+    return op("conv2d", data, weight, **CONV, act=act)
+
+
+# Kernels of any sizes, twice: a minute does not decide that.
+SLOW = rule(
+    "slow",
+    [_free_conv(1, 2), op("relu", "0"), _free_conv("1", 2)],
+    [op("enlarge", 2, kernel=[7, 7]), _free_conv(1, "0", "relu"), _free_conv("1", "0")],
+)
+
+
 def write(folder: Path, *rules: dict[str, Any]) -> Path:
     path = folder / "rules.json"
     path.write_text(json.dumps({"sets": {"set": {"rules": list(rules)}}}))

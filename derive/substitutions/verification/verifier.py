@@ -30,8 +30,9 @@ from derive.substitutions.verification.deciding import attempted, decided
 from derive.substitutions.verification.function_sides import verdict_on_functions
 from derive.substitutions.verification.general_rules import decided_by_relations
 from derive.substitutions.verification.rule import Substitution
-from derive.substitutions.verification.verdict import NO_SIZES, RuleVerdict
-from einalg.options import Kind, Misfit, checked, instance_of
+from derive.substitutions.verification.verdict import NO_SIZES, UNKNOWN, RuleVerdict
+from einalg.options import SECONDS, Kind, Misfit, checked, instance_of, optional
+from einalg.runtime.clock import Clock, OutOfTime
 
 
 def _sizes(value: Any) -> Any:
@@ -45,15 +46,17 @@ def _sizes(value: Any) -> Any:
         Substitution, "a rule", "make one: ea.substitutions.Rule(name, before, after)"
     ),
     sizes=Kind('"any", or numbers by the names of sizes', _sizes, 'e.g. {name}="any"'),
+    seconds=optional(SECONDS),
 )
-def verify(rule: Substitution, sizes: Any = "any") -> RuleVerdict:
+def verify(rule: Substitution, sizes: Any = "any", seconds: float | None = None) -> RuleVerdict:
     """Decide whether both sides of a substitution are equal for all inputs and all sizes at which
     both have a meaning, and under which condition if not for all.
 
     With numbers for some sizes (`sizes={"N": 8}`), for these. Rules of files have open sizes:
-    convolutions have any numbers of groups there, and the condition on them is inferred. Raises
-    `UseError` for anything but a rule, and for a size that it does not have; `ShapeError` for a
-    number that the size may not be.
+    convolutions have any numbers of groups there, and the condition on them is inferred. Where
+    that is not decided within some `seconds`, the verdict is "unknown". Raises `UseError` for
+    anything but a rule, and for a size that it does not have; `ShapeError` for a number that
+    the size may not be.
 
     >>> import einalg as ea
     >>> add, mul = ea.ops.add, ea.ops.mul
@@ -66,6 +69,16 @@ def verify(rule: Substitution, sizes: Any = "any") -> RuleVerdict:
     first: proved where K = 1
       different at K = 2, N = 1, where [K, N] -> { [i] : K >= 2 and 0 <= i < N }
     """
+    if seconds is None:
+        return _verdict(rule, sizes)
+    try:
+        with Clock.of(seconds).limiting():
+            return _verdict(rule, sizes)
+    except OutOfTime:
+        return RuleVerdict(rule.name, UNKNOWN, coverage=f"not decided in {seconds:g} s")
+
+
+def _verdict(rule: Substitution, sizes: Any) -> RuleVerdict:
     if rule.graph is not None and sizes == "any":
         return _verdict_of_graph(rule.name, rule.graph)
     if rule.functions is not None and sizes == "any":

@@ -21,7 +21,7 @@ from derive.substitutions.verification.refuting import quick_refutation
 from derive.substitutions.verification.rule import Substitution
 from derive.substitutions.verification.verdict import RuleVerdict
 from einalg.errors import EinalgError
-from tests.helpers.rule_files import conv, op, rule, write
+from tests.helpers.rule_files import SLOW, conv, op, rule, write
 
 CONCAT = {"axis": 1, "ndim": 4}
 FEATURES = {"axis": 0, "ndim": 4}
@@ -468,3 +468,9 @@ def test_identity_kernels_that_are_joined_need_not_be_square(tmp_path: Any) -> N
     joined = rule("joined", [*kernels, op("concat", "0", "1", axis=0)], kernels[:1])
     (one,) = ea.substitutions.load(write(tmp_path, joined))
     assert ea.substitutions.verify(one).verdict == "different"
+
+
+def test_a_rule_that_is_not_decided_in_time_is_unknown(tmp_path: Any) -> None:
+    (one,) = ea.substitutions.load(write(tmp_path, SLOW))
+    late = ea.substitutions.verify(one, seconds=0.2)
+    assert late.verdict == "unknown" and not late and "not decided in 0.2 s" in str(late)
