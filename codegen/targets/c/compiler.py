@@ -41,6 +41,7 @@ OPTIONAL_FLAGS = (
     "-fassociative-math",
     "-fno-tree-reassoc",
     "-fno-predictive-commoning",
+    "-Wl,-z,noseparate-code,-z,norelro",
 )
 # The flags before and after these on an x86. Below the stack pointer, gcc places rows that it
 # clears at once out of their alignment, where its own aligned moves fault: no red zone.

@@ -55,6 +55,15 @@ def test_answer() -> None:
     assert compiler().load(ANSWER.format(41)).answer() == 41
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="the maps of a process are Linux's")
+def test_a_process_can_load_tens_of_thousands_of_files() -> None:
+    """It may have 65,530 maps; a file in the usual layout takes 5."""
+    source = "static double zeros[9000]; double *of(int n) {{ return zeros + {} + n; }}\n"
+    library = compiler().load(source.format(7))
+    maps = Path("/proc/self/maps").read_text().splitlines()
+    assert 1 <= sum(library._name in line for line in maps) <= 2
+
+
 ROW_BELOW_THE_STACK_POINTER = """
 import numpy as np, einalg as ea
 text = "O[f:3, h:8, w:20] = Sum[c:11, r:2, s:5](K[c, f, 3*r + 1, s]*A[c, h, r, s, w], where=Eq((w - s + 2)%3, 0))"
