@@ -22,6 +22,7 @@ from derive.results.stored_search import LazyEstimate
 from derive.rewriting.body_queries import bound_indices
 from derive.rewriting.paths import program_scopes
 from derive.rules import ALL
+from derive.rules.inter.lifting_nesting import lifted
 from derive.search.candidates import EstimatedCandidate, Stats
 from derive.search.executor import ordered_map
 from einalg.errors import CodegenError
@@ -204,14 +205,14 @@ class ShortlistCheck:
     def _reference(self, candidates: Sequence[Candidate]) -> tuple[Arrays, Arrays]:
         """Return inputs, and the outputs that are right for them.
 
-        Integers are not 0 where statements would have no value, and inputs smaller where their
-        results would be too large for their types.
+        Integers are not 0 where these would have no value, and inputs smaller where results of
+        statements or inner scopes would be too large for their types.
         """
         evaluated = self._evaluated(candidates)
-        every = Program(evaluated.statements, evaluated.names)
-        arrays, results = inputs_with_values(
-            evaluated, self.start.inputs, partial(self.backend.reference, every), self.seed
-        )
+        flat = lifted(evaluated)
+        every = Program(flat.statements, flat.names)
+        reference = partial(self.backend.reference, every)
+        arrays, results = inputs_with_values(flat, self.start.inputs, reference, self.seed)
         return arrays, {name: results[name] for name in evaluated.outputs}
 
     def _evaluated(self, candidates: Sequence[Candidate]) -> Program:

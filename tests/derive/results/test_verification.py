@@ -47,6 +47,14 @@ def test_integers_are_smaller_where_a_result_in_between_would_overflow(dtype):
     assert ea.derive(program, states=3).original.measured
 
 
+def test_integers_are_smaller_where_an_inner_scope_would_overflow():
+    """It has a type of its own, that is narrower than what it is a part of."""
+    text = "O[i:5] = Max((L[i:2](Prod[s:2](A[i,s]**4))).pad((0, 3), fill=1)[i], E[i])"
+    tensors = {"A": ea.tensor("A", (2, 2), "u8"), "E": ea.tensor("E", (5,), "i32")}
+    for seed in range(4):
+        assert ea.derive(ea.parse(text, **tensors), states=3, seed=seed).original.measured
+
+
 def test_sums_of_many_small_integers_are_checked_with_few_ones():
     """Even ones would be too many."""
     program = ea.parse("T[i] += A[i, j]\nO[i] = T[i]//3", A=ea.tensor("A", (8, 3000), "u8"))
