@@ -569,7 +569,11 @@ def test_no_rounding_is_a_large_part_of_a_result(allowed, error, rounding, is_ro
 def test_a_form_is_judged_in_double_precision_where_rounding_decides(
     is_right_in_double, own_cache, monkeypatch, caplog
 ):
-    """No digit of the results is right in f32, whoever computes them."""
+    """No digit of the results is right in f32, whoever computes them. How fast a form is does not
+    matter here.
+    """
+    prefer_forms = "derive.programs.optimization.compiled_forms.Forms._weighed"
+    monkeypatch.setattr(prefer_forms, lambda forms, form: form is forms.original)
     text = "T[i,j] += A[i,k]*W[k,j]\nO[i,j] = sin(100000000*T[i,j])"
     program = as_program(ea.parse(text, A=(16, 64), W=weight("W", 64, 8)))
     rng = np.random.default_rng(0)
