@@ -58,11 +58,13 @@ def inputs_with_values(
     smaller, values = arrays, expected
     for _ in range(MAX_HALVINGS):
         if not _overflows(program, values):
-            return smaller, values
+            break
         smaller = {name: _smaller(rng, array) for name, array in smaller.items()}
         check_time()
         values = reference(smaller)
-    return arrays, expected  # too large because of numbers of the program
+    if _overflows(program, values):
+        return arrays, expected  # numbers of the program are too large, whatever the inputs
+    return smaller, values
 
 
 def _without_zeros(array: Any) -> Any:

@@ -14,7 +14,7 @@ from derive.cost.backend import Backend, Runnable
 from derive.cost.memory import comparison_fits_in_memory
 from derive.matching import with_operator_names
 from derive.proof import prove
-from derive.proof.outcome.verdict import DIFFERENT, PROVED
+from derive.proof.outcome.verdict import DIFFERENT, PROVED, UNKNOWN
 from derive.results.candidates import Candidate
 from derive.results.sample_inputs import Arrays, by_role, inputs_with_values
 from derive.results.selection import SELECTION, SelectionPolicy
@@ -34,7 +34,6 @@ from einalg.text.wording import counted
 log = logging.getLogger("einalg")
 
 MAX_INDICES = 32  # of a scope that NumPy evaluates at once: an axis each
-UNKNOWN = "unknown"  # the verdict of a proof that was given up
 
 
 class Proofs:
@@ -205,7 +204,7 @@ class ShortlistCheck:
     def _reference(self, candidates: Sequence[Candidate]) -> tuple[Arrays, Arrays]:
         """Return inputs, and the outputs that are right for them.
 
-        Integers are not 0 where these would have no value, and inputs smaller where results of
+        Integers are not 0 where outputs would have no value, and inputs smaller where results of
         statements or inner scopes would be too large for their types.
         """
         evaluated = self._evaluated(candidates)

@@ -31,7 +31,8 @@ REQUIRED_FLAGS = ("-std=c11", "-O3", "-fPIC", "-shared", "-w")
 # Floating point may be reassociated (design §2), but infinities and NaN keep their meaning: no
 # -ffast-math. Sums stay in the order in which they are written all the same: gcc would divide them
 # to shorten chains. Only its vectors may reorder them. What a turn of a loop reads is read again in
-# the next one: gcc would carry it over, and run out of registers for the sums.
+# the next one: gcc would carry it over, and run out of registers for the sums. A process of Linux
+# has 65,530 maps of files, of which a shared object takes 2 in this layout, and 5 in the usual one.
 OPTIONAL_FLAGS = (
     "-fopenmp",
     "-ffp-contract=fast",

@@ -8,6 +8,7 @@ from typing import Any
 from einalg.language.analysis.sizes import smallest
 
 PROVED, TESTED, DIFFERENT = "proved", "tested", "different"
+UNKNOWN = "unknown"  # where a proof was given up, since its time was over
 MAX_REGION_CHARACTERS = 400  # of a region in a text
 
 

@@ -10,7 +10,6 @@ from typing import Any
 import islpy as isl
 
 NO_SIZES = "at no sizes do both sides have a meaning"
-UNKNOWN = "unknown"  # the verdict where time is over
 UNNAMED = ""  # a rule whose verdict is that of others too
 MAX_CHARACTERS = 300  # of a set in a text
 AXIS = re.compile(r"(?<![A-Za-z])x(\d+)_(\d+)")  # in the name of a size: `x1_0`, `x1_0_x2_0`

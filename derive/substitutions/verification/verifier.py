@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from derive.proof.outcome.verdict import DIFFERENT
+from derive.proof.outcome.verdict import DIFFERENT, UNKNOWN
 from derive.substitutions.graphs.graph import RuleGraph
 from derive.substitutions.graphs.kinds import WrongOperation
 from derive.substitutions.graphs.taps import stated_taps
@@ -30,7 +30,7 @@ from derive.substitutions.verification.deciding import attempted, decided
 from derive.substitutions.verification.function_sides import verdict_on_functions
 from derive.substitutions.verification.general_rules import decided_by_relations
 from derive.substitutions.verification.rule import Substitution
-from derive.substitutions.verification.verdict import NO_SIZES, UNKNOWN, RuleVerdict
+from derive.substitutions.verification.verdict import NO_SIZES, RuleVerdict
 from einalg.options import SECONDS, Kind, Misfit, checked, instance_of, optional
 from einalg.runtime.clock import Clock, OutOfTime
 

@@ -111,7 +111,7 @@ def with_constants(data: Any, scope: Any) -> Any:
     return substitute_tensors(scope, constants), constants
 
 
-@settings(max_examples=examples(6, at_night=2000))
+@settings(max_examples=examples(12, at_night=2000))
 @given(st.data(), st.booleans())
 def test_random_scopes_with_constants(data: Any, functions: bool) -> None:
     """Constants are numbers: what a changed value or another form changes is found, and nothing

@@ -73,7 +73,7 @@ def values_of(program, arrays):
 ANY = st.one_of(scopes(reductions=("Sum",), max_points=120), programs(max_points=80))
 
 
-@settings(max_examples=examples(8, at_night=300))
+@settings(max_examples=examples(15, at_night=300))
 @given(ANY, st.integers(0, 99))
 def test_candidates_of_random_expressions_are_equal(expression, seed):
     assert_all_equal(expression, FEW, seed)
@@ -156,7 +156,7 @@ def operators(draw):
         return ops.matmul(ea.tensor("A", (2, 3)), ea.tensor("B", (3, 2)))
 
 
-@settings(max_examples=examples(8, at_night=300))
+@settings(max_examples=examples(15, at_night=300))
 @given(operators(), st.integers(0, 99))
 def test_candidates_of_random_operators_are_equal(expression, seed):
     assert_all_equal(expression, FEW, seed)
