@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 Row = Mapping[str, Any]
+THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 
 
 def options(question: str) -> argparse.ArgumentParser:

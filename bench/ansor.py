@@ -21,7 +21,7 @@ import os
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from math import prod
 from pathlib import Path
 from typing import Any
@@ -29,11 +29,12 @@ from typing import Any
 import numpy as np
 
 import bench
+from bench import THREADS
 from bench.ansor_cases import cases
 from bench.case_rows import columns, measured
 from bench.kernel_cases import Arrays, Case
-from bench.kernels import THREADS, WRONG, Call, derived, exact, generated, in_turns, inputs_of
-from bench.rivals import missing, rivals
+from bench.kernels import WRONG, Call, derived, exact, generated, in_turns, inputs_of
+from bench.rivals import Rival, missing, rivals
 from derive.cost.model import arithmetic
 from derive.rules.inter.lifting_nesting import lifted
 from einalg.errors import EinalgError
@@ -45,8 +46,16 @@ NEARLY = 0.95  # of the speed of the best library
 WRITTEN, DERIVED = "written", "derived"
 
 
-def measured_case(case: Case, search: float, without: Sequence[str]) -> bench.Row:
-    """Return the row of a case; libraries of other values do not count."""
+def measured_case(
+    case: Case,
+    search: float,
+    without: Sequence[str],
+    others: Callable[[Arrays], Iterable[Rival]] = lambda arrays: (),
+) -> bench.Row:
+    """Return the row of a case; libraries of other values do not count.
+
+    `others` gives what else it is compared with.
+    """
     program = lifted(as_program(case.expression))
     arrays: Arrays = {}
     for name, array in inputs_of(case, program).items():
@@ -63,7 +72,10 @@ def measured_case(case: Case, search: float, without: Sequence[str]) -> bench.Ro
         except EinalgError as error:  # one column less, not the whole row
             more["derivation"] = f"failed: {error}"
     results: dict[str, Callable[[], Any]] = dict(calls)
-    for name, call, result in rivals(case, arrays, 1, without, exports=True):
+    for name, call, result in (
+        *rivals(case, arrays, 1, without, exports=True),
+        *others(arrays),
+    ):
         calls[name], results[name] = call, result
     expected = exact(case, arrays)
     largest = float(np.abs(expected).max())

@@ -27,8 +27,8 @@ import opt_einsum
 
 import bench
 import einalg as ea
+from bench import THREADS
 from bench.contraction_cases import CASES, NetworkCase
-from bench.kernels import THREADS
 from derive.cost.model import operations
 from einalg.runtime.timing import MeasuringPolicy, measure
 

@@ -59,7 +59,6 @@ from einalg.runtime.timing import MeasuringPolicy, measure
 
 Call = Callable[[], Any]
 RESULTS = Path(__file__).parent / "results" / "kernels.json"
-THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 SECONDS = 2.0  # of a case
 POLICY = MeasuringPolicy(
     min_turns=5, max_turns=50, sharp_spread=0.0, turn_seconds=1e-3, max_runs=200
@@ -342,7 +341,8 @@ def in_own_process(
             "--without",
             ",".join(without),
         ]
-        environment = {**os.environ, **dict.fromkeys(THREADS, str(threads)), "EINALG_LIBRARIES": ""}
+        of_threads = dict.fromkeys(bench.THREADS, str(threads))
+        environment = {**os.environ, **of_threads, "EINALG_LIBRARIES": ""}
         subprocess.run(
             [sys.executable, "-m", "bench.kernels", *options], check=True, env=environment
         )

@@ -27,6 +27,7 @@ from einalg.language.ir.program import Program
 Call = Callable[[], Any]
 Made = tuple[Call, Callable[[Any], list[Array]]]  # a call, and what makes arrays of what it returns
 Maker = Callable[[], Made]
+Rival = tuple[str, Call, Callable[[], Array]]  # a name, a call, and what returns its result
 Tensors = tuple[Any, ...]
 MAX_REASON_CHARACTERS = 160
 PACKAGES = {"torch": "torch", "onnxruntime": "onnxruntime", "onnx": "onnx", "openvino": "openvino"}
@@ -44,7 +45,7 @@ def versions() -> dict[str, str]:
 
 def rivals(
     case: Case, arrays: Arrays, threads: int, without: Sequence[str] = (), exports: bool = False
-) -> Iterator[tuple[str, Call, Callable[[], Array]]]:
+) -> Iterator[Rival]:
     """Yield each library's name, its call, and a function of its result in the expression's layout.
 
     What cannot run a case is left out, and so are the names in `without`. Where it `exports`, ONNX

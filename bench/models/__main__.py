@@ -32,7 +32,7 @@ from pathlib import Path
 from typing import Any
 
 import bench
-from bench.kernels import THREADS
+from bench import THREADS
 from bench.models import MODELS
 from bench.models.measuring import OURS, measured, row
 from bench.rivals import MAX_REASON_CHARACTERS, missing, versions

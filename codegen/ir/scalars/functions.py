@@ -20,6 +20,7 @@ from codegen.ir.types import (
     computed_float,
 )
 from einalg.errors import CodegenError
+from einalg.language.analysis.value_ranges import value_range
 from einalg.language.conditions import TESTS, isfinite, isnan
 from einalg.language.conversion import HALVES, Conversion
 from einalg.language.index.remainder import Mod, Quotient
@@ -53,6 +54,8 @@ FLOAT_FUNCTIONS: dict[Any, str] = {
     Mod: "mod",
     Quotient: "quotient",
 }
+LARGEST_EXPONENT = 43  # of `exp_bounded`, whose scaled steps stay below the largest float
+BOUNDED_FUNCTIONS = {"exp_bounded": "exp"}  # of single precision, and the general ones
 INTEGER_FUNCTIONS: dict[Any, str] = {Mod: "mod", Quotient: "quotient"}  # of integers
 SAME_TYPE_FUNCTIONS: dict[Any, str] = {
     sympy.Abs: "abs",
@@ -108,12 +111,25 @@ def function_of(body: Any, arguments: list[Value]) -> Value:
     if kind in INTEGER_FUNCTIONS and are_integers(arguments):
         dtype = common_of_parts(arguments, body.args)
         return of_integers(INTEGER_FUNCTIONS[kind], arguments, dtype)
+    if kind is sympy.exp:
+        return _exponential(body, arguments)
     if kind in FLOAT_FUNCTIONS:
         return of_float(FLOAT_FUNCTIONS[kind], arguments)
     raise CodegenError(
         f"no code can be generated for the function {kind.__name__}\n"
         "  write it with exp, log, tanh, erf, sqrt, powers and Piecewise"
     )
+
+
+def _exponential(body: Any, arguments: list[Value]) -> Value:
+    """Return an exponential, as one of small numbers where it is: no element of a row is larger
+    than the largest.
+    """
+    if computed_float(common(arguments)) == "f32":
+        _, high = value_range(body.args[0])
+        if high <= LARGEST_EXPONENT:
+            return of_float("exp_bounded", arguments)
+    return of_float("exp", arguments)
 
 
 def of_float(op: str, arguments: list[Value]) -> Value:

@@ -24,6 +24,7 @@ from codegen.ir.nodes import (
     Value,
     walk,
 )
+from codegen.ir.scalars.functions import BOUNDED_FUNCTIONS
 from codegen.kernels.expensive_values.readers import (
     SHORT_CIRCUIT,
     buffer_names,
@@ -155,5 +156,9 @@ def _is_one_or_more(value: Apply) -> bool:
     if value.op != "add" or len(value.arguments) != 2:
         return False
     numbers = [part.value for part in value.arguments if isinstance(part, Number)]
-    powers = [part for part in value.arguments if isinstance(part, Apply) and part.op == "exp"]
+    powers = [
+        part
+        for part in value.arguments
+        if isinstance(part, Apply) and BOUNDED_FUNCTIONS.get(part.op, part.op) == "exp"
+    ]
     return len(numbers) == len(powers) == 1 and numbers[0] >= 1

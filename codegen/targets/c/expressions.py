@@ -8,7 +8,7 @@ from enum import IntEnum
 from typing import Any, NamedTuple
 
 from codegen.ir.nodes import Apply, Function, IndexNumber, Number, Predicate, Ref, Value
-from codegen.ir.scalars.functions import ROUND
+from codegen.ir.scalars.functions import BOUNDED_FUNCTIONS, ROUND
 from codegen.ir.scalars.shared_factors import shares_factors, two_factors
 from codegen.ir.types import WEAK, WEAK_FLOAT, WIDE, common, computed
 from codegen.targets.c.functions.elementary import NAMES
@@ -307,6 +307,8 @@ class ExpressionPrinter:
             power = self.call(f"ipow{arguments[1].value}", dtype)
             return f"{power}({self.operand(arguments[0], dtype)})"
         operands = ", ".join(self.operand(a, dtype) for a in arguments)
+        if (op, dtype) not in self.generated_functions:
+            op = BOUNDED_FUNCTIONS.get(op, op)
         if op.startswith(ROUND):
             return self.rounded(operands, op.removeprefix(ROUND))
         if (op, dtype) in self.generated_functions:

@@ -34,6 +34,7 @@ UNARY = {
     "neg": "Neg",
     "sqrt": "Sqrt",
     "exp": "Exp",
+    "exp_bounded": "Exp",
     "log": "Log",
     "tanh": "Tanh",
     "erf": "Erf",

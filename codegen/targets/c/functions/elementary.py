@@ -19,16 +19,19 @@ from typing import Any
 import mpmath
 import numpy as np
 
+from codegen.ir.scalars.functions import LARGEST_EXPONENT
 from codegen.targets.c.functions.names import C_TYPES, math_suffix
 from codegen.targets.c.functions.rational_fit import rational_fit
 
 Real = Any  # a number of mpmath
-NAMES = ("exp", "tanh", "erf")
+NAMES = ("exp", "exp_bounded", "tanh", "erf")
 FIT_DIGITS = 40  # decimal ones, of the numbers with which polynomials are fitted
 EXP_TERMS = 5  # of the polynomial of exp
 ERF_DEGREE = 5  # of both polynomials of erf
 LOG2_BITS = 9  # of the first part of log(2): few, so that products with whole numbers are exact
 EXP_LOW, EXP_HIGH = -104, 89  # exp is 0 at the one and below, infinite at the other and above
+SHIFT = 3 << 22  # numbers of this size end with the bits of whole ones: adding it rounds to these
+SCALED_UP = 64  # exponent of 2: with it, exp of -104 is a normal number
 TANH_END = 10  # tanh is 1 there
 ERF_END = 4  # erf is 1 there
 
@@ -43,8 +46,22 @@ static inline {c} fused_{dtype}({c} a, {c} b, {c} c) {{
   return a * b + c;
 }}
 #endif"""
-HELPERS = """\
-static inline float inside_f32(float x, float low, float high) { /* low < 0 < high; \
+HELPERS = f"""\
+static inline float rounded_f32(float shifted) {{ /* a number, from its sum with that */
+#if defined(__FMA__) || defined(__ARM_FEATURE_FMA)
+  return shifted - {SHIFT}.0f;
+#else
+  int32_t bits; /* a compiler that reassociates would take the sum back */
+  __builtin_memcpy(&bits, &shifted, sizeof bits);
+  return (float)(bits - {np.float32(SHIFT).view(np.int32)});
+#endif
+}}
+static inline uint32_t whole_f32(float shifted) {{ /* the last bits of that whole number */
+  uint32_t bits;
+  __builtin_memcpy(&bits, &shifted, sizeof bits);
+  return bits;
+}}
+static inline float inside_f32(float x, float low, float high) {{ /* low < 0 < high; \
 compares bits, for vectors have that in one step */
   int32_t bits, bound;
   __builtin_memcpy(&bits, &x, sizeof bits);
@@ -54,15 +71,15 @@ compares bits, for vectors have that in one step */
   bits = (uint32_t)bits < (uint32_t)bound ? bits : bound;
   __builtin_memcpy(&x, &bits, sizeof x);
   return x;
-}
-static inline float scaled_f32(float x, int32_t power) { /* x times a power of 2; \
-both x and that are normal */
+}}
+static inline float scaled_f32(float x, uint32_t power) {{ /* x times a power of 2, of whose \
+bits the last nine count; both x and that are normal */
   uint32_t bits;
   __builtin_memcpy(&bits, &x, sizeof bits);
-  bits += (uint32_t)power << 23;
+  bits += power << 23;
   __builtin_memcpy(&x, &bits, sizeof x);
   return x;
-}"""
+}}"""
 
 
 def fused(dtype: str) -> str:
@@ -88,7 +105,7 @@ def elementary(names: Collection[str]) -> list[str]:
 @cache
 def _functions() -> dict[str, str]:
     """Return the C text of each function."""
-    return dict(zip(NAMES, (_exp(), _tanh(), _erf()), strict=True))
+    return dict(zip(NAMES, (_exp(), _exp_bounded(), _tanh(), _erf()), strict=True))
 
 
 def _exp() -> str:
@@ -100,8 +117,24 @@ def _exp() -> str:
 static inline float exp_f32(float x) {{
   const float y = inside_f32(x, {EXP_LOW}.0f, {EXP_HIGH}.0f);
 {_reduced()}
-  const int32_t half = (int32_t)k >> 1;
-  const float value = scaled_f32(1.0f + less_one, half) * scaled_f32(1.0f, (int32_t)k - half);
+  const uint32_t bits = whole_f32(shifted), half = bits >> 1;
+  const float value = scaled_f32(1.0f + less_one, half) * scaled_f32(1.0f, bits - half);
+  return x == x ? value : x;
+}}"""
+
+
+def _exp_bounded() -> str:
+    """Return `exp(x)` of `x` up to `LARGEST_EXPONENT`: scaled up, which leaves it below the largest
+    float, so that one factor scales it down at the end.
+
+    What is above by rounding, where numbers are so large, is taken for that.
+    """
+    return f"""\
+static inline float exp_bounded_f32(float x) {{
+  const float y = inside_f32(x, {EXP_LOW}.0f, {LARGEST_EXPONENT}.0f);
+{_reduced()}
+  const float larger = fused_f32(less_one, 0x1p{SCALED_UP}f, 0x1p{SCALED_UP}f);
+  const float value = scaled_f32(larger, whole_f32(shifted)) * 0x1p-{SCALED_UP}f;
   return x == x ? value : x;
 }}"""
 
@@ -112,7 +145,7 @@ def _tanh() -> str:
 static inline float tanh_f32(float x) {{
   const float y = 2.0f * inside_f32(x, -{TANH_END}.0f, {TANH_END}.0f);
 {_reduced()}
-  const float power = scaled_f32(1.0f, (int32_t)k), \
+  const float power = scaled_f32(1.0f, whole_f32(shifted)), \
 twice = fused_f32(power, less_one, power - 1.0f);
   const float value = twice / (twice + 2.0f);
   return x == x ? value : x;
@@ -151,7 +184,7 @@ def _reduced() -> str:
         high = mpmath.floor(log2 * 2**LOG2_BITS) / 2**LOG2_BITS
         rest = mpmath.chebyfit(_exp_rest, [-log2 / 2, log2 / 2], EXP_TERMS)
     return f"""\
-  const float k = rintf(y * {_c(1 / log2)});
+  const float shifted = fused_f32(y, {_c(1 / log2)}, {SHIFT}.0f), k = rounded_f32(shifted);
   const float r = fused_f32(k, {_c(high - log2)}, fused_f32(k, {_c(-high)}, y));
   const float less_one = fused_f32(r * r, {_horner(rest, "r")}, r);"""
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from fractions import Fraction
 from functools import lru_cache
 from math import ceil, floor, inf
@@ -23,14 +23,15 @@ from einalg.language.analysis.interval_arithmetic import (
     product_interval,
     sum_interval,
 )
-from einalg.language.index.affine import IndexArithmetic
+from einalg.language.index.affine import Index, IndexArithmetic
 from einalg.language.index.bounds import number_interval
 from einalg.language.index.iterator import LoopIndex
 from einalg.language.index.remainder import Mod, Quotient
-from einalg.language.ir.body import Reduce, as_factor
+from einalg.language.ir.body import Reduce, as_factor, substitute
 from einalg.language.ir.dtypes import bounds, is_float
 from einalg.language.ir.scope import Scope, all_scopes
-from einalg.language.ir.tensor import Access, paddings
+from einalg.language.ir.tensor import Access, Padded, paddings
+from einalg.language.ir.traversal import accesses
 
 MOST_SCOPES = 4096  # that are remembered
 MOST_FACTORS = 128  # of products whose bounds are numbers: no type holds more factors above 1
@@ -82,7 +83,8 @@ def _bounds(body: Any) -> Interval:
     operation = RANGES.get(type(body))
     if operation is None:
         return ANY
-    return operation([value_range(as_factor(operand)) for operand in body.args])
+    parts = [value_range(as_factor(operand)) for operand in body.args]
+    return _beside_extremes(body, *operation(parts))
 
 
 def range_of_scope(scope: Scope) -> Interval:
@@ -127,6 +129,63 @@ def _reduction(node: Reduce) -> Interval:
     if fewest:
         return low, high
     return (-inf, high) if node.op == "Max" else (low, inf)
+
+
+def _beside_extremes(body: Any, low: Bound, high: Bound) -> Interval:
+    """Return closer bounds of a sum in which an element is not larger than the largest one."""
+    for term in sympy.Add.make_args(body):
+        factor, extreme = term.as_coeff_Mul()
+        if not isinstance(extreme, Reduce) or extreme.op not in ("Max", "Min"):
+            continue
+        for element in _elements(extreme, body):
+            rest = _without(body, (term, *sympy.Add.make_args(-factor * element)))
+            if rest is None:
+                continue
+            if (extreme.op == "Max") == bool(factor < 0):
+                high = min(high, value_range(rest)[1])
+            else:
+                low = max(low, value_range(rest)[0])
+    return low, high
+
+
+def _elements(extreme: Reduce, body: Any) -> Iterator[Any]:
+    """Yield elements of which something is an extreme, at the places where a body reads."""
+    if extreme.where:
+        return
+    for read in accesses(extreme.body):
+        for access in accesses(body):
+            if access.base != read.base or isinstance(read.base, Padded):
+                continue
+            place = _place(extreme.iterators, read, access)
+            if place is not None:
+                yield substitute(extreme.body, place)
+
+
+def _place(
+    iterators: Sequence[LoopIndex], read: Access, access: Access
+) -> Mapping[Index, Any] | None:
+    """Return the values of iterators for which what they read is an access; None where they do not
+    read all of its axes.
+    """
+    place: dict[Index, Any] = {}
+    for it in iterators:
+        if it.index not in read.subscripts:
+            return None
+        axis = read.subscripts.index(it.index)
+        if (it.low, it.high) != (0, read.base.shape[axis]):
+            return None
+        place[it.index] = access.subscripts[axis]
+    return place
+
+
+def _without(body: sympy.Add, terms: Sequence[Any]) -> Any:
+    """Return the rest of a sum; None where it does not have all of the terms."""
+    rest = list(body.args)
+    for term in terms:
+        if term not in rest:
+            return None
+        rest.remove(term)
+    return sympy.Add(*rest)
 
 
 def _points(iterators: Sequence[LoopIndex]) -> Interval:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import einalg as ea
-from derive.rewriting.value_ranges import LARGEST, range_of_scope, value_range
+from einalg.language.analysis.value_ranges import LARGEST, range_of_scope, value_range
 from einalg.language.ir.body import as_factor
 from einalg.language.ir.dtypes import bounds, numpy_dtype
 from einalg.language.ir.program import Program, as_program, inlined
@@ -88,6 +89,34 @@ def test_bounds_of_some_bodies(body: str, expected: tuple[float, float]) -> None
     tensors = {name: ea.tensor(name, (5,), t) for name, t in zip("bus", ("bool", "u8", "i8"))}
     read = {name: tensor for name, tensor in tensors.items() if f"{name}[" in body}
     assert value_range(ea.parse(f"O[i:5] = {body}", **read).body) == expected
+
+
+@pytest.mark.parametrize(
+    ("body", "expected"),
+    [
+        ("x[i,j] - Max[r:5](x[i,r])", (-np.inf, 0)),
+        ("x[i,2*j] - Min[r:5](x[i,r])", (0, np.inf)),
+        ("7*x[i,j] + Max[r:5](-7*x[i,r])", (0, np.inf)),
+        ("3*Min[r:5](x[i,r]*x[i,4-r]) - 3*x[i,j]*x[i,4-j] + 1", (-np.inf, 1)),
+        ("x[i,j]/8 + y[j] + u[j] - Max[r:5](x[i,r]/8 + y[r])", (-np.inf, 255)),
+        ("x[i,j] - Max[r:5,s:5](x[s,r])", (-np.inf, 0)),
+        ("x[i,j] - Max[r:5](x[j,r])", (-np.inf, np.inf)),  # of another row
+        ("x[i,j] - Max[r:4](x[i,r])", (-np.inf, np.inf)),  # not of the whole row
+        ("x[i,j] - Max[r:5](x[i,r], where=r < i)", (-np.inf, np.inf)),
+        ("x[i,j] - Max[r:3](x[i,2*r])", (-np.inf, np.inf)),
+        ("x[i,j] - Max[r:5](x[i,r] + y[r])", (-np.inf, np.inf)),
+        ("x[i,j] - 2*Max[r:5](x[i,r])", (-np.inf, np.inf)),
+        ("x[i,j] + Max[r:5](x[i,r])", (-np.inf, np.inf)),
+        ("x.pad(1, 1)[i,j] - Max[r:5](x.pad(1, 1)[i,r])", (-np.inf, np.inf)),
+    ],
+)
+def test_an_element_is_not_larger_than_the_largest_one(
+    body: str, expected: tuple[float, float]
+) -> None:
+    tensors = {"x": ea.tensor("x", (5, 5)), "y": ea.tensor("y", (5,))}
+    tensors["u"] = ea.tensor("u", (5,), "u8")
+    read = {name: tensor for name, tensor in tensors.items() if re.search(rf"\b{name}\b", body)}
+    assert value_range(ea.parse(f"O[i:5,j:3] = {body}", **read).body) == expected
 
 
 @pytest.mark.parametrize("factor", ["1", "1/3"])
