@@ -52,7 +52,8 @@ def rivals(
     Runtime has torch's module of a case that is no operator of ONNX.
     """
     tensors = case.given(arrays)
-    makers: dict[str, Maker] = {"numpy": lambda: _numpy(case, arrays)}
+    copies = {name: array.copy() for name, array in arrays.items()}
+    makers: dict[str, Maker] = {"numpy": lambda: _numpy(case, copies)}
     if find_spec("torch"):
         module, given = module_of(case, tensors)
         makers |= of_module(module, given, threads)
@@ -108,12 +109,16 @@ def reason(error: BaseException) -> str:
 
 
 def of_module(module: Any, inputs: Tensors, threads: int) -> dict[str, Maker]:
-    """The libraries that run a torch module on such inputs, but for ONNX Runtime."""
+    """The libraries that run a torch module on such inputs, but for ONNX Runtime.
+
+    Each has inputs of its own: none finds in a cache what the one before it has read.
+    """
+
     runs: dict[str, Callable[[], Call]] = {
-        "torch": lambda: eager(module, inputs),
+        "torch": lambda: eager(module, deepcopy(inputs)),
         "torch, channels last": lambda: eager(*channels_last(module, inputs)),
-        "torch, frozen": lambda: frozen(module, inputs),
-        "torch.compile": lambda: compiled(module, inputs),
+        "torch, frozen": lambda: frozen(module, deepcopy(inputs)),
+        "torch.compile": lambda: compiled(module, deepcopy(inputs)),
     }
     makers: dict[str, Maker] = {
         name: lambda make=make: (make(), arrays_of) for name, make in runs.items()

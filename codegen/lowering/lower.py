@@ -15,6 +15,7 @@ from itertools import pairwise
 from math import prod
 
 from codegen.ir.nodes import Bound, For, Function, Number, Statement, Store, walk
+from codegen.ir.types import bytes_of
 from codegen.lowering.block import Block, StatementSource, constant_bound
 from codegen.lowering.guards import PHASES, Place, cuts, enclosure, extreme, narrowed
 from codegen.lowering.loop_plan import LoopLevel, points
@@ -28,7 +29,13 @@ from codegen.lowering.reductions import (
     read_indices,
     value,
 )
-from codegen.lowering.schedule import DEFAULT, Schedule, prefers_row
+from codegen.lowering.schedule import (
+    DEFAULT,
+    MIN_VECTOR_TERMS,
+    Schedule,
+    bytes_of_terms,
+    prefers_row,
+)
 from einalg.language.index.affine import Index
 from einalg.language.index.constraint import Constraint
 from einalg.language.index.convert import affine
@@ -264,7 +271,7 @@ class _StatementNest:
 
         The loops from `depth` on are inside the tiles.
         """
-        size = self.schedule.row
+        size = self.row_size(index, high - low, large, block, depth)
         tiles, rest = divmod(high - low, size)
         if tiles < 2:
             self.row_tile(OutputRow(index, affine(low), high - low), large, block, depth)
@@ -276,6 +283,19 @@ class _StatementNest:
         block.loop(tile, affine(0), affine(tiles), inside)
         if rest:
             self.row_tile(OutputRow(index, affine(high - rest), rest), large, block, depth)
+
+    def row_size(
+        self, index: Index, width: int, large: Sequence[Reduce], block: Block, depth: int
+    ) -> int:
+        """Return how many outputs a tile has: more where their terms come from memory."""
+        schedule = self.schedule
+        if bytes_of_terms(large, index, width, block.place.fixed) < schedule.memory_bytes:
+            return schedule.row
+        sizes = (bytes_of(self.source.accumulated(reduce)) for reduce in large)
+        outer = prod(level.extent for level in self.levels[:depth])
+        for_threads = -(-schedule.long_row_parts // max(1, outer))
+        parts = max(1, for_threads, width * sum(sizes) // schedule.long_row_bytes)
+        return max(schedule.row, width // parts // MIN_VECTOR_TERMS * MIN_VECTOR_TERMS)
 
     def row_tile(self, row: OutputRow, large: Sequence[Reduce], block: Block, depth: int) -> None:
         """Sum large reductions for a row of outputs, and write the loops that use them."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from codegen.ir.types import bytes_of
 from einalg.language.index.affine import Affine, Index
 from einalg.language.index.convert import affine
 from einalg.language.index.iterator import LoopIndex
@@ -19,8 +20,11 @@ class Schedule:
 
     `DEFAULT` is for a CPU with vector registers. `unroll`: most points of a reduction that are
     written out one by one; `written_calls`: most of them where each calls a function. `row`:
-    elements of a row of accumulators. `regions`: most parts into which the output is cut so that
-    the inner ones need no guards. `parallel`: scalar operations from which on threads are worth
+    elements of a row of accumulators. `long_row_bytes`: of such a row where its terms come from
+    memory, which is fastest in long runs; `long_row_parts`: fewest of these, for threads;
+    `memory_bytes`: of the terms of all outputs in a row, from which on a cache may not hold them.
+    `regions`: most parts into which the output is cut so that the inner ones need no guards.
+    `parallel`: scalar operations from which on threads are worth
     starting. `chunks`: pieces of work that the threads should find.
     `tile`: edge, in elements, of the tiles in which a transposed read is walked. `constant_terms`:
     most terms with numbers of constants that are written out in one place. `hoisted_points`: least
@@ -31,6 +35,9 @@ class Schedule:
     unroll: int = 64
     written_calls: int = 4
     row: int = 64
+    long_row_bytes: int = 1 << 14
+    long_row_parts: int = 1
+    memory_bytes: int = 1 << 19
     regions: int = 64
     parallel: int = 1 << 16
     chunks: int = 64
@@ -92,6 +99,35 @@ def prefers_row(
         return False
     along_output = _contiguous_reads(_all_strides(reduces, fixed), last)
     return along_output >= _most_contiguous_reads(_all_strides(reduces, {}), reduces)
+
+
+def bytes_of_terms(
+    reduces: Sequence[Reduce], last: Index, extent: int, fixed: Mapping[Index, Affine]
+) -> int:
+    """Return the bytes that so many neighbouring outputs read, each once."""
+    total = 0
+    for reduce in reduces:
+        for access in accesses(reduce.body):
+            counts = {last: extent, **{it.index: it.extent for it in reduce.iterators}}
+            elements = _distinct_elements(strides(access, fixed), counts)
+            total += elements * bytes_of(access.tensor.dtype)
+    return total
+
+
+def _distinct_elements(stride: Stride, counts: Mapping[Index, int]) -> int:
+    """Return how many elements are read for so many values of some indices, in whole runs."""
+    steps: list[tuple[int, int]] = []
+    for index, count in counts.items():
+        step = stride(index)
+        if step and count > 1:
+            steps.append((abs(step), count))
+    run, runs = 1, 1
+    for step, count in sorted(steps):
+        if step <= run:
+            run += step * (count - 1)
+        else:
+            runs *= count
+    return run * runs
 
 
 def is_across(reduce: Reduce, last: Index | None) -> bool:

@@ -20,7 +20,15 @@ SLOW = (
 
 
 TIGHT = Schedule(
-    unroll=2, row=4, regions=6, parallel=1, chunks=2, tile=2
+    unroll=2,
+    row=4,
+    long_row_bytes=64,
+    long_row_parts=2,
+    memory_bytes=256,
+    regions=6,
+    parallel=1,
+    chunks=2,
+    tile=2,
 )  # small numbers reach every kind of loop on small sizes
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from codegen.hardware.cpu import CpuModel
@@ -30,12 +30,15 @@ CHOICES: Choices = {
     "unroll": (1, 4, 16, 64, 256),
     "written_calls": (1, 4, 16),
     "row": (8, 16, 32, 64, 128, 256, 512),
+    "long_row_bytes": (1 << 8, 1 << 10, 1 << 12, 1 << 14, 1 << 16),
+    "memory_bytes": (1 << 17, 1 << 19, 1 << 21, 1 << 23),
     "regions": (1, 4, 16, 64, 256),
     "tile": (8, 16, 32, 64, 128),
     "constant_terms": (1, 64, 512, 2048),
     "hoisted_points": (1, 4, 16, 64, 1 << 20),
 }
 THREAD_CHOICES: Choices = {
+    "long_row_parts": (1, 2, 4, 8, 16, 32, 64),
     "parallel": (1 << 12, 1 << 14, 1 << 16, 1 << 18, 1 << 30),
     "chunks": (4, 16, 64, 256),
 }
@@ -45,12 +48,15 @@ CARDS: Mapping[str, StepCard] = {
     "unroll": StepCard("unroll", "most points of a reduction that are written out one by one"),
     "written_calls": StepCard("unroll", "most of them where each calls a function"),
     "row": StepCard("tile", "elements of a row of sums that are kept side by side"),
+    "long_row_bytes": StepCard("tile", "bytes of such a row where its terms come from memory"),
+    "memory_bytes": StepCard("tile", "bytes of the terms of a row that come from memory"),
     "regions": StepCard("split", "most parts of the output, of which inner ones need no guards"),
     "tile": StepCard("tile", "edge of the tiles in which a transposed read is walked"),
     "constant_terms": StepCard("unroll", "most terms with constants written out in one place"),
     "hoisted_points": StepCard(
         "hoist", "least points of a reduction that is moved out of loops it does not depend on"
     ),
+    "long_row_parts": StepCard("parallel", "fewest parts of such rows"),
     "parallel": StepCard("parallel", "scalar operations from which on threads share the work"),
     "chunks": StepCard("parallel", "pieces of work that the threads should find"),
 }
@@ -91,7 +97,7 @@ class LoopsSpace(WrittenFields):
     cards = CARDS
 
     def start(self) -> Schedule:
-        return self.unit.schedule
+        return replace(self.unit.schedule, long_row_parts=self.target.cores)
 
     def choices(self) -> Choices:
         if self.target.cores > 1:

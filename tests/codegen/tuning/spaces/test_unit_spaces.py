@@ -137,6 +137,22 @@ def test_sums_along_memory_stay_loops(scope: Scope, machine: CpuModel) -> None:
     assert choice(scope, machine) == LOOPS
 
 
+@pytest.mark.parametrize(
+    "matrix, rows, is_long",
+    [
+        ("B", 1, True),
+        ("B", 4, False),
+        ("K", 1, False),  # a constant, which is packed ahead
+    ],
+)
+def test_a_vector_times_a_matrix_reads_long_rows(
+    matrix: str, rows: int, is_long: bool, machine: CpuModel
+) -> None:
+    scope = ops.matmul(ea.tensor("A", (rows, 700)), ea.tensor(matrix, (700, 1031)))
+    spaces = [space.name for space in operator_spaces(unit(scope), machine)]
+    assert spaces == ([] if is_long else ["contraction"])
+
+
 @pytest.mark.parametrize("size, filters", [(224, 32), (299, 32), (160, 16)])
 def test_a_short_sum_does_not_pay_for_results_that_are_transposed(
     size: int, filters: int, machine: CpuModel
