@@ -15,6 +15,7 @@ from codegen.hardware.cpu import CpuModel
 from codegen.ir.nodes import Function, Transpose, walk
 from codegen.kernels.expensive_values.rewriting import with_cheaper_values
 from codegen.kernels.loop_cost.cycles import function_cycles
+from codegen.kernels.row_prefetch import with_row_prefetch
 from codegen.kernels.transpose import transpose_kernel
 from codegen.lowering.lower import lower
 from codegen.lowering.partial_sums import with_partial_sums
@@ -68,12 +69,16 @@ class WrittenFields(Fields):
 
     def __init__(self, unit: CodeUnit, target: CpuModel):
         self.unit, self.target = unit, target
-        self.build = lru_cache(WRITTEN_FUNCTIONS)(self.written)
+        self.loops = lru_cache(WRITTEN_FUNCTIONS)(self.written)
         self.known_cycles: dict[object, float] = {}
 
     @abstractmethod
     def written(self, point: object) -> Function:
         """Return the loop nest of a point."""
+
+    def build(self, point: object) -> Function:
+        """Return the code of a point."""
+        return self.loops(point)
 
     def cycles(self, point: object) -> float:
         if point not in self.known_cycles:
@@ -82,7 +87,7 @@ class WrittenFields(Fields):
 
     def _priced(self, point: object) -> float:
         try:
-            return function_cycles(self.build(point), self.target)
+            return function_cycles(self.loops(point), self.target)
         except NO_CODE:
             return NEVER
 
@@ -111,6 +116,9 @@ class LoopsSpace(WrittenFields):
         unit = self.unit
         loops = lower(unit.name, unit.scope, unit.statements, point)
         return with_partial_sums(with_cheaper_values(loops, self.target))
+
+    def build(self, point: object) -> Function:
+        return with_row_prefetch(self.loops(point), self.target)
 
 
 @dataclass(frozen=True)
