@@ -61,7 +61,7 @@ Call = Callable[[], Any]
 RESULTS = Path(__file__).parent / "results" / "kernels.json"
 SECONDS = 2.0  # of a case
 POLICY = MeasuringPolicy(
-    min_turns=5, max_turns=50, sharp_spread=0.0, turn_seconds=1e-3, max_runs=200
+    min_turns=5, max_turns=50, sharp_spread=0.0, turn_seconds=5e-3, max_runs=200
 )
 STEPS, ACCUMULATORS = 1 << 20, 12
 COPIED = 1 << 26  # bytes, which no cache holds
