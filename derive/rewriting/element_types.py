@@ -14,7 +14,7 @@ import sympy
 
 from derive.rewriting.body_queries import has_infinite_truths, with_body
 from einalg.errors import RuleError
-from einalg.language.analysis.value_ranges import value_range
+from einalg.language.analysis.ranges.value_ranges import value_range
 from einalg.language.conversion import HALVES
 from einalg.language.index.affine import IndexArithmetic
 from einalg.language.index.remainder import applied

@@ -18,7 +18,7 @@ from derive.rewriting.element_types import is_ring
 from derive.rewriting.paths import Path, scope_at
 from einalg.errors import RuleError
 from einalg.language.analysis.infinite_integers import EXTREMES, InfiniteIntegers
-from einalg.language.analysis.value_ranges import range_of_scope
+from einalg.language.analysis.ranges.value_ranges import range_of_scope
 from einalg.language.index.affine import IndexArithmetic
 from einalg.language.ir.body import Reduce, as_factor
 from einalg.language.ir.dtypes import bounds, is_float, numpy_dtype

@@ -20,7 +20,7 @@ from codegen.ir.types import (
     computed_float,
 )
 from einalg.errors import CodegenError
-from einalg.language.analysis.value_ranges import value_range
+from einalg.language.analysis.ranges.value_ranges import value_range
 from einalg.language.conditions import TESTS, isfinite, isnan
 from einalg.language.conversion import HALVES, Conversion
 from einalg.language.index.remainder import Mod, Quotient

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from codegen.ir.nodes import Apply, IndexNumber, Number, Predicate, Ref, Value
 from codegen.ir.scalars.index_parts import index_interval
 from codegen.ir.types import WIDE
-from einalg.language.analysis.interval_arithmetic import (
+from einalg.language.analysis.ranges.interval_arithmetic import (
     Bound,
     Interval,
     hull,

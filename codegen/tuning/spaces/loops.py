@@ -14,8 +14,8 @@ from functools import lru_cache
 from codegen.hardware.cpu import CpuModel
 from codegen.ir.nodes import Function, Transpose, walk
 from codegen.kernels.expensive_values.rewriting import with_cheaper_values
+from codegen.kernels.expensive_values.row_prefetch import with_row_prefetch
 from codegen.kernels.loop_cost.cycles import function_cycles
-from codegen.kernels.row_prefetch import with_row_prefetch
 from codegen.kernels.transpose import transpose_kernel
 from codegen.lowering.lower import lower
 from codegen.lowering.partial_sums import with_partial_sums

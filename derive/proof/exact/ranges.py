@@ -29,7 +29,7 @@ from derive.proof.exact.polynomial import (
     constant_value,
     multiplied,
 )
-from einalg.language.analysis.interval_arithmetic import (
+from einalg.language.analysis.ranges.interval_arithmetic import (
     ANY,
     TRUTH,
     Bound,

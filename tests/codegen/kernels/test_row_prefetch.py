@@ -11,7 +11,7 @@ import einalg as ea
 from codegen.hardware.cpu import CpuModel
 from codegen.ir.nodes import For, Function, Prefetch, walk
 from codegen.kernels.expensive_values.rewriting import with_cheaper_values
-from codegen.kernels.row_prefetch import with_row_prefetch
+from codegen.kernels.expensive_values.row_prefetch import with_row_prefetch
 from codegen.lowering.lower import lower
 from codegen.targets.c.compiler import find_compiler
 from einalg.language.index.convert import affine

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from einalg.language.analysis.interval_arithmetic import (
+from einalg.language.analysis.ranges.interval_arithmetic import (
     Interval,
     maximum_interval,
     minimum_interval,

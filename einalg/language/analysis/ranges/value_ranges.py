@@ -10,7 +10,7 @@ from typing import Any
 
 import sympy
 
-from einalg.language.analysis.interval_arithmetic import (
+from einalg.language.analysis.ranges.interval_arithmetic import (
     ANY,
     TRUTH,
     Bound,

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import einalg as ea
-from einalg.language.analysis.value_ranges import LARGEST, range_of_scope, value_range
+from einalg.language.analysis.ranges.value_ranges import LARGEST, range_of_scope, value_range
 from einalg.language.ir.body import as_factor
 from einalg.language.ir.dtypes import bounds, numpy_dtype
 from einalg.language.ir.program import Program, as_program, inlined

@@ -1,0 +1,1 @@
+"""Tests of `einalg/language/analysis/ranges`."""
