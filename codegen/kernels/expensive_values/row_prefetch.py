@@ -44,7 +44,7 @@ def with_row_prefetch(function: Function, target: CpuModel | None = None) -> Fun
 
 
 @dataclass(frozen=True)
-class _Row:
+class _WalkedRow:
     """An element of a row by the index of a loop, and the steps that go through the row."""
 
     ref: Ref
@@ -96,12 +96,12 @@ class _RowWriter:
                 body.append(statement)
         return replace(outer, body=tuple(body))
 
-    def rows(self, outer: For) -> Iterator[_Row]:
+    def rows(self, outer: For) -> Iterator[_WalkedRow]:
         """Yield the rows that several loops go through, and others that they write.
 
         None where caches hold too little of them, or all.
         """
-        found: dict[tuple[str, tuple[Affine, ...]], list[_Row]] = {}
+        found: dict[tuple[str, tuple[Affine, ...]], list[_WalkedRow]] = {}
         for loop, steps in _row_loops(outer.body):
             for ref, is_written in _refs(loop):
                 if ref.buf.space != "global" or element_step(ref, loop.index) != 1:
@@ -109,7 +109,7 @@ class _RowWriter:
                 if element_step(ref, outer.index) in (0, None):
                     continue
                 place = tuple(s.substitute({loop.index: affine(0)}) for s in ref.subscripts)
-                row = _Row(ref, loop.index, steps, is_written)
+                row = _WalkedRow(ref, loop.index, steps, is_written)
                 found.setdefault((ref.buf.name, place), []).append(row)
         if max(map(len, found.values()), default=0) < FEWEST_LOOPS:
             return
@@ -123,7 +123,7 @@ class _RowWriter:
             if prod(buf.shape) * bytes_of(buf.dtype) > self.target.level1:
                 yield row
 
-    def asking(self, host: For, rows: Sequence[_Row], outer: Index) -> Iterator[Statement]:
+    def asking(self, host: For, rows: Sequence[_WalkedRow], outer: Index) -> Iterator[Statement]:
         """Yield a loop in chunks, each of which asks for as many elements of the next rows."""
         steps = constant_steps(host)
         assert steps is not None
@@ -185,7 +185,7 @@ def _refs(loop: For) -> Iterator[tuple[Ref, bool]]:
     yield from seen.items()
 
 
-def _joined(passes: Sequence[_Row]) -> _Row:
+def _joined(passes: Sequence[_WalkedRow]) -> _WalkedRow:
     """Return a row by all loops that go through it."""
     start = min(row.steps.start for row in passes)
     stop = max(row.steps.stop for row in passes)
