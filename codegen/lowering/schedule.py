@@ -24,12 +24,11 @@ class Schedule:
     memory, which is fastest in long runs; `long_row_parts`: fewest of these, for threads;
     `memory_bytes`: of the terms of all outputs in a row, from which on a cache may not hold them.
     `regions`: most parts into which the output is cut so that the inner ones need no guards.
-    `parallel`: scalar operations from which on threads are worth
-    starting. `chunks`: pieces of work that the threads should find.
-    `tile`: edge, in elements, of the tiles in which a transposed read is walked. `constant_terms`:
-    most terms with numbers of constants that are written out in one place. `hoisted_points`: least
-    points of a reduction that is not computed again in loops on which it does not depend; these are
-    inner ones then, behind a row of such reductions.
+    `parallel`: scalar operations from which on threads are worth starting. `chunks`: pieces of work
+    that the threads should find. `tile`: edge, in elements, of the tiles in which a transposed read
+    is walked. `constant_terms`: most terms with numbers of constants that are written out in one
+    place. `hoisted_points`: least points of a reduction that is not computed again in loops on
+    which it does not depend; these are inner ones then, behind a row of such reductions.
     """
 
     unroll: int = 64

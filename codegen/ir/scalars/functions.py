@@ -132,6 +132,15 @@ def _exponential(body: Any, arguments: list[Value]) -> Value:
     return of_float("exp", arguments)
 
 
+def general_function(op: str) -> str:
+    """Return the function of any numbers that one of bounded numbers is.
+
+    >>> general_function("exp_bounded"), general_function("log")
+    ('exp', 'log')
+    """
+    return BOUNDED_FUNCTIONS.get(op, op)
+
+
 def of_float(op: str, arguments: list[Value]) -> Value:
     """Return a function with real values."""
     return Apply(op, tuple(arguments), computed_float(common(arguments)))

@@ -24,7 +24,7 @@ from codegen.ir.nodes import (
     Value,
     walk,
 )
-from codegen.ir.scalars.functions import BOUNDED_FUNCTIONS
+from codegen.ir.scalars.functions import general_function
 from codegen.kernels.expensive_values.readers import (
     SHORT_CIRCUIT,
     buffer_names,
@@ -159,6 +159,6 @@ def _is_one_or_more(value: Apply) -> bool:
     powers = [
         part
         for part in value.arguments
-        if isinstance(part, Apply) and BOUNDED_FUNCTIONS.get(part.op, part.op) == "exp"
+        if isinstance(part, Apply) and general_function(part.op) == "exp"
     ]
     return len(numbers) == len(powers) == 1 and numbers[0] >= 1

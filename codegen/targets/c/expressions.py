@@ -8,7 +8,7 @@ from enum import IntEnum
 from typing import Any, NamedTuple
 
 from codegen.ir.nodes import Apply, Function, IndexNumber, Number, Predicate, Ref, Value
-from codegen.ir.scalars.functions import BOUNDED_FUNCTIONS, ROUND
+from codegen.ir.scalars.functions import ROUND, general_function
 from codegen.ir.scalars.shared_factors import shares_factors, two_factors
 from codegen.ir.types import WEAK, WEAK_FLOAT, WIDE, common, computed
 from codegen.targets.c.functions.elementary import NAMES
@@ -308,7 +308,7 @@ class ExpressionPrinter:
             return f"{power}({self.operand(arguments[0], dtype)})"
         operands = ", ".join(self.operand(a, dtype) for a in arguments)
         if (op, dtype) not in self.generated_functions:
-            op = BOUNDED_FUNCTIONS.get(op, op)
+            op = general_function(op)
         if op.startswith(ROUND):
             return self.rounded(operands, op.removeprefix(ROUND))
         if (op, dtype) in self.generated_functions:

@@ -17,7 +17,7 @@ from codegen.kernels.contraction.statements.epilogue import contraction_with_epi
 from codegen.kernels.contraction.statements.phases import phase_contractions
 from codegen.kernels.strided_axes import extent
 from codegen.lowering.parallel import pays
-from codegen.lowering.schedule import DEFAULT
+from codegen.lowering.schedule import Schedule
 from codegen.tuning.spaces.holes import StepCard
 from codegen.tuning.spaces.points import FLAGS, Choices, Features, ladder, logarithm
 from codegen.tuning.spaces.space import CodeCandidate, Fields, Joint, JointPoint
@@ -306,7 +306,7 @@ def contraction_space(unit: CodeUnit, target: CpuModel) -> ContractionSpace | No
     problem = contraction_of(unit.kernel, unit.scope, unit.dtype, unit.constants)
     if problem is None:
         problem = body_contraction(unit.name, unit.scope, unit.dtype, unit.constants)
-    if problem is None or problem.work < MIN_WORK or _reads_long_rows(problem):
+    if problem is None or problem.work < MIN_WORK or _reads_long_rows(problem, unit.schedule):
         return None
     space = ContractionSpace(problem, target, str(unit.scope))
     if space.is_empty:
@@ -314,7 +314,7 @@ def contraction_space(unit: CodeUnit, target: CpuModel) -> ContractionSpace | No
     return space
 
 
-def _reads_long_rows(problem: Contraction) -> bool:
+def _reads_long_rows(problem: Contraction, schedule: Schedule) -> bool:
     """Whether a vector is multiplied by a matrix from memory, row by row.
 
     A tile reads a few lines of each row. Loops over whole rows read them in the time in which they
@@ -322,7 +322,7 @@ def _reads_long_rows(problem: Contraction) -> bool:
     """
     for c in (problem, problem.swapped()):
         matrix_bytes = extent((*c.columns, *c.depth)) * c.element_bytes
-        if c.batch_rows == 1 and not c.right.ahead and matrix_bytes >= DEFAULT.memory_bytes:
+        if c.batch_rows == 1 and not c.right.ahead and matrix_bytes >= schedule.memory_bytes:
             return any(axis.right == 1 for axis in c.columns)
     return False
 

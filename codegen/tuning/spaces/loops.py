@@ -118,6 +118,7 @@ class LoopsSpace(WrittenFields):
         return with_partial_sums(with_cheaper_values(loops, self.target))
 
     def build(self, point: object) -> Function:
+        """Return the code of a point, with prefetches, of which its price knows nothing."""
         return with_row_prefetch(self.loops(point), self.target)
 
 

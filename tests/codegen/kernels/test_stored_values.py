@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 import einalg as ea
 from codegen.hardware.cpu import CpuModel
 from codegen.ir.nodes import Alloc, Apply, Function, walk
-from codegen.ir.scalars.functions import BOUNDED_FUNCTIONS
+from codegen.ir.scalars.functions import general_function
 from codegen.kernels.expensive_values.stored_values import with_stored_values
 from codegen.lowering.lower import lower
 from codegen.program.compile import compile_program
@@ -42,7 +42,7 @@ def loops_of(text: str, dtype: str, shapes: dict[str, tuple[int, ...]]) -> Funct
 def calls(function: Function, *names: str) -> int:
     """The places of a function where it computes some functions, bounded ones included."""
     applied = (node.op for node in walk(function) if isinstance(node, Apply))
-    return sum(BOUNDED_FUNCTIONS.get(op, op) in names for op in applied)
+    return sum(general_function(op) in names for op in applied)
 
 
 def arrays(program: Program, seed: int = 0) -> dict[str, Any]:

@@ -172,7 +172,7 @@ def _place(
         if it.index not in read.subscripts:
             return None
         axis = read.subscripts.index(it.index)
-        if (it.low, it.high) != (0, read.base.shape[axis]):
+        if (it.low, it.high) != tuple(read.base.box[axis]):
             return None
         place[it.index] = access.subscripts[axis]
     return place

@@ -100,6 +100,7 @@ def test_bounds_of_some_bodies(body: str, expected: tuple[float, float]) -> None
         ("3*Min[r:5](x[i,r]*x[i,4-r]) - 3*x[i,j]*x[i,4-j] + 1", (-np.inf, 1)),
         ("x[i,j]/8 + y[j] + u[j] - Max[r:5](x[i,r]/8 + y[r])", (-np.inf, 255)),
         ("x[i,j] - Max[r:5,s:5](x[s,r])", (-np.inf, 0)),
+        ("z[j-2] - Max[r:-2:3](z[r])", (-np.inf, 0)),  # of an axis that begins below 0
         ("x[i,j] - Max[r:5](x[j,r])", (-np.inf, np.inf)),  # of another row
         ("x[i,j] - Max[r:4](x[i,r])", (-np.inf, np.inf)),  # not of the whole row
         ("x[i,j] - Max[r:5](x[i,r], where=r < i)", (-np.inf, np.inf)),
@@ -114,7 +115,7 @@ def test_an_element_is_not_larger_than_the_largest_one(
     body: str, expected: tuple[float, float]
 ) -> None:
     tensors = {"x": ea.tensor("x", (5, 5)), "y": ea.tensor("y", (5,))}
-    tensors["u"] = ea.tensor("u", (5,), "u8")
+    tensors |= {"u": ea.tensor("u", (5,), "u8"), "z": ea.tensor("z", ((-2, 3),))}
     read = {name: tensor for name, tensor in tensors.items() if re.search(rf"\b{name}\b", body)}
     assert value_range(ea.parse(f"O[i:5,j:3] = {body}", **read).body) == expected
 
