@@ -182,8 +182,8 @@ class Prefetch:
 class Transpose:
     """Transpose a square of `size` x `size` elements.
 
-    `rows` rows of it are read from `source` on, `step` elements apart. At `target` its columns
-    follow one another, filled up with zeros.
+    `rows` rows of it are read from `source` on, `step` elements apart. Its columns, filled up with
+    zeros, are written from `target` on, `target_step` elements apart.
     """
 
     source: Ref
@@ -191,6 +191,7 @@ class Transpose:
     rows: int
     size: int
     target: Ref
+    target_step: int
 
 
 @dataclass(frozen=True, slots=True)

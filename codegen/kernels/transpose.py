@@ -255,7 +255,7 @@ class _Squares:
             begin = self.place(number, first, start)
             square = self.w.local("square", (size * size,), begin.buf.dtype)
             step, to = self.pair.column.step(number), Ref(square, (affine(0),))
-            self.w.out.append(Transpose(begin, step, size, size, to))
+            self.w.out.append(Transpose(begin, step, size, size, to, size))
             squares[number] = square
         return squares
 

@@ -208,7 +208,7 @@ class _G2bmmNest:
                 place = self.begin["right"] + first * b.across.right + part * lanes
                 source = Ref(b.right.flat, (place,))
                 square = Ref(panels, (begin + part * (lanes * lanes),))
-                self.w.out.append(Transpose(source, b.across.right, lanes, lanes, square))
+                self.w.out.append(Transpose(source, b.across.right, lanes, lanes, square, lanes))
             with self.w.otherwise():
                 self.copy_elements(panels, begin, first, after)
 

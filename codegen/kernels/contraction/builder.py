@@ -144,6 +144,13 @@ def limited(op: str, bound: Bound, other: Affine | int) -> Bound:
     return MinMax(op, (bound, other))
 
 
+def _divided(bound: Bound, count: int) -> Bound:
+    """Return how many runs of so many elements lie before a bound."""
+    if isinstance(bound, MinMax):
+        return MinMax(bound.op, tuple(_divided(one, count) for one in bound.of))
+    return bound // count
+
+
 def _range(low: Bound, high: int) -> tuple[int, int]:
     """Return numbers that enclose the values of a loop whose end is at most `high`."""
     if isinstance(low, Affine) and not low.terms:
@@ -249,17 +256,21 @@ class PartitionWalk:
         axes: Sequence[StridedAxis],
         kind: str = "seq",
         ranges: Mapping[Index, tuple[Affine, Affine]] | None = None,
+        run: int = 1,
     ) -> Iterator[Affine]:
         """Open the loops over one step of depth, and yield how many of its elements came before.
 
-        Some axes walk only what lies between the bounds in `ranges`.
+        Some axes walk only what lies between the bounds in `ranges`. The index of the innermost one
+        counts its runs of `run` elements; those that fill none are left out.
         """
         first, *others = axes
         inner = first.extent // self.p.outer_depth.extent  # axes merged with the outermost
         low = self.step_start * inner
-        before = affine(first.index) - low
+        begins = {axis.index: affine(axis.index) for axis in axes}
+        begins[axes[-1].index] *= run
+        before = begins[first.index] - low
         for axis in others:
-            before = before * axis.extent + affine(axis.index)
+            before = before * axis.extent + begins[axis.index]
         high: Bound = affine(first.extent)
         if self.p.steps > 1:
             high = smaller(low + self.t.depth * inner, affine(first.extent))
@@ -270,6 +281,8 @@ class PartitionWalk:
                 if ranges and axis.index in ranges:
                     begin, end = ranges[axis.index]
                     start, stop = limited("max", start, begin), limited("min", stop, end)
+                if run > 1 and axis is axes[-1]:
+                    start, stop = _divided(start, run), _divided(stop, run)
                 known = _range(start, axis.extent)
                 loops.enter_context(self.w.loop(axis.index, stop, start, kind, known))
             yield before

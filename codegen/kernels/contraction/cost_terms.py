@@ -189,6 +189,8 @@ def pack_right_panel(plan: TilingPlan, vectors: int) -> float:
 def copy_panel(plan: TilingPlan, vectors: int) -> float:
     """Return the cycles of copying so many vectors of columns for all of depth."""
     costs = plan.costs
+    if plan.partition.packs_squares:
+        return costs.turned_element * vectors * plan.tiling.lanes * plan.depth
     if plan.tiling.column_axes > 1 or plan.contraction.columns[-1].right != 1:
         return costs.packed_element * vectors * plan.tiling.lanes * plan.depth
     return costs.packed_vector * plan.passes * vectors * plan.depth

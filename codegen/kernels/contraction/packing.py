@@ -12,11 +12,12 @@ from dataclasses import dataclass, replace
 from math import prod
 
 from codegen.ir.builder import LANE, LoopBuilder
-from codegen.ir.nodes import Bound, Buf, Function, Number, Ref, Store
+from codegen.ir.nodes import Bound, Buf, Function, Number, Ref, Store, Transpose
 from codegen.kernels.contraction.builder import (
     BLOCK,
     LINE,
     STEP,
+    VECTOR,
     ColumnPanel,
     I,
     PartitionWalk,
@@ -28,7 +29,7 @@ from codegen.kernels.contraction.builder import (
 )
 from codegen.kernels.contraction.partition import Partition
 from codegen.kernels.contraction.problem import Contraction
-from codegen.kernels.strided_axes import Border, StridedAxis, StridedOperand, extent, offset
+from codegen.kernels.strided_axes import Border, StridedAxis, StridedOperand, extent, merged, offset
 from einalg.language.index.affine import Affine, Index
 from einalg.language.index.convert import affine
 
@@ -200,6 +201,8 @@ def pack_right(
     is_copy = walk.c.right.prologue is None
     if is_row and is_copy and walk.c.right.buf.dtype == walk.c.dtype:
         _pack_vectors(walk, right, packed, panels, begin)
+    elif walk.p.packs_squares:
+        _pack_squares(walk, right, packed, panels, begin)
     elif is_row and not is_copy:
         _pack_rows(walk, right, packed, panels, begin)
     else:
@@ -241,6 +244,40 @@ def _pack_rows(
         if panel.width < line_elements:
             with w.loop(LANE, line_elements, panel.width, kind="vec") as lane:
                 w.put(Ref(packed, (start + lane,)), "=", Number(0, walk.c.dtype))
+
+
+def _pack_squares(
+    walk: PartitionWalk,
+    right: Source,
+    packed: Buf,
+    panels: tuple[Affine, Bound],
+    begin: Callable[[ColumnPanel], Affine],
+) -> None:
+    """Copy columns that lie apart, of which neighbours in memory are neighbours in depth."""
+    axes, w, size = walk.p.depth_axes, walk.w, walk.t.lanes
+    *outer, depth = axes
+    runs = (*outer, replace(depth, right=depth.right * size))
+    step = walk.p.columns[-1].right
+    rest = depth.extent % size
+    with walk.panel(*panels) as panel, w.loop(LINE, panel.lines) as line:
+        for first, count, rows in panel.parts():
+            with w.loop(VECTOR, first + count, first) as vector:
+                column = panel.column + vector * size
+                start = begin(panel) + (line * panel.vectors + vector) * size
+                with walk.depth(runs, run=size) as place:
+                    to = Ref(packed, (start + place * panel.elements,))
+                    read = walk.right_element(right, panel, column, runs)
+                    w.out.append(Transpose(read, step, rows, size, to, panel.elements))
+                if not rest:
+                    continue
+                ends = {depth.index: (affine(depth.extent - rest), affine(depth.extent))}
+                with walk.depth(axes, ranges=ends) as place:
+                    to = Ref(packed, (start + place * panel.elements + affine(LANE),))
+                    if rows < size:
+                        w.lanes(Store(to, "=", Number(0, walk.c.dtype)), size)
+                    with w.loop(LANE, rows) as lane:
+                        read = walk.right_element(right, panel, column + lane, axes)
+                        w.put(to, "=", read)
 
 
 def _pack_elements(

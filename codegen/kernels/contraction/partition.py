@@ -8,7 +8,13 @@ from functools import cached_property
 from math import ceil
 
 from codegen.kernels.contraction.problem import Contraction
-from codegen.kernels.strided_axes import BorderWindow, StridedAxis, extent, used_tap_fraction
+from codegen.kernels.strided_axes import (
+    BorderWindow,
+    StridedAxis,
+    extent,
+    merged,
+    used_tap_fraction,
+)
 from einalg.language.index.affine import Index
 
 K = Index("k")
@@ -173,6 +179,20 @@ class Partition:
     @property
     def depth_axes(self) -> tuple[StridedAxis, ...]:
         return (self.outer_depth, *self.inner_depth)
+
+    @cached_property
+    def packs_squares(self) -> bool:
+        """Whether columns are copied in squares, which change their order in registers.
+
+        Their elements of depth are then neighbours in memory, and enough for a vector.
+        """
+        right, lanes = self.contraction.right, self.tiling.lanes
+        depth = self.depth_axes[-1]
+        if right.prologue is not None or right.buf.dtype != self.contraction.dtype or lanes == 1:
+            return False
+        if depth.right != 1 or depth.extent < lanes or len(merged(self.columns, "right")) > 1:
+            return False
+        return self.steps == 1 or bool(self.inner_depth) or self.tiling.depth % lanes == 0
 
     # Sizes.
 

@@ -155,7 +155,7 @@ class TileStore:
                 start = vector * size
                 square = Ref(plain, (start + first * width,))
                 to = Ref(turned, (start * size,))
-                w.out.append(Transpose(square, width, rows, size, to))
+                w.out.append(Transpose(square, width, rows, size, to, size))
             self._store_columns(turned, first, rows)
 
     def _store_columns(self, turned: Buf, first: int, rows: int) -> None:

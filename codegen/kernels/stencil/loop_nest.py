@@ -263,7 +263,8 @@ class _StencilNest:
         size, axis, (at,) = self.f.lanes, self.s.positions, to.subscripts
         square = self.w.local("square", (size * size,), self.s.dtype)
         transposed = Ref(square, (affine(0),))
-        self.w.out.append(Transpose(source, axis.step * axis.left, height, size, transposed))
+        step = axis.step * axis.left
+        self.w.out.append(Transpose(source, step, height, size, transposed, size))
         with self.w.loop(NUMBER, size) as number:
             target = Ref(to.buf, (at + number * distance + affine(LANE),))
             value = Ref(square, (number * size + affine(LANE),))

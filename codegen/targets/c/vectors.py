@@ -155,7 +155,9 @@ def transpose_function(dtype: str, width: int) -> str:
     v1 = shuffled(a, b, places, 1, 3);
     """
     kind, element = vector_type(computed(dtype), width), C_TYPES[computed(dtype)]
-    arguments = f"const {element} *from, int64_t step, int rows, {element} *to"
+    arguments = (
+        f"const {element} *from, int64_t step, int rows, {element} *to, int64_t to_step"
+    )
     attributes = "__attribute__((always_inline))"
     mask = f"typedef int{8 * element_size(dtype)}_t places"
     rows = ", ".join(f"v{k} = {{0}}" for k in range(width))
@@ -171,7 +173,7 @@ def transpose_function(dtype: str, width: int) -> str:
         lines += _exchanges(kind, width, distance)
         distance *= 2
     for k in range(width):
-        lines.append(f"  *({kind}u *)&to[{k * width}] = v{k};")
+        lines.append(f"  *({kind}u *)&to[{k} * to_step] = v{k};")
     return "\n".join([*lines, "}"])
 
 
@@ -222,7 +224,9 @@ class Vectors:
         self.scalars.need(f"{declared}\n{SHUFFLE_MACRO}\n{transpose_function(dtype, size)}")
         source, target = f"&{ref(turn.source)}", f"&{ref(turn.target)}"
         name = f"turn_{self.type(dtype, size)}"
-        self.scalars.line(f"{name}({source}, {turn.step}, {turn.rows}, {target});")
+        self.scalars.line(
+            f"{name}({source}, {turn.step}, {turn.rows}, {target}, {turn.target_step});"
+        )
 
     def loop(self, loop: For) -> None:
         """Print a `lanes` loop."""

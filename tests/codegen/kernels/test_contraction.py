@@ -41,6 +41,7 @@ from einalg.language import ops
 from einalg.language.index.affine import Index
 from einalg.language.index.convert import affine
 from einalg.language.interpreters.numpy import execute
+from einalg.language.ir.dtypes import numpy_dtype
 from einalg.language.ir.program import as_program
 from einalg.language.ir.scope import Scope
 from tests.helpers.batches import batches
@@ -175,7 +176,7 @@ def test_transposed_squares(width: int) -> None:
     source, target = Buf("A", (width, width + 3), "f64"), Buf("O", (width * width,), "f64")
     flat = Buf("A", (width * (width + 3),), "f64")
     turns = [
-        Transpose(Ref(flat, (affine(3),)), width + 3, rows, width, Ref(target, (affine(0),)))
+        Transpose(Ref(flat, (affine(3),)), width + 3, rows, width, Ref(target, (affine(0),)), width)
         for rows in range(1, width + 1)
     ]
     functions = [Function("O", (source,), target, (turn,)) for turn in turns]
@@ -378,6 +379,46 @@ def test_panels_are_copied_as_they_lie_in_memory() -> None:
         if isinstance(node, For) and copies[0] in walk(node)
     ]
     assert outer.index("k") < outer.index("panel")
+
+
+@pytest.mark.parametrize("dtype", ["f32", "f64", "i32", "i64"])
+def test_panels_of_columns_whose_depth_is_a_run_in_memory(dtype: str) -> None:
+    """They are copied in squares, and element by element what fills none, however depth is cut."""
+    machine, rng = CpuModel(vector=32, registers=16), np.random.default_rng(5)
+    lanes = 32 // numpy_dtype(dtype).itemsize
+    functions: list[Function] = []
+    arrays: list[dict[str, Any]] = []
+    for rows, columns, outer, depth, cuts in (
+        (9, 2 * lanes + 3, 3, 5 * lanes + 1, (1, 2, 3)),
+        (5, 3 * lanes, 2, 2 * lanes, (1,)),
+        (7, 4 * lanes - 1, 1, 4 * lanes + 3, (lanes, 3 * lanes)),
+    ):
+        shapes = {"A": (2, outer, rows, depth), "B": (2, outer, columns, depth)}
+        a, b = (ea.tensor(name, shape, dtype) for name, shape in shapes.items())
+        total = ea.Sum[q:outer, k:depth](a[p, q, m, k] * b[p, q, n, k])
+        scope = ea.L[p:2, m:rows, n:columns](total)
+        kernel = match(scope, "O")
+        assert kernel is not None
+        found = contraction_of(kernel, scope, dtype)
+        assert found is not None
+        order = ordered(found)
+        packed = [t for t in tilings(order, machine) if t.pack_right and t.lanes == lanes]
+        for tiling in (packed[0], packed[-1]):
+            for cut in cuts:
+                tiling = replace(tiling, depth=cut, group=2)
+                assert Partition(order, tiling).packs_squares
+                functions.append(contraction_function(order, tiling))
+                arrays.append(
+                    {
+                        name: rng.integers(-3, 4, shape).astype(numpy_dtype(dtype))
+                        for name, shape in shapes.items()
+                    }
+                )
+    assert all(any(isinstance(node, Transpose) for node in walk(f)) for f in functions)
+    outputs = run_functions(functions, arrays, cc=spread_compiler)
+    for given_arrays, output in zip(arrays, outputs):
+        expected = np.einsum("pqmk,pqnk->pmn", *given_arrays.values())
+        assert np.array_equal(output, expected)
 
 
 def test_sums_along_memory_are_not_tiled() -> None:
