@@ -26,6 +26,9 @@ class KernelPrinter(Printer):
             return [f"char *restrict {SCRATCH}"]
         return []
 
+    def more_names(self) -> list[str]:
+        return [SCRATCH] * bool(self.arena_bytes)
+
     def arena(self) -> str:
         """Return the memory of a thread: inside a parallel loop each has a part of its own."""
         if self._parallel_depth:

@@ -19,6 +19,7 @@ from codegen.ir.nodes import (
     Function,
     If,
     MinMax,
+    Outlined,
     Predicate,
     Ref,
     Statement,
@@ -63,6 +64,8 @@ class _RowRewriter:
             elif isinstance(statement, If):
                 then, orelse = self.statements(statement.then), self.statements(statement.orelse)
                 results.append(replace(statement, then=then, orelse=orelse))
+            elif isinstance(statement, Outlined):
+                results.append(Outlined(self.statements(statement.body)))
             else:
                 results.append(statement)
         return tuple(results)

@@ -14,6 +14,7 @@ from codegen.ir.nodes import (
     IndexNumber,
     MinMax,
     Number,
+    Outlined,
     Predicate,
     Prefetch,
     Ref,
@@ -61,7 +62,7 @@ def _cut(line: str) -> str:
 def _lines(body: Sequence[Statement], depth: int) -> Iterator[str]:
     for statement in body:
         yield INDENT * depth + _line(statement)
-        if isinstance(statement, For):
+        if isinstance(statement, For | Outlined):
             yield from _lines(statement.body, depth + 1)
         if isinstance(statement, If):
             yield from _lines(statement.then, depth + 1)
@@ -78,6 +79,8 @@ def _line(statement: Statement) -> str:
         return f"for {statement.index} in {low}..{high}{kind}"
     if isinstance(statement, If):
         return f"if {_value(statement.test)}"
+    if isinstance(statement, Outlined):
+        return "as a function of its own"
     if isinstance(statement, Alloc):
         buf = statement.buf
         shape = ", ".join(map(str, buf.shape))

@@ -195,6 +195,16 @@ class Transpose:
 
 
 @dataclass(frozen=True, slots=True)
+class Outlined:
+    """Statements as a function of their own.
+
+    Compilers then give all registers to them, and all to the statements around them.
+    """
+
+    body: tuple[Statement, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class WarpReduce:
     """Combine the values of `lanes` neighbouring threads of a block by `+= *= max min`.
 
@@ -252,6 +262,7 @@ Statement = (
     | Sync
     | Prefetch
     | Transpose
+    | Outlined
     | WarpReduce
     | FragmentFill
     | FragmentLoad

@@ -2,12 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import replace
+from collections.abc import Callable, Mapping
+from dataclasses import fields, replace
 from typing import Any
 
-from codegen.ir.nodes import Apply, For, IndexNumber, Number, Predicate, Ref, Store
+from codegen.ir.nodes import (
+    Apply,
+    For,
+    If,
+    IndexNumber,
+    Number,
+    Outlined,
+    Predicate,
+    Prefetch,
+    Ref,
+    Store,
+    Transpose,
+)
 from einalg.language.index.affine import Affine, Index
+
+# Nodes whose parts may read or write an element.
+WITH_REFERENCES = (Apply, For, If, Outlined, Prefetch, Store, Transpose)
 
 
 def substituted(node: Any, values: Mapping[Index, Affine]) -> Any:
@@ -37,6 +52,31 @@ def substituted(node: Any, values: Mapping[Index, Affine]) -> Any:
         )
     assert isinstance(node, Number)
     return node
+
+
+def with_references(node: Any, change: Callable[[Ref], Ref]) -> Any:
+    """Return a statement or value with other elements for those that it reads and writes.
+
+    >>> from codegen.ir.nodes import Buf
+    >>> i, (a, b) = Index("i"), (Buf(name, (8,), "f32") for name in "AB")
+    >>> store = Store(Ref(a, (i,)), "=", Apply("neg", (Ref(a, (i,)),), "f32"))
+    >>> loop = For(i, affine(0), affine(8), (0, 8), (store,))
+    >>> with_references(loop, lambda ref: Ref(b, ref.subscripts)).body[0].value.arguments[0].buf.name
+    'B'
+    """
+    if isinstance(node, Ref):
+        return change(node)
+    if isinstance(node, tuple):
+        return tuple(with_references(part, change) for part in node)
+    if not isinstance(node, WITH_REFERENCES):
+        return node
+    parts: dict[str, Any] = {}
+    for field in fields(node):
+        value = getattr(node, field.name)
+        changed = with_references(value, change)
+        if changed is not value:
+            parts[field.name] = changed
+    return replace(node, **parts)
 
 
 def referred(node: Any, refs: Mapping[Ref, Ref]) -> Any:

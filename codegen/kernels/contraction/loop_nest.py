@@ -137,18 +137,23 @@ def _loop_kinds(partition: Partition, parallel: bool) -> LoopKinds:
 
 
 def _write_batches(w: LoopBuilder, layout: PackedLayout, kinds: LoopKinds) -> None:
-    """Write the loops over batches, and for each the copies with borders and the blocks of rows."""
+    """Write the loops over batches."""
+    with w.loops(layout.partition.contraction.batch, kinds.batches):
+        write_batch(w, layout, kinds)
+
+
+def write_batch(w: LoopBuilder, layout: PackedLayout, kinds: LoopKinds) -> None:
+    """Write one batch: the copies with borders and the blocks of rows."""
     p = layout.partition
     c = p.contraction
-    with w.loops(c.batch, kinds.batches):
-        left = operand_source(w, c.left, "left", c.batch, kinds.copies)
-        right = operand_source(w, c.right, "right", c.batch, kinds.copies)
-        if p.has_separate_sums:
-            _write_separate_sums(w, layout, left, right, kinds)
-            return
-        block = _Block(w, p, layout, left, right, kinds)
-        with block.optional_loop(BLOCK, p.blocks, kinds.blocks), block.optional_loop(STEP, p.steps):
-            block.write()
+    left = operand_source(w, c.left, "left", c.batch, kinds.copies)
+    right = operand_source(w, c.right, "right", c.batch, kinds.copies)
+    if p.has_separate_sums:
+        _write_separate_sums(w, layout, left, right, kinds)
+        return
+    block = _Block(w, p, layout, left, right, kinds)
+    with block.optional_loop(BLOCK, p.blocks, kinds.blocks), block.optional_loop(STEP, p.steps):
+        block.write()
 
 
 def _write_separate_sums(

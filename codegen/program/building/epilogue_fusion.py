@@ -10,6 +10,7 @@ from einalg.language.analysis.padded_reads import fills_gaps
 from einalg.language.ir.kernel import Kernel
 from einalg.language.ir.program import Program, substitute_tensors
 from einalg.language.ir.scope import Scope
+from einalg.language.ir.traversal import accesses, reductions
 
 
 @dataclass(frozen=True)
@@ -45,7 +46,10 @@ def fusible_pairs(
     The best place for it comes first. `constants` are known before a run, and stay as they are.
     """
     scopes = dict(program.statements)
-    products = {kernel.output: kernel for kernel in kernels if not kernel.is_eop}
+    products: dict[str, Kernel] = {}
+    for kernel in kernels:
+        if not kernel.is_eop or _reduces_products(scopes[kernel.output]):
+            products[kernel.output] = kernel
     positions = {name: position for position, name in enumerate(products)}
     single_readers = _single_readers(program)
     pairs: dict[str, list[Fused]] = {}
@@ -57,6 +61,8 @@ def fusible_pairs(
             if name in program.outputs or name in constants:
                 continue
             if single_readers.get(name) != reader.output:
+                continue
+            if products[name].is_eop and not any(True for _ in reductions(scopes[reader.output].body)):
                 continue
             pair = _pair(products[name], reader, scopes, signatures)
             if pair is not None:
@@ -94,6 +100,12 @@ def fused_program(
         remaining.append(kernel)
         statements.append((name, scopes[name]))
     return FusedProgram(Program(statements, program.outputs), tuple(remaining), fused)
+
+
+def _reduces_products(scope: Scope) -> bool:
+    """Whether a statement is computed of one reduction, whose terms read several tensors."""
+    reduces = list(reductions(scope.body))
+    return len(reduces) == 1 and len({access.tensor for access in accesses(reduces[0].body)}) > 1
 
 
 def _single_readers(program: Program) -> dict[str, str]:

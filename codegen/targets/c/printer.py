@@ -19,6 +19,7 @@ from codegen.ir.nodes import (
     For,
     Function,
     If,
+    Outlined,
     Prefetch,
     Ref,
     Statement,
@@ -42,6 +43,7 @@ ARENA_ALIGNMENT_BYTES = 64
 MIN_ARENA_ELEMENTS = 2048  # from which on a local buffer of one axis is not on the stack
 MAX_LINE = 100  # columns, from which on the terms of an extreme are on lines of their own
 DEFAULT_UNROLLING = 8  # steps of a loop whose extent is not known
+KERNEL_NAME = "@"  # stands for the name of a kernel in those of its outlined functions
 MAX_INT_OFFSET = 2**30  # products of sizes and coefficients below it are offsets of type int
 
 
@@ -90,6 +92,7 @@ class Printer(ExpressionPrinter):
         self.flat = _flat_buffers(nodes, self.shapes)
         self.used = used_names(function)
         self.lines: list[str] = []
+        self.outlined: list[str] = []  # functions of statements
         self.depth = 1
         self.arena_bytes = 0
         self.arena_offsets: dict[Buf, int] = {}
@@ -120,7 +123,8 @@ class Printer(ExpressionPrinter):
             comment = f"/* {function.output.name} = {function.comment} */\n"
             comment = comment.replace("*/ */", "*/")
         body = "".join(f"{line}\n" for line in self.lines)
-        return f"{comment}static void {name}({', '.join(arguments)}) {{\n{body}}}\n"
+        text = f"static void {name}({', '.join(arguments)}) {{\n{body}}}\n"
+        return comment + "".join([*self.outlined, text]).replace(KERNEL_NAME, name)
 
     def arguments(self) -> list[str]:
         """Return the declarations of what a kernel takes: its inputs, then the output."""
@@ -132,6 +136,10 @@ class Printer(ExpressionPrinter):
 
     def more_arguments(self) -> list[str]:
         """Return the declarations of what the printed body takes beside its buffers."""
+        return []
+
+    def more_names(self) -> list[str]:
+        """Return the names of these."""
         return []
 
     def argument(self, buf: Buf, is_read: bool) -> str:
@@ -193,6 +201,8 @@ class Printer(ExpressionPrinter):
             self.line(self.put(statement))
         elif isinstance(statement, Transpose):
             self.vectors.turn(statement)
+        elif isinstance(statement, Outlined):
+            self.call_outlined(statement)
         elif isinstance(statement, Prefetch):
             locality = 4 - statement.level
             address = f"&{self.ref(statement.ref)}"
@@ -203,6 +213,31 @@ class Printer(ExpressionPrinter):
             raise TypeError(
                 f"{type(statement).__name__} is a step of a warp, which C does not have"
             )
+
+    def call_outlined(self, outlined: Outlined) -> None:
+        """Print statements as a function that takes the indices and buffers that it reads."""
+        arguments: dict[str, str] = {}  # declarations by the names that are passed
+        for index in _free_indices(outlined):
+            name = self.names("index", index.name)
+            arguments[name] = f"{self.index} {name}"
+        for buf in _outer_buffers(outlined):
+            name = self.names("buf", buf.name)
+            if buf.space == "global":
+                whole = replace(buf, shape=self.shapes[buf.name])
+                arguments[name] = self.argument(whole, buf.name != self.source.output.name)
+            else:
+                arguments[name] = f"{C_TYPES[buf.dtype]} *restrict {name}"
+        lines, depth = self.lines, self.depth
+        self.lines, self.depth = [], 1
+        self.statements(outlined.body)
+        body = "".join(f"{line}\n" for line in self.lines)
+        self.lines, self.depth = lines, depth
+        declared = [*arguments.values(), *self.more_arguments()]
+        passed = [*arguments, *self.more_names()]
+        name = f"{KERNEL_NAME}_part_{len(self.outlined)}"
+        head = f"static __attribute__((noinline)) void {name}({', '.join(declared)})"
+        self.outlined.append(f"{head} {{\n{body}}}\n")
+        self.line(f"{name}({', '.join(passed)});")
 
     def declare(self, buf: Buf) -> None:
         """Declare a local buffer: in registers, on the stack, or in memory that a thread keeps."""
@@ -379,6 +414,30 @@ def _flat_buffers(nodes: Sequence[Any], shapes: dict[str, tuple[int, ...]]) -> s
             if node.buf.shape == shapes[node.buf.name]:
                 shaped.add(node.buf.name)
     return flat - shaped
+
+
+def _free_indices(outlined: Outlined) -> list[Index]:
+    """Return the indices of the loops around some statements that are read in these."""
+    read: dict[Index, None] = {}
+    bound: set[Index] = set()
+    for node in walk(outlined):
+        if isinstance(node, For):
+            bound.add(node.index)
+        elif isinstance(node, (Affine, Constraint)):
+            read |= dict.fromkeys(sorted(node.indices, key=str))
+    return [index for index in read if index not in bound]
+
+
+def _outer_buffers(outlined: Outlined) -> list[Buf]:
+    """Return the buffers that some statements read or write, but do not declare."""
+    used: dict[str, Buf] = {}
+    own: set[str] = set()
+    for node in walk(outlined):
+        if isinstance(node, Alloc):
+            own.add(node.buf.name)
+        elif isinstance(node, Ref):
+            used.setdefault(node.buf.name, node.buf)
+    return [buf for name, buf in used.items() if name not in own]
 
 
 def _initialiser(

@@ -11,6 +11,7 @@ from codegen.tuning.spaces.contraction import Tilings, contraction_space, phases
 from codegen.tuning.spaces.depthwise import DepthwiseSpace, depthwise_space
 from codegen.tuning.spaces.holes import StepCard
 from codegen.tuning.spaces.loops import LoopsSpace, TranspositionSpace, transposition_space
+from codegen.tuning.spaces.slices import SlicesSpace, with_slice_reader
 from codegen.tuning.spaces.space import CodeCandidate, ScheduleSpace
 from codegen.tuning.spaces.stencil import StencilTiles, stencil_space
 from codegen.tuning.spaces.unit import CodeUnit
@@ -29,6 +30,7 @@ OPERATOR_SPACES: Mapping[str, Callable[[CodeUnit, CpuModel], ScheduleSpace | Non
 SPACE_CARDS: Mapping[str, Mapping[str, StepCard]] = {
     "contraction": Tilings.cards,
     "phases": Tilings.cards,
+    SlicesSpace.name: {**Tilings.cards, **LoopsSpace.cards},
     "stencil": StencilTiles.cards,
     "depthwise": DepthwiseSpace.cards,
     "band": BandTiles.cards,
@@ -64,9 +66,7 @@ def unit_spaces(unit: CodeUnit, target: CpuModel) -> Iterator[ScheduleSpace]:
 def starts(unit: CodeUnit, target: CpuModel) -> Iterator[CodeCandidate]:
     """Yield every space of a unit with its epilogue, and the point that the model thinks best."""
     for space in unit_spaces(unit, target):
-        candidate: CodeCandidate | None = CodeCandidate(space, space.start())
-        if unit.epilogue is not None:
-            candidate = candidate.with_epilogue(unit.epilogue)
+        candidate = _with_epilogue(unit, CodeCandidate(space, space.start()))
         if candidate is not None:
             yield candidate
 
@@ -78,10 +78,15 @@ def cheapest(unit: CodeUnit, target: CpuModel) -> CodeCandidate | None:
     this is no one kernel with the unit's epilogue. Raises `OutOfTime` where the time for the work
     under way is over.
     """
-    best = _cheapest(unit, target)
-    if unit.epilogue is None:
-        return best
-    return best.with_epilogue(unit.epilogue)
+    return _with_epilogue(unit, _cheapest(unit, target))
+
+
+def _with_epilogue(unit: CodeUnit, candidate: CodeCandidate) -> CodeCandidate | None:
+    """Return a candidate of a unit's statement with its epilogue, if it has one."""
+    epilogue = unit.epilogue
+    if epilogue is None:
+        return candidate
+    return candidate.with_epilogue(epilogue) or with_slice_reader(unit, candidate, epilogue)
 
 
 def _cheapest(unit: CodeUnit, target: CpuModel) -> CodeCandidate:
