@@ -79,8 +79,6 @@ def _line(statement: Statement) -> str:
         return f"for {statement.index} in {low}..{high}{kind}"
     if isinstance(statement, If):
         return f"if {_value(statement.test)}"
-    if isinstance(statement, Outlined):
-        return "as a function of its own"
     if isinstance(statement, Alloc):
         buf = statement.buf
         shape = ", ".join(map(str, buf.shape))
@@ -95,7 +93,7 @@ def _line(statement: Statement) -> str:
     if isinstance(statement, Transpose):
         square = f"{statement.rows} x {statement.size}"
         return f"{_value(statement.target)} = transpose({square} at {_value(statement.source)})"
-    return type(statement).__name__.lower()
+    return type(statement).__name__.lower()  # what it holds is shown below it
 
 
 def _bound(bound: Bound) -> str:

@@ -58,11 +58,13 @@ def with_references(node: Any, change: Callable[[Ref], Ref]) -> Any:
     """Return a statement or value with other elements for those that it reads and writes.
 
     >>> from codegen.ir.nodes import Buf
+    >>> from einalg.language.index.convert import affine
     >>> i, (a, b) = Index("i"), (Buf(name, (8,), "f32") for name in "AB")
-    >>> store = Store(Ref(a, (i,)), "=", Apply("neg", (Ref(a, (i,)),), "f32"))
+    >>> store = Store(Ref(a, (affine(i),)), "=", Apply("neg", (Ref(a, (affine(i),)),), "f32"))
     >>> loop = For(i, affine(0), affine(8), (0, 8), (store,))
-    >>> with_references(loop, lambda ref: Ref(b, ref.subscripts)).body[0].value.arguments[0].buf.name
-    'B'
+    >>> (moved,) = with_references(loop, lambda ref: Ref(b, ref.subscripts)).body
+    >>> moved.ref.buf.name, moved.value.arguments[0].buf.name
+    ('B', 'B')
     """
     if isinstance(node, Ref):
         return change(node)

@@ -39,7 +39,7 @@ class CpuCostModel:
     scattered_element: float = 4.0  # of results that lie apart along rows and columns
     packed_vector: float = 4.5  # copying a vector into a panel
     packed_element: float = 2.0  # copying one element into a panel or a tile
-    turned_element: float = 0.6  # copying one in squares that change their order in registers
+    turned_element: float = 1.0  # copying one in squares that change their order in registers
     strided_element: float = 0.25  # reading an element of the left operand out of order
     bordered_line: int = 8  # beginning a line of a copy with borders
     bordered_elements_per_cycle: int = 4

@@ -53,7 +53,7 @@ class RestoredProgram:
         statements: list[tuple[str, Scope]] = []
         for step in self.row["steps"]:
             name = step["output"]
-            statements.append((name, self._scope(name, step["product"], step["rows"])))
+            statements.append((name, self._scope(name, step["inside"], step["rows"])))
         return Program(statements, self.whole.outputs)
 
     def kernels(self) -> Sequence[Kernel]:
@@ -105,17 +105,19 @@ class RestoredProgram:
             return None
         return by_library(kernel, scope, library, lambda: self.rebuilt.generated_kernel(name))
 
-    def _scope(self, name: str, product: str | None, rows: Sequence[str]) -> Scope:
+    def _scope(self, name: str, inside: Sequence[str], rows: Sequence[str]) -> Scope:
         """Return a statement, with those in it that are one kernel with it."""
         scope = self.whole[name]
         for part in rows:
             scope = with_row_value(scope, part, self.whole[part])
-        if product is None:
-            return scope
-        operator = self.whole[product]
-        tensors = {**operator.tensors, **scope.tensors}
-        del tensors[product]
-        body = LazyBody(
-            lambda: substitute_tensors(scope, {product: operator}).body, scope.dtype, tensors
-        )
-        return Scope.with_lazy_body(scope.iterators, scope.where, body)
+        for part in reversed(inside):  # the last one reads the others
+            scope = _with_inner(scope, part, self.whole[part])
+        return scope
+
+
+def _with_inner(scope: Scope, name: str, inner: Scope) -> Scope:
+    """Return a statement that computes another one by itself, whose body is made when asked for."""
+    tensors = {**inner.tensors, **scope.tensors}
+    del tensors[name]
+    body = LazyBody(lambda: substitute_tensors(scope, {name: inner}).body, scope.dtype, tensors)
+    return Scope.with_lazy_body(scope.iterators, scope.where, body)

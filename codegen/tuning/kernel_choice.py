@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from math import prod
@@ -247,30 +247,31 @@ def library_for(
     constants: Collection[str],
     compiler: Compiler,
     timeout: float,
-    reader: ReaderCode | None = None,
+    readers: Sequence[ReaderCode] = (),
 ) -> LibraryChoice:
     """Return the library that runs an operator faster than its generated function, if one does.
 
-    Where the function computes a `reader` of the operator too, libraries are followed by that.
+    Where the function computes `readers` too, the first of which reads the operator's result and
+    each other one that of the one before, libraries are followed by these.
     """
     libraries = alternatives(kernel, scope)
     if not libraries:
         return NO_LIBRARY
     compiled = partial(_compiled, compiler=compiler, timeout=timeout)
     sources, tensors, result = own_sources([function]), dict(scope.tensors), kernel.output
-    if reader is not None:
+    for reader in readers:
         sources += own_sources([reader.function])
         tensors |= reader.scope.tensors
-        del tensors[kernel.output]
+        del tensors[result]
         result = reader.output
     calls: dict[str, Callable[[], KernelFunction]] = {GENERATED: partial(compiled, function)}
     for name, run in libraries.items():
         calls[name] = partial(_itself, run)
-        if reader is not None:
-            calls[name] = partial(_with_reader, run, kernel.output, scope, reader, compiled)
+        if readers:
+            calls[name] = partial(_with_readers, run, kernel.output, scope, readers, compiled)
     known = [name for name in tensors if name in constants]
     key = _key(calls, kernel, known, compiler.key("\n".join(sources)), RUNTIME)
-    measured = scope if reader is None else reader.scope
+    measured = readers[-1].scope if readers else scope
     name = cached_choice(
         key, calls, lambda: _measured(calls, inputs_of(tensors), measured, result, known)
     )
@@ -310,16 +311,19 @@ class _KernelsInTurn:
         return replace(self, first=first, second=second)
 
 
-def _with_reader(
+def _with_readers(
     run: KernelFunction,
     name: str,
     scope: Scope,
-    reader: ReaderCode,
+    readers: Sequence[ReaderCode],
     compiled: Callable[[Function], KernelFunction],
 ) -> KernelFunction:
-    """Return a library's function for an operator, called `name`, and its reader after it."""
-    array = aligned(scope.shape, scope.dtype)
-    return _KernelsInTurn(run, compiled(reader.function), name, array)
+    """Return a library's function for an operator, called `name`, and its readers after it."""
+    for reader in readers:
+        array = aligned(scope.shape, scope.dtype)
+        run = _KernelsInTurn(run, compiled(reader.function), name, array)
+        name, scope = reader.output, reader.scope
+    return run
 
 
 def _compiled(function: Function, compiler: Compiler, timeout: float) -> KernelFunction:

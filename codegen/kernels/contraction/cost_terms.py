@@ -187,9 +187,12 @@ def pack_right_panel(plan: TilingPlan, vectors: int) -> float:
 
 
 def copy_panel(plan: TilingPlan, vectors: int) -> float:
-    """Return the cycles of copying so many vectors of columns for all of depth."""
+    """Return the cycles of copying so many vectors of columns for all of depth.
+
+    For a single row, squares wait for the operand, of which nothing is read a second time.
+    """
     costs = plan.costs
-    if plan.partition.packs_squares:
+    if plan.partition.packs_squares and plan.contraction.rows:
         return costs.turned_element * vectors * plan.tiling.lanes * plan.depth
     if plan.tiling.column_axes > 1 or plan.contraction.columns[-1].right != 1:
         return costs.packed_element * vectors * plan.tiling.lanes * plan.depth

@@ -29,7 +29,7 @@ from codegen.kernels.contraction.builder import (
 )
 from codegen.kernels.contraction.partition import Partition
 from codegen.kernels.contraction.problem import Contraction
-from codegen.kernels.strided_axes import Border, StridedAxis, StridedOperand, extent, merged, offset
+from codegen.kernels.strided_axes import Border, StridedAxis, StridedOperand, extent, offset
 from einalg.language.index.affine import Affine, Index
 from einalg.language.index.convert import affine
 

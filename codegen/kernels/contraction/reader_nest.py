@@ -1,26 +1,25 @@
 """The loop nest of a contraction and of a statement over its results, slice by slice (design §10).
 
-    for each batch
-      contract into memory that a thread keeps
-      run the loops of the statement over that
+for each batch
+  contract into memory that a thread keeps
+  run the loops of the statement over that
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from math import prod
 
 from codegen.ir.builder import LoopBuilder
 from codegen.ir.names import unused_name, used_names
-from codegen.ir.nodes import Buf, Function, Outlined, Ref, Statement
+from codegen.ir.nodes import Buf, Function, Outlined, Ref, Statement, walk
 from codegen.ir.substitute import with_references
 from codegen.kernels.contraction.loop_nest import LoopKinds, write_batch
 from codegen.kernels.contraction.packing import PackedLayout, buffer_names, packing_function
 from codegen.kernels.contraction.partition import Partition, Tiling
 from codegen.kernels.contraction.problem import Contraction
 from codegen.kernels.contraction.statements.slice_reader import SliceReader
-from codegen.kernels.strided_axes import StridedAxis, StridedOperand, extent, offset
+from codegen.kernels.strided_axes import StridedAxis, StridedOperand, extent
 from einalg.language.analysis.simplify import simplify
 from einalg.language.index.affine import Affine, Index
 from einalg.language.index.convert import affine
@@ -29,10 +28,25 @@ from einalg.language.index.convert import affine
 def batches_are_slices(c: Contraction, elements: int) -> bool:
     """Whether each batch of a contraction computes so many results that lie side by side."""
     inner = (*c.rows, *c.columns)
-    if c.target.offset or extent(inner) != elements or min((a.target for a in inner), default=1) < 1:
-        return False
     last = sum((axis.extent - 1) * axis.target for axis in inner)
-    return last == elements - 1 and all(axis.target % elements == 0 for axis in c.batch)
+    if c.target.offset or extent(inner) != elements or last != elements - 1:
+        return False
+    if any(axis.target < 1 for axis in inner):
+        return False
+    return all(axis.target % elements == 0 for axis in c.batch)
+
+
+def can_be_moved(loops: Function, reader: SliceReader) -> bool:
+    """Whether loops over the first slice of a reader are those over others at other places.
+
+    Slices of a tensor that lie apart have other distances than the first one by itself.
+    """
+    for node in walk(loops):
+        if not isinstance(node, Ref) or reader.is_contiguous(node.buf.name):
+            continue
+        if len(node.subscripts) < len(reader.buffers[node.buf.name].shape):
+            return False
+    return True
 
 
 def function_with_reader(
@@ -71,9 +85,10 @@ def function_with_reader(
         else:
             bufs += [operand.buf, *(other.buf for other in operand.others)]
     bufs += [operand.buf for operand in c.epilogue_operands]
-    inputs = {buf.name: buf for buf in (*bufs, *reader.buffers.values())}
-    output = inputs.pop(reader.name)
-    return Function(reader.name, tuple(inputs.values()), output, tuple(w.out), comment, tuple(packs))
+    known = {buf.name: buf for buf in (*bufs, *reader.buffers.values())}
+    output = known.pop(reader.name)
+    inputs = tuple(known.values())
+    return Function(reader.name, inputs, output, tuple(w.out), comment, tuple(packs))
 
 
 def _renamed(batch: tuple[StridedAxis, ...], used: set[str]) -> tuple[StridedAxis, ...]:
@@ -105,27 +120,25 @@ class _Slice:
 
     def statements(self, loops: Function) -> tuple[Statement, ...]:
         """Return the loops over the first slice for this one."""
-        begins = self._begins()
+        ranges = {axis.index: (0, axis.extent) for axis in self.batch}
 
         def moved(ref: Ref) -> Ref:
             name = ref.buf.name
             if name == self.reader.results.name:
                 return Ref(self.results, (_element(ref),))
-            begin = begins.get(name)
-            if begin is None:
+            whole = self.reader.buffers.get(name)
+            if whole is None:
                 return ref
-            buf = self.reader.buffers[name]
-            whole = Buf(name, (prod(buf.shape),), buf.dtype, buf.space)
-            return Ref(whole, (_element(ref) + begin,))
+            if self.reader.is_contiguous(name):
+                flat = replace(whole, shape=(prod(whole.shape),))
+                begin = simplify(self.reader.begin(name, self.number), ranges)
+                return Ref(flat, (_element(ref) + begin,))
+            subscripts = list(ref.subscripts)
+            for axis, digit in self.reader.place(name, self.number).items():
+                subscripts[axis] = subscripts[axis] + simplify(digit, ranges)
+            return Ref(whole, tuple(subscripts))
 
         return tuple(with_references(statement, moved) for statement in loops.body)
-
-    def _begins(self) -> Mapping[str, Affine]:
-        ranges = {axis.index: (0, axis.extent) for axis in self.batch}
-        begins: dict[str, Affine] = {}
-        for name in self.reader.buffers:
-            begins[name] = simplify(self.reader.begin(name, self.number), ranges)
-        return begins
 
 
 def _element(ref: Ref) -> Affine:

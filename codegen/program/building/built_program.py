@@ -116,9 +116,9 @@ class BuiltProgram:
         output = self.decision.kernels[position].output
         fused = self.decision.fused_program.fused.get(output)
         rows = self.decision.problem.rows.get(output, ())
-        step: dict[str, Any] = {"output": output, "product": None, "rows": rows, "library": None}
+        step: dict[str, Any] = {"output": output, "inside": (), "rows": rows, "library": None}
         if fused is not None:
-            step["product"] = fused.product.output
+            step["inside"] = fused.inside
         if isinstance(implementation, GeneratedCode):
             signature = self.decision.signatures[position]
             step["code"] = self.decision.keys[position]

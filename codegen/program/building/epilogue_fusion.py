@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from codegen.program.building.deduplicate import KernelSignature
+from codegen.tuning.spaces.unit import Reader
 from einalg.language.analysis.padded_reads import fills_gaps
 from einalg.language.ir.kernel import Kernel
 from einalg.language.ir.program import Program, substitute_tensors
@@ -15,15 +16,21 @@ from einalg.language.ir.traversal import accesses, reductions
 
 @dataclass(frozen=True)
 class Fused:
-    """An operator, `product`, and the one statement that reads its results: `kernel` computes both.
+    """An operator, `product`, and statements that are one `kernel` with it.
 
-    `signature` is what code of it depends on, and `scope` the statement as this code sees it.
+    Each of `readers`, as its code sees it, is the only one that reads the results of the one before
+    it. `signature` is what code of them depends on.
     """
 
     product: Kernel
     kernel: Kernel
-    scope: Scope
+    readers: tuple[Reader, ...]
     signature: KernelSignature
+
+    @property
+    def inside(self) -> list[str]:
+        """Return the statements that have no kernel of their own then."""
+        return [self.product.output, *(name for name, _ in self.readers[:-1])]
 
 
 @dataclass(frozen=True)
@@ -45,29 +52,114 @@ def fusible_pairs(
 
     The best place for it comes first. `constants` are known before a run, and stay as they are.
     """
-    scopes = dict(program.statements)
-    products: dict[str, Kernel] = {}
-    for kernel in kernels:
-        if not kernel.is_eop or _reduces_products(scopes[kernel.output]):
-            products[kernel.output] = kernel
-    positions = {name: position for position, name in enumerate(products)}
-    single_readers = _single_readers(program)
+    search = _FusionSearch(program, kernels, constants, signatures)
     pairs: dict[str, list[Fused]] = {}
     for reader in kernels:
-        if not reader.is_eop or reader.output in constants:
-            continue
-        operands = [name for name in scopes[reader.output].tensors if name in positions]
-        for name in sorted(operands, key=positions.__getitem__, reverse=True):
-            if name in program.outputs or name in constants:
-                continue
-            if single_readers.get(name) != reader.output:
-                continue
-            if products[name].is_eop and not any(True for _ in reductions(scopes[reader.output].body)):
-                continue
-            pair = _pair(products[name], reader, scopes, signatures)
-            if pair is not None:
-                pairs.setdefault(reader.output, []).append(pair)
+        found = list(search.of(reader))
+        if found:
+            pairs[reader.output] = found
     return pairs
+
+
+class _FusionSearch:
+    """Looks for operators that a statement reads, at once or through another statement."""
+
+    def __init__(
+        self,
+        program: Program,
+        kernels: Sequence[Kernel],
+        constants: Collection[str],
+        signatures: Mapping[str, KernelSignature],
+    ):
+        self.scopes, self.signatures = dict(program.statements), signatures
+        self.by_output = {kernel.output: kernel for kernel in kernels}
+        self.positions = {kernel.output: position for position, kernel in enumerate(kernels)}
+        self.constants = constants
+        self.single_readers = _single_readers(program)
+        for name in (*program.outputs, *constants):
+            self.single_readers.pop(name, None)
+
+    def of(self, reader: Kernel) -> Iterator[Fused]:
+        """Yield what a statement may be one kernel with."""
+        name = reader.output
+        if not reader.is_eop or name in self.constants:
+            return
+        has_rows = _has_reductions(self.scopes[name])
+        for operand in self._operands(name):
+            if self._is_product(operand, has_rows):
+                yield from self._fused(operand, (name,))
+        for between in self._operands(name):
+            is_plain = self.by_output[between].is_eop and not _has_reductions(self.scopes[between])
+            if has_rows and is_plain:
+                for operand in self._operands(between):
+                    if self._is_product(operand, False):
+                        yield from self._fused(operand, (between, name))
+
+    def _operands(self, name: str) -> list[str]:
+        """Return the statements that only one of a name reads, the last ones first."""
+        tensors = self.scopes[name].tensors
+        own = [tensor for tensor in tensors if self.single_readers.get(tensor) == name]
+        known = [tensor for tensor in own if tensor in self.positions]
+        return sorted(known, key=self.positions.__getitem__, reverse=True)
+
+    def _is_product(self, name: str, has_rows: bool) -> bool:
+        """Whether a statement is an operator; for a reader that `has_rows`, any sum of products."""
+        if not self.by_output[name].is_eop:
+            return True
+        return has_rows and _reduces_products(self.scopes[name])
+
+    def _fused(self, product: str, readers: Sequence[str]) -> Iterator[Fused]:
+        """Yield an operator with its readers as one kernel.
+
+        None where one of them knows of points without a value, or two read a tensor, one of them a
+        part of it.
+        """
+        signatures = [self.signatures[name] for name in (product, *readers)]
+        offsets: dict[str, int] = {}
+        inside = {product, *readers}
+        for number, signature in enumerate(signatures):
+            if any(signature.offsets.get(name) for name in inside):
+                return
+            others = {name for n, s in enumerate(signatures) if n != number for name in s.tensors}
+            if signature.offsets.keys() & others - inside:
+                return
+            offsets |= signature.offsets
+        if self.scopes[product].where or any(
+            fills_gaps(self.scopes[name], self.scopes) for name in readers
+        ):
+            return
+        if any(self.scopes[name].where for name in readers[:-1]):
+            return
+        yield self._one_kernel(product, readers, offsets)
+
+    def _one_kernel(
+        self, product: str, readers: Sequence[str], offsets: Mapping[str, int]
+    ) -> Fused:
+        first, operator = self.signatures[product], self.by_output[product]
+        last = readers[-1]
+        tensors, scope = dict.fromkeys(first.tensors), self.scopes[product]
+        parts, epilogue = [first.key], self.scopes[last]
+        previous = product
+        for name in readers:
+            own = self.signatures[name]
+            positions = {tensor: position for position, tensor in enumerate(tensors)}
+            parts.append((own.key, tuple(positions.get(tensor, -1) for tensor in own.tensors)))
+            tensors |= dict.fromkeys(own.tensors)
+            del tensors[previous]
+            scope = substitute_tensors(self.scopes[name], {previous: scope})
+            previous = name
+        del tensors[last]
+        for name in reversed(readers[:-1]):
+            epilogue = substitute_tensors(epilogue, {name: self.scopes[name]})
+        used = {name: offset for name, offset in offsets.items() if name in tensors}
+        signature = KernelSignature(("fused", *parts), (*tensors, last), scope, used)
+        inputs = list(operator.inputs)
+        inputs += [name for name in tensors if name not in inputs]
+        kernel = replace(
+            operator, inputs=tuple(inputs), output=last, scope=scope, epilogue=epilogue
+        )
+        seen = tuple((name, self.signatures[name].scope) for name in readers)
+        return Fused(replace(operator, scope=first.scope), kernel, seen, signature)
 
 
 def fused_program(
@@ -77,15 +169,10 @@ def fused_program(
     is_better: Callable[[Fused], bool],
 ) -> FusedProgram:
     """Return a program with operators and their readers in one wherever that `is_better`."""
-    fused: dict[str, Fused] = {}
-    for name, pairs in candidates.items():
-        for pair in pairs:
-            if is_better(pair):
-                fused[name] = pair
-                break
+    fused = dict(chosen_pairs(candidates, is_better))
     if not fused:
         return FusedProgram(program, tuple(kernels), fused)
-    products = {pair.product.output for pair in fused.values()}
+    products = {name for pair in fused.values() for name in pair.inside}
     scopes = dict(program.statements)
     statements: list[tuple[str, Scope]] = []
     remaining: list[Kernel] = []
@@ -102,6 +189,31 @@ def fused_program(
     return FusedProgram(Program(statements, program.outputs), tuple(remaining), fused)
 
 
+def chosen_pairs(
+    candidates: Mapping[str, Sequence[Fused]], is_better: Callable[[Fused], bool]
+) -> Iterator[tuple[str, Fused]]:
+    """Yield the first pair of each statement that `is_better`, with the statement's name.
+
+    Operators with several readers are asked first: they have something in between that would be one
+    kernel with the operator, too.
+    """
+    chosen: set[str] = set()
+    inside: set[str] = set()
+    for has_several in (True, False):
+        for name, pairs in candidates.items():
+            for pair in pairs:
+                if (len(pair.readers) > 1) != has_several or name in chosen | inside:
+                    continue
+                if not chosen & set(pair.inside) and is_better(pair):
+                    chosen.add(name)
+                    inside.update(pair.inside)
+                    yield name, pair
+
+
+def _has_reductions(scope: Scope) -> bool:
+    return any(True for _ in reductions(scope.body))
+
+
 def _reduces_products(scope: Scope) -> bool:
     """Whether a statement is computed of one reduction, whose terms read several tensors."""
     reduces = list(reductions(scope.body))
@@ -115,52 +227,3 @@ def _single_readers(program: Program) -> dict[str, str]:
         for name in scope.tensors:
             readers.setdefault(name, []).append(output)
     return {name: outputs[0] for name, outputs in readers.items() if len(outputs) == 1}
-
-
-def _pair(
-    product: Kernel,
-    reader: Kernel,
-    scopes: Mapping[str, Scope],
-    signatures: Mapping[str, KernelSignature],
-) -> Fused | None:
-    """Return two kernels as one.
-
-    None where one of them knows of points without a value, or both read a tensor, one of them a
-    part of it.
-    """
-    name = product.output
-    if scopes[name].where or fills_gaps(scopes[reader.output], scopes):
-        return None
-    first, second = signatures[name], signatures[reader.output]
-    if second.offsets.get(name) or second.offsets.keys() & set(first.tensors) - {name}:
-        return None
-    signature = _joint_signature(name, reader.output, scopes, signatures)
-    inputs = list(product.inputs)
-    inputs += [tensor for tensor in signature.tensors[:-1] if tensor not in product.inputs]
-    kernel = replace(
-        product,
-        inputs=tuple(inputs),
-        output=reader.output,
-        scope=signature.scope,
-        epilogue=scopes[reader.output],
-    )
-    return Fused(replace(product, scope=scopes[name]), kernel, second.scope, signature)
-
-
-def _joint_signature(
-    product: str,
-    reader: str,
-    scopes: Mapping[str, Scope],
-    signatures: Mapping[str, KernelSignature],
-) -> KernelSignature:
-    """Return what the code of an operator with its reader depends on."""
-    first, second = signatures[product], signatures[reader]
-    tensors = dict.fromkeys((*first.tensors, *second.tensors))
-    del tensors[product]
-    tensors.pop(reader, None)
-    scope = substitute_tensors(scopes[reader], {product: scopes[product]})
-    positions = {name: position for position, name in enumerate(first.tensors)}
-    places = tuple(positions.get(name, -1) for name in second.tensors)
-    offsets = {name: offset for name, offset in second.offsets.items() if name != product}
-    key = ("fused", first.key, second.key, places)
-    return KernelSignature(key, (*tensors, reader), scope, offsets)

@@ -9,7 +9,12 @@ from functools import cached_property
 from codegen.ir.nodes import Function
 from codegen.program.building.compilation import compile_while_generating
 from codegen.program.building.deduplicate import KernelSignature
-from codegen.program.building.epilogue_fusion import Fused, FusedProgram, fused_program
+from codegen.program.building.epilogue_fusion import (
+    Fused,
+    FusedProgram,
+    chosen_pairs,
+    fused_program,
+)
 from codegen.program.building.generated_code import (
     EINALG,
     NOT_FUSED,
@@ -148,23 +153,27 @@ def _expected_sources(
 
     The functions of operators with their readers are added to `functions`.
     """
-    fused: set[str] = set()  # the operators and the readers of one kernel
-    for name, pairs in problem.fusible.items():
-        for pair in pairs:
-            key = problem.key(pair.signature)
-            record = read_record(key)
-            if record is None and key not in functions:
-                function = functions[key] = problem.fused_function(pair)
-                if function is not None:
-                    yield key, KernelSource(EINALG, function)
-                    if problem.compares and _needs_comparison(problem, pair.product):
-                        yield f"reader {name}", problem.source(problem.by_output[name])
-            is_fused = functions.get(key) is not None
-            if record is not None:
-                is_fused = record.row != NOT_FUSED
-            if is_fused:
-                fused |= {name, pair.product.output}
-                break
+    expected: dict[str, KernelSource] = {}
+
+    def is_expected(pair: Fused) -> bool:
+        key = problem.key(pair.signature)
+        record = read_record(key)
+        if record is not None and _tells_fusion(record):
+            return record.row != NOT_FUSED
+        if key not in functions:
+            function = functions[key] = problem.fused_function(pair)
+            if function is not None:
+                expected[key] = KernelSource(EINALG, function)
+                if problem.compares and _needs_comparison(problem, pair.product):
+                    for name, _ in pair.readers:
+                        expected[f"reader {name}"] = problem.source(problem.by_output[name])
+        return functions[key] is not None
+
+    fused: set[str] = set()  # the statements of kernels of several
+    for name, pair in chosen_pairs(problem.fusible, is_expected):
+        fused |= {name, *pair.inside}
+        yield from expected.items()
+        expected.clear()
     seen: set[str] = set()
     for kernel in problem.kernels:
         key = problem.key(problem.signatures[kernel.output])
@@ -181,7 +190,7 @@ def _fusion_verdict(
     They are where no library is faster, with the reader after it.
     """
     record = usable_record(key)
-    if record is not None:
+    if record is not None and _tells_fusion(record):
         return FusionVerdict(record.row != NOT_FUSED, LibraryChoice(None, record.is_conclusive))
     if key not in functions:
         functions[key] = problem.fused_function(pair)
@@ -193,6 +202,11 @@ def _fusion_verdict(
     if function is None:
         store_reviewed(key, KernelRecord(NOT_FUSED, choice.is_conclusive))
     return FusionVerdict(function is not None, choice, function)
+
+
+def _tells_fusion(record: KernelRecord) -> bool:
+    """Whether a record says that an operator and its readers are one kernel, or are none."""
+    return record.row == NOT_FUSED or "place" in record.row
 
 
 def _needs_comparison(problem: BuildProblem, product: Kernel) -> bool:
@@ -211,9 +225,11 @@ def _compare_with_reader(problem: BuildProblem, pair: Fused, function: Function)
     """Return the library that is faster with a reader after it than both as one function."""
     if not problem.compares:
         return OPEN
-    product, name = pair.product, pair.kernel.output
-    reader = ReaderCode(name, pair.scope, problem.source(problem.by_output[name]).function)
-    return compare_libraries(problem, product, function, reader)
+    readers: list[ReaderCode] = []
+    for name, scope in pair.readers:
+        code = problem.source(problem.by_output[name]).function
+        readers.append(ReaderCode(name, scope, code))
+    return compare_libraries(problem, pair.product, function, readers)
 
 
 def _record_alone(problem: BuildProblem, product: Kernel) -> KernelRecord | None:
@@ -222,7 +238,10 @@ def _record_alone(problem: BuildProblem, product: Kernel) -> KernelRecord | None
 
 
 def compare_libraries(
-    problem: BuildProblem, kernel: Kernel, function: Function, reader: ReaderCode | None = None
+    problem: BuildProblem,
+    kernel: Kernel,
+    function: Function,
+    readers: Sequence[ReaderCode] = (),
 ) -> LibraryChoice:
     """Return the library that is faster than a function, if one is."""
     return library_for(
@@ -232,7 +251,7 @@ def compare_libraries(
         problem.constants,
         problem.compiler_for(function),
         problem.timeout,
-        reader,
+        readers,
     )
 
 

@@ -31,7 +31,7 @@ from codegen.targets.c.source_file import own_sources
 from codegen.tuning.fingerprint import host_fingerprint
 from codegen.tuning.records.winners import TUNINGS
 from codegen.tuning.spaces.space import CodeCandidate
-from codegen.tuning.spaces.unit import CodeUnit, Epilogue
+from codegen.tuning.spaces.unit import CodeUnit, Reader
 from codegen.tuning.spaces.unit_spaces import OPERATOR_SPACES
 from einalg.language.analysis.compile_time import compile_time_constants
 from einalg.language.analysis.padded_reads import fills_gaps
@@ -119,7 +119,7 @@ class BuildProblem:
         """Return the problem with the statements as parts of others that are faster so."""
         fixed = set(self.constants)
         for name, pairs in self.fusible.items():
-            if not all(has_loops_alone(pair.product) for pair in pairs):
+            if not all(pair.inside[1:] or has_loops_alone(pair.product) for pair in pairs):
                 fixed.add(name)
         groups: list[RowGroup] = []
         parts: set[str] = set()
@@ -238,21 +238,20 @@ class BuildProblem:
         return self._unit(kernel, signature.scope, signature)
 
     def fused_unit(self, pair: Fused) -> CodeUnit:
-        """Return an operator with its reader as code generation sees both."""
+        """Return an operator with its readers as code generation sees them."""
         product = pair.product
         assert product.scope is not None
-        epilogue = pair.kernel.output, pair.scope
-        return self._unit(product, product.scope, pair.signature, epilogue)
+        return self._unit(product, product.scope, pair.signature, pair.readers)
 
     def _unit(
         self,
         kernel: Kernel,
         scope: Scope,
         signature: KernelSignature,
-        epilogue: Epilogue | None = None,
+        readers: tuple[Reader, ...] = (),
     ) -> CodeUnit:
         digest = text_digest("unit", repr(signature.key), repr(self.schedule))
-        return CodeUnit(kernel, scope, self.constants, self.scopes, self.schedule, epilogue, digest)
+        return CodeUnit(kernel, scope, self.constants, self.scopes, self.schedule, readers, digest)
 
     def cycles(self) -> float:
         """Return what the model expects of a run, each distinct kernel by itself.
@@ -309,7 +308,7 @@ class BuildProblem:
         kernels: dict[str, Kernel] = {}
         for pair in pairs:
             kernels.setdefault(self.key(pair.signature), pair.product)
-        products = {pair.product.output for pair in pairs}
+        products = {name for pair in pairs for name in pair.inside}
         alone: dict[str, Kernel] = {}
         for kernel in self.kernels:
             if kernel.output not in products:

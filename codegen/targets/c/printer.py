@@ -195,10 +195,8 @@ class Printer(ExpressionPrinter):
             self.branch(statement, "if")
         elif isinstance(statement, ExtremeStore):
             self.extreme(self.ref(statement.ref), statement)
-        elif isinstance(statement, Store) and statement.ref.buf in self.extremes.parts:
-            self.extremes.put(statement)
         elif isinstance(statement, Store):
-            self.line(self.put(statement))
+            self.store(statement)
         elif isinstance(statement, Transpose):
             self.vectors.turn(statement)
         elif isinstance(statement, Outlined):
@@ -238,6 +236,12 @@ class Printer(ExpressionPrinter):
         head = f"static __attribute__((noinline)) void {name}({', '.join(declared)})"
         self.outlined.append(f"{head} {{\n{body}}}\n")
         self.line(f"{name}({', '.join(passed)});")
+
+    def store(self, store: Store) -> None:
+        if store.ref.buf in self.extremes.parts:
+            self.extremes.put(store)
+        else:
+            self.line(self.put(store))
 
     def declare(self, buf: Buf) -> None:
         """Declare a local buffer: in registers, on the stack, or in memory that a thread keeps."""

@@ -155,9 +155,7 @@ def transpose_function(dtype: str, width: int) -> str:
     v1 = shuffled(a, b, places, 1, 3);
     """
     kind, element = vector_type(computed(dtype), width), C_TYPES[computed(dtype)]
-    arguments = (
-        f"const {element} *from, int64_t step, int rows, {element} *to, int64_t to_step"
-    )
+    arguments = f"const {element} *from, int64_t step, int rows, {element} *to, int64_t to_step"
     attributes = "__attribute__((always_inline))"
     mask = f"typedef int{8 * element_size(dtype)}_t places"
     rows = ", ".join(f"v{k} = {{0}}" for k in range(width))

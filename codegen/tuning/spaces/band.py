@@ -14,7 +14,7 @@ from codegen.kernels.band.problem import BandProduct, band_products_of
 from codegen.tuning.spaces.holes import StepCard
 from codegen.tuning.spaces.points import Choices, ladder
 from codegen.tuning.spaces.space import CodeCandidate, Fields, Joint, JointPoint
-from codegen.tuning.spaces.unit import CodeUnit, Epilogue
+from codegen.tuning.spaces.unit import CodeUnit, Reader
 from einalg.language.ir.dtypes import numpy_dtype
 
 IN_REGISTERS = "the sums, and a row of operands, fit into the registers"
@@ -89,7 +89,7 @@ class BandSpace(Joint):
         bands = [part.band for part in self.parts]
         return tiled_bands(bands, point.parts, self.comment, self.target)
 
-    def with_epilogue(self, point: JointPoint, epilogue: Epilogue) -> CodeCandidate | None:
+    def with_epilogue(self, point: JointPoint, epilogue: Reader) -> CodeCandidate | None:
         return None
 
 

@@ -21,7 +21,7 @@ from codegen.lowering.schedule import Schedule
 from codegen.tuning.spaces.holes import StepCard
 from codegen.tuning.spaces.points import FLAGS, Choices, Features, ladder, logarithm
 from codegen.tuning.spaces.space import CodeCandidate, Fields, Joint, JointPoint
-from codegen.tuning.spaces.unit import CodeUnit, Epilogue
+from codegen.tuning.spaces.unit import CodeUnit, Reader
 from einalg.language.ir.dtypes import numpy_dtype
 from einalg.text.wording import either_of
 
@@ -251,7 +251,7 @@ class ContractionSpace(Tilings):
         is_parallel = pays(ordered.work, ordered.left.buf, ordered.right.buf)
         return contraction_function(ordered, point, self.comment, is_parallel)
 
-    def with_epilogue(self, point: OrderedTiling, epilogue: Epilogue) -> CodeCandidate | None:
+    def with_epilogue(self, point: OrderedTiling, epilogue: Reader) -> CodeCandidate | None:
         whole = contraction_with_epilogue(self.contraction, *epilogue)
         if whole is None:
             return None
@@ -288,7 +288,7 @@ class PhasesSpace(Joint):
         is_parallel = pays(self.work, first.left.buf, first.right.buf)
         return joint_function(ordered, self.comment, is_parallel)
 
-    def with_epilogue(self, point: JointPoint, epilogue: Epilogue) -> CodeCandidate | None:
+    def with_epilogue(self, point: JointPoint, epilogue: Reader) -> CodeCandidate | None:
         whole = _phases(self.unit, self.parts[0].target, epilogue)
         if whole is None:
             return None
@@ -332,7 +332,7 @@ def phases_space(unit: CodeUnit, target: CpuModel) -> PhasesSpace | None:
     return _phases(unit, target, None)
 
 
-def _phases(unit: CodeUnit, target: CpuModel, epilogue: Epilogue | None) -> PhasesSpace | None:
+def _phases(unit: CodeUnit, target: CpuModel, epilogue: Reader | None) -> PhasesSpace | None:
     contractions = phase_contractions(unit.kernel, unit.scope, unit.dtype, unit.constants, epilogue)
     parts = [Tilings(contraction, target) for contraction in contractions or ()]
     if not parts or any(part.is_empty for part in parts):

@@ -20,7 +20,7 @@ from codegen.kernels.depthwise.tile_choice import (
 from codegen.tuning.spaces.holes import StepCard
 from codegen.tuning.spaces.points import FLAGS, Choices
 from codegen.tuning.spaces.space import CodeCandidate, Fields
-from codegen.tuning.spaces.unit import CodeUnit, Epilogue
+from codegen.tuning.spaces.unit import CodeUnit, Reader
 from einalg.text.wording import either_of
 
 IN_REGISTERS = "sums, weights and data fit into the registers, and products are written out"
@@ -92,7 +92,7 @@ class DepthwiseSpace(Fields):
         assert function is not None  # of a tile that fits
         return function
 
-    def with_epilogue(self, point: DepthwiseTile, epilogue: Epilogue) -> CodeCandidate | None:
+    def with_epilogue(self, point: DepthwiseTile, epilogue: Reader) -> CodeCandidate | None:
         unit = self.unit
         whole = depthwise_of(unit.kernel, unit.scope, unit.dtype, unit.constants, epilogue)
         if whole is None:

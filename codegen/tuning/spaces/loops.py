@@ -23,7 +23,7 @@ from codegen.lowering.schedule import Schedule
 from codegen.tuning.spaces.holes import StepCard
 from codegen.tuning.spaces.points import Choices
 from codegen.tuning.spaces.space import NEVER, NO_CODE, CodeCandidate, Fields
-from codegen.tuning.spaces.unit import CodeUnit, Epilogue
+from codegen.tuning.spaces.unit import CodeUnit, Reader
 from einalg.text.wording import either_of
 
 WRITTEN_FUNCTIONS = 64  # of a space, that are at hand
@@ -91,7 +91,7 @@ class WrittenFields(Fields):
         except NO_CODE:
             return NEVER
 
-    def with_epilogue(self, point: object, epilogue: Epilogue) -> CodeCandidate | None:
+    def with_epilogue(self, point: object, epilogue: Reader) -> CodeCandidate | None:
         return None
 
 

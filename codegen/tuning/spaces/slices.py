@@ -6,14 +6,18 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from codegen.ir.nodes import Function
-from codegen.kernels.contraction.reader_nest import batches_are_slices, function_with_reader
+from codegen.kernels.contraction.reader_nest import (
+    batches_are_slices,
+    can_be_moved,
+    function_with_reader,
+)
 from codegen.kernels.contraction.statements.slice_reader import SliceReader, slice_reader
 from codegen.kernels.strided_axes import extent
 from codegen.lowering.parallel import pays
-from codegen.tuning.spaces.contraction import ContractionSpace
+from codegen.tuning.spaces.contraction import ContractionSpace, OrderedTiling
 from codegen.tuning.spaces.loops import LoopsSpace
 from codegen.tuning.spaces.space import CodeCandidate, Fields, Joint, JointPoint
-from codegen.tuning.spaces.unit import CodeUnit, Epilogue
+from codegen.tuning.spaces.unit import CodeUnit, Reader
 from einalg.language.ir.dtypes import numpy_dtype
 from einalg.language.ir.kernel import EOP, Kernel
 
@@ -35,6 +39,13 @@ class SlicesSpace(Joint):
     def parts(self) -> Sequence[Fields]:
         return self.product, self.loops
 
+    def start(self) -> JointPoint:
+        return self.start_with(self.product.start())
+
+    def start_with(self, tiling: OrderedTiling) -> JointPoint:
+        """Return the loops of the start after a contraction with these numbers."""
+        return JointPoint((tiling, self.loops.start()))
+
     @property
     def work(self) -> int:
         """Return the number of products."""
@@ -44,6 +55,12 @@ class SlicesSpace(Joint):
         tiling, schedule = point.parts
         return self.product.cycles(tiling) + self.reader.count * self.loops.cycles(schedule)
 
+    def refusal(self, point: JointPoint) -> str | None:
+        reason = super().refusal(point)
+        if reason is None and not can_be_moved(self.loops.build(point.parts[1]), self.reader):
+            reason = "what lies apart for each slice is read as if side by side"
+        return reason
+
     def build(self, point: JointPoint) -> Function:
         tiling, schedule = point.parts
         ordered = self.product.ordered(tiling)
@@ -52,12 +69,12 @@ class SlicesSpace(Joint):
         loops = self.loops.build(schedule)
         return function_with_reader(ordered, tiling, self.reader, loops, comment, is_parallel)
 
-    def with_epilogue(self, point: JointPoint, epilogue: Epilogue) -> CodeCandidate | None:
+    def with_epilogue(self, point: JointPoint, epilogue: Reader) -> CodeCandidate | None:
         return None
 
 
 def with_slice_reader(
-    unit: CodeUnit, candidate: CodeCandidate, epilogue: Epilogue
+    unit: CodeUnit, candidate: CodeCandidate, statement: Reader
 ) -> CodeCandidate | None:
     """Return a contraction with a reader of its results, batch by batch; None where there is none.
 
@@ -66,7 +83,7 @@ def with_slice_reader(
     product = candidate.space
     if not isinstance(product, ContractionSpace):
         return None
-    name, scope = epilogue
+    name, scope = statement
     c = product.contraction
     count = extent(c.batch)
     if count < 2 or not _keeps_cores_busy(count, product.target.cores):
@@ -83,7 +100,10 @@ def with_slice_reader(
     schedule = replace(unit.schedule, parallel=NO_THREADS)
     first = CodeUnit(kernel, reader.first_slice, unit.constants, unit.statements, schedule)
     space = SlicesSpace(product, reader, first)
-    return CodeCandidate(space, JointPoint((candidate.point, space.loops.start())))
+    start = space.start_with(candidate.point)
+    if not space.fits(start):
+        return None
+    return CodeCandidate(space, start)
 
 
 def _keeps_cores_busy(count: int, cores: int) -> bool:

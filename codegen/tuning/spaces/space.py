@@ -12,7 +12,7 @@ from typing import Any, Protocol
 from codegen.tuning.spaces import points
 from codegen.tuning.spaces.holes import UNKNOWN, Hole, StepCard, with_typed_values
 from codegen.tuning.spaces.points import Choices, Features, Point, logarithm, point_features
-from codegen.tuning.spaces.unit import Epilogue
+from codegen.tuning.spaces.unit import Reader
 from einalg.errors import EinalgError
 from einalg.options import shown
 
@@ -99,7 +99,7 @@ class ScheduleSpace(SearchSpace, Protocol):
         """Return the point that a row of JSON is of; `ValueError` for what does not fit."""
         ...
 
-    def with_epilogue(self, point: Point, epilogue: Epilogue) -> CodeCandidate | None:
+    def with_epilogue(self, point: Point, epilogue: Reader) -> CodeCandidate | None:
         """Return the same unit with its one reader, and the point like this one there.
 
         None where they cannot be one kernel, or not without a much slower one.
@@ -121,7 +121,7 @@ class CodeCandidate:
     def build(self) -> Code:
         return self.space.build(self.point)
 
-    def with_epilogue(self, epilogue: Epilogue) -> CodeCandidate | None:
+    def with_epilogue(self, epilogue: Reader) -> CodeCandidate | None:
         """Return the candidate with a reader of the results; None where they cannot be one."""
         return self.space.with_epilogue(self.point, epilogue)
 

@@ -19,7 +19,7 @@ from codegen.kernels.stencil.tile_choice import (
 from codegen.tuning.spaces.holes import StepCard
 from codegen.tuning.spaces.points import Choices, ladder
 from codegen.tuning.spaces.space import CodeCandidate, Fields, Joint, JointPoint
-from codegen.tuning.spaces.unit import CodeUnit, Epilogue
+from codegen.tuning.spaces.unit import CodeUnit, Reader
 from einalg.language.ir.dtypes import numpy_dtype
 from einalg.text.wording import either_of
 
@@ -109,7 +109,7 @@ class StencilSpace(Joint):
         stencils = [part.stencil for part in self.parts]
         return tiled_stencils(stencils, point.parts, self.comment)
 
-    def with_epilogue(self, point: JointPoint, epilogue: Epilogue) -> CodeCandidate | None:
+    def with_epilogue(self, point: JointPoint, epilogue: Reader) -> CodeCandidate | None:
         unit = self.unit
         stencils = stencils_of(unit.kernel, unit.scope, unit.dtype, epilogue)
         if not stencils:

@@ -14,7 +14,7 @@ from einalg.language.ir.scope import Scope
 from einalg.language.ir.tensor import Tensor
 from einalg.language.ir.traversal import reductions
 
-Epilogue = tuple[str, Scope]  # a statement that reads a unit's results: its name and scope
+Reader = tuple[str, Scope]  # a statement that reads a unit's results: its name and scope
 PRODUCT_TYPES = ("f32", "f64", "i32", "i64")  # in which products are summed
 
 
@@ -24,9 +24,9 @@ class CodeUnit:
 
     `constants` are the inputs whose values are known before a run, `statements` those of the
     program that it reads, which may have no value at some points, and `schedule` the numbers with
-    which its loops are written where nothing better is known. With an `epilogue`, the kernel stores
-    this statement, which reads the results. `digest` says what records know the unit by; without
-    one there are none.
+    which its loops are written where nothing better is known. Where there are `readers`, each reads
+    the results of the one before it, and the kernel stores those of the last one. `digest` says
+    what records know the unit by; without one there are none.
     """
 
     kernel: Kernel
@@ -34,7 +34,7 @@ class CodeUnit:
     constants: frozenset[str] = frozenset()
     statements: Mapping[str, Scope] = field(default_factory=dict)
     schedule: Schedule = DEFAULT
-    epilogue: Epilogue | None = None
+    readers: tuple[Reader, ...] = ()
     digest: str = ""
 
     @property
@@ -45,9 +45,7 @@ class CodeUnit:
     @property
     def program(self) -> Program:
         """Return the unit as a program of its own, whose inputs are what it reads of others."""
-        statements = [(self.name, self.scope)]
-        if self.epilogue is not None:
-            statements.append(self.epilogue)
+        statements = [(self.name, self.scope), *self.readers]
         known = {name for name, _ in statements}
         inputs: dict[str, Tensor] = {}
         for _, scope in statements:

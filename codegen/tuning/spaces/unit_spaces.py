@@ -64,9 +64,9 @@ def unit_spaces(unit: CodeUnit, target: CpuModel) -> Iterator[ScheduleSpace]:
 
 
 def starts(unit: CodeUnit, target: CpuModel) -> Iterator[CodeCandidate]:
-    """Yield every space of a unit with its epilogue, and the point that the model thinks best."""
+    """Yield every space of a unit with its readers, and the point that the model thinks best."""
     for space in unit_spaces(unit, target):
-        candidate = _with_epilogue(unit, CodeCandidate(space, space.start()))
+        candidate = _with_readers(unit, CodeCandidate(space, space.start()))
         if candidate is not None:
             yield candidate
 
@@ -75,22 +75,23 @@ def cheapest(unit: CodeUnit, target: CpuModel) -> CodeCandidate | None:
     """Return the start of the space that costs least by the model, of all spaces of a unit.
 
     Loops are written to know what they cost, so they are where others leave a doubt. None where
-    this is no one kernel with the unit's epilogue. Raises `OutOfTime` where the time for the work
+    this is no one kernel with the unit's readers. Raises `OutOfTime` where the time for the work
     under way is over.
     """
-    return _with_epilogue(unit, _cheapest(unit, target))
+    return _with_readers(unit, _cheapest(unit, target))
 
 
-def _with_epilogue(unit: CodeUnit, candidate: CodeCandidate) -> CodeCandidate | None:
-    """Return a candidate of a unit's statement with its epilogue, if it has one."""
-    epilogue = unit.epilogue
-    if epilogue is None:
-        return candidate
-    return candidate.with_epilogue(epilogue) or with_slice_reader(unit, candidate, epilogue)
+def _with_readers(unit: CodeUnit, candidate: CodeCandidate | None) -> CodeCandidate | None:
+    """Return a candidate of a unit's statement with its readers; None where they cannot be one."""
+    for reader in unit.readers:
+        if candidate is None:
+            return None
+        candidate = candidate.with_epilogue(reader) or with_slice_reader(unit, candidate, reader)
+    return candidate
 
 
 def _cheapest(unit: CodeUnit, target: CpuModel) -> CodeCandidate:
-    """Return the start that costs least, without an epilogue."""
+    """Return the start that costs least, without readers."""
     best: CodeCandidate | None = None
     for space in operator_spaces(unit, target):
         check_time()  # each start is the best of hundreds of points

@@ -236,7 +236,7 @@ def test_a_library_is_measured_with_the_reader_that_it_needs_after_it(library, m
     readers = []
 
     def choose(kernel, *arguments):
-        readers.extend(reader.output for reader in arguments[5:] if reader is not None)
+        readers.extend(reader.output for reader in arguments[5])
         return NO_LIBRARY if kernel.is_eop else LibraryChoice(library)
 
     monkeypatch.setattr(fusion, "library_for", choose)

@@ -75,7 +75,7 @@ def test_any_steps_compute_the_program_and_are_taken_back(case: Any, seed: int, 
 def test_an_operator_and_its_reader_are_one_kernel() -> None:
     schedule = schedule_of(ea.parse(PAIR, **SHAPES))
     (name,) = schedule.units
-    assert name == "O" and schedule.unit(None).unit.epilogue is not None
+    assert name == "O" and schedule.unit(None).unit.readers
     assert schedule.unit("T") is schedule.unit("O")
     step = schedule.apply(ScheduleMove("O", None, (("rows", 2),)))
     assert step.after.point.rows == 2 and "O: rows=2" in str(step)

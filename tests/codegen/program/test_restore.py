@@ -154,7 +154,7 @@ def test_another_state_of_the_machine_compiles(monkeypatch):
         lambda row: row.update(steps=row["steps"][1:]),
         lambda row: row.pop("state"),
         lambda row: row["steps"][0].update(output="no such"),
-        lambda row: row["steps"][0].update(product="no such"),
+        lambda row: row["steps"][0].update(inside=["no such"]),
         lambda row: row["steps"][0].update(tensors=["A"]),
     ],
 )

@@ -341,11 +341,11 @@ def test_a_library_is_followed_by_the_reader_of_its_result(monkeypatch: pytest.M
         return measured(calls, inputs, scope, output, constants)
 
     monkeypatch.setattr(kernel_choice, "_measured", look)
-    best = best_candidate(CodeUnit(kernel, product, frozenset({"W"}), epilogue=("O", reader)))
+    best = best_candidate(CodeUnit(kernel, product, frozenset({"W"}), readers=(("O", reader),)))
     assert best is not None
     epilogue = best.build()
     after = ReaderCode("O", reader, lower("O", reader))
-    library_for(kernel, product, epilogue, ("W",), compiler, 60.0, after)
+    library_for(kernel, product, epilogue, ("W",), compiler, 60.0, [after])
     (values,) = results
     assert values.keys() == {"generated", "numpy"}
     np.testing.assert_allclose(values["generated"], values["numpy"], rtol=1e-5, atol=1e-6)

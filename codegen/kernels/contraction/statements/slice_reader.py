@@ -23,7 +23,6 @@ from einalg.language.ir.scope import Scope
 from einalg.language.ir.tensor import Access, Tensor
 from einalg.language.ir.traversal import accesses, map_accesses, rebased, reductions
 
-
 Place = tuple[int, Index]  # an axis of a tensor, and the index that walks over it
 
 
@@ -32,8 +31,8 @@ class SliceReader:
     """The statement `name = scope` over results of which it reads one slice for each of its own.
 
     `results` is the tensor of all of them, and `outer` are the indices along which slices follow
-    one another, there and in the statement. `places` says where all tensors that are read, and
-    `name`, have these: in axes before all others.
+    one another, there and in the statement. `places` says which axes these are of all tensors that
+    are read, and of `name`.
     """
 
     name: str
@@ -79,15 +78,23 @@ class SliceReader:
             iterators.append(LoopIndex(it.index, low, high))
         return Scope(iterators, (), map_accesses(self.scope.body, of_part))
 
-    def begin(self, name: str, number: Affine) -> Affine:
-        """Return the element of a buffer at which the slice of a number begins."""
+    def is_contiguous(self, name: str) -> bool:
+        """Whether slices of a buffer, if it is one of these, lie side by side in memory."""
+        return name not in self.buffers or _begins_with(self.buffers[name].shape, self.places[name])
+
+    def place(self, name: str, number: Affine) -> dict[int, Affine]:
+        """Return the subscripts, counted from 0, that are the same in the slice of a number."""
         digits: dict[Index, Affine] = {}
         rest = number
         for it in reversed(self.outer):
             digits[it.index], rest = rest % it.extent, rest // it.extent
+        return {axis: digits[index] for axis, index in self.places[name]}
+
+    def begin(self, name: str, number: Affine) -> Affine:
+        """Return the element of a buffer at which the slice of a number begins."""
         shape, total = self.buffers[name].shape, affine(0)
-        for axis, index in self.places[name]:
-            total = total + digits[index] * prod(shape[axis + 1 :])
+        for axis, digit in self.place(name, number).items():
+            total = total + digit * prod(shape[axis + 1 :])
         return total
 
 
@@ -118,7 +125,17 @@ def slice_reader(name: str, scope: Scope, results: str, count: int) -> SliceRead
             return None
     if [index for _, index in places[results]] != [it.index for it in outer]:
         return None
-    return SliceReader(name, scope, tensor, outer, places)
+    reader = SliceReader(name, scope, tensor, outer, places)
+    if _begins_with(tensor.shape, reader.places[results]) and reader.is_contiguous(name):
+        return reader
+    return None
+
+
+def _begins_with(shape: Sequence[int], places: Sequence[Place]) -> bool:
+    """Whether the axes of some places come before all others that have several elements."""
+    last = max((axis for axis, _ in places), default=0)
+    axes = {axis for axis, _ in places}
+    return all(shape[axis] == 1 or axis in axes for axis in range(last))
 
 
 def _outer(scope: Scope, count: int) -> tuple[LoopIndex, ...] | None:
@@ -141,7 +158,7 @@ def _own_places(scope: Scope, outer: Sequence[LoopIndex]) -> tuple[Place, ...]:
 
 
 def _places(access: Access, outer: Sequence[LoopIndex]) -> tuple[Place, ...] | None:
-    """Return where the tensor of an access has outer axes, with none but single places before.
+    """Return where the tensor of an access has outer axes.
 
     None where it reads no slice of the tensor, or not the one of the same number.
     """
@@ -153,12 +170,11 @@ def _places(access: Access, outer: Sequence[LoopIndex]) -> tuple[Place, ...] | N
         index = form.as_index()
         if index is not None and ranges.get(index) == axis:
             places.append((number, index))
-            del ranges[index]
-        elif axis[1] - axis[0] != 1:
-            break
-    for number, form in enumerate(access.subscripts):
-        if number not in dict(places) and form.indices & {it.index for it in outer}:
+        elif form.indices & ranges.keys():
             return None
+    indices = [index for _, index in places]
+    if len(set(indices)) < len(indices):
+        return None
     return tuple(places)
 
 

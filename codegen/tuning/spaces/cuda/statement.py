@@ -25,7 +25,7 @@ from codegen.tuning.spaces.cuda.device_cost import (
 )
 from codegen.tuning.spaces.points import Point
 from codegen.tuning.spaces.space import CodeCandidate, Fields
-from codegen.tuning.spaces.unit import CodeUnit, Epilogue
+from codegen.tuning.spaces.unit import CodeUnit, Reader
 
 OWN_REGISTERS = 24  # of any thread, for addresses and the point that it computes
 
@@ -94,7 +94,7 @@ class DeviceSpace(Fields):
     def build(self, point: Point) -> tuple[Function, ...]:
         return tuple(planned_kernels(self.unit.statement, self.plan(point)))
 
-    def with_epilogue(self, point: Point, epilogue: Epilogue) -> CodeCandidate | None:
+    def with_epilogue(self, point: Point, epilogue: Reader) -> CodeCandidate | None:
         return None
 
 

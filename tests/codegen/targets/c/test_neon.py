@@ -64,7 +64,7 @@ class Case:
         kernel, statements = kernels_of(self.program)[0], self.program.statements
         unit = CodeUnit(kernel, statements[0][1], frozenset(self.ahead))
         if len(statements) > 1:
-            unit = replace(unit, epilogue=statements[1])
+            unit = replace(unit, readers=tuple(statements[1:]))
         best = best_candidate(unit)
         assert best is not None
         assert (best.space.name in OPERATOR_SPACES) == self.by_tiles, self.program

@@ -544,7 +544,7 @@ def test_expected_values_are_those_of_the_reference() -> None:
     program = ea.parse("T[i,j] += A[i,k]*B[k,j]\nO[i,j] = Max(T[i,j], 0)", A=(4, 5), B=(5, 6))
     kernel = match(program["T"], "T")
     assert kernel is not None
-    fused = CodeUnit(kernel, program["T"], epilogue=("O", program["O"]))
+    fused = CodeUnit(kernel, program["T"], readers=(("O", program["O"]),))
     compiler = quick_compiler()
     task = measuring_task(fused, CandidateCompiler(compiler, Path(), 60.0))
     product = task.arrays["A"].astype(np.float64) @ task.arrays["B"]

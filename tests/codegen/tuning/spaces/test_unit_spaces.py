@@ -190,7 +190,7 @@ def test_a_unit_is_planned_once(machine: CpuModel, monkeypatch: pytest.MonkeyPat
     count = len(planned)
     read = ea.tensor("O", scope.shape, role="intermediate")
     reader = "P", ops.relu(read)
-    with_reader = cheapest(replace(alone, epilogue=reader), machine)
+    with_reader = cheapest(replace(alone, readers=(reader,)), machine)
     again = cheapest(unit(scope), machine)
     assert again is not None and again.point == first.point
     assert with_reader is not None and with_reader.space.name == first.space.name
