@@ -35,10 +35,19 @@ O[i,j] = T[i,j]/(U[i] + alpha[()]) + exp(T[i,j])
 V[j] += O[i,j]
 O, V
 """
+HEADS = """
+S[h,i,j] += A[i,h,k]*B[j,h,k]
+T[h,i,j] = S[h,i,j]/4 + C[h]
+M[h,i] = Max[j](T[h,i,j])
+E[h,i,j] = exp(T[h,i,j] - M[h,i])
+N[h,i] += E[h,i,j]
+O[h,i,j] = E[h,i,j]/N[h,i]
+"""
 PROGRAMS = {
     "asymmetric convolution": ea.parse(CONVOLUTION, A=(2, 9, 11, 5), K=(2, 4, 7, 5)),
     "odd product": ea.parse(PRODUCT, A=(37, 53), B=(53, 41)),
     "softmax": ea.ops.softmax(ea.tensor("A", (7, 33))),
+    "weights of heads": ea.parse(HEADS, A=(67, 5, 16), B=(53, 5, 16), C=(5,)),
     "several statements": ea.parse(SEVERAL, A=(17, 5), B=(5, 19), alpha=()),
     "i32 product": ea.parse(PRODUCT, **_typed("i32", A=(17, 13), B=(13, 9))),
     "u8": ea.parse("O[i] = Max(A[i], 3) + A[i]*A[i]", **_typed("u8", A=(50,))),
@@ -62,7 +71,9 @@ def test_a_program_checks_itself(name: str, tmp_path: Path) -> None:
     assert "a call takes" in check(folder, "-O0", "-fopenmp-simd", *WATCHED)
 
 
-@pytest.mark.parametrize("name", ["asymmetric convolution", "softmax", "f16 product", "functions"])
+@pytest.mark.parametrize(
+    "name", ["asymmetric convolution", "softmax", "weights of heads", "f16 product", "functions"]
+)
 def test_clang_compiles_it_without_a_warning(name: str, tmp_path: Path) -> None:
     require("clang")
     folder = exported(PROGRAMS[name], tmp_path / "out", "computed")
@@ -75,6 +86,8 @@ def test_clang_compiles_it_without_a_warning(name: str, tmp_path: Path) -> None:
 def test_flags_choose_the_processor_and_threads(flags: tuple[str, ...], tmp_path: Path) -> None:
     expression = ea.parse("T[i,j] += A[i,k]*B[k,j]\nO[j,i] = exp(T[i,j])", A=(160, 90), B=(90, 120))
     assert "a call takes" in check(exported(expression, tmp_path / "out"), *flags)
+    heads = ea.parse(HEADS, A=(96, 8, 64), B=(96, 8, 64), C=(8,))
+    assert "a call takes" in check(exported(heads, tmp_path / "heads" / "out"), *flags)
 
 
 def test_a_wrong_result_is_reported(tmp_path: Path) -> None:

@@ -95,6 +95,29 @@ def test_a_program_runs_without_being_looked_at(monkeypatch):
     assert again.program == first.program
 
 
+def test_an_operator_with_several_readers_is_found_again(monkeypatch):
+    """With a statement between it and the rows that follow, and others that are parts of these."""
+    text = """
+    S[b,i,j] += A[b,i,k]*B[b,j,k]
+    T[b,i,j] = S[b,i,j]*0.5 + C[j]
+    M[b,i] = Max[j](T[b,i,j])
+    O[b,i,j] = exp(T[b,i,j] - M[b,i])/(1 + M[b,i])
+    """
+    found = as_program(ea.parse(text, A=(3, 40, 32), B=(3, 50, 32), C=(50,)))
+    first = compile_program(found, kernels_of(found))
+    row = stored(first.record())
+    ((step,), kernels) = row["steps"], first.kernels
+    assert step["inside"] and step["rows"] and len(kernels) == 1
+    with monkeypatch.context() as within:
+        within.setattr(BuildProblem, "__init__", lambda *_: pytest.fail("it is made again"))
+        later = lazy_program_from_record(stored(program_record_with_heads(found)))
+        again = known_program(row, later, kernel_of)
+        assert again is not None
+        given = given_for(found)
+        np.testing.assert_array_equal(first(**given), again(**given))
+    assert again.program == first.program
+
+
 def test_libraries_take_part_again(monkeypatch):
     """And one that is no longer chosen does not."""
     monkeypatch.setenv("EINALG_LIBRARIES", "numpy")
