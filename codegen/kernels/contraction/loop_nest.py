@@ -362,6 +362,8 @@ class _RegisterTile:
 
     def _prefetch(self, place: Affine, axes: Sequence[StridedAxis]) -> None:
         prefetch = TilePrefetch(self.block, self.panel, self.tile)
+        if self.left is None:
+            prefetch.next_rows(self.block.left, axes)
         if self.right is None:
             prefetch.columns_in_place(self.block.right, axes)
             return

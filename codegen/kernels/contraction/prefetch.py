@@ -19,7 +19,7 @@ from codegen.kernels.contraction.builder import (
     place_number,
 )
 from codegen.kernels.cpu_costs import CPU_COSTS
-from codegen.kernels.strided_axes import StridedAxis, extent
+from codegen.kernels.strided_axes import StridedAxis, extent, merged
 from einalg.language.index.affine import Affine
 from einalg.language.index.convert import affine
 from einalg.language.ir.dtypes import numpy_dtype
@@ -33,6 +33,9 @@ class PrefetchPolicy:
     pending_bytes: int = 8192  # that are under way at most, and that the first cache surely keeps
     unpredicted_stride_bytes: int = 512  # between steps, from which on no hardware sees them coming
     min_tile_depth: int = 64  # products of a result, from which on a tile asks for its results
+    streamed_bytes: int = 1 << 20  # of an operand, from which on it comes from memory
+    few_panels: int = 8  # that a tile meets, beyond which it seldom waits for its rows
+    max_row_bytes: int = 2048  # of rows that end before a processor sees them coming
 
 
 PREFETCH = PrefetchPolicy()
@@ -111,6 +114,31 @@ class TilePrefetch:
                 read = self.walk.right_element(right, self.panel, column, axes)
                 place = read.subscripts[0].substitute({LINE: affine(line)}) + steps * inner.right
                 self.walk.w.out.append(Prefetch(replace(read, subscripts=(place,)), level=2))
+
+    def next_rows(self, left: Source, axes: Sequence[StridedAxis]) -> None:
+        """Have a cache fetch the rows of the next tile, where they come from memory in short runs.
+
+        Each step of depth asks for as many elements as it reads, row after row.
+        """
+        walk, p, size = self.walk, self.walk.p, self._element_bytes
+        depth = p.step_depth
+        if len(axes) > 1 or axes[0].left != 1 or p.steps > 1 or len(merged(p.rows, "left")) != 1:
+            return
+        operand_bytes = walk.c.left_elements * size
+        if operand_bytes < PREFETCH.streamed_bytes or depth * size > PREFETCH.max_row_bytes:
+            return
+        if min(walk.t.group, p.panels) > PREFETCH.few_panels:
+            return
+        level = 1
+        if self.tile.rows * depth * size > PREFETCH.pending_bytes:
+            level = 2
+        line = _line_elements(walk.c.dtype)
+        read = walk.left_element(left, self.tile, axes)
+        for element in range(0, self.tile.rows, line):
+            later = affine(axes[0].index) * self.tile.rows + element
+            at = {I: later // depth + self.tile.rows, axes[0].index: later % depth}
+            place = tuple(subscript.substitute(at) for subscript in read.subscripts)
+            walk.w.out.append(Prefetch(Ref(read.buf, place), level=level))
 
     def _lead_steps(self) -> int:
         """Return how many steps of depth before its use a part of a panel is fetched."""
