@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from math import prod
 
 from codegen.ir.builder import LANE
 from codegen.ir.nodes import Prefetch, Ref
@@ -33,6 +34,7 @@ class PrefetchPolicy:
     pending_bytes: int = 8192  # that are under way at most, and that the first cache surely keeps
     unpredicted_stride_bytes: int = 512  # between steps, from which on no hardware sees them coming
     min_tile_depth: int = 64  # products of a result, from which on a tile asks for its results
+    large_result_bytes: int = 1 << 22  # of all results, from which on it always does
     streamed_bytes: int = 1 << 20  # of an operand, from which on it comes from memory
     few_panels: int = 8  # that a tile meets, beyond which it seldom waits for its rows
     max_row_bytes: int = 2048  # of rows that end before a processor sees them coming
@@ -54,9 +56,14 @@ class TilePrefetch:
         return numpy_dtype(self.walk.c.dtype).itemsize
 
     def results(self, target: Ref) -> None:
-        """Have the cache fetch the results of the tile, where its sums take long enough."""
+        """Have the cache fetch the results of the tile, where its sums take long enough.
+
+        Where all results are more than caches hold, nothing else asks for them in time.
+        """
         p = self.walk.p
-        if p.step_depth < PREFETCH.min_tile_depth or p.columns[-1].target != 1:
+        result_bytes = prod(target.buf.shape) * numpy_dtype(target.dtype).itemsize
+        is_large = result_bytes >= PREFETCH.large_result_bytes
+        if p.columns[-1].target != 1 or (p.step_depth < PREFETCH.min_tile_depth and not is_large):
             return
         line_vectors = max(1, _line_elements(target.dtype) // self.walk.t.lanes)
         for row in range(self.tile.rows):

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 import einalg as ea
 from codegen.hardware.cpu import CpuModel, machine
-from codegen.ir.nodes import Buf, For, Function, MinMax, Ref, Store, Transpose, walk
+from codegen.ir.nodes import Buf, For, Function, MinMax, Prefetch, Ref, Store, Transpose, walk
 from codegen.kernels.contraction.blocking import balanced_group
 from codegen.kernels.contraction.cost_model import (
     ordered,
@@ -419,6 +419,40 @@ def test_panels_of_columns_whose_depth_is_a_run_in_memory(dtype: str) -> None:
     for given_arrays, output in zip(arrays, outputs):
         expected = np.einsum("pqmk,pqnk->pmn", *given_arrays.values())
         assert np.array_equal(output, expected)
+
+
+def fetched(shape: tuple[int, int, int], depth: int | None = None) -> dict[str, list[Prefetch]]:
+    """The prefetches of the product of `m` x `k` and `k` x `n` elements, by what they ask for."""
+    rows, inner, columns = shape
+    scope = ea.parse("O[m,n] += A[m,k]*B[k,n]", A=(rows, inner), B=(inner, columns))
+    kernel = match(scope, "O")
+    assert kernel is not None
+    found = contraction_of(kernel, scope, "f32", ("B",))
+    best = found and plan(found, CpuModel(vector=64, registers=32))
+    assert best is not None
+    order, tiling = best
+    function = contraction_function(order, replace(tiling, depth=depth or tiling.depth))
+    result: dict[str, list[Prefetch]] = {}
+    for node in walk(function):
+        if isinstance(node, Prefetch):
+            result.setdefault(node.ref.buf.name, []).append(node)
+    return result
+
+
+def test_a_tile_asks_for_the_rows_of_the_next_one_where_they_come_from_memory() -> None:
+    """In short runs, which no processor sees coming: each line of all rows of a tile."""
+    assert "A" in fetched((20_000, 24, 40))
+    assert "A" not in fetched((2_000, 24, 40))  # in a cache
+    assert "A" not in fetched((2_000, 1024, 40))  # long runs
+    assert "A" not in fetched((20_000, 24, 800))  # which a tile meets many panels with
+    assert "A" not in fetched((20_000, 24, 40), depth=9)
+    short, long = fetched((20_000, 24, 40)), fetched((20_000, 480, 40))
+    assert {p.level for p in short["A"]} == {1} and {p.level for p in long["A"]} == {2}
+
+
+def test_a_tile_asks_for_its_results_where_these_are_more_than_caches_hold() -> None:
+    assert "O" in fetched((40_000, 9, 40)) and "O" not in fetched((4_000, 9, 40))
+    assert "O" in fetched((4_000, 90, 40))  # its sums take long enough
 
 
 def test_sums_along_memory_are_not_tiled() -> None:
