@@ -86,7 +86,8 @@ class ScheduleSpace(SearchSpace, Protocol):
     ) -> Point:
         """Return a point with other numbers, and with those that follow from these.
 
-        They are those of a `part`, where a point has several; without one, those of all parts.
+        They are those of a `part`, where a point has several; without one, those of all parts that
+        have such numbers.
         Raises `ValueError` that says in words why code cannot be written with them.
         """
         ...
@@ -312,13 +313,16 @@ class Joint(Readable):
     def with_values(
         self, point: JointPoint, values: Mapping[str, Any], part: int | None = None
     ) -> JointPoint:
-        numbers: Sequence[int] = range(len(self.parts))
+        numbers = range(len(self.parts))
+        if part is not None and part not in numbers:
+            raise ValueError(f"there is no part {part}: the last one is {len(self.parts) - 1}")
+        chosen: Sequence[int] = numbers
         if part is not None:
-            if part not in numbers:
-                raise ValueError(f"there is no part {part}: the last one is {len(self.parts) - 1}")
-            numbers = (part,)
+            chosen = [part]
+        elif any(values.keys() <= vars(own).keys() for own in point.parts):
+            chosen = [n for n in numbers if values.keys() <= vars(point.parts[n]).keys()]
         changed = list(point.parts)
-        for number in numbers:
+        for number in chosen:
             try:
                 changed[number] = self.parts[number].with_values(changed[number], values)
             except ValueError as error:

@@ -193,6 +193,22 @@ def test_threads_share_batches_that_keep_them_busy() -> None:
     assert found(alone, ONE_CORE) is None
 
 
+def test_numbers_of_both_parts_are_chosen_by_their_names() -> None:
+    best = found(chain(SIZES, LEFT[0], RIGHT[0], BETWEEN[1], ROWS[1]))
+    assert best is not None
+    space, (tiling, loops) = best.space, best.point.parts
+    rows, unroll = (
+        space.with_values(best.point, values) for values in ({"rows": 3}, {"unroll": 16})
+    )
+    assert rows.parts == (replace(tiling, rows=3), loops)
+    assert unroll.parts == (tiling, replace(loops, unroll=16))
+    assert space.with_values(best.point, {"unroll": 16}, part=1) == unroll
+    for part in (0, 2):
+        with pytest.raises(ValueError, match="part|unroll"):
+            space.with_values(best.point, {"unroll": 16}, part=part)
+    assert space.read({"parts": [vars(tiling), vars(loops)]}) == best.point
+
+
 def test_a_program_has_one_kernel_for_scores_and_their_softmax() -> None:
     """Also where they are scaled in a statement of their own; its values are right."""
     for between in BETWEEN:
