@@ -15,7 +15,11 @@ from derive.programs.optimization.compiled_forms import (
     Forms,
     identity,
 )
-from derive.programs.optimization.layer_search import search_layers, with_results
+from derive.programs.optimization.layer_search import (
+    MIN_LAYER_SECONDS,
+    search_layers,
+    with_results,
+)
 from derive.programs.optimization.trial import CompiledVariant
 from derive.programs.optimized_program import REPEATS
 from derive.results.candidates import Candidate
@@ -23,6 +27,7 @@ from einalg.runtime.clock import SEARCHING, OutOfTime
 
 MAX_SEARCHED_FORMS = 2  # that are compiled again, with what was found for their layers
 MAX_TIMING_SHARE = 0.02  # of the time that is left, that timing the kernels of a form may take
+LEAST_NEW_SHARE = 0.25  # of what the first trial of a form took, that another one takes
 OTHER_FORM = 0.5  # of what a layer of another form than the fastest saves, that counts
 
 
@@ -46,12 +51,21 @@ class SearchedForms:
         trial_seconds = max(forms.first_seconds, forms.trial_seconds)
         if any(layer.is_adapted for layer in competing[0].variant.layers):
             trial_seconds *= RECOMPILED_SHARE
+        trial_seconds *= self._share_with_results(len(layers))
         reserved = trial_seconds + forms.seconds_to_measure
         with forms.clock.phase(SEARCHING, "layers"):
             task = forms.task.reserving(reserved)
             known = [layer for form in competing for layer in form.variant.layers]
             results = search_layers(layers, task, lambda layer: seconds[layer.identity], known)
             forms.results = {**forms.results, **results}
+
+    def _share_with_results(self, layers: int) -> float:
+        """Return the share of a form's kernels that are new with what searches find at most.
+
+        Where there is not the time to search many of the layers, the others stay as they are.
+        """
+        searched = self._forms.clock.left / MIN_LAYER_SECONDS
+        return max(LEAST_NEW_SHARE, min(1.0, searched / layers))
 
     def _seconds_of_layers(self, competing: Sequence[CompiledVariant]) -> dict[str, float]:
         """Return the seconds that layers take in a call; less counts of a form that is slower."""
