@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from codegen.ir.nodes import Function
-from codegen.kernels.contraction.reader_nest import (
+from codegen.kernels.contraction.slices.reader_nest import (
     batches_are_slices,
     can_be_moved,
     function_with_reader,
 )
-from codegen.kernels.contraction.statements.slice_reader import SliceReader, slice_reader
+from codegen.kernels.contraction.slices.slice_reader import SliceReader, slice_reader
 from codegen.kernels.strided_axes import extent
 from codegen.lowering.parallel import pays
 from codegen.tuning.spaces.contraction import ContractionSpace, OrderedTiling

@@ -161,18 +161,17 @@ SIZES = {"b": 2, "h": 3, "i": 8, "j": 12, "k": 16}
         "O[b,h,i,j] = T[b,h,i,j]*h/Sum[r](T[b,h,i,r])",  # the number of a slice
         "O[h,b,i,j] = T[b,h,i,j]/Sum[r](T[b,h,i,r])",  # in another order
         "O[b,i,h,j] = T[b,h,i,j]/Sum[r](T[b,h,i,r])",
-        "O[b,h,i,j] = T[b,h,i,j]/Sum[r](D[h,b])",  # no rows
+        "O[b,h,i,j] = T[b,h,i,j]*D[h,h]/Sum[r](T[b,h,i,r])",  # a diagonal
         "O[b,i,j] = Max[r:3](T[b,r,i,j])",  # of all slices
     ],
 )
 def test_what_reads_no_slices_is_apart(rows: str) -> None:
     text = f"T[b,h,i,j] += A[b,h,i,k]*B[b,h,k,j]\n{rows}"
-    shapes: dict[str, Any] = {"A": (2, 3, 8, 16), "B": (2, 3, 16, 12), "D": (3, 2)}
+    shapes: dict[str, Any] = {"A": (2, 3, 8, 16), "B": (2, 3, 16, 12), "D": (3, 3)}
     if "D[" not in rows:
         del shapes["D"]
     case = Chain(as_program(ea.parse(text.replace("[r](", "[r:12]("), **shapes)))
-    candidate = found(case)
-    assert candidate is None or candidate.space.name != "slices" or "D[" in rows
+    assert found(case) is None
 
 
 def test_a_batch_that_no_cache_holds_is_apart() -> None:
@@ -186,7 +185,7 @@ def test_threads_share_batches_that_keep_them_busy() -> None:
     best = found(case, TWO_CORES)
     assert best is not None
     (loop,) = [node for node in walk(best.build()) if isinstance(node, For) and node.kind == "par"]
-    assert loop.extent == 6 or loop.extent == 2
+    assert loop.extent == 6
     assert found(case, replace(ONE_CORE, cores=4)) is not None  # 6 batches in two turns of four
     assert found(case, replace(ONE_CORE, cores=5)) is None
     alone = chain({**SIZES, "b": 1, "h": 1}, LEFT[0], RIGHT[0], "", ROWS[1])
@@ -204,7 +203,7 @@ def test_numbers_of_both_parts_are_chosen_by_their_names() -> None:
     assert unroll.parts == (tiling, replace(loops, unroll=16))
     assert space.with_values(best.point, {"unroll": 16}, part=1) == unroll
     for part in (0, 2):
-        with pytest.raises(ValueError, match="part|unroll"):
+        with pytest.raises(ValueError, match=r"part|unroll"):
             space.with_values(best.point, {"unroll": 16}, part=part)
     assert space.read({"parts": [vars(tiling), vars(loops)]}) == best.point
 

@@ -18,7 +18,7 @@ from codegen.kernels.contraction.loop_nest import LoopKinds, write_batch
 from codegen.kernels.contraction.packing import PackedLayout, buffer_names, packing_function
 from codegen.kernels.contraction.partition import Partition, Tiling
 from codegen.kernels.contraction.problem import Contraction
-from codegen.kernels.contraction.statements.slice_reader import SliceReader
+from codegen.kernels.contraction.slices.slice_reader import SliceReader
 from codegen.kernels.strided_axes import StridedAxis, StridedOperand, extent
 from einalg.language.analysis.simplify import simplify
 from einalg.language.index.affine import Affine, Index

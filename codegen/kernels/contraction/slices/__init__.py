@@ -1,0 +1,1 @@
+"""Contractions with a statement over the results of each batch, such as its softmax."""
