@@ -34,10 +34,10 @@ from codegen.kernels.contraction.builder import (
 from codegen.kernels.contraction.packing import (
     PackedLayout,
     buffer_names,
+    inputs_and_packs,
     operand_source,
     pack_left,
     pack_right,
-    packing_function,
 )
 from codegen.kernels.contraction.partition import K, Partition, Tiling, has_index
 from codegen.kernels.contraction.prefetch import TilePrefetch
@@ -81,14 +81,10 @@ def joint_function(
         partition = Partition(contraction, tiling)
         layout = PackedLayout(partition, target.name, tuple(names))
         _write_batches(w, layout, _loop_kinds(partition, parallel))
-        for side, operand in (("left", contraction.left), ("right", contraction.right)):
-            if layout.is_packed(side):
-                bufs.append(layout.buffer(side))
-                packs.append(packing_function(layout, side))
-                names[layout.buffer(side).name] = None
-            else:
-                bufs += [operand.buf, *(other.buf for other in operand.others)]
-        bufs += [operand.buf for operand in contraction.epilogue_operands]
+        given, own_packs = inputs_and_packs(layout)
+        bufs += given
+        packs += own_packs
+        names.update(dict.fromkeys(pack.output.name for pack in own_packs))
     inputs = {buf.name: buf for buf in bufs}
     return Function(
         target.name, tuple(inputs.values()), target, tuple(w.out), comment, tuple(packs)

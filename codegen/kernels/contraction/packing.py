@@ -307,6 +307,21 @@ def _pack_elements(
 # Functions that pack before the run.
 
 
+def inputs_and_packs(layout: PackedLayout) -> tuple[list[Buf], list[Function]]:
+    """Return the buffers that a loop nest reads, and the functions that pack some of them."""
+    c = layout.partition.contraction
+    inputs: list[Buf] = []
+    packs: list[Function] = []
+    for side, operand in (("left", c.left), ("right", c.right)):
+        if layout.is_packed(side):
+            inputs.append(layout.buffer(side))
+            packs.append(packing_function(layout, side))
+        else:
+            inputs += [operand.buf, *(other.buf for other in operand.others)]
+    inputs += [operand.buf for operand in c.epilogue_operands]
+    return inputs, packs
+
+
 def packing_function(layout: PackedLayout, side: str) -> Function:
     """Return the function that packs an operand before the run."""
     p = layout.partition

@@ -15,7 +15,7 @@ from codegen.ir.names import unused_name, used_names
 from codegen.ir.nodes import Buf, Function, Outlined, Ref, Statement, walk
 from codegen.ir.substitute import with_references
 from codegen.kernels.contraction.loop_nest import LoopKinds, write_batch
-from codegen.kernels.contraction.packing import PackedLayout, buffer_names, packing_function
+from codegen.kernels.contraction.packing import PackedLayout, buffer_names, inputs_and_packs
 from codegen.kernels.contraction.partition import Partition, Tiling
 from codegen.kernels.contraction.problem import Contraction
 from codegen.kernels.contraction.slices.slice_reader import SliceReader
@@ -76,15 +76,7 @@ def function_with_reader(
         write_batch(w, layout, LoopKinds())
         slice_of = _Slice(reader, results, _number(c.batch, reader.elements), c.batch)
         w.out.append(Outlined(slice_of.statements(loops)))
-    packs: list[Function] = []
-    bufs: list[Buf] = []
-    for side, operand in (("left", c.left), ("right", c.right)):
-        if layout.is_packed(side):
-            bufs.append(layout.buffer(side))
-            packs.append(packing_function(layout, side))
-        else:
-            bufs += [operand.buf, *(other.buf for other in operand.others)]
-    bufs += [operand.buf for operand in c.epilogue_operands]
+    bufs, packs = inputs_and_packs(layout)
     known = {buf.name: buf for buf in (*bufs, *reader.buffers.values())}
     output = known.pop(reader.name)
     inputs = tuple(known.values())
