@@ -4,6 +4,7 @@ ever.
 
 from __future__ import annotations
 
+import os
 import tracemalloc
 from collections import Counter
 from dataclasses import replace
@@ -44,7 +45,7 @@ from tests.helpers.fake_clock import FakeClock
 
 SCOPE = ea.parse("O[i,j] += A[i,k]*B[k,j]", A=(3, 4), B=(4, 5))
 KERNEL = Kernel("matmul", {}, ("A", "B"), "O", scope=SCOPE)
-FRESH = map(str, count())
+FRESH = (f"{os.getpid()} {number}" for number in count())  # workers of the tests share a cache
 
 
 @pytest.fixture(autouse=True)
