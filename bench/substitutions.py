@@ -260,7 +260,7 @@ def generated(
     search = searched(chosen, shapes or None, size, seconds)  # else inputs of its own
     spent = process_time() - start
     report = search.report()
-    instances = RuleInstances(search.space, search.rewriting)
+    instances = RuleInstances(search.space, search.proofs.rewriting)
     verdicts = [instances.follows(graph) for graph in graphs]
     total: bench.Row = {
         "operators": len(search.space.operators),

@@ -104,3 +104,17 @@ def test_rules_that_follow_from_generated_ones(tmp_path: Path) -> None:
     counts, (total,) = generated(by_set([path])["set"], 2, 60.0, ["ewadd"])
     assert [row["proved"] for row in counts] == [1, 1]
     assert (total["rules of the set"], total["of these programs"], total["derivable"]) == (3, 2, 1)
+
+
+def test_rules_of_larger_programs_follow_from_smaller_ones(tmp_path: Path) -> None:
+    """Products of three are associative, and so are products of four, which are not generated."""
+    one = rule("four", [op("matmul", 1, 2), op("matmul", "0", 3), op("matmul", "1", 1)],
+               [op("matmul", 3, 1), op("matmul", 2, "0"), op("matmul", 1, "1")])  # fmt: skip
+    other = rule("wrong", [op("matmul", 1, 2), op("matmul", "0", 3), op("matmul", "1", 1)],
+                 [op("matmul", 2, 1), op("matmul", 3, "0"), op("matmul", 1, "1")])  # fmt: skip
+    path = write(tmp_path, one, other)
+    content = json.loads(path.read_text())
+    content["sets"]["set"]["leaf_shapes"] = {str(number): [3, 3] for number in (1, 2, 3)}
+    path.write_text(json.dumps(content))
+    _, (total,) = generated(by_set([path])["set"], 2, 60.0, ["matmul"])
+    assert (total["rules of the set"], total["of these programs"], total["derivable"]) == (2, 2, 1)

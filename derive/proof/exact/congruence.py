@@ -158,6 +158,7 @@ def _change(known: _Class, arguments: _Arguments) -> isl.Map | None:
     """
     if known.arguments.heads != arguments.heads:
         return None
+    check_time()
     if known.arguments.rank == arguments.rank:
         identity = _identity(arguments.domain)
         if _is_equal_under(identity, known, arguments):
@@ -202,6 +203,7 @@ def _change_by_corners(known: _Class, arguments: _Arguments) -> isl.Map | None:
     """Return the map that keeps the first and the last coordinates of every kind of term; None
     where there is no such map.
     """
+    check_time()
     ours, theirs = known.arguments.corners, arguments.corners
     if ours.keys() != theirs.keys() or not ours:
         return None

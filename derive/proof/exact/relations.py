@@ -22,6 +22,7 @@ from derive.proof.exact.ranges import is_truth_factor
 from einalg.language.index.affine import Index
 from einalg.language.index.isl import Space
 from einalg.language.index.iterator import LoopIndex
+from einalg.runtime.clock import check_time
 
 MAX_MULTIPLICITY = 64  # that is counted
 MAX_PARTS = 64  # into which overlapping relations are cut
@@ -182,6 +183,7 @@ def _levels(relation: isl.Map) -> Iterable[isl.Set]:
     """Yield what a relation reaches at least once, at least twice, …"""
     rest = relation.reverse()
     for _ in range(MAX_MULTIPLICITY):
+        check_time()
         if rest.is_empty():
             return
         first = rest.lexmin()
@@ -205,6 +207,7 @@ def difference(
             groups.setdefault(piece.heads, ([], []))[side].append(piece)
     left: dict[Heads, list[isl.Set]] = {}
     for heads, (ours, theirs) in groups.items():
+        check_time()
         sets = _left_over(ours, theirs, once)
         if sets:
             left[heads] = sets
@@ -269,6 +272,7 @@ def _cancelled(weight: Fraction, ours: list[isl.Set], theirs: list[isl.Set]) -> 
     """Yield `w·[ours] - w·[theirs]` without what is in both."""
     ours, theirs = list(ours), list(theirs)
     for a, b in product(range(len(ours)), range(len(theirs))):
+        check_time()
         ours[a], theirs[b] = ours[a].subtract(theirs[b]), theirs[b].subtract(ours[a])
     for sign, sets in ((weight, ours), (-weight, theirs)):
         for points in sets:
@@ -280,6 +284,7 @@ def _disjoint(parts: Sequence[Weighted]) -> list[Weighted]:
     """Return the same total weight everywhere, as disjoint sets."""
     disjoint: list[Weighted] = []
     for weight, points in parts:
+        check_time()
         cut: list[Weighted] = []
         for known, area in disjoint:
             both = area.intersect(points)

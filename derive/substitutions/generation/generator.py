@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from dataclasses import replace
+from typing import Any
 
 from derive.results.progress import shown_progress
 from derive.substitutions.generation.checkpoint import VerdictFile
-from derive.substitutions.generation.judging import Judgement, PairJudge
+from derive.substitutions.generation.judging import PairJudge
 from derive.substitutions.generation.programs.enumeration import ProgramEnumeration
 from derive.substitutions.generation.programs.growing import (
     GoesOn,
@@ -28,18 +28,14 @@ from derive.substitutions.generation.programs.joint_programs import (
 )
 from derive.substitutions.generation.programs.operators import operators_of
 from derive.substitutions.generation.programs.space import AppliedNode, ClassId, ProgramSpace
+from derive.substitutions.generation.proving import RuleCandidate, RuleProofs, pair_of_values
 from derive.substitutions.generation.report import (
     GeneratedRules,
     GenerationReport,
     SizeReport,
 )
-from derive.substitutions.generation.rewriting import (
-    LeafRequirement,
-    Rewriting,
-    requirements,
-)
 from derive.substitutions.generation.rules import named
-from derive.substitutions.generation.terms import ProgramPair, common_parts, is_in_order, pair_of
+from derive.substitutions.generation.terms import ProgramPair, is_in_order
 from einalg.options import (
     EXECUTOR,
     NEW_FILE,
@@ -54,8 +50,9 @@ from einalg.runtime.clock import PROVING, SEARCHING, Clock
 
 MAX_SIZE = 6
 MAX_OUTPUTS = 2
-NOTHING = frozenset[ClassId]()
 SHARE_OF_SEARCH = 0.5  # of the time that is left, before the proofs of a size
+# Seconds for a proof: few at first, then more for what is left when all others are tried.
+FIRST_PROOF_SECONDS, LATER_PROOF_SECONDS = 0.1, (0.5, 2.0, 8.0, 32.0, 128.0)
 
 
 @checked(
@@ -144,49 +141,24 @@ def searched(
     return search
 
 
-class _Candidate(NamedTuple):
-    """Programs of values, and with those that stand for these as a pair."""
-
-    programs: ValuedPrograms
-    pair: ProgramPair
-
-
-@dataclass(frozen=True)
-class _Task:
-    """The statement of a candidate, and a more general one where its sides have parts in common."""
-
-    candidate: _Candidate
-    general: ProgramPair | None
-
-    @property
-    def pairs(self) -> list[ProgramPair]:
-        pairs = [self.candidate.pair]
-        return pairs if self.general is None else [self.general, *pairs]
-
-
 class RuleSearch:
     """A search for rules, size by size."""
 
     def __init__(
         self, space: ProgramSpace, judge: PairJudge, clock: Clock, listener: Any, outputs: int
     ) -> None:
-        self.space, self.judge, self.clock, self.listener = space, judge, clock, listener
-        self.outputs = outputs
-        self.commutative: set[int] = set()
-        self.rewriting = Rewriting(space, self.commutative)
-        self.enumeration = ProgramEnumeration(space, self.commutative)
+        self.space, self.clock, self.listener, self.outputs = space, clock, listener, outputs
+        self.proofs = RuleProofs(space, judge, clock)
+        self.enumeration = ProgramEnumeration(space, self.proofs.commutative)
         self.joint = JointEnumeration(space)
         self.sizes: list[SizeReport] = []
         self.is_complete = True
-        self._holds: dict[Any, bool] = {}  # what is known of pairs, by their keys
-        self._proved: list[Judgement] = []
-        self._refused: list[Judgement] = []
 
     def run(self, size: int) -> None:
         """Look at the programs of all sizes up to one, smaller ones first."""
         for current in range(1, size + 1):
             self.sizes.append(SizeReport(current))
-            self.rewriting.size = current
+            self.proofs.rewriting.size = current
             with self.clock.course.during(SEARCHING, f"size {current}", self.clock.now):
                 growth = self._grow(current, is_last=current == size)
                 self._count(
@@ -221,15 +193,15 @@ class RuleSearch:
     def result(self) -> GeneratedRules:
         rules = []
         verdicts = []
-        for number, judged in enumerate(self._proved, start=1):
+        for number, judged in enumerate(self.proofs.proved, start=1):
             assert judged.rule is not None
             rules.append(named(judged.rule, str(number)))
             verdicts.append(replace(judged.verdict, rule=str(number)))
         return GeneratedRules(
             tuple(rules),
             tuple(verdicts),
-            tuple([judged.text for judged in self._proved]),
-            tuple([(judged.text, judged.verdict) for judged in self._refused]),
+            tuple([judged.text for judged in self.proofs.proved]),
+            tuple([(judged.text, judged.verdict) for judged in self.proofs.refused]),
             self.report(),
         )
 
@@ -263,7 +235,7 @@ class RuleSearch:
 
         return goes_on
 
-    def _candidates(self, growth: SpaceGrowth) -> list[_Candidate]:
+    def _candidates(self, growth: SpaceGrowth) -> list[RuleCandidate]:
         """Return the pairs that differ by more than names, the most general ones first."""
         programs = []
         for node, place in growth.repeated:
@@ -271,31 +243,20 @@ class RuleSearch:
                 programs.append(ValuedPrograms((node,), (place,)))
         return self._unknown(programs)
 
-    def _unknown(self, programs: Iterable[ValuedPrograms]) -> list[_Candidate]:
+    def _unknown(self, programs: Iterable[ValuedPrograms]) -> list[RuleCandidate]:
         """Return pairs of which nothing is known, of several that differ by names one, the most
         general ones first.
         """
-        candidates: list[_Candidate] = []
+        candidates: list[RuleCandidate] = []
         met = set[ProgramPair]()
         for one in programs:
-            pair = self._pair(one)
+            pair = pair_of_values(self.space, one)
             if pair in met:
                 continue
             met.add(pair)
-            key = self._key(pair)
-            if key not in self._holds:
-                self._holds[key] = False
-                candidates.append(_Candidate(one, pair))
+            if self.proofs.is_new(pair):
+                candidates.append(RuleCandidate(one, pair))
         return sorted(candidates, key=lambda candidate: _generality(candidate.pair))
-
-    def _pair(self, programs: ValuedPrograms, cut: frozenset[ClassId] = NOTHING) -> ProgramPair:
-        """Return programs and those that stand for their values as a pair: one program leads to the
-        smaller one, several to those that share work.
-        """
-        sides = [programs.nodes, programs.places]
-        if len(programs.nodes) > 1:
-            sides = sides[::-1]
-        return pair_of(self.space, sides[0], sides[1], cut)
 
     def _is_first_of_renamings(self, node: AppliedNode, place: ClassId) -> bool:
         """Return whether a side uses inputs in their order; of each pair, some renaming has one."""
@@ -304,89 +265,9 @@ class RuleSearch:
                 return True
         return False
 
-    def _key(self, pair: ProgramPair) -> tuple[Any, tuple[LeafRequirement, ...]]:
-        return pair.graph, requirements(pair.graph, pair.shapes)
-
-    def _prove(self, candidates: Sequence[_Candidate]) -> None:
-        """Have proved what does not follow from what is proved already."""
-        tasks: list[_Task] = []
-        common = derivable = 0
-        for place, candidate in enumerate(candidates):
-            general = self._general(candidate)
-            if general is not None and self._holds.get(self._key(general)):
-                common += 1
-                self._follows(candidate)
-            elif self._is_derivable(candidate):
-                derivable += 1
-            else:
-                tasks.append(_Task(candidate, general))
-            after_common = len(candidates) - common
-            self._count(after_common_parts=after_common, after_derivable=after_common - derivable)
-            if len(tasks) >= self.judge.batch or place == len(candidates) - 1:
-                derivable += self._settle(tasks)
-                tasks = []
-                self._count(after_derivable=after_common - derivable)
-            if self.clock.is_over:
-                self.is_complete = False
-                return
-
-    def _general(self, candidate: _Candidate) -> ProgramPair | None:
-        """Return a pair with leaves in the places of what both sides compute; None where they
-        compute nothing both.
-        """
-        cut = common_parts(self.space, *candidate.programs)
-        return self._pair(candidate.programs, cut) if cut else None
-
-    def _is_derivable(self, candidate: _Candidate) -> bool:
-        if not self.rewriting.follows(*candidate.programs):
-            return False
-        self._follows(candidate)
-        return True
-
-    def _follows(self, candidate: _Candidate) -> None:
-        self._holds[self._key(candidate.pair)] = True
-        self.rewriting.connect(*candidate.programs)
-
-    def _settle(self, tasks: Sequence[_Task]) -> int:
-        """Have tasks judged, and add what is proved; return how many are derivable by others of
-        them.
-        """
-        derivable = 0
-        judgements = self.judge.judgements([task.pairs for task in tasks])
-        for task, judged in zip(tasks, judgements):
-            if self._is_derivable(task.candidate):
-                derivable += 1
-            elif judged.is_proved:
-                self._accept(task.candidate, judged)
-            else:
-                self._refused.append(judged)
-                self.rewriting.refuse(task.candidate.programs.nodes)
-                self._count(refused=self.sizes[-1].refused + 1)
-        return derivable
-
-    def _accept(self, candidate: _Candidate, judged: Judgement) -> None:
-        self._proved.append(judged)
-        self._holds[self._key(judged.pair)] = True
-        self._follows(candidate)
-        self.rewriting.add(judged.pair.graph, judged.requirements)
-        self._note_commutative(candidate)
-        report = self.sizes[-1]
-        conditional = report.under_conditions + (judged.verdict.condition is not None)
-        self._count(proved=report.proved + 1, under_conditions=conditional)
-
-    def _note_commutative(self, candidate: _Candidate) -> None:
-        """Read pairs in one order only where a rule says that the order does not matter."""
-        node, *others = candidate.programs.nodes
-        other = self.space.classes[candidate.programs.places[0]].node
-        if (
-            others
-            or other is None
-            or (other.operator, other.output) != (node.operator, node.output)
-        ):
-            return
-        one, two = candidate.pair.graph.before, candidate.pair.graph.after
-        if len(one) == len(two) == 1 and node.inputs == other.inputs[::-1] != other.inputs:
-            self.commutative.add(node.operator)
+    def _prove(self, candidates: Sequence[RuleCandidate]) -> None:
+        if not self.proofs.prove(candidates, self._count):
+            self.is_complete = False
 
 
 def _generality(pair: ProgramPair) -> tuple[int, int, int]:

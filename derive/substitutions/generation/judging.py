@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
+from derive.proof.outcome.verdict import PROVED, UNKNOWN
 from derive.search.executor import ordered_map
 from derive.substitutions.generation.checkpoint import VerdictFile
 from derive.substitutions.generation.programs.operators import OperatorChoice
@@ -13,6 +15,7 @@ from derive.substitutions.generation.rules import (
     input_shapes,
     numbers_text,
     rules_of,
+    undecided_in,
     verdict_of,
 )
 from derive.substitutions.generation.terms import ProgramPair
@@ -32,7 +35,12 @@ class Judgement(NamedTuple):
 
     @property
     def is_proved(self) -> bool:
-        return self.verdict.verdict == "proved"
+        return self.verdict.verdict == PROVED
+
+    @property
+    def is_undecided(self) -> bool:
+        """Whether the time was over before there was a verdict."""
+        return self.verdict.verdict == UNKNOWN
 
     @property
     def is_unconditional(self) -> bool:
@@ -76,30 +84,54 @@ class PairJudge:
         """The number of statements that are judged at a time."""
         return 1 if self.executor is None else BATCH
 
-    def judgements(self, statements: Sequence[Sequence[ProgramPair]]) -> Iterator[Judgement]:
+    def judgements(
+        self, statements: Sequence[Sequence[ProgramPair]], seconds: float
+    ) -> Iterator[Judgement]:
         """Yield, for each statement, which is written as pairs, the more general ones first: the
-        verdict on the first pair that is proved without a condition, else on the last one.
+        verdict on the first pair that is proved without a condition, else on the last one. Each
+        rule is given some seconds.
         """
+        undecided = {}
         if self.executor is not None:
-            self._prove_all([pair for pairs in statements for pair in pairs])
+            pairs = [pair for pairs in statements for pair in pairs]
+            undecided = self._prove_all(pairs, seconds)
         for pairs in statements:
-            judgement = self._judgement(pairs[0])
-            for pair in pairs[1:]:
-                if not judgement.is_unconditional:
-                    judgement = self._judgement(pair)
-            yield judgement
+            yield self._first_unconditional(pairs, seconds, undecided)
 
-    def _prove_all(self, pairs: Sequence[ProgramPair]) -> None:
-        """Have the executor prove what is not known."""
+    def _first_unconditional(
+        self,
+        pairs: Sequence[ProgramPair],
+        seconds: float,
+        undecided: Mapping[ProgramPair, Judgement],
+    ) -> Judgement:
+        judgements = [undecided.get(pairs[0]) or self._judgement(pairs[0], seconds)]
+        for pair in pairs[1:]:
+            if not judgements[-1].is_unconditional:
+                judgements.append(undecided.get(pair) or self._judgement(pair, seconds))
+        return judgements[-1]
+
+    def undecided(self, pair: ProgramPair, seconds: float) -> Judgement:
+        """Return the verdict on a pair that is not decided in some seconds."""
+        return self._of(pair, 0, undecided_in(seconds))
+
+    def _prove_all(
+        self, pairs: Sequence[ProgramPair], seconds: float
+    ) -> dict[ProgramPair, Judgement]:
+        """Have the executor prove what is not known; return what is undecided then."""
         unknown = [pair for pair in dict.fromkeys(pairs) if self._known(pair) is None]
         rules = [self._rules(pair) for pair in unknown]
-        for pair, (place, verdict) in zip(unknown, ordered_map(self.executor, verdict_of, rules)):
-            self._put(pair, place, verdict)
+        decide = partial(verdict_of, seconds=seconds)
+        undecided = {}
+        for pair, (place, verdict) in zip(unknown, ordered_map(self.executor, decide, rules)):
+            judgement = self._put(pair, place, verdict)
+            if judgement.is_undecided:
+                undecided[pair] = judgement
+        return undecided
 
-    def _judgement(self, pair: ProgramPair) -> Judgement:
+    def _judgement(self, pair: ProgramPair, seconds: float) -> Judgement:
         known = self._known(pair)
         if known is None:
-            known = self._put(pair, *verdict_of(self._rules(pair)))
+            known = self._put(pair, *verdict_of(self._rules(pair), seconds))
         return known
 
     def _known(self, pair: ProgramPair) -> Judgement | None:
@@ -111,8 +143,12 @@ class PairJudge:
         return self._judged[pair]
 
     def _put(self, pair: ProgramPair, place: int, verdict: RuleVerdict) -> Judgement:
+        """Keep a verdict, for what is decided."""
+        judgement = self._of(pair, place, verdict)
+        if judgement.is_undecided:
+            return judgement
         self.checkpoint.put(pair, verdict)
-        return self._judged.setdefault(pair, self._of(pair, place, verdict))
+        return self._judged.setdefault(pair, judgement)
 
     def _of(self, pair: ProgramPair, place: int, verdict: RuleVerdict) -> Judgement:
         rules = self._rules(pair)

@@ -7,7 +7,7 @@ of equalities of smaller programs. Rules apply in both directions.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import permutations, product
@@ -23,6 +23,7 @@ from einalg.language.index.size import Size
 MAX_VISITED = 500  # programs that are looked at from one
 MAX_GRAPHS = 2**16  # whose axes are kept
 Bindings = dict[int, ClassId]
+PlaceOf = Callable[[AppliedNode], ClassId | None]  # the class of a program, None where unknown
 
 
 @dataclass(frozen=True)
@@ -217,15 +218,21 @@ class Rewriting:
             self._connected[place] = set() if first is None else {self.normal(first)}
         return self._connected[place]
 
-    def follows(self, nodes: Sequence[AppliedNode], places: Sequence[ClassId]) -> bool:
+    def follows(
+        self,
+        nodes: Sequence[AppliedNode],
+        places: Sequence[ClassId],
+        place_of: PlaceOf | None = None,
+    ) -> bool:
         """Return whether the rules connect a program with the one that stands for its class, or
-        lead from those of several classes to as many programs.
+        lead from those of several classes to as many programs. On the way are programs of the
+        space, or those that `place_of` knows.
         """
         if len(nodes) > 1:
             return self._follow_jointly(nodes, places)
-        return self._follows(nodes[0], places[0])
+        return self._follows(nodes[0], places[0], place_of or self.space.by_node.get)
 
-    def _follows(self, node: AppliedNode, place: ClassId) -> bool:
+    def _follows(self, node: AppliedNode, place: ClassId, place_of: PlaceOf) -> bool:
         connected = self._of(place)
         start = self.normal(node)
         if start in connected:
@@ -239,7 +246,7 @@ class Rewriting:
                     return True
                 if other in visited or not isinstance(other, AppliedNode):
                     continue
-                if self.space.by_node.get(other) == place:
+                if place_of(other) == place:
                     visited.add(other)
                     queue.append(other)
         return False

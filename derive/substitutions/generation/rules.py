@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from derive.proof.outcome.verdict import PROVED, TESTED, UNKNOWN
 from derive.substitutions.generation.programs.applying import NO_HISTORY, NotApplicable, apply
 from derive.substitutions.generation.programs.operators import OperatorChoice
 from derive.substitutions.generation.rewriting import has_open_ranks
@@ -20,6 +21,7 @@ from einalg.language.index.size import Size
 from einalg.language.ir.program import Program
 from einalg.language.ir.scope import Scope
 from einalg.language.notation.builders import L, indices, tensor
+from einalg.runtime.clock import Clock, OutOfTime
 
 NO_RULE = "no sizes in general were found"
 UNNAMED = "pair"
@@ -120,22 +122,31 @@ def numbers_text(rule: Substitution) -> str:
     return ", ".join(texts)
 
 
-def verdict_of(rules: Sequence[Substitution]) -> tuple[int, RuleVerdict]:
+def verdict_of(rules: Sequence[Substitution], seconds: float) -> tuple[int, RuleVerdict]:
     """Return the verdict on the first of some rules that is proved, with its place; else that on
-    the first one.
+    the first one that is not decided in some seconds, else that on the first one.
     """
     verdicts = []
     for place, rule in enumerate(rules):
         try:
-            verdict = verify(rule) if rule.graph is None else _of_graph(rule.graph)
+            with Clock.of(seconds).limiting():
+                verdict = verify(rule) if rule.graph is None else _of_graph(rule.graph)
+        except OutOfTime:
+            verdict = undecided_in(seconds)
         except EinalgError as error:
-            verdict = RuleVerdict(rule.name, "tested", coverage=str(error).splitlines()[0])
-        if verdict.verdict == "proved":
+            verdict = RuleVerdict(rule.name, TESTED, coverage=str(error).splitlines()[0])
+        if verdict.verdict == PROVED:
             return place, verdict
         verdicts.append(verdict)
     if not verdicts:
-        return 0, RuleVerdict(UNNAMED, "tested", coverage=NO_RULE)
-    return 0, verdicts[0]
+        return 0, RuleVerdict(UNNAMED, TESTED, coverage=NO_RULE)
+    undecided = [place for place, one in enumerate(verdicts) if one.verdict == UNKNOWN]
+    place = undecided[0] if undecided else 0
+    return place, verdicts[place]
+
+
+def undecided_in(seconds: float) -> RuleVerdict:
+    return RuleVerdict(UNNAMED, UNKNOWN, coverage=f"not decided in {seconds:g} s")
 
 
 def _of_graph(graph: RuleGraph) -> RuleVerdict:
@@ -146,4 +157,4 @@ def _of_graph(graph: RuleGraph) -> RuleVerdict:
         verdict = decided(UNNAMED, graph)
         if verdict is not None:
             return verdict
-    return RuleVerdict(UNNAMED, "tested", coverage=UNDECIDED)
+    return RuleVerdict(UNNAMED, TESTED, coverage=UNDECIDED)

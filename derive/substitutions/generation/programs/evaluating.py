@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -21,6 +22,7 @@ from einalg.language.ir.traversal import map_accesses, padded_like
 
 SAMPLE = Index("sample")
 POSITIVE_SHARES = (1 / 2, 1 / 16, 15 / 16)  # of the elements, at one point after the other
+ENOUGH_ELEMENTS = 48  # that are compared: one of a truth value agrees with a chance of 3/8
 WORDS = 2  # residues of a fingerprint, below 2**31 each
 
 
@@ -82,6 +84,15 @@ class RandomField:
         return (words[..., 0] << 31 | words[..., 1]) ^ mark
 
 
+def enough_samples(shapes: Iterable[Sequence[int]]) -> int:
+    """Return how many samples have enough elements, of tensors of each of some shapes.
+
+    >>> enough_samples([(2, 4), (100,)]), enough_samples([()]), enough_samples([(7, 7)])
+    (6, 48, 1)
+    """
+    return -(-ENOUGH_ELEMENTS // max(1, min(map(prod, shapes))))
+
+
 def name_of(position: int) -> str:
     """Return the name of the tensor that stands for an input."""
     return f"a{position}"
@@ -132,5 +143,6 @@ def is_defined(values: Array, field: PrimeField) -> Array:
     """Return which tensors of many are elements of the field everywhere: no infinities, and nothing
     that was divided by 0.
     """
-    flat = values.reshape(len(values), -1)
-    return np.asarray(((flat >= 0) & (flat < field.modulus)).all(axis=1))
+    flat = values.reshape(len(values), -1).astype(np.int64, copy=False)
+    unsigned = flat.view(np.uint64)  # what is negative is large there
+    return np.asarray(unsigned.max(axis=1, initial=0) < field.modulus)

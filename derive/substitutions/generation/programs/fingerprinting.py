@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from math import prod
 from typing import NamedTuple
 
 import numpy as np
@@ -11,6 +10,7 @@ import numpy as np
 from derive.substitutions.generation.programs.enumeration import ProgramBlock
 from derive.substitutions.generation.programs.evaluating import (
     WORDS,
+    enough_samples,
     evaluate,
     is_defined,
     name_of,
@@ -21,9 +21,9 @@ from einalg.language.ir.scope import Scope
 from einalg.language.ir.tensor import Access, Tensor
 from einalg.language.ir.traversal import accesses, map_accesses, padded_like
 
-MAX_ELEMENTS = 2**21  # of the values that are computed at a time
+MAX_ELEMENTS = 2**20  # of the values that are computed at a time
+FEW_PROGRAMS = 300  # which are evaluated sooner than what their operator is
 UNDEFINED = -1  # in the place of a fingerprint
-AFFINE_ELEMENTS = 48  # that are compared: one of a truth value agrees with a chance of 3/8
 
 
 def batches(space: ProgramSpace, block: ProgramBlock) -> Iterator[list[Array]]:
@@ -94,7 +94,7 @@ class Fingerprints:
         value is not defined.
         """
         application = block.application
-        if block.is_product:
+        if block.is_product and block.count > FEW_PROGRAMS:
             if self.is_sum(application):
                 return self._sum_keys(block)
             for position in self._cheaper_first(block):
@@ -145,8 +145,7 @@ class Fingerprints:
         """
         space, modulus = self.space, self.space.field.modulus
         shapes = [space.types[kind].shape for kind in application.types]
-        fewest = min([prod(step.first.shape) for step in self._steps_of(application)])
-        count = -(-AFFINE_ELEMENTS // max(1, fewest))
+        count = enough_samples([step.first.shape for step in self._steps_of(application)])
         samples: list[Array] = []
         for position, shape in enumerate(shapes):
             a, b, c = [space.random.draw((count, *shape)) for _ in range(3)]

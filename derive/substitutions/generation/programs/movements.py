@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from derive.substitutions.generation.programs.evaluating import evaluate
+from derive.substitutions.generation.programs.evaluating import enough_samples, evaluate
 from derive.substitutions.generation.programs.space import Operation, ProgramSpace, TypedOperator
 from einalg.language.interpreters.prime_field.modular import Array
 
@@ -39,7 +39,8 @@ class Movements:
         if not application.types:
             return False
         shapes = [space.types[kind].shape for kind in application.types]
-        one, two = [[space.random.draw((1, *shape)) for shape in shapes] for _ in range(2)]
+        count = enough_samples([space.types[kind].shape for kind in application.results])
+        one, two = [[space.random.draw((count, *shape)) for shape in shapes] for _ in range(2)]
         results = [evaluate(application.scopes, samples, space.field) for samples in (one, two)]
         return all(_moved(one, ours, two, theirs) for ours, theirs in zip(*results))
 

@@ -56,7 +56,8 @@ class Extended:
         return np.greater_equal(values, 0) & np.less(values, self.modulus)
 
     def finite(self, values: Any) -> bool:
-        return bool(np.min(values) >= 0 and np.max(values) < self.modulus)
+        unsigned = np.asarray(values, np.int64).view(np.uint64)  # what is negative is large there
+        return bool(np.max(unsigned) < self.modulus)
 
     def order(self, values: Any) -> Array:
         """Return integers that compare as the elements do: -inf is first, *undefined* last."""

@@ -12,7 +12,9 @@ import numpy as np
 
 Array = np.ndarray[Any, Any]
 Times = Callable[[Any, Any], Any]
-LOW_BITS = 16  # of a residue, which is split into two parts
+HALF_BITS = 16  # of a residue, which is split into two parts
+LITTLE_ENDIAN = np.dtype("<i8")
+BLOCK_ELEMENTS = 2**17  # of a factor or a product at a time: what lies between stays in a cache
 # Terms that float64 sums exactly, each a product of sums of two parts and so below 2**34.
 MAX_EXACT_TERMS = 2**18
 MANTISSA_BITS = 53  # of float64
@@ -76,26 +78,58 @@ def matmul(left: Array, right: Array, modulus: int) -> Array:
     the halves of the residues.
     """
     total: Any = 0
-    for start in range(0, left.shape[-1], MAX_EXACT_TERMS):
+    for start in range(0, max(1, left.shape[-1]), MAX_EXACT_TERMS):
         part = slice(start, start + MAX_EXACT_TERMS)
         total = (total + _matmul(left[..., part], right[..., part, :], modulus)) % modulus
     return total
 
 
 def _matmul(left: Array, right: Array, modulus: int) -> Array:
+    """Return a batch of matrix products of few enough terms, a block at a time."""
+    shape = np.broadcast_shapes(left.shape[:-2], right.shape[:-2])
+    shape = (*shape, left.shape[-2], right.shape[-1])
+    is_batch = right.ndim == left.ndim > 2 and len(right) > 1
+    largest = max(left.size, right.size if is_batch else 0, prod(shape))
+    step = max(1, BLOCK_ELEMENTS * shape[0] // max(1, largest))
+    if step >= shape[0] or left.ndim < len(shape) or len(left) < shape[0]:
+        return _block_product(left, right, modulus)
+    result = np.empty(shape, np.int64)
+    for start in range(0, shape[0], step):
+        part = slice(start, start + step)
+        factor = right[part] if is_batch else right
+        result[part] = _block_product(left[part], factor, modulus)
+    return result
+
+
+def _block_product(left: Array, right: Array, modulus: int) -> Array:
     (high, low), (upper, lower) = _halves(left), _halves(right)
     top, bottom = high @ upper, low @ lower
-    middle = (high + low) @ (upper + lower) - top - bottom
-    total = _shifted(top, 2 * LOW_BITS, modulus) + _shifted(middle, LOW_BITS, modulus)
-    return (total + _shifted(bottom, 0, modulus)) % modulus
+    middle = (high + low) @ (upper + lower)
+    middle -= top
+    middle -= bottom
+    total = _reduced(top, modulus)
+    for part in (middle, bottom):
+        total *= 2.0**HALF_BITS
+        total += _reduced(part, modulus)
+        total = _reduced(total, modulus)
+    result = total.astype(np.int64)
+    result += modulus * (result < 0)
+    result -= modulus * (result >= modulus)
+    return result
 
 
 def _halves(values: Array) -> tuple[Array, Array]:
     """Return the upper and the lower bits of residues."""
-    low = values & (2**LOW_BITS - 1)
-    return (values >> LOW_BITS).astype(np.float64), low.astype(np.float64)
+    words = np.ascontiguousarray(values, LITTLE_ENDIAN).view("<u2")  # four for each
+    return words[..., 1::4].astype(np.float64), words[..., ::4].astype(np.float64)
 
 
-def _shifted(values: Array, bits: int, modulus: int) -> Array:
-    """Return the residues of `values * 2**bits`."""
-    return values.astype(np.int64) % modulus * (2**bits % modulus) % modulus
+def _reduced(values: Array, modulus: int) -> Array:
+    """Replace whole numbers below 2**53 by what is congruent to them, from `-modulus` to below
+    `2*modulus`: a quotient in float64 is wrong by one at most.
+    """
+    quotients = values * (1 / modulus)
+    np.floor(quotients, out=quotients)
+    quotients *= modulus
+    values -= quotients
+    return values

@@ -21,7 +21,7 @@ from derive.substitutions.generation.programs.operators import operators_of
 from derive.substitutions.generation.programs.space import ProgramSpace
 from derive.substitutions.generation.rewriting import LeafRequirement
 from einalg.errors import RecordError, UseError
-from einalg.runtime.clock import Clock
+from einalg.runtime.clock import Clock, check_time
 
 generate = ea.substitutions.generate
 PLAIN = ("conv2d", {"stride": [(1, 1)], "pad": ["same"], "act": ["none"]})
@@ -313,3 +313,47 @@ def test_agreement_at_some_sizes_is_no_proof(monkeypatch: pytest.MonkeyPatch) ->
     ((text, verdict),) = found.refused
     assert text == "relu(relu(x1)) => relu(x1)"
     assert (verdict.verdict, verdict.coverage) == ("tested", rules.UNDECIDED)
+
+
+def test_hard_proofs_come_last_and_are_given_more_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is not decided at one kernel is not tried at others before the easy ones are done."""
+    limits: dict[str, list[float]] = {}
+    decide = judging.verdict_of
+
+    def slow(some: Any, seconds: float) -> Any:
+        graph = some[0].graph
+        limits.setdefault(str((graph.before, graph.after)), []).append(seconds)
+        if "enlarge" in str(graph) and seconds < 8:
+            return 0, rules.undecided_in(seconds)
+        return decide(some, seconds)
+
+    enlarge = ("enlarge", {"kernel": [(3, 3)]})
+    inputs = [(1, 2, 4, 4), (2, 2, 3, 1), (2, 2, 1, 3)]
+    quick = generate([PLAIN, enlarge], inputs, size=2)
+    monkeypatch.setattr(judging, "verdict_of", slow)
+    found = generate([PLAIN, enlarge], inputs, size=2, seconds=30.0)
+    assert sorted(found.texts) == sorted(quick.texts) and found.report.is_complete
+    for graph, seconds in limits.items():
+        tried, *later = seconds
+        assert tried < 8 and set(later) <= ({8.0} if "enlarge" in graph else set())
+    assert max(map(len, limits.values())) == 3  # two kernels are tried where one is proved
+
+
+def test_what_is_never_decided_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(judging, "verdict_of", lambda _, seconds: (0, rules.undecided_in(seconds)))
+    found = generate(["relu"], {"x": (2, 3)}, size=2)
+    ((text, verdict),) = found.refused
+    assert text == "relu(relu(x1)) => relu(x1)" and not len(found)
+    assert (verdict.verdict, verdict.coverage) == ("unknown", "not decided in 128 s")
+    report = found.report
+    assert report.is_complete and report.total("after_derivable") == report.total("refused") == 1
+
+
+def test_a_proof_ends_with_its_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    def endless(name: str, graph: Any) -> Any:
+        while True:
+            check_time()
+
+    monkeypatch.setattr(rules, "verdict_for_all_sizes", endless)
+    found = generate(["relu"], {"x": (2, 3)}, size=2, seconds=1.0)
+    assert not found.report.is_complete and not found.refused and found.report.seconds < 5

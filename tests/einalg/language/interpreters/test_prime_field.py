@@ -372,6 +372,26 @@ def test_modular_arithmetic(modulus: int) -> None:
     )
 
 
+SHAPES = [
+    ((3, 4), (4, 2)), ((0, 4), (4, 2)), ((3, 0), (0, 2)), ((1, 5), (5, 1)),
+    ((7, 3, 4), (4, 2)), ((7, 3, 4), (1, 4, 2)), ((1, 3, 4), (7, 4, 2)), ((3, 4), (7, 4, 2)),
+    ((5, 7, 3, 4), (7, 4, 2)), ((2, 1, 3, 4), (7, 4, 2)),
+    ((900, 301), (301, 3)), ((61, 30, 40), (61, 40, 50)), ((61, 30, 40), (40, 50)),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("one", "two"), SHAPES, ids=str)
+@pytest.mark.parametrize("modulus", [3, 101, P])
+def test_products_of_batches_and_of_blocks(
+    one: tuple[int, ...], two: tuple[int, ...], modulus: int
+) -> None:
+    random = np.random.default_rng(1)
+    left, right = random.integers(0, modulus, one), random.integers(0, modulus, two)
+    for a, b in ((left, right), (np.full(one, modulus - 1), np.full(two, modulus - 1))):
+        expected = np.broadcast_to((a.astype(object) @ b.astype(object)) % modulus, (a @ b).shape)
+        np.testing.assert_array_equal(matmul(a, b, modulus), expected)
+
+
 def test_the_longest_sum_of_the_largest_residues_is_exact() -> None:
     terms = 2 * MAX_EXACT_TERMS + 3
     left = np.full((1, 1, terms), P - 1)

@@ -35,3 +35,10 @@ def test_movements(operator: Any, inputs: list[tuple[int, ...]], is_movement: bo
     operation = 0, tuple(range(len(inputs)))
     assert movements.is_movement(operation) == is_movement
     assert movements.computing([operation]) == (not is_movement)
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_few_elements_of_one_sign_are_no_movement(seed: int) -> None:
+    """Of two elements, relu keeps both or none at half of all inputs, which says nothing."""
+    space = ProgramSpace(operators_of(["relu"], [(1, 2)]), [(1, 2)], seed)
+    assert not Movements(space).is_movement((0, (0,)))
