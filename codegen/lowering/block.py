@@ -35,6 +35,7 @@ from codegen.lowering.infinite_integers import with_infinities
 from codegen.lowering.loop_plan import LoopPlan, make_plan, points, repeating
 from codegen.lowering.schedule import Schedule, is_across
 from einalg.language.analysis.padded_reads import Layer, direct_accesses, layers, skipping
+from einalg.language.analysis.simplify import needed_conditions
 from einalg.language.index.affine import Affine, Index
 from einalg.language.index.constraint import Constraint
 from einalg.language.index.convert import affine
@@ -72,6 +73,14 @@ class StatementSource:
         self._skipping: dict[Reduce, tuple[Constraint, ...]] = {}
 
     @cached_property
+    def _ranges(self) -> dict[Index, tuple[int, int]]:
+        """The ranges of all indices, which are distinct."""
+        iterators = list(self.scope.iterators)
+        for reduce in reductions(self.scope.body):
+            iterators += reduce.iterators
+        return {it.index: (it.low, it.high) for it in iterators}
+
+    @cached_property
     def plan(self) -> LoopPlan:
         conditions = list(self.cutting)
         for reduce in reductions(self.scope.body):
@@ -79,15 +88,23 @@ class StatementSource:
         return make_plan(self.scope, tuple(dict.fromkeys(conditions)), self.schedule)
 
     def layers(self, access: Access) -> list[Layer]:
-        """Return `einalg.language.analysis.padded_reads.layers` of an access."""
+        """Return `einalg.language.analysis.padded_reads.layers` of an access, up to one that is
+        read everywhere, and without conditions that hold everywhere.
+        """
         if access not in self._layers:
-            self._layers[access] = layers(access, self.partial_statements)
+            known: list[Layer] = []
+            for inside, value in layers(access, self.partial_statements):
+                known.append((needed_conditions(inside, self._ranges), value))
+                if not known[-1][0]:
+                    break
+            self._layers[access] = known
         return self._layers[access]
 
     def skipping(self, reduce: Reduce) -> tuple[Constraint, ...]:
         """Return `einalg.language.analysis.padded_reads.skipping` of a reduction."""
         if reduce not in self._skipping:
-            self._skipping[reduce] = skipping(reduce, self.partial_statements)
+            conditions = skipping(reduce, self.partial_statements)
+            self._skipping[reduce] = needed_conditions(conditions, self._ranges)
         return self._skipping[reduce]
 
     def is_large(self, reduce: Reduce) -> bool:

@@ -7,7 +7,7 @@ of levels.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import gcd, inf, prod
 from typing import Any
@@ -92,18 +92,25 @@ def make_plan(scope: Scope, conditions: Iterable[Constraint], schedule: Schedule
     for it in _summed(scope.body):
         if it.index not in plan.summed:
             plan.summed[it.index] = _split(plan, it, quotients.get(it.index, []), 0)
-    can_merge = not quotients and not conditions and not has_numbers(scope)
+    can_merge = not has_numbers(scope)
+    deciding = _deciding(plan, [*quotients, *[i for one in conditions for i in one.indices]])
     if can_merge:
-        merge_summed(plan, scope)
+        merge_summed(plan, scope, deciding)
     if large:
         return plan
     if can_merge:
-        while merge_last(plan, scope, MAX_MERGED_EXTENT):
+        while merge_last(plan, scope, MAX_MERGED_EXTENT, deciding):
             pass
     _write_out(plan, scope, schedule.constant_terms)
     if not quotients:
         _tile(plan, scope, schedule.tile)
     return plan
+
+
+def _deciding(plan: LoopPlan, indices: Collection[Index]) -> frozenset[Index]:
+    """Return indices, and those of the loops over parts of their ranges."""
+    parts = [plan.fixed[index].indices for index in indices if index in plan.fixed]
+    return frozenset(indices).union(*parts)
 
 
 def _add_output_loops(
@@ -297,34 +304,48 @@ def _has_index_number(body: Any) -> bool:
     return any(map(_has_index_number, getattr(body, "args", ())))
 
 
-def merge_last(plan: LoopPlan, scope: Scope, max_extent: float = inf) -> bool:
+def merge_last(
+    plan: LoopPlan,
+    scope: Scope,
+    max_extent: float = inf,
+    deciding: frozenset[Index] = frozenset(),
+) -> bool:
     """Make the two innermost loops one, where every tensor is walked in one stride.
 
-    Not where the inner one has `max_extent` steps or more. Tells whether they are one now.
+    Not where the inner one has `max_extent` steps or more, or where one of them is over an index
+    that is `deciding` what is read or written. Tells whether they are one now.
     """
     if len(plan.output) < 2 or plan.output[-1].extent >= max_extent:
         return False
     one, two = plan.output[-2:]
+    if {one.index, two.index} & deciding:
+        return False
     if not _are_one_walk(plan, scope, one, two):
         return False
     plan.output[-2:] = [_merged(plan, one, two)]
     return True
 
 
-def merge_summed(plan: LoopPlan, scope: Scope) -> None:
-    """Make loops of reductions one, where every tensor is walked in one stride."""
+def merge_summed(plan: LoopPlan, scope: Scope, deciding: frozenset[Index]) -> None:
+    """Make loops of reductions one, where every tensor is walked in one stride; but for those over
+    indices that are `deciding` what is read.
+    """
     for reduce in reductions(scope.body):
-        while _merge_last_summed(plan, scope, reduce):
+        while _merge_last_summed(plan, scope, reduce, deciding):
             pass
 
 
-def _merge_last_summed(plan: LoopPlan, scope: Scope, reduce: Reduce) -> bool:
+def _merge_last_summed(
+    plan: LoopPlan, scope: Scope, reduce: Reduce, deciding: frozenset[Index]
+) -> bool:
     """Make the two innermost loops of a reduction one; tell whether they are now.
 
     Other reductions may have these loops, but only together.
     """
     walked = [it.index for it in outer_first(reduce) if plan.summed[it.index]]
     if len(walked) < 2:
+        return False
+    if deciding.intersection(walked[-2:]):
         return False
     (one,), (two,) = (plan.summed[index] for index in walked[-2:])
     for other in reductions(scope.body):

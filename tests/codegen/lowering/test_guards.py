@@ -242,3 +242,29 @@ def test_sums_of_whole_rows_are_one_loop(text: str, shape: tuple[int, ...], loop
     arrays = {"X": np.random.default_rng(0).random(shape, np.float32)}
     (results,) = run_programs([program], [arrays], cc=quick_compiler())
     check(program, execute(program, arrays), results)
+
+
+@pytest.mark.parametrize(
+    ("text", "shape", "loops"),
+    [
+        ("O[i:8,k:5,l:6] = X.pad((2,1),0,0)[i-2,k,l]", (5, 5, 6), 5),
+        ("O[i:8,k:5,l:6] = X.pad((2,1),0,(0,1))[i-2,k,l]", (5, 5, 5), 8),  # rows are cut as well
+        ("O[k:5,l:6,i:8] = X.pad((2,1),0,0)[i-2,k,l]", (5, 5, 6), 4),  # cut inside
+        ("O[i:6] = Sum[r:8,s:40](X.pad((1,0),0,0)[i-1,r,s])", (5, 8, 40), 2),
+        ("O[i:6] = Sum[r:8,s:40](X.pad((1,0),0,(1,0))[i-1,r,s-1])", (5, 8, 39), 3),
+        ("O[i:9,k:5,l:6] = X[i//3,k,l]", (3, 5, 6), 3),
+        ("O[i:3,k:5,l:6] = X[i,k,l//2]", (3, 5, 3), 3),
+        ("O[i:20,k:3,l:6] = X[i%4,i//4,k,l]", (4, 5, 3, 6), 3),
+        ("O[i:12,k:3] = X[i//4,i%4,k]", (3, 4, 3), 2),  # parts of one index are one walk
+    ],
+)
+def test_loops_that_no_condition_cuts_are_one(
+    text: str, shape: tuple[int, ...], loops: int
+) -> None:
+    """What is joined along one axis is copied in runs of the others."""
+    program = as_program(ea.parse(text, X=shape))
+    function = lower("O", program["O"])
+    assert sum(isinstance(node, For) for node in walk(function)) == loops
+    arrays = {"X": np.random.default_rng(0).random(shape, np.float32)}
+    (results,) = run_programs([program], [arrays], cc=quick_compiler())
+    check(program, execute(program, arrays), results)
