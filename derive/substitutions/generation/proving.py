@@ -108,8 +108,8 @@ class RuleProofs:
             count(**asdict(counts))
             if self.clock.is_over:
                 return False
-        later = [limit for limit in LATER_SECONDS if limit > seconds]
-        return self._prove_later(undecided, later, counts, count)
+        limits = [seconds, *[limit for limit in LATER_SECONDS if limit > seconds]]
+        return self._prove_later(undecided, limits, counts, count)
 
     def _prove_later(
         self,
@@ -118,8 +118,10 @@ class RuleProofs:
         counts: ProofCounts,
         count: Count,
     ) -> bool:
-        """Go on with what is undecided, with more seconds for each; refuse what is left."""
-        for seconds in limits:
+        """Go on with what is undecided after the first of some limits, with the later ones; refuse
+        what is left.
+        """
+        for seconds in limits[1:]:
             tasks, undecided = undecided, []
             for task in tasks:
                 if self._is_derivable(task.candidate):
@@ -130,7 +132,7 @@ class RuleProofs:
                 if self.clock.is_over:
                     return False
         for task in undecided:
-            self._refuse(task, self.judge.undecided(task.candidate.pair, LATER_SECONDS[-1]), counts)
+            self._refuse(task, self.judge.undecided(task.candidate.pair, limits[-1]), counts)
         count(**asdict(counts))
         return True
 

@@ -221,6 +221,16 @@ def test_values_where_conditions_cut_rows(scopes: list[Scope]) -> None:
         check(program, execute(program, values), results)
 
 
+def check_loops(text: str, shape: tuple[int, ...], loops: int) -> None:
+    """Check that the code of a statement has so many loops, and is right."""
+    program = as_program(ea.parse(text, X=shape))
+    function = lower("O", program["O"])
+    assert sum(isinstance(node, For) for node in walk(function)) == loops
+    arrays = {"X": np.random.default_rng(0).random(shape, np.float32)}
+    (results,) = run_programs([program], [arrays], cc=quick_compiler())
+    check(program, execute(program, arrays), results)
+
+
 @pytest.mark.parametrize(
     ("text", "shape", "loops"),
     [
@@ -236,12 +246,7 @@ def test_values_where_conditions_cut_rows(scopes: list[Scope]) -> None:
     ],
 )
 def test_sums_of_whole_rows_are_one_loop(text: str, shape: tuple[int, ...], loops: int) -> None:
-    program = as_program(ea.parse(text, X=shape))
-    function = lower("O", program["O"])
-    assert sum(isinstance(node, For) for node in walk(function)) == loops
-    arrays = {"X": np.random.default_rng(0).random(shape, np.float32)}
-    (results,) = run_programs([program], [arrays], cc=quick_compiler())
-    check(program, execute(program, arrays), results)
+    check_loops(text, shape, loops)
 
 
 @pytest.mark.parametrize(
@@ -262,9 +267,4 @@ def test_loops_that_no_condition_cuts_are_one(
     text: str, shape: tuple[int, ...], loops: int
 ) -> None:
     """What is joined along one axis is copied in runs of the others."""
-    program = as_program(ea.parse(text, X=shape))
-    function = lower("O", program["O"])
-    assert sum(isinstance(node, For) for node in walk(function)) == loops
-    arrays = {"X": np.random.default_rng(0).random(shape, np.float32)}
-    (results,) = run_programs([program], [arrays], cc=quick_compiler())
-    check(program, execute(program, arrays), results)
+    check_loops(text, shape, loops)

@@ -339,12 +339,16 @@ def test_hard_proofs_come_last_and_are_given_more_time(monkeypatch: pytest.Monke
     assert max(map(len, limits.values())) == 3  # two kernels are tried where one is proved
 
 
-def test_what_is_never_decided_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(("seconds", "limit"), [(60.0, "128"), (1e6, "1e+06")])
+def test_what_is_never_decided_is_refused(
+    seconds: float, limit: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With the time that it was given: all that there is for one pair, if that is much."""
     monkeypatch.setattr(judging, "verdict_of", lambda _, seconds: (0, rules.undecided_in(seconds)))
-    found = generate(["relu"], {"x": (2, 3)}, size=2)
+    found = generate(["relu"], {"x": (2, 3)}, size=2, seconds=seconds)
     ((text, verdict),) = found.refused
     assert text == "relu(relu(x1)) => relu(x1)" and not len(found)
-    assert (verdict.verdict, verdict.coverage) == ("unknown", "not decided in 128 s")
+    assert (verdict.verdict, verdict.coverage) == ("unknown", f"not decided in {limit} s")
     report = found.report
     assert report.is_complete and report.total("after_derivable") == report.total("refused") == 1
 
