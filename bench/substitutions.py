@@ -31,6 +31,7 @@ import bench
 import einalg as ea
 from bench.blocks import BLOCKS
 from bench.rule_operators import generated_of_families
+from bench.tune import empty_cache
 from derive.programs import RuleSet
 from derive.programs.forms.rewriting.concatenations import with_neighbours_apart
 from derive.programs.forms.rewriting.convolutions import convolution_kinds
@@ -189,7 +190,8 @@ def gains(
         made = []
         for some in ((), rules):
             options = {"seconds": seconds, "prefer": "einalg", "progress": False}
-            made.append(ea.optimize(timed.model, timed.example, substitutions=some, **options))
+            with empty_cache():  # else the second finds what was searched for the first
+                made.append(ea.optimize(timed.model, timed.example, substitutions=some, **options))
         calls = [partial(one, *timed.arguments) for one in made]
         without, applied = processor_seconds(calls, turns)
         changes = [change for part in made[1].parts.values() for change in part.changes]

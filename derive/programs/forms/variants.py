@@ -103,7 +103,12 @@ def rewritten_variants(
 
 def is_substituted(variant: Variant) -> bool:
     """Tell whether substitutions were applied to a form."""
-    return any(change.startswith(SUBSTITUTED) for change in variant.changes)
+    return any(map(is_substitution, variant.changes))
+
+
+def is_substitution(change: str) -> bool:
+    """Tell whether what differs from a program is that substitutions were applied."""
+    return change.startswith(SUBSTITUTED)
 
 
 def mixed_variant(variant: Variant, last: Collection[str]) -> Variant:

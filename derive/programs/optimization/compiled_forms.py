@@ -196,6 +196,13 @@ class Forms:
                 self.seconds(self.best) * 1e3,
             )
 
+    def choose_new(self) -> None:
+        """Measure what was compiled since the last choice, beside the best, and choose the fastest.
+        """
+        new = [form for form in self.compiled if self.measured(form) is None]
+        if new:
+            self.choose(self.beside_best(new))
+
     def take_if_faster(self, other: CompiledVariant) -> bool:
         """Measure a form beside the best, and take it if it is clearly faster."""
         before, after = self.measure(self.beside_best([other]))[-2:]

@@ -53,12 +53,14 @@ def optimize_program(
         adapted.compile_first()
     with forms.step(forms.clock_until_right(), "its other forms"):
         compile_others(forms, adapted, first)
-    with forms.step(clock, "substitutions"):
-        compile_rewritten(forms)
     if not forms.is_right and not task.is_compared:
         raise CodegenError(f"{UNSOUND % forms.best.error}\n  please report it with the model")
     with forms.step(clock, "the comparison of its forms"):
         forms.choose(forms.candidates)
+    with forms.step(clock, "substitutions"):
+        compile_rewritten(forms)
+    with forms.step(clock, "the comparison of substituted forms"):
+        forms.choose_new()
     with forms.step(clock):
         mixed.compile()
     with forms.step(clock):

@@ -7,21 +7,28 @@ layer in a form that is worth it.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import filterfalse
 
 from derive.cost.model import Roofline, known_rates
 from derive.programs.forms.rewriting.convolutions import convolution_kinds
 from derive.programs.forms.rewriting.search import Rewritten, rewritings
-from derive.programs.forms.variants import Variant, changed_variants, rewritten_variants
+from derive.programs.forms.variants import (
+    Variant,
+    changed_variants,
+    is_substitution,
+    rewritten_variants,
+)
 from derive.programs.optimization.adapted_forms import AdaptedForms
 from derive.programs.optimization.compiled_forms import Forms
 from derive.programs.optimization.first_form import MAX_FOLDING_SHARE, FirstForm, folded_within
 from derive.programs.optimization.layer_search import with_known_layers
 from einalg.language.analysis.canonical import key
-from einalg.runtime.clock import SEARCHING, OutOfTime
+from einalg.runtime.clock import SEARCHING, Clock, OutOfTime
 
 MAX_JOINING_SHARE = 0.5  # of the time that is left, that making the other forms may take
 MAX_FORMS_SHARE = 0.5  # of the time that is left, that compiling more than one of these may take
 MAX_REWRITING_SHARE = 0.25  # of the time that is left, that applying substitutions may take
+MAX_REWRITTEN_SHARE = 0.25  # of the time that is left, that more than one form of these may take
 MAX_REWRITTEN = 2  # programs that substitutions lead to, of which the forms are compiled
 
 
@@ -50,7 +57,8 @@ def _without_first(changed: Sequence[Variant], first: FirstForm) -> Sequence[Var
 
 
 def compile_rewritten(forms: Forms) -> None:
-    """Compile the forms of the programs that substitutions lead to, the most promising first.
+    """Compile the forms of the programs that substitutions lead to: first those with the layout of
+    the best form, of these that of the most promising program. All but one leave time for searches.
 
     One that is compiled already, since a pass does the same, is left out.
     """
@@ -58,18 +66,37 @@ def compile_rewritten(forms: Forms) -> None:
         return
     forms.require_time()
     known = {key(form.variant.program) for form in forms.compiled}
-    for number, rewritten in enumerate(_rewritten(forms), 1):
-        words = f"substituted form {number}"
-        limit = forms.clock.within(MAX_FOLDING_SHARE * forms.clock.left)
-        with forms.clock.phase(SEARCHING, words):
+    limit = forms.clock.within(MAX_REWRITTEN_SHARE * forms.clock.left)
+    is_first = True
+    for variant in _rewritten_variants(forms, limit):
+        identity = key(variant.program)
+        if identity in known:
+            continue
+        known.add(identity)
+        forms.require_time()
+        if not is_first and limit.left < forms.trial_seconds:
+            raise OutOfTime
+        is_first = False
+        forms.compile(with_known_layers(variant, forms.task), "a substituted form")
+
+
+def _rewritten_variants(forms: Forms, limit: Clock) -> list[Variant]:
+    """Return the forms of the programs that substitutions lead to, those in the best layout first,
+    as far as a clock has time for that.
+    """
+    best = forms.best.variant.changes
+    alike: list[Variant] = []
+    others: list[Variant] = []
+    for rewritten in _rewritten(forms):
+        if alike and limit.is_over:
+            break
+        with forms.clock.phase(SEARCHING, "forms of substituted programs"):
             program = folded_within(limit, rewritten.program, forms)
-            variants = rewritten_variants(program, rewritten)
+            variants = rewritten_variants(program, rewritten, lambda: limit.is_over)
         for variant in variants:
-            forms.require_time()
-            identity = key(variant.program)
-            if identity not in known:
-                known.add(identity)
-                forms.compile(with_known_layers(variant, forms.task), words)
+            is_alike = tuple(filterfalse(is_substitution, variant.changes)) == best
+            (alike if is_alike else others).append(variant)
+    return [*alike, *others]
 
 
 def _rewritten(forms: Forms) -> list[Rewritten]:
