@@ -20,7 +20,7 @@ from derive.programs.forms.variants import (
 )
 from derive.programs.optimization.adapted_forms import AdaptedForms
 from derive.programs.optimization.compiled_forms import Forms
-from derive.programs.optimization.first_form import MAX_FOLDING_SHARE, FirstForm, folded_within
+from derive.programs.optimization.first_form import FirstForm, folded_within
 from derive.programs.optimization.layer_search import with_known_layers
 from einalg.language.analysis.canonical import key
 from einalg.runtime.clock import SEARCHING, Clock, OutOfTime
