@@ -163,6 +163,17 @@ def _texts(*metavars: str) -> Callable[[Any], Any]:
     return add
 
 
+def _example_inputs(function: Any) -> Any:
+    """The option that gives example inputs of a model."""
+    return click.option(
+        "--input",
+        "inputs",
+        multiple=True,
+        metavar="NAME=FILE.npy",
+        help="An example input of a model.",
+    )(function)
+
+
 def _export_c(function: Any) -> Any:
     """The option that writes a result as C."""
     return click.option(
@@ -373,6 +384,7 @@ def bench(
 
 @cli.command(context_settings=WORDS, epilog=SHAPES)
 @_texts("[TEXT|FILE]")
+@_example_inputs
 @click.option(
     "--seconds",
     type=click.FloatRange(min=0),
@@ -417,24 +429,27 @@ def tune(
     words: Any,
     shapes: Any,
     weights: Any,
+    inputs: Any,
     read_from: Path | None,
     write_to: Path | None,
     **options: Any,
 ) -> None:
-    """Search for the fastest schedules of an expression's kernels on this machine.
+    """Search for the fastest schedules of the kernels of an expression or a model on this machine.
 
-    Whatever is compiled later uses them. Without an expression, tuned kernels are read or written.
+    Whatever is compiled later uses them. A model is an ONNX file; it is optimized first. Without an
+    expression or a model, tuned kernels are read or written.
 
     \b
     einalg tune "O[n,f] += A[n,c]*K[f,c]" --A 8,64 --K 32,64 --trials 32
     einalg tune "O[i,j] += A[i,k]*B[k,j]" --A 512,512 --B 512,512 --target cuda
+    einalg tune model.onnx --seconds 600
     einalg tune --export tuned.json
     """
     if read_from is not None:
         _work("tune").read(read_from)
     if words or (read_from is None and write_to is None):
         (text,), tensors = _texts_and_shapes(ctx, words, shapes, 1)
-        _work("tune").run(text, tensors, weights, **options)
+        _work("tune").run(text, tensors, weights, named_values(inputs, "--input"), **options)
     if write_to is not None:
         _work("tune").write(write_to)
 
@@ -543,7 +558,7 @@ def show(
 
 @cli.command()
 @click.argument("model", type=click.Path(exists=True, dir_okay=False))
-@click.option("--input", "inputs", multiple=True, metavar="NAME=FILE.npy", help="An example input.")
+@_example_inputs
 @click.option(
     "--shape",
     "shapes",

@@ -12,7 +12,7 @@ from typing import Any
 import click
 
 import einalg as ea
-from einalg.cli.shape_options import Shape
+from einalg.cli.shape_options import ONNX, Shape
 from einalg.language.ir.program import Program, as_symbolic_program
 
 SAVED = DERIVATION, HISTORY = "einalg derivation", "einalg history"  # of which there are files
@@ -64,6 +64,11 @@ def text_of(source: str) -> str:
             '  write an expression in quotes, e.g. "O[i] += A[i,j]", or the path of a file'
         )
     return _expression(_content(Path(source)), source)
+
+
+def is_model(source: str) -> bool:
+    """Tell whether a source is the file of an ONNX model."""
+    return Path(source).suffix == ONNX and Path(source).is_file()
 
 
 def saved_kind(source: str) -> str | None:

@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator, Sequence
 from itertools import islice, permutations
 from math import prod
-from typing import Any
 
 import sympy
 
@@ -24,15 +23,15 @@ from derive.search.cleanup import fissioned
 from einalg.errors import EinalgError
 from einalg.frontends.graph import live_statements
 from einalg.language.analysis.compile_time import compile_time_statements
-from einalg.language.index.affine import Affine, Index, IndexArithmetic
+from einalg.language.index.affine import Affine, Index
 from einalg.language.index.convert import affine
 from einalg.language.index.iterator import LoopIndex
-from einalg.language.ir.body import Reduce, substitute
+from einalg.language.ir.body import substitute
 from einalg.language.ir.kernel import EOP
 from einalg.language.ir.program import Program
 from einalg.language.ir.scope import Scope, inner_scopes
 from einalg.language.ir.tensor import Access, Padded, Tensor
-from einalg.language.ir.traversal import accesses, reductions
+from einalg.language.ir.traversal import accesses, parts, reductions
 
 EXPENSIVE = (sympy.exp, sympy.log, sympy.tanh, sympy.erf, sympy.sin, sympy.cos)
 MAX_TENSORS = 8  # that an element-wise statement may read
@@ -263,21 +262,11 @@ def _is_too_long(scope: Scope, read: Access, reader: Scope) -> bool:
     """Say whether a statement would stand more than once in a reader that is long then: where each
     of many statements reads the one before twice, the last would have the first in it 2^n times.
     """
-    count = sum(part == read for part in _parts(reader.body))
+    count = sum(part == read for part in parts(reader.body))
     if count < 2:
         return False
-    parts = sum(1 for _ in _parts(reader.body)) + count * sum(1 for _ in _parts(scope.body))
-    return parts > MAX_REPEATED_PARTS
-
-
-def _parts(body: Any) -> Iterator[Any]:
-    """Yield all parts of a body, reads as one, each as often as it stands there."""
-    yield body
-    if isinstance(body, Reduce):
-        yield from _parts(body.body)
-    elif not isinstance(body, (Access, IndexArithmetic)):
-        for operand in body.args:
-            yield from _parts(operand)
+    repeated = count * sum(1 for _ in parts(scope.body))
+    return sum(1 for _ in parts(reader.body)) + repeated > MAX_REPEATED_PARTS
 
 
 def _reads_of(name: str, scope: Scope) -> set[Access]:

@@ -19,6 +19,7 @@ from einalg.language.ir.body import Reduce, with_parts
 from einalg.language.ir.program import Program, statement_tensor, substitute_tensors
 from einalg.language.ir.scope import Scope
 from einalg.language.ir.tensor import Access, Tensor
+from einalg.language.ir.traversal import parts
 
 MIN_READS = 4  # of a value that is stored for them
 STORED = ("f32", "f64")  # of other types less would be stored than is computed with
@@ -86,7 +87,7 @@ def with_shared_values(program: Program) -> Program:
 
 def _shared_values(scope: Scope) -> Iterator[Scope]:
     """Yield what is stored for the points of a statement, over the indices that it depends on."""
-    if scope.where or not is_elementwise(scope):
+    if scope.where or not is_elementwise(scope) or not any(map(_takes_long, parts(scope.body))):
         return
     for part in dict.fromkeys(_shared_parts(scope.body, scope)):
         iterators = [it for it in scope.iterators if it.index in part.free_symbols]
@@ -111,10 +112,19 @@ def _shared_parts(body: Any, scope: Scope) -> Iterator[Any]:
 
 def _is_expensive(body: Any) -> bool:
     """Say whether a body calls a function that takes many cycles, or is a root or a power."""
-    if body.has(sympy.Piecewise):
-        return False
-    powers = body.atoms(sympy.Pow)
-    return body.has(*EXPENSIVE) or any(not power.exp.is_Integer for power in powers)
+    is_long = False
+    for part in parts(body):
+        if isinstance(part, sympy.Piecewise):
+            return False
+        is_long |= _takes_long(part)
+    return is_long
+
+
+def _takes_long(part: Any) -> bool:
+    """Say whether a part of a body is a function that takes many cycles, a root or a power."""
+    if isinstance(part, sympy.Pow):
+        return not part.exp.is_Integer
+    return isinstance(part, EXPENSIVE)
 
 
 def _is_shared(body: Any, scope: Scope) -> bool:

@@ -39,6 +39,18 @@ def reductions(body: Any) -> Iterator[Reduce]:
             yield from reductions(argument)
 
 
+def parts(body: Any) -> Iterator[Any]:
+    """Yield all parts of a body, also inside reductions, reads as one, each as often as it stands
+    there.
+    """
+    yield body
+    if isinstance(body, Reduce):
+        yield from parts(body.body)
+    elif not isinstance(body, (Access, IndexArithmetic)):
+        for argument in getattr(body, "args", ()):
+            yield from parts(argument)
+
+
 def conversions(body: Any) -> Iterator[Conversion]:
     """Yield every conversion of a body to another element type, also inside reductions."""
     if isinstance(body, Conversion):

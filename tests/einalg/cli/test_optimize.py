@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 
 import einalg as ea
+from einalg.cli import model_inputs
 from einalg.cli.commands import optimize as optimizing
 from tests.helpers.command_line import einalg, printed, refused
 
@@ -41,18 +42,18 @@ class Declared:
 def test_inputs_of_models_that_are_given_or_drawn(tmp_path: Path) -> None:
     rng = np.random.default_rng(0)
     np.save(tmp_path / "x.npy", np.arange(3))
-    assert optimizing._read(str(tmp_path / "x.npy")).tolist() == [0, 1, 2]
-    assert optimizing._stated("x", Declared(1, 3)) == (1, 3)
+    assert model_inputs._read(str(tmp_path / "x.npy")).tolist() == [0, 1, 2]
+    assert model_inputs._stated("x", Declared(1, 3)) == (1, 3)
     with pytest.raises(click.UsageError, match=r"shape of x open \(N,3\): give --shape x="):
-        optimizing._stated("x", Declared("N", 3))
+        model_inputs._stated("x", Declared("N", 3))
     for dtype in ("f32", "i64", "bool"):
-        drawn = optimizing._drawn("x", None, ((2, 3), dtype), rng)
+        drawn = model_inputs._drawn("x", None, ((2, 3), dtype), rng)
         assert drawn.shape == (2, 3) and drawn.dtype.name.startswith(
             {"f32": "float32", "i64": "int64", "bool": "bool"}[dtype]
         )
     (tmp_path / "bad.npy").write_bytes(b"no array")
     with pytest.raises(click.UsageError, match="no array of NumPy"):
-        optimizing._read(str(tmp_path / "bad.npy"))
+        model_inputs._read(str(tmp_path / "bad.npy"))
 
 
 def test_record_and_report_of_an_optimization() -> None:
@@ -68,20 +69,11 @@ def test_record_and_report_of_an_optimization() -> None:
     )
 
 
-def test_optimize_an_onnx_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_optimize_an_onnx_file(
+    product_file: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     onnx = pytest.importorskip("onnx")
-    h = onnx.helper
-    inputs = [h.make_tensor_value_info("x", 1, ["N", 32])]
-    weight = h.make_tensor("w", 1, [32, 32], np.ones(1024, "f4").tolist())
-    graph = h.make_graph(
-        [h.make_node("MatMul", ["x", "w"], ["y"])],
-        "g",
-        inputs,
-        [h.make_tensor_value_info("y", 1, ["N", 32])],
-        [weight],
-    )
-    path = str(tmp_path / "m.onnx")
-    onnx.save(h.make_model(graph, opset_imports=[h.make_opsetid("", 17)], ir_version=8), path)
+    path = product_file
     assert "give --shape x=" in refused("optimize", path)
     assert "no input z" in refused("optimize", path, "--shape", "z=1")
     np.save(tmp_path / "x.npy", np.ones((32, 32), "f4"))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from codegen.tuning.search.strategies import STRATEGIES
@@ -24,6 +25,22 @@ def test_kernels_are_tuned_exported_and_imported(
     assert "(1.00x), 1 trial\n" in text and re.search(r"\n  \w+: \w+=\d+ ", text)
     monkeypatch.setenv("EINALG_CACHE", str(tmp_path / "elsewhere"))
     assert "1 tuned kernel read from" in printed("tune", "--import", path)
+
+
+def test_the_kernels_of_a_model_are_tuned(product_file: str, tmp_path: Path) -> None:
+    options = ("--seconds", "60", "--trials", "1", "--shape", "x=8,32")
+    assert re.search(r"8, \w+:32.*\n.*, 1 trial\n", printed("tune", product_file, *options))
+    np.save(tmp_path / "x.npy", np.ones((3, 32), "f4"))
+    given = ("--seconds", "60", "--trials", "1", "--input", f"x={tmp_path / 'x.npy'}")
+    assert ":3, " in printed("tune", product_file, *given)
+
+
+def test_options_of_the_other_kind_are_refused(product_file: str) -> None:
+    assert "give --shape x=" in refused("tune", product_file)
+    assert "no input z" in refused("tune", product_file, "--z", "8,32")
+    assert "a model has no --weight" in refused("tune", product_file, "--weight", "w")
+    assert "an expression has no --input" in refused("tune", *ARGUMENTS, "--input", "A=a.npy")
+    assert "neither an expression nor a file" in refused("tune", "missing.onnx")
 
 
 def test_an_export_that_fails_leaves_the_file(
