@@ -22,6 +22,7 @@ from einalg.language.ir.program import Program, as_symbolic_program, inlined
 from einalg.language.ir.scope import Scope
 from einalg.language.notation.text_arguments import reads_text
 from einalg.options import SEED, checked, whole
+from einalg.runtime.garbage import with_few_full_collections
 
 __all__ = ["DIFFERENT", "PROVED", "TESTED", "Proof", "prove"]
 
@@ -30,6 +31,7 @@ EXACT = "access relations"
 
 @reads_text("a", "b")
 @checked(rounds=whole(1, 1000), seed=SEED)
+@with_few_full_collections
 def prove(a: Any, b: Any, *, rounds: int = 3, seed: int = 0, **tensors: Any) -> Proof:
     """Decide whether two scopes or programs have the same value at every output point for all
     inputs, over the reals.

@@ -34,6 +34,7 @@ from einalg.options import (
     whole,
 )
 from einalg.runtime.clock import Clock
+from einalg.runtime.garbage import with_few_full_collections
 from einalg.text.wording import AS_WRITTEN, counted
 
 
@@ -158,6 +159,7 @@ class _Alternative:
     accuracy=ACCURACY,
     memory=optional(whole()),
 )
+@with_few_full_collections
 def derive(  # noqa: PLR0913, PLR0917 - every option of a search
     expr: Any,
     target: str = "cpu",

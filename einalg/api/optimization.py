@@ -46,6 +46,7 @@ from einalg.options import (
     text,
 )
 from einalg.runtime.clock import CHECKING, MEASURING, PROVING, READING, Clock, OutOfTime
+from einalg.runtime.garbage import with_few_full_collections
 from einalg.runtime.measurement import Comparison
 from einalg.storage.atomic_file import write_whole
 
@@ -284,6 +285,7 @@ class Optimized(OptimizedNetwork):
     substitutions=SUBSTITUTIONS,
     tune=SECONDS,
 )
+@with_few_full_collections
 def optimize(
     model: Any,
     example_inputs: Any = None,
@@ -424,6 +426,7 @@ def _may_give_up(source: Network, seconds: float, prefer: str) -> bool:
     substitutions=SUBSTITUTIONS,
     tune=SECONDS,
 )
+@with_few_full_collections
 def compile_graph(
     graph: Graph,
     arrays: Sequence[Any],

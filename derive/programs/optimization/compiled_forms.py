@@ -197,7 +197,9 @@ class Forms:
             )
 
     def choose_new(self) -> None:
-        """Measure what was compiled since the last choice, beside the best, and choose the fastest."""
+        """Measure what was compiled since the last choice, and choose the fastest, the best so far
+        among them.
+        """
         new = [form for form in self.compiled if self.measured(form) is None]
         if new:
             self.choose(self.beside_best(new))

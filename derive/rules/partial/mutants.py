@@ -26,6 +26,7 @@ from einalg.language.ir.program import Program, as_symbolic_program, inlined
 from einalg.language.ir.scope import Scope
 from einalg.language.notation.text_arguments import reads_text
 from einalg.options import checked, several, whole
+from einalg.runtime.garbage import with_few_full_collections
 from einalg.text.tables import Listing, aligned
 from einalg.text.terminal import fitted
 
@@ -156,6 +157,7 @@ def _number_of_points(region: isl.Set) -> int:
 
 @reads_text("expr")
 @checked(depth=DEPTH, factors=NUMBERS)
+@with_few_full_collections
 def mutants(expr: Any, *, depth: int = 1, factors: Sequence[int] = (2,), **tensors: Any) -> Mutants:
     """Return programs that are nearly equal to one, each with exactly the points that differ; those
     that differ nowhere first, then by how many do.

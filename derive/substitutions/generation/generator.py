@@ -47,6 +47,7 @@ from einalg.options import (
     whole,
 )
 from einalg.runtime.clock import PROVING, SEARCHING, Clock
+from einalg.runtime.garbage import with_few_full_collections
 
 MAX_SIZE = 6
 MAX_OUTPUTS = 2
@@ -64,6 +65,7 @@ FIRST_PROOF_SECONDS, LATER_PROOF_SECONDS = 0.1, (0.5, 2.0, 8.0, 32.0, 128.0)
     executor=EXECUTOR,
     checkpoint=optional(NEW_FILE),
 )
+@with_few_full_collections
 def generate(
     operators: Iterable[Any],
     inputs: Any = None,
@@ -112,6 +114,7 @@ def generate(
     return search.result()
 
 
+@with_few_full_collections
 def searched(
     operators: Any,
     inputs: Any,

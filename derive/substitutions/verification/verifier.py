@@ -33,6 +33,7 @@ from derive.substitutions.verification.rule import Substitution
 from derive.substitutions.verification.verdict import NO_SIZES, RuleVerdict
 from einalg.options import SECONDS, Kind, Misfit, checked, instance_of, optional
 from einalg.runtime.clock import Clock, OutOfTime
+from einalg.runtime.garbage import with_few_full_collections
 
 
 def _sizes(value: Any) -> Any:
@@ -48,6 +49,7 @@ def _sizes(value: Any) -> Any:
     sizes=Kind('"any", or numbers by the names of sizes', _sizes, 'e.g. {name}="any"'),
     seconds=optional(SECONDS),
 )
+@with_few_full_collections
 def verify(rule: Substitution, sizes: Any = "any", seconds: float | None = None) -> RuleVerdict:
     """Decide whether both sides of a substitution are equal for all inputs and all sizes at which
     both have a meaning, and under which condition if not for all.

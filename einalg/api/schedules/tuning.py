@@ -32,6 +32,7 @@ from einalg.language.ir.scope import Scope
 from einalg.language.notation.text_arguments import reads_text
 from einalg.options import EXECUTOR, PROGRESS, SECONDS, SEED, checked, one_of, real, whole
 from einalg.runtime.clock import READING, Clock
+from einalg.runtime.garbage import with_few_full_collections
 from einalg.text.wording import counted
 
 MAX_OPTIMIZING_SHARE = 0.5  # of the time, that optimizing a network may take before it is tuned
@@ -241,6 +242,7 @@ def _parts(row: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     latency=LATENCY,
     target=TARGET,
 )
+@with_few_full_collections
 def tune(
     program: Any,
     seconds: float = 60.0,
