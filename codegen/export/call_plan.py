@@ -185,15 +185,14 @@ class _CallPlanner:
         return self.data[id(array)].buffer
 
     def _between(self) -> tuple[tuple[Workspace, ...], int]:
-        """Return the results that later pieces read and that are no outputs, and their bytes."""
-        read = {name for piece in self.pieces for name in piece.executable.missing}
+        """Return the results that are no outputs, and their bytes: each is written, if only for the
+        piece itself to read it.
+        """
         between: list[Workspace] = []
         offset = 0
         for name, tensor in self.results.items():
-            if name in self.values:
-                continue
-            self.values[name] = self._buffer("value", name, tensor)
-            if name in read:
+            if name not in self.values:
+                self.values[name] = self._buffer("value", name, tensor)
                 between.append(Workspace(self.values[name], offset))
                 offset = _rounded(offset + self.values[name].bytes)
         return tuple(between), offset

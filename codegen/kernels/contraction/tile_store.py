@@ -57,10 +57,9 @@ class TileStore:
                 w.out += self._in_last_step(self._apply_epilogue(plain, in_place=True))
             self._store_transposed(plain)
         elif walk.c.epilogue:
-            plain = self._spill(sums)
-            with w.nested() as earlier:
-                self._store(self.target(), sums, self._valid)
-            w.out += self._in_last_step(self._apply_epilogue(plain, in_place=False), earlier)
+            with w.nested() as last:
+                w.out += self._apply_epilogue(self._spill(sums), in_place=False)
+            self._store(self.target(), sums, self._valid, last)
         else:
             self._store(self.target(), sums, self._valid)
 
@@ -75,22 +74,21 @@ class TileStore:
         target: Ref,
         value: Ref,
         loops: Callable[[Store], Sequence[Statement]],
-        has_epilogue: bool = False,
+        last: Sequence[Statement] | None = None,
     ) -> None:
         """Write results in the first step of depth, and add to them in the others.
 
-        With an epilogue applied, those of the last step are whole already.
+        In the last step `last` is done instead, if it is given.
         """
-        first = tuple(loops(Store(target, "=", value)))
-        if self.walk.p.steps == 1 or self.walk.p.has_separate_sums:
-            self.walk.w.out += first
-            return
-        total = self.walk.c.combined(target, value)
-        later = loops(Store(target, "=", total))
-        if has_epilogue:
-            later = self._in_last_step(first, later)
-        is_first = Predicate((Constraint(affine(STEP), "=="),))
-        self.walk.w.out.append(If(is_first, first, tuple(later)))
+        walk = self.walk
+        statements = loops(Store(target, "=", value))
+        adding = walk.p.steps if last is None else walk.p.steps - 1
+        if adding > 1 and not walk.p.has_separate_sums:
+            total = walk.c.combined(target, value)
+            statements = self._in_step(0, statements, loops(Store(target, "=", total)))
+        if last is not None:
+            statements = self._in_last_step(last, statements)
+        walk.w.out += statements
 
     def _in_last_step(
         self, last: Sequence[Statement], earlier: Sequence[Statement] = ()
@@ -98,8 +96,17 @@ class TileStore:
         """Return statements for the last step of depth, and for those before."""
         if self.walk.p.steps == 1:
             return last
-        is_last = Predicate((Constraint(affine(STEP) - (self.walk.p.steps - 1), "=="),))
-        return (If(is_last, tuple(last), tuple(earlier)),)
+        return self._in_step(self.walk.p.steps - 1, last, earlier)
+
+    @staticmethod
+    def _in_step(
+        number: int, then: Sequence[Statement], otherwise: Sequence[Statement]
+    ) -> Sequence[Statement]:
+        """Return statements for a step of depth, and for the others."""
+        if tuple(then) == tuple(otherwise):
+            return then
+        is_it = Predicate((Constraint(affine(STEP) - number, "=="),))
+        return (If(is_it, tuple(then), tuple(otherwise)),)
 
     def _valid(self, store: Store) -> Sequence[Statement]:
         return valid_vectors(self.panel, self.tile.rows, store)
@@ -169,5 +176,7 @@ class TileStore:
         target = walk.result(panel, self.tile, row, column)
         place = affine(LINE) * (panel.vectors * size) + affine(COLUMN)
         value = Ref(turned, (place * size + affine(LANE),))
+        # With an epilogue applied, the results of the last step are whole already.
+        last = lanes(Store(target, "=", value)) if walk.c.epilogue else None
         with walk.w.loop(LINE, panel.lines), walk.w.loop(COLUMN, panel.width):
-            self._store(target, value, lanes, has_epilogue=walk.c.epilogue is not None)
+            self._store(target, value, lanes, last)
