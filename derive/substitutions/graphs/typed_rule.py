@@ -42,9 +42,25 @@ def operations(graph: RuleGraph) -> Iterator[tuple[int, int, Operation]]:
 
 @lru_cache(maxsize=MAX_TYPED)  # each step of a proof asks for it
 def typed(graph: RuleGraph) -> TypedRule:
-    """Return the axes of all tensors of a rule. Raises `WrongOperation` where ranks or axes do not
-    fit.
+    """Return the axes of all tensors of a rule, whose sides have outputs of one shape. Raises
+    `WrongOperation` where ranks or axes do not fit.
     """
+    axes, tensors = _axes_of_sides(graph)
+    for before, after in graph.outputs:
+        axes.equate_all(tensors[key_of(0, before)], tensors[key_of(1, after)])
+    axes.close()
+    return TypedRule(graph, axes, tensors)
+
+
+def typed_apart(graph: RuleGraph) -> TypedRule:
+    """Return the same where nothing is demanded but by the operators of either side."""
+    axes, tensors = _axes_of_sides(graph)
+    axes.close()
+    return TypedRule(graph, axes, tensors)
+
+
+def _axes_of_sides(graph: RuleGraph) -> tuple[Axes, dict[Key, list[Axis]]]:
+    """Return the axes of the tensors of both sides, with what the operators demand of them."""
     ranks = _ranks(graph)
     axes = Axes()
     tensors: dict[Key, list[Axis]] = {}
@@ -61,10 +77,7 @@ def typed(graph: RuleGraph) -> TypedRule:
             raise WrongOperation(f"{operation.operator} {error}") from None
         for number, result in enumerate(results):
             tensors[side, Port(place, number)] = result
-    for before, after in graph.outputs:
-        axes.equate_all(tensors[key_of(0, before)], tensors[key_of(1, after)])
-    axes.close()
-    return TypedRule(graph, axes, tensors)
+    return axes, tensors
 
 
 class _Ranks:

@@ -118,6 +118,11 @@ class OpenSizes:
     def size(self, axis: Axis) -> Affine:
         return affine(self._sizes[self.axes.root(axis)])
 
+    def form(self, axis: Axis, equations: Equations | None = None) -> Affine:
+        """Return the size of an axis as a form of the sizes that the equations leave free."""
+        equations = self.equations if equations is None else equations
+        return self._without_strided(equations.value(self.size(axis)), equations)
+
     def at(self, numbers: Mapping[Axis, int]) -> Sizing | None:
         """Return the sizing at which axes have these sizes; None where there is none."""
         equations = self.equations.copy()

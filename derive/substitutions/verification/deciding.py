@@ -9,7 +9,7 @@ from dataclasses import replace
 from functools import lru_cache
 from itertools import islice
 
-from derive.proof.outcome.verdict import DIFFERENT, PROVED, TESTED
+from derive.proof.outcome.verdict import DIFFERENT, PROVED, TESTED, UNKNOWN
 from derive.substitutions.graphs.graph import RuleGraph
 from derive.substitutions.graphs.kinds import WrongOperation
 from derive.substitutions.graphs.ordered_leaves import with_ordered_leaves, without_sizes
@@ -94,4 +94,6 @@ def _at_all_taps(graph: RuleGraph, effort: Effort) -> RuleVerdict:
 
 
 def _weakness(verdict: RuleVerdict) -> tuple[int, bool]:
-    return [PROVED, TESTED, DIFFERENT].index(verdict.verdict), verdict.condition is not None
+    return [PROVED, TESTED, UNKNOWN, DIFFERENT].index(
+        verdict.verdict
+    ), verdict.condition is not None

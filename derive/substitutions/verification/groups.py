@@ -9,7 +9,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from math import inf
 
-from derive.proof.outcome.verdict import DIFFERENT, PROVED, TESTED
+from derive.proof.outcome.verdict import DIFFERENT, PROVED, TESTED, UNKNOWN
 from derive.substitutions.graphs.typed_rule import TypedRule
 from derive.substitutions.sizes.building import NoExpression, programs
 from derive.substitutions.sizes.conditions import GroupCondition, inferred, may_be_excluded
@@ -23,7 +23,12 @@ from derive.substitutions.verification.comparing import (
     refuted_or_proved,
 )
 from derive.substitutions.verification.counterexamples import with_sizes_of_leaves
-from derive.substitutions.verification.verdict import NO_SIZES, UNNAMED, RuleVerdict
+from derive.substitutions.verification.verdict import (
+    NO_EXPRESSION,
+    NO_SIZES,
+    UNNAMED,
+    RuleVerdict,
+)
 from einalg.errors import ShapeError
 
 NO_SIDES = (Unsolvable, Unsolved, NoExpression, ShapeError)
@@ -68,7 +73,7 @@ def _of_groups(rule: TypedRule, sizes: OpenSizes, effort: Effort, is_general: bo
     known = _Known(of_one is not None and of_one.verdict == PROVED, is_general)
     points = _points(rule, sizes, effort, known)
     if of_one is None and not points:
-        return RuleVerdict(UNNAMED, DIFFERENT, coverage=NO_SIZES)
+        return _without_sides(sizes, effort)
     failing = [point for point in points if point[1].verdict == DIFFERENT]
     tested = [point for point in points if point[1].verdict == TESTED]
     if failing:
@@ -89,6 +94,15 @@ def _of_groups(rule: TypedRule, sizes: OpenSizes, effort: Effort, is_general: bo
     if of_one is not None and of_one.verdict != PROVED:
         return of_one.verdict_on(UNNAMED)
     return RuleVerdict(UNNAMED, PROVED, coverage=sizes.tried_text)
+
+
+def _without_sides(sizes: OpenSizes, effort: Effort) -> RuleVerdict:
+    """Return the verdict on a rule whose sides have no expression with open sizes."""
+    if next(sizes.general(), None) is None:
+        return RuleVerdict(UNNAMED, DIFFERENT, coverage=NO_SIZES)
+    if effort is not Effort.SIZES:
+        raise Undecided
+    return RuleVerdict(UNNAMED, UNKNOWN, coverage=NO_EXPRESSION)
 
 
 @dataclass(frozen=True)

@@ -10,6 +10,7 @@ from typing import Any
 import islpy as isl
 
 NO_SIZES = "at no sizes do both sides have a meaning"
+NO_EXPRESSION = "a side has no expression with its sizes open"
 UNNAMED = ""  # a rule whose verdict is that of others too
 MAX_CHARACTERS = 300  # of a set in a text
 AXIS = re.compile(r"(?<![A-Za-z])x(\d+)_(\d+)")  # in the name of a size: `x1_0`, `x1_0_x2_0`
@@ -17,8 +18,8 @@ AXIS = re.compile(r"(?<![A-Za-z])x(\d+)_(\d+)")  # in the name of a size: `x1_0`
 
 @dataclass(frozen=True, repr=False)
 class RuleVerdict:
-    """The verdict on a substitution: `"proved"`, `"tested"`, `"different"`, or `"unknown"` where
-    time was over; true where it is proved.
+    """The verdict on a substitution: `"proved"`, `"tested"`, `"different"`, or `"unknown"` where it
+    was not decided; true where it is proved.
 
     `condition` is None where the two sides are equal at all sizes at which both have a meaning;
     else the isl set of sizes at which they are, and `condition_text` the same in words: "one

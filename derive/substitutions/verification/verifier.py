@@ -17,6 +17,7 @@ from derive.substitutions.graphs.kinds import WrongOperation
 from derive.substitutions.graphs.taps import stated_taps
 from derive.substitutions.graphs.typed_rule import typed
 from derive.substitutions.sizes.equations import Unsolvable, Unsolved
+from derive.substitutions.sizes.output_shapes import output_shapes
 from derive.substitutions.sizes.sizing import OpenSizes
 from derive.substitutions.verification.comparing import (
     Effort,
@@ -25,12 +26,13 @@ from derive.substitutions.verification.comparing import (
     compared,
     differs_at,
 )
-from derive.substitutions.verification.counterexamples import confirmed
+from derive.substitutions.verification.counterexamples import confirmed, with_sizes_of_leaves
 from derive.substitutions.verification.deciding import attempted, decided
 from derive.substitutions.verification.function_sides import verdict_on_functions
 from derive.substitutions.verification.general_rules import decided_by_relations
 from derive.substitutions.verification.rule import Substitution
 from derive.substitutions.verification.verdict import NO_SIZES, RuleVerdict
+from einalg.language.analysis.sizes import conditions_text, smallest
 from einalg.options import SECONDS, Kind, Misfit, checked, instance_of, optional
 from einalg.runtime.clock import Clock, OutOfTime
 from einalg.runtime.garbage import with_few_full_collections
@@ -108,7 +110,7 @@ def _verdict_of_graph(name: str, graph: RuleGraph) -> RuleVerdict:
     if verdict is None:
         verdict = decided(name, graph, Effort.SIZES)
         assert verdict is not None  # nothing is left undecided there
-    return confirmed(verdict, graph)
+    return _where_shapes_are_equal(confirmed(verdict, graph), graph)
 
 
 def verdict_for_all_sizes(name: str, graph: RuleGraph) -> RuleVerdict | None:
@@ -118,7 +120,32 @@ def verdict_for_all_sizes(name: str, graph: RuleGraph) -> RuleVerdict | None:
     verdict = _by_relations(name, graph)
     if verdict is None:
         verdict = attempted(name, graph, Effort.LAWS)
-    return None if verdict is None else confirmed(verdict, graph)
+    if verdict is None:
+        return None
+    return _where_shapes_are_equal(confirmed(verdict, graph), graph)
+
+
+def _where_shapes_are_equal(verdict: RuleVerdict, graph: RuleGraph) -> RuleVerdict:
+    """Return a verdict under the condition that both sides have outputs of one shape, where their
+    operators do not demand that.
+    """
+    if verdict.verdict == DIFFERENT:
+        return verdict
+    shapes = output_shapes(graph)
+    if shapes is None:
+        return verdict
+    text = conditions_text(shapes.equal.gist(shapes.allowed))
+    if verdict.condition_text:
+        text = f"{verdict.condition_text} and {text}"
+    condition = shapes.equal
+    if verdict.condition is not None:
+        condition = condition.intersect(verdict.condition)
+    if verdict.counterexample is None:
+        other = smallest(shapes.allowed.subtract(shapes.equal))
+        example = RuleVerdict(verdict.rule, DIFFERENT, counterexample=other)
+        example = with_sizes_of_leaves(example, shapes.rule, shapes.sizing)
+        verdict = replace(verdict, counterexample=example.counterexample, leaves=example.leaves)
+    return replace(verdict, condition=condition, condition_text=text)
 
 
 def _by_relations(name: str, graph: RuleGraph) -> RuleVerdict | None:

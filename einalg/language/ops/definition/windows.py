@@ -138,7 +138,13 @@ def _points(room: int, stride: int, beginning_of_padding: int, ceil_mode: bool) 
 
 def _same_padding(size: int, extent: int, stride: int) -> Pair:
     """Return the padding with which there are `ceil(size / stride)` points."""
-    total = max((-(-size // stride) - 1) * stride + extent - size, 0)
+    last = (-(-size // stride) - 1) * stride
+    total = last + extent - size
+    if is_number(extent) and extent < stride:  # what a window lacks, which may be less than nothing
+        after = size - 1 - last  # fewer elements than a stride
+        total = sum(1 - (after + stride - missing) // stride for missing in range(1, extent))
+    else:
+        total = max(total, 0)
     return total // 2, total - total // 2
 
 

@@ -238,6 +238,71 @@ def test_outputs_whose_sizes_exclude_each_other(tmp_path: Any) -> None:
     assert result.verdict == "different" and "at no sizes" in result.coverage
 
 
+@pytest.mark.parametrize(
+    ("content", "condition", "shape"),
+    [
+        (
+            without_taps(rule("padding", [conv(1, 2)], [conv(1, 2, pad="valid")])),
+            {"x2_2": 1, "x2_3": 1},
+            {"x2_2": 2},
+        ),
+        (
+            rule("exchanged", [op("matmul", 1, 2)], [op("matmul", 2, 1)]),
+            {"x1_0": 1, "x1_1": 1},
+            {"x1_0": 2},
+        ),
+        (
+            rule("turned", [op("transpose", 1, perm=[1, 0])], [], {"src": [0, 0], "dst": ["in", 1]}),
+            {"x1_0": 1, "x1_1": 1},
+            {"x1_0": 2},
+        ),
+        (
+            rule("pooled", [op("poolmax", 1, kernel=[1, 1], stride=[2, 2], pad="same")],
+                 [op("relu", 1), op("poolmax", "0", kernel=[1, 1], stride=[1, 1], pad="same")]),
+            None,
+            None,
+        ),
+    ],
+)  # fmt: skip
+def test_outputs_of_one_shape_are_a_condition(
+    content: Any, condition: Any, shape: Any, tmp_path: Any
+) -> None:
+    result = verdict(tmp_path, content)
+    if condition is None:
+        assert result.verdict == "different"
+        return
+    assert result.verdict == "proved"
+    for name, number in condition.items():
+        others = result.condition.intersect(isl.Set(f"[{name}] -> {{ : {name} > {number} }}"))
+        assert others.is_empty() and name in result.condition_text
+    assert not result.condition.is_empty()
+    assert shape.items() <= result.counterexample.items()
+
+
+@pytest.mark.parametrize("kernel", [[1, 1], [3, 3], [1, 3]])
+def test_strides_beyond_a_kernel(kernel: list[int], tmp_path: Any) -> None:
+    window = {"kernel": kernel, "stride": [2, 3]}
+    merged = rule("merged", [conv(1, 2, **window), conv(1, 3, **window),
+                             op("concat", "0", "1", **CONCAT)],
+                  [op("concat", 2, 3, **FEATURES), conv(1, "0", **window)])  # fmt: skip
+    result = verdict(tmp_path, merged)
+    assert result.verdict == "proved" and result.condition_text == "one group"
+
+
+def test_relu_of_every_second_element(tmp_path: Any) -> None:
+    second = {"kernel": [1, 1], "stride": [2, 2], "pad": "same"}
+    content = rule("relu", [op("poolmax", 1, **second), op("relu", "0")],
+                   [op("relu", 1), op("poolmax", "0", **second)])  # fmt: skip
+    assert verdict(tmp_path, content).is_unconditional
+
+
+def test_sides_without_an_expression_are_no_difference(tmp_path: Any) -> None:
+    window = {"kernel": [2, 2], "stride": [3, 3], "pad": "same"}
+    content = rule("relu", [op("poolmax", 1, **window), op("relu", "0")],
+                   [op("relu", 1), op("poolmax", "0", **window)])  # fmt: skip
+    assert verdict(tmp_path, content).verdict == "unknown"
+
+
 def test_outputs_that_are_proved_one_by_one(tmp_path: Any) -> None:
     """A rule of two outputs is proved where each is, and not where one is wrong: one of a leaf that
     is read twice is proved with a leaf for each occurrence, which no other output may read.

@@ -39,6 +39,9 @@ CASES: dict[str, Build] = {
     "conv2d, same": lambda N, M, H, W: ops.conv2d(
         _image(N, H, W), KERNEL, padding="same", dilation=2
     ),
+    "conv2d, same, strides beyond the kernel": lambda N, M, H, W: ops.conv2d(
+        _image(N, H, W, M), ea.tensor("K", (W, M, 1, 1)), stride=3, padding="same"
+    ),
     "conv2d, channels": lambda N, M, H, W: ops.conv2d(
         _image(N, H, W, M), ea.tensor("K", (W, M, 1, 1))
     ),
