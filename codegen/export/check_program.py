@@ -230,7 +230,7 @@ class CheckProgram:
   const double began = seconds();
   do {{
     const double before = seconds();
-    for (long k = 0; k < calls; ++k) {call}
+    for (long call = 0; call < calls; ++call) {call}
     const double spent = seconds() - before;
     if (spent < 1e-3)
       calls *= 2;

@@ -31,10 +31,19 @@ isinf isfinite fopen fclose fread fwrite remove rename signal raise linux unix m
 scratch sample aligned_memory thread_number omp_get_thread_num THREADS SCRATCH_BYTES
 dim3 uint2 uint4 weights stream status on_device require ended CALLS bfloat_value cudaError_t
 threadIdx blockIdx blockDim gridDim warpSize allocated seconds is_wrong
-wrong least began before spent calls half_value ALLOWED SECONDS
+wrong least began before spent calls call half_value ALLOWED SECONDS
 """.split()  # noqa: SIM905
 )
-USED_WORDS = RESERVED | CPP_WORDS | LIBRARY_WORDS
+MATH_WORDS = frozenset(
+    """
+acos acosh asin asinh atan atan2 atanh cbrt ceil copysign cos cosh erf erfc exp exp2 expm1 fabs fdim
+floor fma fmax fmin fmod frexp hypot ilogb ldexp lgamma llrint llround log log10 log1p log2 logb
+lrint lround modf nan nearbyint nextafter nexttoward pow remainder remquo rint round scalbln scalbn
+sin sinh sqrt tan tanh tgamma trunc
+""".split()  # noqa: SIM905
+)
+OF_OTHER_TYPES = frozenset(f"{name}{suffix}" for name in MATH_WORDS for suffix in "fl")
+USED_WORDS = MATH_WORDS | OF_OTHER_TYPES | RESERVED | CPP_WORDS | LIBRARY_WORDS
 # Headers that a file of the same name would hide, and files of a project; some systems do not tell
 # apart what differs in capitals alone.
 FILE_WORDS = frozenset(

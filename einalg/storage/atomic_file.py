@@ -12,9 +12,22 @@ from uuid import uuid4
 def write_whole(path: Any, content: bytes) -> None:
     """Write a file atomically: a reader sees the old one or the whole new one.
 
-    A new file has the permissions that `open` gives; one that is replaced keeps its own.
+    A new file has the permissions that `open` gives; one that is replaced keeps its own. What a
+    link leads to is replaced, not the link; into a device or a pipe the content is written. Raises
+    `OSError` with the path where that cannot be.
     """
-    target = Path(path)
+    target = Path(os.path.realpath(path))
+    try:
+        if target.exists() and not target.is_file():
+            target.write_bytes(content)
+        else:
+            _replace(target, content)
+    except OSError as error:
+        raise OSError(error.errno, error.strerror, str(path)) from None
+
+
+def _replace(target: Path, content: bytes) -> None:
+    """Put a new file in the place of one, or where there is none."""
     part = part_of(target)
     try:
         with part.open("xb") as file:

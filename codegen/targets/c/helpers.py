@@ -11,7 +11,7 @@ KEYWORDS = frozenset(
     """
 auto break case char const continue default do double else enum extern float for goto if inline int
 long register restrict return short signed sizeof static struct switch typedef union unsigned void
-volatile while bool true false half main NAN INFINITY int8_t int16_t int32_t int64_t uint8_t
+volatile while bool true false half main NAN NULL INFINITY int8_t int16_t int32_t int64_t uint8_t
 uint16_t uint32_t uint64_t buffers floor_div floor_mod index_max index_min floor_div64 floor_mod64
 index_max64 index_min64 arena load_half store_half loaded_half stored_half round_half store_bfloat
 load_halves store_halves shuffled places

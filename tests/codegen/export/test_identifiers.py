@@ -22,6 +22,8 @@ REFUSED = (
     "restrict",
     "main",
     "expf",
+    "fmax",
+    "lroundl",
     "malloc",
     "NULL",
     "max_f32",

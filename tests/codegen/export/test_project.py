@@ -61,6 +61,7 @@ PROGRAMS = {
     "empty sum": ea.parse(PRODUCT, A=(4, 0), B=(0, 5)),
     "one element": ea.parse(PRODUCT, A=(1, 1), B=(1, 1)),
     "functions": ea.parse("O[i] = tanh(A[i]) + erf(A[i]) + log(A[i]**2 + 1)", A=(100,)),
+    "words of the check": ea.parse("O[i] = exp(k[i]) + NULL[i]*call[i]", k=(5,), NULL=(5,), call=5),
     "words of C": ea.parse("new[i] = int_[i] + memory[i]*α[i]", int_=(5,), memory=(5,), α=(5,)),
 }
 
@@ -69,6 +70,12 @@ PROGRAMS = {
 def test_a_program_checks_itself(name: str, tmp_path: Path) -> None:
     folder = exported(PROGRAMS[name], tmp_path / "out", "computed")
     assert "a call takes" in check(folder, "-O0", "-fopenmp-simd", *WATCHED)
+
+
+@pytest.mark.parametrize("name", ["k", "call_", "spent_time"])
+def test_a_function_may_have_the_name_of_a_counter(name: str, tmp_path: Path) -> None:
+    folder = exported(PROGRAMS["one element"], tmp_path / "out", name)
+    assert "a call takes" in check(folder, "-O0")
 
 
 @pytest.mark.parametrize(

@@ -439,6 +439,24 @@ def fetched(shape: tuple[int, int, int], depth: int | None = None) -> dict[str, 
     return result
 
 
+SHAPES_OF_STEPS = {"A": (21, 420), "B": (420, 37), "c": (21,)}
+
+
+@pytest.mark.parametrize("steps", [1, 2, 3, 7])
+def test_steps_of_depth_have_a_branch_each_where_they_come(steps: int) -> None:
+    """With an epilogue, the first of two steps is all that is before the last."""
+    text = "T[m,n] += A[m,k]*B[k,n]\nO[m,n] = Max(T[m,n] + c[m], 0)"
+    schedule = ea.Schedule(text, tuned=False, **SHAPES_OF_STEPS)
+    schedule.set(depth=420 // steps, apart=False)
+    source = schedule.source()
+    assert ("step == 0" in source) == (steps > 2)
+    rng = np.random.default_rng(0)
+    arrays = {name: rng.standard_normal(shape) for name, shape in SHAPES_OF_STEPS.items()}
+    wanted = np.maximum(arrays["A"] @ arrays["B"] + arrays["c"][:, None], 0)
+    computed = schedule.compile()(**{name: a.astype("f4") for name, a in arrays.items()})
+    np.testing.assert_allclose(computed, wanted, atol=1e-3)
+
+
 def test_a_tile_asks_for_the_rows_of_the_next_one_where_they_come_from_memory() -> None:
     """In short runs, which no processor sees coming: each line of all rows of a tile."""
     assert "A" in fetched((20_000, 24, 40))

@@ -67,7 +67,17 @@ class Singular(torch.nn.Module):
         return torch.relu(torch.linalg.svd(x)[1])
 
 
+class Written(torch.nn.Module):
+    """A result that only its own program reads: the graph gives its copy another value."""
+
+    def forward(self, x: Any) -> Any:
+        y = torch.relu(x)
+        y[:, 1:3] = 0
+        return torch.cat([y, torch.ones_like(y[:, :2])], 1)
+
+
 NETWORKS = {
+    "written in place": (Written, (3, 5)),
     "convolutional": (Convolutional, (2, 3, 8, 8)),
     "attention": (Attention, (2, 5, 16)),
     "recurrent": (Recurrent, (2, 3, 8)),

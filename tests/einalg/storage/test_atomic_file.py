@@ -50,3 +50,27 @@ def test_nothing_is_left_where_writing_fails(tmp_path: Path) -> None:
     with pytest.raises(OSError):
         write_whole(tmp_path / "folder", b"text")
     assert [path.name for path in tmp_path.iterdir()] == ["folder"]
+
+
+def test_what_a_link_leads_to_is_replaced(tmp_path: Path) -> None:
+    link, real = tmp_path / "link", tmp_path / "real"
+    link.symlink_to(real)
+    for content in (b"new", b"newer"):
+        write_whole(link, content)
+        assert link.is_symlink() and real.read_bytes() == content
+
+
+def test_a_pipe_is_written_into(tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+    write_whole(pipe, b"content")
+    assert os.read(reader, 99) == b"content" and pipe.is_fifo()
+    os.close(reader)
+
+
+def test_an_error_names_the_path_that_was_given(tmp_path: Path) -> None:
+    path = tmp_path / "missing" / "file"
+    with pytest.raises(FileNotFoundError) as raised:
+        write_whole(path, b"content")
+    assert raised.value.filename == str(path)
