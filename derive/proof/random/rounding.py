@@ -52,13 +52,17 @@ def unequal_in_double(
         far = np.isfinite(one) & np.isfinite(two) & (distance > TOLERANCE * larger)
         if far.any():
             far &= distance > sum(rounding(scope, arrays) for scope in scopes)
-    if not (far | other_domain).any():
+    opposite = np.isinf(one) & np.isinf(two) & (one != two)
+    if not (far | other_domain | opposite).any():
         return far
     watched = [_watched(scope, arrays) for scope in scopes]
     if any(arithmetic.overflows for arithmetic in watched):
         return np.zeros_like(far)
-    if not domains and any(arithmetic.meets_pole for arithmetic in watched):
+    meets_pole = any(arithmetic.meets_pole for arithmetic in watched)
+    if meets_pole and not domains:
         return np.zeros_like(far)
+    if not meets_pole:
+        far |= opposite
     if any(arithmetic.underflows for arithmetic in watched):
         return far & (one != 0) & (two != 0)
     return far | other_domain
@@ -161,11 +165,19 @@ class _WatchingArithmetic(FloatArithmetic):
         return self._noted_pole(super().divide(numerator, denominator), [numerator, denominator])
 
     def _noted(self, result: Any, operands: Sequence[Any], may_vanish: bool = True) -> Any:
-        infinite, zero = np.isinf(result).any(), np.equal(result, 0).any()
-        if infinite and not any(np.isinf(operand).any() for operand in operands):
+        """Note what comes, element by element, from numbers: exp(-oo) is 0 without underflow."""
+        finite = reduce(np.logical_and, map(np.isfinite, operands))
+        if (np.isinf(result) & finite).any():
             self.overflows = True
-        if zero and not may_vanish and not any(np.equal(x, 0).any() for x in operands):
-            self.underflows = True
+        if not may_vanish:
+            nonzero = reduce(np.logical_and, [np.not_equal(x, 0) for x in operands])
+            if (np.equal(result, 0) & finite & nonzero).any():
+                self.underflows = True
+        return result
+
+    def _noted_sum(self, result: Any, operands: Sequence[Any]) -> Any:
+        if np.isinf(result).any() and not any(np.isinf(operand).any() for operand in operands):
+            self.overflows = True
         return result
 
     def add(self, values: Sequence[Any]) -> Any:
@@ -185,15 +197,15 @@ class _WatchingArithmetic(FloatArithmetic):
         if function in FUNCTIONS_WITH_POLES:
             return self._noted_pole(result, values)
         if function in (sympy.exp, sympy.erfc):
-            return self._noted(result, [np.exp(values[0] * 0)], may_vanish=False)
+            return self._noted(result, values, may_vanish=False)
         return self._noted(result, values)
 
     def reduce(self, op: str, values: Array, axes: tuple[int, ...], mask: Array | None) -> Array:
         result = super().reduce(op, values, axes, mask)
-        return result if op in ("Max", "Min") else self._noted(result, [values])
+        return result if op in ("Max", "Min") else self._noted_sum(result, [values])
 
     def matmul(self, left: Array, right: Array) -> Array:
-        return self._noted(super().matmul(left, right), [left, right])
+        return self._noted_sum(super().matmul(left, right), [left, right])
 
 
 def has_no_cancellation(scope: Scope) -> bool:

@@ -194,6 +194,30 @@ def test_numbers_that_become_too_large_are_no_difference() -> None:
     assert verdict("O[i:5] = log(x[i])", "O[i] = log(x[i]**2)/2", x=(5,)) == DIFFERENT
 
 
+@pytest.mark.parametrize(
+    ("one", "two"),
+    [
+        ("exp(Max[j:{N}](x[j], where=j<0))", "Max[j:{N}](exp(x[j]), where=j<0)"),
+        ("exp(Max[j:{N}](x[j], where=j<i))", "Max[j:{N}](exp(x[j]), where=j<i)"),
+        ("exp(-Min[j:{N}](x[j], where=j<i))", "Max[j:{N}](exp(-x[j]), where=j<i)"),
+        (
+            "Sum[i:{N}](exp(Max[j:{N}](x[j], where=j<i)))",
+            "Sum[i:{N}](Max[j:{N}](exp(x[j]), where=j<i))",
+        ),
+        ("exp(Max[j:{N}](x[j], where=j<0))", "-inf"),
+        ("Min[j:{N}](exp(x[j]), where=j<i)", "Max[j:{N}](exp(x[j]), where=j<i)"),
+    ],
+)
+@pytest.mark.parametrize("size", [3, "N"])
+def test_the_extreme_of_nothing_is_no_underflow(one: str, two: str, size: Any) -> None:
+    """exp is 0 at minus infinity, where nothing became too small."""
+    row = "O[()]" if "Sum" in one else "O[i:{N}]"
+    proof = prove(*(f"{row} = {body}".format(N=size) for body in (one, two)), x=(size,))
+    assert proof.verdict == DIFFERENT
+    assert not proof.region.is_empty()
+    assert proof.counterexample == ({"N": 1} if size == "N" else None)
+
+
 @pytest.mark.parametrize("seed", range(3))
 def test_a_pole_is_no_difference(seed: int) -> None:
     one, two = "O[i:5] = atan(x[i]) + atan(1/x[i])", "O[i:5] = sign(x[i])*pi/2"
