@@ -7,10 +7,9 @@ decides, both sides are compared at some sizes, and the proof says at which.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from math import prod
-from random import Random
 from typing import TypeVar
 
 import islpy as isl
@@ -18,11 +17,12 @@ import islpy as isl
 from derive.proof.exact.compare import ExactComparison, compare_exactly
 from derive.proof.identities.compare import Identity, shown_equal, together
 from derive.proof.outcome.verdict import DIFFERENT, PROVED, TESTED, Proof
+from derive.proof.random.blocks import evaluation_steps
 from derive.proof.random.refutation import is_refuted
+from derive.proof.tried_sizes import choices_for, in_order, point_of_sizes, small_choices
 from einalg.language.analysis.sizes import (
     allowed_sizes,
     conditions_text,
-    smallest,
     where_all_hold,
 )
 from einalg.language.index.constraint import Constraint
@@ -34,9 +34,7 @@ from einalg.language.ir.scope import Scope
 WITH_SIZES = "with sizes as parameters"
 METHOD = f"access relations {WITH_SIZES}"
 AT_SOME_SIZES = "concrete sizes"
-STEPS = (0, 1, 2, 4, 7)  # from the smallest sizes to those that are tried
-MAX_TRIED = 12  # choices of sizes
-MAX_DRAWN = 200  # random choices, where of the systematic ones too few are allowed
+MAX_STEPS = 2_000_000  # bodies of both sides, evaluated at one input of all sizes that are tried
 MAX_REFUTED = 3  # choices of sizes at which a difference is looked for before laws are tried
 Shape = tuple[Extent, ...]
 ConcreteProof = Callable[[Program, Program], Proof]
@@ -126,7 +124,7 @@ def _at_equal_shapes(one: Program, two: Program, allowed: isl.Set, with_laws: bo
 def _is_refuted(one: Scope, two: Scope, allowed: isl.Set) -> bool:
     """Return whether two scopes differ at an input of one of the first choices of sizes."""
     sizes = list(by_name({*one.sizes.values(), *two.sizes.values()}).values())
-    for numbers in _choices(sizes, allowed)[:MAX_REFUTED]:
+    for numbers in small_choices(sizes, allowed)[:MAX_REFUTED]:
         values = {size.name: number for size, number in zip(sizes, numbers)}
         ours, theirs = _at(one, values), _at(two, values)
         if prod(ours.shape) and is_refuted(ours, theirs, 0):
@@ -140,10 +138,12 @@ def _sizes_of(comparison: ExactComparison) -> isl.Set:
 
 
 def _at_some_sizes(one: Program, two: Program, allowed: isl.Set, prove: ConcreteProof) -> Proof:
-    """Compare both at some of the sizes that are allowed, smaller ones first."""
+    """Compare both at some of the sizes that are allowed, smaller ones first, as far as these have
+    few points.
+    """
     sizes = list(by_name({*one.sizes.values(), *two.sizes.values()}).values())
     tried: list[str] = []
-    for numbers in _choices(sizes, allowed):
+    for numbers in _affordable_choices(one, two, sizes, allowed):
         values = {size.name: number for size, number in zip(sizes, numbers)}
         proof = prove(_at(one, values), _at(two, values))
         if proof.verdict == DIFFERENT:
@@ -152,6 +152,25 @@ def _at_some_sizes(one: Program, two: Program, allowed: isl.Set, prove: Concrete
     coverage = f"at sizes {'; '.join(tried)}"
     nowhere = allowed.subtract(allowed)
     return Proof(TESTED, None, AT_SOME_SIZES, None, coverage=coverage, sizes=nowhere)
+
+
+def _affordable_choices(
+    one: Program, two: Program, sizes: Sequence[Size], allowed: isl.Set
+) -> list[tuple[int, ...]]:
+    """Return the choices of sizes at which both together have few points, smaller ones first."""
+    steps_left = MAX_STEPS
+    affordable: list[tuple[int, ...]] = []
+    for numbers in choices_for(_scopes(one, two), sizes, allowed):
+        values = {size.name: number for size, number in zip(sizes, numbers)}
+        steps = evaluation_steps(_scopes(_at(one, values), _at(two, values)))
+        if not affordable or steps <= steps_left:
+            affordable.append(numbers)
+            steps_left -= steps
+    return in_order(affordable)
+
+
+def _scopes(*sides: Program) -> list[Scope]:
+    return [scope for side in sides for _, scope in side.statements]
 
 
 def _at(side: _Side, values: Mapping[str, int]) -> _Side:
@@ -164,48 +183,7 @@ def _text(values: dict[str, int]) -> str:
 
 def _different_at(proof: Proof, sizes: Sequence[Size], numbers: Sequence[int]) -> Proof:
     """Return a difference at some sizes as one of the expressions with symbolic sizes."""
-    at = _point(sizes, numbers)
+    at = point_of_sizes(sizes, numbers)
     region = None if proof.region is None else proof.region.intersect_params(at)
     coverage = f"at {_text({size.name: n for size, n in zip(sizes, numbers)})}"
     return replace(proof, region=region, is_region_exact=False, coverage=coverage, sizes=at)
-
-
-def _point(sizes: Sequence[Size], numbers: Sequence[int]) -> isl.Set:
-    """Return the set of one choice of sizes."""
-    pairs = zip(sizes, numbers)
-    return where_all_hold([Constraint(affine(size) - number, "==") for size, number in pairs])
-
-
-def _choices(sizes: Sequence[Size], allowed: isl.Set) -> list[tuple[int, ...]]:
-    """Return different choices of sizes that are allowed, smaller ones first."""
-    first = smallest(allowed)
-    starts = [first[size.name] for size in sizes]
-    choices: dict[tuple[int, ...], None] = {}
-    for steps in _steps(len(sizes)):
-        numbers = tuple(map(_value, sizes, starts, steps))
-        if numbers not in choices and not _point(sizes, numbers).intersect(allowed).is_empty():
-            choices[numbers] = None
-        if len(choices) == MAX_TRIED:
-            break
-    return sorted(choices, key=lambda numbers: (sum(numbers), numbers))
-
-
-def _value(size: Size, start: int, step: int) -> int:
-    """Return the value so many steps from a start, or the last one before it that there is."""
-    while step and not size.holds(start + step * size.multiple_of):
-        step -= 1
-    return start + step * size.multiple_of
-
-
-def _steps(count: int) -> Iterator[tuple[int, ...]]:
-    """Yield how far sizes are from their start: all as far, one of them alone, and then
-    as chance has it.
-    """
-    for step in STEPS:
-        yield (step,) * count
-    for step in STEPS[1:3]:
-        for position in range(count):
-            yield tuple([step if k == position else 0 for k in range(count)])
-    chance = Random(0)
-    for _ in range(MAX_DRAWN):
-        yield tuple([chance.choice(STEPS) for _ in range(count)])

@@ -125,6 +125,66 @@ def test_what_is_not_decided_for_all_sizes_is_tested_at_some() -> None:
     assert proof.region.is_equal(isl.Set("[N] -> { [i] : N = 2 and 0 <= i <= 1 }"))
 
 
+PADDED_SUM = (
+    "O[i:N] = Sum[j:N](Sum[k:N](x.pad(4)[(j+2)//3], where=j<k), where={0}) "
+    "+ Sum[j:N](x.pad(4)[N-2-j], where=i<1)"
+)
+
+
+@pytest.mark.parametrize(
+    ("one", "two", "example"),
+    [
+        ("O[()] = log(Sum[i:N](exp(x[i]), where=i<9))", "O[()] = log(Sum[i:N](exp(x[i])))", 10),
+        ("O[()] = Sum[i:N](Max(x[i], 0), where=i<20)", "O[()] = Sum[i:N](Max(x[i], 0))", 21),
+        (
+            "O[i:N] = log(Sum[j:N](exp(x[j]), where=(j<=i, i-j<=16)))",
+            "O[i:N] = log(Sum[j:N](exp(x[j]), where=j<=i))",
+            18,
+        ),
+        (PADDED_SUM.format("3*i>=N-1"), PADDED_SUM.format("3*i>N-1"), 4),
+        (
+            "O[i:N//2] = Sum[k:N](exp(x[k])*x[2*i]**2, where=i//4<5)",
+            "O[i:N//2] = Sum[k:N](exp(x[k])*x[2*i]**2)",
+            42,
+        ),
+        ("O[i:N] = Max(N, 12)*atan(exp(x[i]))", "O[i:N] = 12*atan(exp(x[i]))", 13),
+        (
+            "O[i:N] = Piecewise((atan(exp(x[i])), i<30), (Max(x[i], 0), True))",
+            "O[i:N] = atan(exp(x[i])) + 0*Max(x[i], 0)",
+            31,
+        ),
+        ("O[i:N] = Max[j:41](x.pad(20)[i+j-20])", "O[i:N] = Max(Max[j:N](x[j]), 0)", 22),
+    ],
+)
+def test_sizes_that_are_tried_are_those_of_the_program(one: str, two: str, example: int) -> None:
+    """The two agree at all smaller sizes."""
+    proof = ea.prove(one, two, x=("N",))
+    assert proof.verdict == "different"
+    assert proof.counterexample == {"N": example}
+
+
+@pytest.mark.parametrize(
+    ("where", "is_enough"),
+    [("k<11", lambda n, m: m > 11), ("k+i<14", lambda n, m: n + m > 15)],
+)
+def test_choices_of_several_sizes_are_those_of_the_program(where: str, is_enough: Any) -> None:
+    text = "O[()] = log(Sum[i:N](Sum[k:M](exp(x[i,k]){0})))"
+    proof = ea.prove(text.format(f", where={where}"), text.format(""), x=("N", "M"))
+    assert proof.verdict == "different"
+    assert proof.counterexample is not None
+    assert is_enough(proof.counterexample["N"], proof.counterexample["M"])
+
+
+def test_sizes_with_few_points_are_tried() -> None:
+    """And those of a condition that a program has, the most telling one first."""
+    text = "O[i:N] = Sum[j:N]({0}, where=(j<=i, i-j<={1}))"
+    one, two = "atan(exp(x[j])) + atan(exp(-x[j]))", "pi/2 + 0*x[j]"
+    tried = ea.prove(text.format(one, 12), text.format(two, 12), x=("N",)).coverage
+    assert tried.endswith("N = 8; N = 9; N = 11; N = 12; N = 13; N = 14; N = 15")
+    tried = ea.prove(text.format(one, 600), text.format(two, 600), x=("N",)).coverage
+    assert tried.endswith("N = 8; N = 9; N = 602")
+
+
 def test_reductions_over_sizes_that_may_be_0() -> None:
     M = ea.size("M", at_least=0)
     B = ea.tensor("B", (M,), "u8")
