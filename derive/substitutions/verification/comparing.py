@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Any
 
@@ -16,11 +16,17 @@ from derive.proof.outcome.verdict import DIFFERENT, PROVED, TESTED, Proof
 from derive.proof.random.blocks import evaluation_steps
 from derive.substitutions.verification.verdict import RuleVerdict
 from einalg.errors import EinalgError
-from einalg.language.analysis.sizes import allowed_sizes, conditions_text, smallest
+from einalg.language.analysis.sizes import (
+    allowed_sizes,
+    conditions_text,
+    smallest,
+    where_not_negative,
+)
+from einalg.language.index.size import is_number
 from einalg.language.interpreters.reference import evaluate
 from einalg.language.ir.dtypes import is_float
 from einalg.language.ir.program import Program
-from einalg.language.ir.scope import numbers_of_sizes
+from einalg.language.ir.scope import all_scopes, numbers_of_sizes
 
 AT_AN_INPUT = "exact evaluation at whole numbers"
 MAX_STEPS = 20_000  # bodies evaluated at one input
@@ -33,12 +39,14 @@ class Undecided(Exception):
 
 @dataclass(frozen=True)
 class SizesComparison:
-    """The verdict of a comparison, with the sizes at which both sides have a meaning, those at
-    which they differ, the points that do, and whether these are all.
+    """The verdict of a comparison, with the sizes at which both sides have a meaning, those of them
+    at which no result is empty, those at which the sides differ, the points that do, and whether
+    these are all.
     """
 
     verdict: str
     allowed: Any = None
+    inhabited: Any = None
     differing: Any = None
     region: Any = None
     is_exact: bool = True
@@ -51,10 +59,12 @@ class SizesComparison:
 
     @property
     def holding(self) -> Any:
-        """The sizes at which the sides are equal, where there are some and they are known."""
+        """The sizes at which the sides are equal, and no result is empty, as where no window fits;
+        where there are some and they are known.
+        """
         if not self.is_exact or self.differing is None:
             return None
-        holding = self.allowed.subtract(self.differing).coalesce()
+        holding = self.inhabited.subtract(self.differing).coalesce()
         return None if holding.is_empty() else holding
 
     def verdict_on(self, name: str) -> RuleVerdict:
@@ -121,7 +131,22 @@ def _of_proof(proof: Proof, before: Program, after: Program) -> SizesComparison:
     allowed = allowed_sizes(before, after)
     differing = allowed if proof.sizes is None else proof.sizes
     is_exact = proof.is_region_exact or proof.region is None
-    return SizesComparison(DIFFERENT, allowed, differing, proof.region, is_exact, proof.coverage)
+    inhabited = allowed.intersect(_without_empty_results(before, after))
+    return SizesComparison(
+        DIFFERENT, allowed, inhabited, differing, proof.region, is_exact, proof.coverage
+    )
+
+
+def _without_empty_results(*sides: Program) -> isl.Set:
+    """Return the sizes at which no scope of programs is empty: an operator of which none of the
+    windows fits, or a part of no elements, has no result.
+    """
+    extents = {}
+    for side in sides:
+        for _, statement in side.statements:
+            for scope in all_scopes(statement):
+                extents.update(dict.fromkeys(it.extent for it in scope.iterators))
+    return where_not_negative(extent - 1 for extent in extents if not is_number(extent))
 
 
 def _together(parts: list[SizesComparison]) -> SizesComparison:
@@ -136,7 +161,7 @@ def _together(parts: list[SizesComparison]) -> SizesComparison:
         sizes = sizes.union(part.differing)
     is_exact = all(part.is_exact and part.verdict in (DIFFERENT, PROVED) for part in parts)
     sizes = sizes.intersect(first.allowed).coalesce()
-    return SizesComparison(DIFFERENT, first.allowed, sizes, first.region, is_exact, first.coverage)
+    return replace(first, differing=sizes, is_exact=is_exact)
 
 
 def at_sizes(sides: Sides, numbers: Mapping[str, int]) -> Sides:

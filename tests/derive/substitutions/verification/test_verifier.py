@@ -477,7 +477,7 @@ SIMPLIFICATIONS: list[tuple[str, str, dict[str, Any], str]] = [  # with the verd
     ("T[i]=A[N-1-i]\nO[i]=T[i]", "O[i]=A[i]", {"A": ("N",)}, "proved where N = 1"),
     ("T[i:N-1]=A[i+1]\nO[i:N-3]=T[i+2]", "O[i:N-3]=A[i+3]", {"A": ("N",)}, "proved"),
     ("T[i:N-1]=A[i+1]\nO[i:N-3]=T[i+2]", "O[i:N-3]=A[i+2]", {"A": ("N",)},
-     "proved where N = 3"),  # of no points
+     "different"),  # equal at N = 3 alone, where there are no points
     ("T[i:N,j:M]=x[i]\nO[j]+=T[i,j]", "O[j:M]+=x[i]", {"x": ("N",)}, "proved"),
     ("O[b,i,j]+=A[b,i,k]*B[b,k,j]", "T[b,j,i]+=B[b,k,j]*A[b,i,k]\nO[b,i,j]=T[b,j,i]",
      {"A": ("P", "N", "K"), "B": ("P", "K", "M")}, "proved"),
@@ -499,6 +499,27 @@ def test_simplifications_of_formulas(
 ) -> None:
     result = ea.substitutions.verify(ea.substitutions.Rule("rule", before, after, **shapes))
     assert str(result).splitlines()[0] == f"rule: {expected}"
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "expected"),
+    [
+        ("O[i:N-2] = Sum[k:3](x[i+k])", "O[i:N-2] = -Sum[k:3](x[i+k])", "different"),
+        ("O[i:N//4] = Sum[k:4](x[4*i+k])", "O[i:N//4] = -Sum[k:4](x[4*i+k])", "different"),
+        (
+            "T[i:N-2] = Sum[k:3](x[i+k])\nO[()] = Sum[i](T[i])",
+            "T[i:N-2] = Sum[k:3](x[i+k])\nO[()] = -Sum[i](T[i])",
+            "different",
+        ),
+        ("O[i:N-2] = x[i]", "O[i:N-2] = x[N-3-i]", "proved where N = 3"),
+        ("O[i:N//4] = x[i]", "O[i:N//4] = x[N//4-1-i]", "proved where 4 <= N <= 7"),
+    ],
+)
+def test_sizes_at_which_no_window_fits_are_no_condition(
+    before: str, after: str, expected: str
+) -> None:
+    rule = ea.substitutions.Rule("rule", before, after, x=("N",))
+    assert str(ea.substitutions.verify(rule)).splitlines()[0] == f"rule: {expected}"
 
 
 n, m, h = (ea.size(name) for name in "NMH")
