@@ -28,13 +28,14 @@ from derive.results.selection import (
     ranked,
     varied,
 )
-from derive.results.stored_search import MIN_SECONDS, SearchOutcome, StoredSearch
+from derive.results.stored_search import MIN_SECONDS, SearchOutcome, StaleSearch, StoredSearch
 from derive.results.verification import Proofs, ShortlistCheck
 from derive.rewriting.moves import Rule
 from derive.rules import ALL
 from derive.search.best_first import Budget, Progress, Search, rules_by_name, templates_by_name
 from derive.search.candidates import EstimatedCandidate, Stats
 from derive.search.expansion import StateExpander
+from einalg.errors import without_remedy
 from einalg.language.ir.program import as_program
 from einalg.runtime.clock import (
     COMPILING,
@@ -98,18 +99,27 @@ def find_derivation(  # noqa: PLR0913, PLR0917 - every option of a search
     start = as_program(expression)
     searched = rules_by_name(rules)
     expand = StateExpander(searched, templates_by_name(ops))
-    search = Search(start, budget, expand, Roofline())
-    proofs = Proofs(start, backend, search.stats, executor)
-    derivation = _Derivation(search, proofs, clock or Clock.of(budget.seconds), progress, most)
-    if backend is not None and measure:
-        allowed = tolerance(start) if accuracy is None else accuracy
-        check = ShortlistCheck(start, backend, search.stats, allowed, seed)
-        derivation.run_measuring(backend, check, executor)
-    else:
-        derivation.run_estimating(executor)
-    ordered = ranked(derivation.candidates())
-    rules_used = {**ALL, **searched}
-    return SearchResult(start, ordered, derivation.stats, backend, derivation.explored, rules_used)
+    clock = clock or Clock.of(budget.seconds)
+
+    def derived(restores: bool) -> SearchResult:
+        search = Search(start, budget, expand, Roofline())
+        proofs = Proofs(start, backend, search.stats, executor)
+        derivation = _Derivation(search, proofs, clock, progress, most, restores)
+        if backend is not None and measure:
+            allowed = tolerance(start) if accuracy is None else accuracy
+            check = ShortlistCheck(start, backend, search.stats, allowed, seed)
+            derivation.run_measuring(backend, check, executor)
+        else:
+            derivation.run_estimating(executor)
+        ordered = ranked(derivation.candidates())
+        stats, explored = derivation.stats, derivation.explored
+        return SearchResult(start, ordered, stats, backend, explored, {**ALL, **searched})
+
+    try:
+        return derived(restores=True)
+    except StaleSearch as error:
+        log.warning("einalg: %s; it is done again", without_remedy(error))
+        return derived(restores=False)
 
 
 def in_words(candidate: Candidate, original: Candidate) -> str:
@@ -138,11 +148,13 @@ class _Derivation:
         clock: Clock,
         progress: Progress | None,
         most: int | None,
+        restores: bool = True,
         policy: SelectionPolicy = SELECTION,
     ):
         self.stats, self.explored = search.stats, search.explored
         self._search, self._proofs, self._clock = search, proofs, clock
         self._progress, self._most, self._policy = progress, most, policy
+        self._restores = restores  # what the same search has found before
         self._began, self._before = clock.now(), dict(clock.course.seconds)
         self._wrong: list[Candidate] = []
         self._postponed: set[int] = set()  # identities of candidates that are hard to prove
@@ -276,7 +288,7 @@ class _Derivation:
         """Search, or take what the same search has found before."""
         clock = self._clock.within(share * self._clock.left)
         with clock.phase(SEARCHING):
-            if self._stored is not None:
+            if self._stored is not None and self._restores:
                 verdicts = self._stored.restore()
                 if verdicts is not None:
                     self._outcome = SearchOutcome.of(self.stats)

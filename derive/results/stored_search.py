@@ -24,21 +24,25 @@ from derive.rules.inter.lifting_nesting import lifted
 from derive.search.best_first import Search
 from derive.search.candidates import EstimatedCandidate, Stats
 from derive.search.search_tree import SearchNode
-from einalg.errors import EinalgError
+from einalg.errors import EinalgError, RecordError, RuleError, without_remedy
 from einalg.language.ir.kernel import Kernel
 from einalg.language.ir.program import Program
 from einalg.language.notation.program_json import program_record
 from einalg.language.ops.templates import PLAIN, AnyTemplate
 from einalg.storage.disk_cache import DiskCache
-from einalg.storage.fingerprint import SEARCH_CODE, Fingerprint
+from einalg.storage.fingerprint import SEARCH_CODE, Fingerprint, text_digest
 
 log = logging.getLogger("einalg")
 
 SEARCHES = DiskCache("searches", ".json", "searches")
-VERSION = 2  # of what is kept
+VERSION = 3  # of what is kept
 MIN_SECONDS = 0.3  # a search that takes less is not worth keeping
 COUNTS = ("states", "generated", "candidates", "duplicates")
 UNREADABLE = (ValueError, KeyError, TypeError, AttributeError, IndexError, EinalgError)
+
+
+class StaleSearch(RecordError):
+    """The moves of a stored search do not give the programs that they gave when it was stored."""
 
 
 class LazyEstimate(EstimatedCandidate):
@@ -56,6 +60,7 @@ class LazyEstimate(EstimatedCandidate):
             "states": int(row["states"]),
             "after": float(row["after"]),
             "_programs": programs,
+            "_digest": str(row["program"]),
             "_operators": frozenset((str(op), bool(first)) for op, first in row["operators"]),
             "_names": None if names is None else frozenset(map(str, names)),
         }
@@ -67,13 +72,18 @@ class LazyEstimate(EstimatedCandidate):
         return self._operators  # type: ignore[attr-defined]
 
     @property
+    def digest(self) -> str:
+        """What tells its flat program from others."""
+        return self._digest  # type: ignore[attr-defined]
+
+    @property
     def start(self) -> Program:
         """The expression that was searched."""
         return self._programs.start  # type: ignore[attr-defined]
 
     @cached_property
     def program(self) -> Program:  # type: ignore[override]
-        return lifted(self._programs.after(self.moves))  # type: ignore[attr-defined]
+        return self._programs.stored(self.moves, self.digest)  # type: ignore[attr-defined]
 
     @cached_property
     def kernels(self) -> tuple[Kernel, ...]:  # type: ignore[override]
@@ -122,10 +132,14 @@ def _named(templates: tuple[AnyTemplate, ...], names: frozenset[str]) -> tuple[A
 
 @dataclass
 class Programs:
-    """The programs after some moves from a start, each made once."""
+    """The programs after some moves from a start, each made once.
+
+    Where a stored search is stale, `forget` is called, so that it is done again the next time.
+    """
 
     start: Program
     templates: Any
+    forget: Callable[[], None]
     known: dict[tuple[Move, ...], Program] = field(default_factory=dict)
 
     def after(self, moves: tuple[Move, ...]) -> Program:
@@ -135,6 +149,23 @@ class Programs:
         if moves not in self.known:
             self.known[moves] = apply(self.after(moves[:-1]), moves[-1], ALL)
         return self.known[moves]
+
+    def stored(self, moves: tuple[Move, ...], digest: str) -> Program:
+        """Return the flat program after all moves, which had a digest when they were stored.
+
+        Raises `StaleSearch` where the moves do not give it.
+        """
+        try:
+            program = lifted(self.after(moves))
+        except RuleError as error:
+            raise self._stale(without_remedy(error)) from error
+        if text_digest(str(program)) != digest:
+            raise self._stale("its moves give another program")
+        return program
+
+    def _stale(self, reason: str) -> StaleSearch:
+        self.forget()
+        return StaleSearch(f"a search in the cache is stale: {reason}\n  derive it again")
 
 
 class StoredSearch:
@@ -161,7 +192,7 @@ class StoredSearch:
     def _restored(self, row: Any) -> dict[int, str]:
         search = self._search
         moves = [Move.from_record(move) for move in row["moves"]]
-        programs = Programs(search.start, search.expand.templates)
+        programs = Programs(search.start, search.expand.templates, self.forget)
         explored = [SearchNode.from_record(node) for node in row["explored"]]
         candidates: list[LazyEstimate] = []
         verdicts: dict[int, str] = {}
@@ -183,6 +214,11 @@ class StoredSearch:
         search.stats.first_hit = None if first_hit is None else float(first_hit)
         return verdicts
 
+    def forget(self) -> None:
+        """Remove what is stored."""
+        if self._key is not None:
+            self._cache.remove(self._key)
+
     def keep(
         self,
         outcome: SearchOutcome,
@@ -199,6 +235,7 @@ class StoredSearch:
             candidates.append(
                 {
                     "moves": [numbers.setdefault(move, len(numbers)) for move in candidate.moves],
+                    "program": _program_digest(candidate),
                     "estimate": candidate.estimate,
                     "states": candidate.states,
                     "after": candidate.after,
@@ -217,6 +254,13 @@ class StoredSearch:
             "first_hit": self._search.stats.first_hit,
         }
         self._cache.replace(self._key, json.dumps(row).encode())
+
+
+def _program_digest(candidate: EstimatedCandidate) -> str:
+    """Return what tells the flat program of a candidate from others."""
+    if isinstance(candidate, LazyEstimate):
+        return candidate.digest
+    return text_digest(str(candidate.program))
 
 
 @dataclass(frozen=True)

@@ -20,6 +20,7 @@ from derive.rewriting.stored_integers import check_stored_integers, reads_intege
 from einalg.boundary import public
 from einalg.errors import RecordError, RuleError, without_remedy
 from einalg.language.analysis.validate import check_scope
+from einalg.language.ir.evaluation_cache import forget_evaluations
 from einalg.language.ir.program import Program
 from einalg.language.ir.scope import Scope, all_scopes
 from einalg.options import (
@@ -307,10 +308,12 @@ def _may_apply(program: Program, move: Move, rule: Rule) -> bool:
 def apply(program: Program, move: Move, rules: Mapping[str, Rule]) -> Program:
     """Return the program after `move`.
 
+    The same move of the same program gives the same names of indices, whatever was applied before.
     Raises `RuleError` where the place does not exist, the precondition does not hold, or integers
     may overflow that did not before.
     """
     check_time()
+    forget_evaluations()
     rule = rules.get(move.rule)
     if rule is None:
         remedy = f"for a rule of your own give it too: rules=[{move.rule.replace(' ', '_')}]"

@@ -114,6 +114,12 @@ class DiskCache:
                 _remove(old)
         return path
 
+    def remove(self, key: str) -> None:
+        """Remove what is stored under a key, as far as its files can be removed."""
+        for root in (cache_folder(), temporary_folder()):
+            for path in self._files(root, key):
+                _remove(path)
+
     @contextmanager
     def locked(self, key: str, seconds: float = MAX_LOCK_SECONDS) -> Iterator[None]:
         """Change the content of a key in a block, while no other one who locks it does.

@@ -35,7 +35,7 @@ from einalg.language.ir.traversal import reductions
 from einalg.language.notation.program_json import program_record
 from einalg.runtime.clock import Clock
 from einalg.storage.disk_cache import DiskCache
-from einalg.storage.fingerprint import SEARCH_CODE, Fingerprint
+from einalg.storage.fingerprint import SEARCH_CODE, Fingerprint, text_digest
 
 log = logging.getLogger("einalg")
 
@@ -295,6 +295,7 @@ def layer_record(layer: SearchedLayer) -> dict[str, Any]:
     if layer.candidate is not None:
         row = {
             "moves": [move.as_record() for move in layer.candidate.moves],
+            "program": text_digest(str(layer.candidate.program)),
             "cost": layer.candidate.cost,
             "error": layer.candidate.error,
             "verdict": layer.candidate.verdict,
@@ -320,6 +321,9 @@ def layer_from_record(layer: Layer, row: Any, backend: Backend) -> SearchedLayer
 def _candidate_from_record(program: Program, row: Any, backend: Backend) -> Candidate:
     moves = tuple(Move.from_record(move) for move in row["moves"])
     flat = lifted(replay(program, moves)[-1]) if moves else program
+    digest = row.get("program")  # older records have none
+    if digest is not None and digest != text_digest(str(flat)):
+        raise ValueError("its moves give another program")
     return Candidate(
         flat,
         with_operator_names(kernels_of(flat)),

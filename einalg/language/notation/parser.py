@@ -24,6 +24,7 @@ from einalg.language.index.size import (
     sizes_in,
 )
 from einalg.language.ir.body import Reduce
+from einalg.language.ir.evaluation_cache import forget_evaluations
 from einalg.language.ir.program import Program, statement_tensor, substitute_tensors
 from einalg.language.ir.scope import Scope, all_scopes
 from einalg.language.ir.tensor import Indexable, Tensor, unpadded
@@ -52,6 +53,7 @@ def parse(text: str, **tensors: Any) -> Any:
     >>> parse("O[n,f] += A[n,c] * K[f,c]", A=(8, 3), K=(4, 3)).shape
     (8, 4)
     """
+    forget_evaluations()
     source = SourceText(text)
     known, sizes = {}, {}
     for name, value in tensors.items():
@@ -74,6 +76,7 @@ def parse_lines(lines: Iterable[str], tensors: Mapping[str, Tensor]) -> list[tup
     >>> parse_lines(["T[i] = A[i]*2", "O[i] = T[i] + A[i]"], {"A": Tensor("A", (4,))})
     [('T', L[i:4](2*A[i])), ('O', L[i:4](A[i] + T[i]))]
     """
+    forget_evaluations()
     reader, statements = _StatementParser(SourceText(""), dict(tensors)), list[tuple[str, Scope]]()
     for line in lines:
         try:

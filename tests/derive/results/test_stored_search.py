@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import logging
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +17,7 @@ from derive.results.pipeline import find_derivation
 from derive.results.stored_search import SEARCHES
 from derive.search.best_first import Budget
 from einalg.api.backend import LocalBackend
+from einalg.errors import RecordError
 from einalg.language.ops.templates import EVERY
 from einalg.runtime.clock import Clock
 from einalg.runtime.measurement import Measurement
@@ -156,3 +159,32 @@ def test_only_the_operators_of_known_candidates_are_matched(
     assert rows(derived()) == rows(first)
     operators = {op for candidate in first.candidates for op in candidate.operators}
     assert "conv1d" in matched and matched <= operators
+
+
+def test_a_search_whose_moves_do_not_apply_is_done_again(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    first = derived()
+    _edit_entry(lambda row: row["moves"][0].update(path=["P"]))
+    with caplog.at_level(logging.WARNING, "einalg"):
+        again = derived()
+    assert rows(again) == rows(first) and not again.stats.is_known
+    assert "stale" in caplog.text and "it is done again" in caplog.text
+    no_work(monkeypatch)
+    assert rows(derived()) == rows(first)
+
+
+def test_no_stored_candidate_becomes_another_program() -> None:
+    first = derived()
+    _edit_entry(lambda row: row["candidates"][-1].update(moves=row["candidates"][1]["moves"]))
+    stale = derived()
+    with pytest.raises(RecordError, match="derive it again"):
+        rows(stale)
+    assert rows(derived()) == rows(first)
+
+
+def _edit_entry(change: Callable[[Any], Any]) -> None:
+    (path,) = _entries()
+    row = json.loads(path.read_bytes())
+    change(row)
+    SEARCHES.replace(path.name.partition("-")[0], json.dumps(row).encode())
