@@ -122,7 +122,7 @@ class SearchResult:
         states, duplicates = counted(stats.states, "state"), counted(stats.duplicates, "duplicate")
         if stats.is_known:
             states += " (searched before)"
-        yield f"{states}, {candidates}, {duplicates}; stopped: {stats.stopped}"
+        yield f"{states}, {candidates}, {duplicates}; stopped: {stats.ending}"
         yield _time(stats)
 
     def _gain(self) -> str:

@@ -33,7 +33,7 @@ from derive.results.verification import Proofs, ShortlistCheck
 from derive.rewriting.moves import Rule
 from derive.rules import ALL
 from derive.search.best_first import Budget, Progress, Search, rules_by_name, templates_by_name
-from derive.search.candidates import EstimatedCandidate, Stats
+from derive.search.candidates import LATE, EstimatedCandidate, Stats
 from derive.search.expansion import StateExpander
 from einalg.errors import without_remedy
 from einalg.language.ir.program import as_program
@@ -246,7 +246,7 @@ class _Derivation:
         stats = self.stats
         late = sum(map(self._proofs.is_late, self._estimated()))
         if late:
-            stats.rejected["not proven in time"] += late
+            stats.rejected[LATE] += late
             stats.unmeasured += late
             stats.is_cut = True
         stats.stopped = stats.stopped or "interrupted"

@@ -20,7 +20,9 @@ from einalg.language.ir.program import Program
 from einalg.language.ir.tensor import Access
 from einalg.language.ops.templates import Template
 from einalg.runtime.clock import Clock
+from einalg.text.wording import counted
 
+LATE = "not proven in time"  # why a candidate is dropped of which nothing is known
 MIN_SAVING = 1.25  # of arithmetic, for which a program without operators is a candidate
 
 
@@ -51,6 +53,24 @@ class Stats:
     is_known: bool = False
     is_cut: bool = False
     is_interrupted: bool = False
+
+    @property
+    def ending(self) -> str:
+        """Return why the search ended, with what was not proven by then.
+
+        >>> stats = Stats(stopped="the limit of 400 states was reached")
+        >>> stats.rejected[LATE] = 25
+        >>> stats.ending.partition("; ")[2]
+        '25 candidates were not proven in time: more seconds may show them'
+        """
+        late = self.rejected[LATE]
+        if not late:
+            return self.stopped
+        were = "was" if late == 1 else "were"
+        note = f"{counted(late, 'candidate')} {were} not proven in time"
+        if not self.is_interrupted:
+            note += ": more seconds may show " + ("it" if late == 1 else "them")
+        return f"{self.stopped}; {note}"
 
 
 @dataclass(frozen=True)

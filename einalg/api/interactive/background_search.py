@@ -118,7 +118,7 @@ def _summary(derivation: Any) -> str:
     """Return, say, "12 states, 3 candidates; stopped: everything was tried"."""
     states = counted(derivation.stats.states, "state")
     candidates = counted(len(derivation.candidates), "candidate")
-    return f"{states}, {candidates}; stopped: {derivation.stats.stopped}"
+    return f"{states}, {candidates}; stopped: {derivation.stats.ending}"
 
 
 def _candidate(number: int, candidate: Any) -> dict[str, Any]:

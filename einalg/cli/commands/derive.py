@@ -80,10 +80,8 @@ def record(derivation: Any) -> dict[str, Any]:
         "expression": _program(derivation.expression),
         "candidates": [_candidate(c) for c in derivation.candidates],
         "stats": {
-            **{
-                name: getattr(stats, name)
-                for name in ("states", "generated", "duplicates", "stopped")
-            },
+            **{name: getattr(stats, name) for name in ("states", "generated", "duplicates")},
+            "stopped": stats.ending,
             "seconds": finite(stats.seconds),
             "rejected": dict(stats.rejected),
         },

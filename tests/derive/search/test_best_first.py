@@ -223,6 +223,7 @@ def test_proofs_end_with_the_time(monkeypatch):
         late and 2 <= len(d.candidates) <= 6 and len(d.candidates) == d.stats.candidates + 1 - late
     )
     assert d.best.cost == min(c.cost for c in d.candidates) and not d.original.moves
+    assert f"; {late} candidates were not proven in time: more seconds may show them\n" in str(d)
 
 
 @pytest.mark.parametrize(
