@@ -51,6 +51,11 @@ HEADS = (
     "learned model",
 )
 NUMBERS = range(1, 9)
+TOO_LITTLE_TIME = "the time did not suffice for a first measurement; allow more seconds"
+NO_KERNEL = (
+    "there is no kernel of einalg's to tune: its operators stay calls, or are computed before a run"
+)
+STOPPED = "it was interrupted before a first measurement; let it run on"
 NOT_USED = "no"  # by later compilations
 LATENCY = real("1e-3")
 MAX_STATEMENT = 60  # characters of a statement in a table
@@ -64,7 +69,8 @@ class Tuning:
     `units` has the kernels that were tuned, each with its `start` and its `winner`, their seconds,
     its `curve` and what was `refused`. `untuned` has those of which nothing was measured, each with
     what was `refused`, and `left_out` counts them. `log` is the file with all measurements. The
-    `share` of a unit says how often a run computes it, what it had of the search, and why.
+    `share` of a unit says how often a run computes it, what it had of the search, and why. `ending`
+    is the reason where nothing was tried of any kernel.
 
     >>> import einalg as ea
     >>> tuning = ea.tune("O[i] += A[i,j]", A=(8, 64), seconds=0)
@@ -75,6 +81,7 @@ class Tuning:
     units: Sequence[UnitTuning]
     untuned: Sequence[UntunedUnit]
     log: Path
+    ending: str = TOO_LITTLE_TIME
 
     @property
     def left_out(self) -> int:
@@ -135,10 +142,10 @@ class Tuning:
                 return self.units[0].reason
             return "; ".join(f"{one} ({counted(n, 'kernel')})" for one, n in reasons.items())
         if any(unit.reason == INTERRUPTED for unit in self.untuned):
-            return "it was interrupted before a first measurement; let it run on"
+            return STOPPED
         if self.refused:
             return "all candidates that were tried were refused; the kernels stay as they were"
-        return "the time did not suffice for a first measurement; allow more seconds"
+        return self.ending
 
     def rows(self) -> list[tuple[str, ...]]:
         """Return a row for each kernel, under `HEADS`."""
@@ -301,7 +308,16 @@ def tune(
         with clock.bounding():
             programs = _programs(program, example_inputs, target, clock)
         tuned = tune_programs(programs, options, clock)
-    return Tuning(tuned.units, tuned.untuned, tuned.log)
+    return Tuning(tuned.units, tuned.untuned, tuned.log, _ending(clock))
+
+
+def _ending(clock: Clock) -> str:
+    """Return why nothing was tried of any kernel, if that is so."""
+    if clock.course.is_stopped:
+        return STOPPED
+    if clock.is_over:
+        return TOO_LITTLE_TIME
+    return NO_KERNEL
 
 
 @contextmanager

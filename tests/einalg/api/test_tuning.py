@@ -121,6 +121,26 @@ def test_no_time_is_a_result() -> None:
     assert "allow more seconds" in str(tuning) and "allow more seconds" in tuning._repr_html_()
 
 
+def test_a_model_of_calls_alone_has_no_kernel_to_tune() -> None:
+    onnx = pytest.importorskip("onnx", reason="this is a model of the package onnx")
+    from tests.helpers.onnx_models import model, node
+
+    outputs = {"y": None, "i": (onnx.TensorProto.INT64, None)}
+    made = model([node("TopK", "x k", "y i")], {"x": (3, 7)}, outputs, {"k": np.array([2])})
+    tuning = ea.tune(made)
+    assert not tuning.units and "no kernel of einalg's to tune" in str(tuning)
+    assert "more seconds" not in str(tuning)
+
+
+def test_an_early_interrupt_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupt(*_: Any) -> Any:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("einalg.api.schedules.tuning._programs", interrupt)
+    tuning = ea.tune(TEXT, A=(8, 20), B=(20, 24))
+    assert tuning.reason.startswith("it was interrupted") and not tuning.units
+
+
 def unit_tuning(elapsed: float) -> UnitTuning:
     scope = ea.parse("O[i] = A[i]", A=(3,))
     space = LoopsSpace(CodeUnit(Kernel(EOP, {}, ("A",), "O"), scope), CpuModel())
