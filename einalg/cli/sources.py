@@ -58,6 +58,8 @@ def text_of(source: str) -> str:
         return _expression(sys.stdin.read(), "the standard input")
     if "[" in source or "=" in source:
         return source
+    if Path(source).suffix == ONNX and not Path(source).exists():
+        raise click.UsageError(f"{source}: no such file")
     if not Path(source).is_file():
         raise click.UsageError(
             f"{source!r} is neither an expression nor a file\n"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from itertools import cycle
 from types import MappingProxyType
 from typing import Any
@@ -21,7 +21,7 @@ from einalg.language.index.convert import affine
 from einalg.language.index.iterator import BoundTwice, LoopIndex
 from einalg.language.index.remainder import EXTREMES, applied
 from einalg.language.index.size import Size, as_typed
-from einalg.language.ir.body import Reduce
+from einalg.language.ir.body import REDUCTIONS, Reduce
 from einalg.language.ir.functions import FUNCTIONS, REMEDIES, known_functions
 from einalg.language.ir.tensor import Access, Indexable
 from einalg.language.notation.builders import as_body, read_iterators
@@ -66,8 +66,10 @@ class ExpressionParser:
         tensors: Mapping[str, Any],
         statement: ast.AST,
         sizes: Mapping[str, Size] = MappingProxyType({}),
+        unread: Collection[str] = (),
     ):
         self.source, self.tensors = source, tensors
+        self.unread = unread  # names of this statement and of those below it
         parts = list(ast.walk(statement))
         if len(parts) > MAX_PARTS:
             raise NotationError(
@@ -334,6 +336,8 @@ class ExpressionParser:
         if node.id in self.tensors:
             self.names_read.add(node.id)
             return self.tensors[node.id]
+        if node.id in self.unread:
+            raise self.source.error(node, self.not_defined_yet(node.id))
         known = ""
         if self.tensors:
             known = f"  known: {', '.join(self.tensors)}\n"
@@ -343,6 +347,18 @@ class ExpressionParser:
             node,
             f"unknown tensor {node.id!r}\n{known}"
             f"  {meant}give its shape: parse(..., {node.id}={self.example_shape(node)})",
+        )
+
+    def not_defined_yet(self, name: str) -> str:
+        """Return why a statement cannot be read that is this one or stands below it."""
+        if name == next(iter(self.unread)):
+            return (
+                f"the statement {name} reads itself\n"
+                f"  give what it reads another name: {name}0, as an input or a statement before it"
+            )
+        return (
+            f"{name} is defined below\n"
+            f"  statements come before those that read them: move that of {name} up"
         )
 
     def example_shape(self, tensor: ast.Name) -> tuple[int | str, ...]:
@@ -496,11 +512,24 @@ class ExpressionParser:
             remedy = f"it is an operator of tensors, outside of text: ea.ops.{last}({arguments}"
         elif last:
             remedy = self.instead_of(last)
+        elif self.unknown_reduction(node.func) is not None:
+            return self.source.error(
+                node.func,
+                f"there is no reduction {self.unknown_reduction(node.func)}\n"
+                f"  known: {', '.join(REDUCTIONS)}",
+            )
         else:
             return self.source.error(
                 node.func, "this is not a function\n  write a product with *: 3*(a + b)"
             )
         return self.source.error(node.func, f"{name} is not a function of the notation\n  {remedy}")
+
+    def unknown_reduction(self, called: ast.expr) -> str | None:
+        """Return `Mean` of `Mean[j](...)`; None where it is the name of a tensor, or no name."""
+        if not isinstance(called, ast.Subscript) or not isinstance(called.value, ast.Name):
+            return None
+        name = called.value.id
+        return None if name in self.tensors or name in BINDERS else name
 
     def instead_of(self, name: str) -> str:
         """Return what to write for a function that the notation has not."""

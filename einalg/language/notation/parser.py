@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from math import prod
 from types import MappingProxyType
 from typing import Any, NamedTuple
@@ -156,6 +156,7 @@ class _StatementParser:
         self.sizes.update(by_name(in_shapes))
         self.scopes: dict[str, Scope] = {}
         self.names_read: set[str] = set()
+        self.below: Sequence[ast.stmt] = ()  # statements that are not read yet
         self.parsed: ParsedLines = {}
         if parsed is not None:
             self.parsed = parsed
@@ -169,13 +170,20 @@ class _StatementParser:
             return self.expression(last)
         outputs = _names(last)
         if outputs is not None:
-            statements = [self.statement(node) for node in rest]
-            return self.with_outputs(statements, last, outputs)
-        statements = [self.statement(node) for node in module.body]
+            return self.with_outputs(self.statements(rest), last, outputs)
+        statements = self.statements(module.body)
         if len(statements) == 1:
             return statements[0][1]
         # A read counts that SymPy leaves out, as in `0*T[i]`: the text has it.
         return Program(statements, [name for name, _ in statements if name not in self.names_read])
+
+    def statements(self, nodes: Sequence[ast.stmt]) -> list[tuple[str, Scope]]:
+        """Read statements, each of which may read those before it."""
+        statements: list[tuple[str, Scope]] = []
+        for number, node in enumerate(nodes, 1):
+            self.below = nodes[number:]
+            statements.append(self.statement(node))
+        return statements
 
     def line(self, text: str) -> list[tuple[str, Scope]]:
         """Read the statements of a line; lines that differ in the names of tensors alone, as those
@@ -220,7 +228,8 @@ class _StatementParser:
     def statement(self, node: ast.stmt) -> tuple[str, Scope]:
         """Read a statement, which the next ones may read."""
         target, name = self.left_side(node)
-        reader = ExpressionParser(self.source, self.tensors, node, self.sizes)
+        unread = [name, *_assigned_names(self.below)]
+        reader = ExpressionParser(self.source, self.tensors, node, self.sizes, unread)
         if isinstance(target, ast.Subscript):
             scope = self.assigned(reader, node, target)
         else:
@@ -401,6 +410,16 @@ def _summed_apart(terms: list[_Term], source: SourceText) -> str:
         else:
             text += f" + {part}" if text else part
     return text
+
+
+def _assigned_names(nodes: Iterable[ast.stmt]) -> Iterator[str]:
+    """Yield the names that statements give."""
+    for node in nodes:
+        targets = node.targets if isinstance(node, ast.Assign) else [getattr(node, "target", None)]
+        for target in targets:
+            named = target.value if isinstance(target, ast.Subscript) else target
+            if isinstance(named, ast.Name):
+                yield named.id
 
 
 def _names(node: ast.stmt) -> list[str] | None:

@@ -40,7 +40,7 @@ def test_options_of_the_other_kind_are_refused(product_file: str) -> None:
     assert "no input z" in refused("tune", product_file, "--z", "8,32")
     assert "a model has no --weight" in refused("tune", product_file, "--weight", "w")
     assert "an expression has no --input" in refused("tune", *ARGUMENTS, "--input", "A=a.npy")
-    assert "neither an expression nor a file" in refused("tune", "missing.onnx")
+    assert "missing.onnx: no such file" in refused("tune", "missing.onnx")
 
 
 def test_an_export_that_fails_leaves_the_file(

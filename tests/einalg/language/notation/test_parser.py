@@ -481,6 +481,25 @@ def test_big_numbers_are_read_back() -> None:
     assert ea.parse(str(scope), A=A) == scope
 
 
+# --- names that are not there
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("O[i] = Mean[j](A[i,j])", r"no reduction Mean\n  known: Sum, Max, Min, Prod"),
+        ("O[i] = T[i]\nT[i] = A[i,0]", r"T is defined below\n  statements come before"),
+        ("O[i] = T[i]\nT[i] = A[i,0]\nO", "T is defined below"),
+        ("O[i] = O[i] + A[i,0]", "the statement O reads itself"),
+        ("O[i] = Q[i]\nT[i] = A[i,0]", "unknown tensor 'Q'"),
+        ("O[i,j] = 3(A[i,j])", "write a product"),
+    ],
+)
+def test_what_is_not_there_is_told(text: str, message: str) -> None:
+    with pytest.raises(NotationError, match=message):
+        ea.parse(text, A=A)
+
+
 # --- single values
 
 
