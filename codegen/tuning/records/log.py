@@ -117,7 +117,7 @@ class TuningLog:
         """
         try:
             lines = self.path.read_bytes().splitlines()
-        except FileNotFoundError:
+        except (FileNotFoundError, NotADirectoryError):
             return
         except OSError as error:
             raise RecordError(

@@ -93,6 +93,19 @@ def test_records_of_other_origins_are_refused(log: TuningLog, name: str, value: 
         list(log.records())
 
 
+@pytest.mark.parametrize("folder", ["missing", "file/below"])
+def test_a_folder_that_cannot_be_holds_nothing(
+    tmp_path: Path, folder: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    (tmp_path / "file").write_text("")
+    log = TuningLog(tmp_path / folder / "log.jsonl", PROVENANCE)
+    assert not list(log.records())
+    if folder != "missing":
+        with caplog.at_level(logging.WARNING, "einalg"):
+            log.append(RECORD)
+        assert "a measurement is not kept" in caplog.text and not list(log.records())
+
+
 def test_records_of_other_code_say_nothing_of_a_point(log: TuningLog) -> None:
     log.append(replace(RECORD, provenance=replace(PROVENANCE, code="older")))
     log.append(replace(RECORD, unit="another"))
