@@ -20,9 +20,9 @@ from derive.rewriting.stored_integers import check_stored_integers, reads_intege
 from einalg.boundary import public
 from einalg.errors import RecordError, RuleError, without_remedy
 from einalg.language.analysis.validate import check_scope
-from einalg.language.ir.evaluation_cache import forget_evaluations
 from einalg.language.ir.program import Program
 from einalg.language.ir.scope import Scope, all_scopes
+from einalg.language.node import forget_evaluations
 from einalg.options import (
     FUNCTION,
     TEXT,

@@ -8,6 +8,7 @@ from typing import Any
 
 import sympy
 from sympy import Basic, Tuple
+from sympy.core.cache import clear_cache
 from sympy.core.symbol import Str
 
 
@@ -68,3 +69,13 @@ class Node:
         if type(self) is not type(other) or hash(self) != hash(other):
             return False
         return all(getattr(self, name) == getattr(other, name) for name in self._fields)
+
+
+def forget_evaluations() -> None:
+    """Empty SymPy's cache, so that what follows does not depend on what was evaluated before.
+
+    Scopes that differ in the names of their indices are equal. `2*S[i]` would be the product that
+    was evaluated first of all scopes equal to `S`, with the names of that one, and a move that
+    names an index of `S` would not apply to it.
+    """
+    clear_cache()

@@ -24,11 +24,11 @@ from einalg.language.index.size import (
     sizes_in,
 )
 from einalg.language.ir.body import Reduce
-from einalg.language.ir.evaluation_cache import forget_evaluations
 from einalg.language.ir.program import Program, statement_tensor, substitute_tensors
 from einalg.language.ir.scope import Scope, all_scopes
 from einalg.language.ir.tensor import Indexable, Tensor, unpadded
 from einalg.language.ir.traversal import accesses, reductions
+from einalg.language.node import forget_evaluations
 from einalg.language.notation.expression_parser import ExpressionParser
 from einalg.language.notation.range_inference import build_scope
 from einalg.language.notation.source import SourceText, repaired
