@@ -136,6 +136,17 @@ LAWS = (
         "Piecewise((a, Xor(b > 0, c > 0)), (0, True))",
         "Piecewise((0, (b > 0) & (c > 0)), (a, (b > 0) | (c > 0)), (0, True))",
     ),
+    Law("numbers are not NaN", "Piecewise((0, isnan(a*exp(c))), (b, True))", "b"),
+    Law(
+        "numbers are finite",
+        "Piecewise((0, isinf(a)), (b, isfinite(a) & (c > 0)), (1, True))",
+        "Piecewise((b, c > 0), (1, True))",
+    ),
+    Law(
+        "exclusive disjunction with a test",
+        "Piecewise((a, Xor(isfinite(b), c > 0)), (0, True))",
+        "Piecewise((0, c > 0), (a, True))",
+    ),
     Law("condition that always holds", "exp(a) > 0", "Eq(1, 1)"),
     Law(
         "equal values in a case",

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from fractions import Fraction
+from functools import reduce
 from hashlib import blake2b
 from itertools import product
 from math import prod
@@ -61,6 +62,7 @@ from derive.proof.identities.forms.signs import (
     knowledge,
     sign,
 )
+from einalg.language.conditions import TESTS, isfinite
 from einalg.language.index.affine import Affine, Index
 from einalg.language.index.constraint import Constraint
 from einalg.language.index.convert import affine
@@ -182,8 +184,8 @@ class Reader:
         name = type(body).__name__
         arguments = [self.body(argument, names) for argument in body.args]
         if isinstance(body, (sympy.Max, sympy.Min)):
-            reduce = maximum if isinstance(body, sympy.Max) else minimum
-            return self._extreme(reduce([((), (), value) for value in arguments]))
+            extreme = maximum if isinstance(body, sympy.Max) else minimum
+            return self._extreme(extreme([((), (), value) for value in arguments]))
         if name == "tan":
             return self._tangent(arguments[0])
         if name in ("Mod", "Quotient"):
@@ -331,14 +333,23 @@ class Reader:
             return ONE if condition is sympy.true else ZERO
         if isinstance(condition, Relational):
             return self._comparison(condition, names)
+        if isinstance(condition, TESTS):
+            return self._test(condition, names)
         if isinstance(condition, sympy.Not):
             return ONE - self.condition(condition.args[0], names)
-        if not isinstance(condition, (sympy.And, sympy.Or)):
-            return self.condition(condition.to_nnf(), names)
         parts = [self.condition(part, names) for part in condition.args]
         if isinstance(condition, sympy.And):
             return product_of(parts)
-        return ONE - product_of([ONE - part for part in parts])
+        if isinstance(condition, sympy.Or):
+            return ONE - product_of([ONE - part for part in parts])
+        assert isinstance(condition, sympy.Xor)
+        return reduce(_exclusive, parts)
+
+    def _test(self, condition: Any, names: Names) -> Poly:
+        """Return a test for NaN or infinities: numbers are neither."""
+        if _is_infinite_somewhere(self.body(condition.args[0], names)):
+            raise NoValue
+        return number(int(isinstance(condition, isfinite)))
 
     def _comparison(self, condition: Any, names: Names) -> Poly:
         left, right = condition.args
@@ -454,14 +465,14 @@ class Reader:
         if _is_infinite_somewhere(value):
             raise NoValue
         order = order_of_use(value, [index for index, _, _ in ranges])
-        reduce = total
+        join = total
         if op == "Sum":
             value = holds * value
         else:
             value = ONE - holds + holds * value
-            reduce = total_product
+            join = total_product
         for index, low, high in sorted(ranges, key=lambda it: -order[it[0]]):
-            value = reduce(value, index, (affine(low), affine(high)))
+            value = join(value, index, (affine(low), affine(high)))
         return value
 
 
@@ -475,6 +486,10 @@ def _is_never_zero(value: Poly) -> bool:
 
 def _sign(argument: Poly) -> Poly:
     return at_least(argument, True) - at_least(-argument, True)
+
+
+def _exclusive(one: Poly, other: Poly) -> Poly:
+    return one + other - one * other.scaled(2)
 
 
 def _erfc(argument: Poly) -> Poly:

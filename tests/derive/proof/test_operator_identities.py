@@ -36,6 +36,8 @@ def pool(image: Any) -> Any:
 
 
 EQUAL: dict[str, Sides] = {
+    "place of a shifted maximum": lambda: (ops.argmax(ops.add(a, 1), 1), ops.argmax(a, 1)),
+    "place of an opposite": lambda: (ops.argmin(ops.mul(a, -1), 1), ops.argmax(a, 1)),
     "sums of kernels": lambda: (conv(x, ops.add(k, k2)), ops.add(conv(x, k), conv(x, k2))),
     "sums of images": lambda: (conv(ops.add(x, x2), k), ops.add(conv(x, k), conv(x2, k))),
     "channels one after another": lambda: (
@@ -135,3 +137,7 @@ def test_spoilt_identities_have_true_counterexamples(name: str) -> None:
         sizes = {size: proof.counterexample[size] for size in side.sizes}
         sides.append(side.at(**sizes))
     assert ea.prove(*sides).verdict == "different"
+
+
+def test_places_of_maxima_differ_where_the_order_of_values_does() -> None:
+    assert ea.prove(ops.argmax(ops.mul(a, -1), 1), ops.argmax(a, 1)).verdict == "different"
