@@ -18,7 +18,8 @@ from derive.proof.identities.compare import DIVIDING, shown_equal
 from derive.proof.outcome.verdict import DIFFERENT, PROVED, TESTED, Proof
 from derive.proof.random.evaluation import compare
 from derive.proof.random.refutation import is_refuted, positive_values
-from einalg.language.ir.program import Program, as_symbolic_program, inlined
+from derive.proof.sides import as_sides
+from einalg.language.ir.program import Program, inlined
 from einalg.language.ir.scope import Scope
 from einalg.language.notation.text_arguments import reads_text
 from einalg.options import SEED, checked, whole
@@ -46,8 +47,9 @@ def prove(a: Any, b: Any, *, rounds: int = 3, seed: int = 0, **tensors: Any) -> 
     `sizes` holds those at which the two differ; where it does not go through, both are compared at
     some sizes, which `coverage` lists. Text is read with the shapes that are given by name, as by
     `einalg.parse`, and where one side is no text, with its tensors. Raises `NotationError` for
-    anything but text, a scope or a program, `UseError` for `rounds` or a `seed` that is no whole
-    number.
+    anything but text, a scope, a program or a tensor, which stands for all its elements; `UseError`
+    for a tensor that has one element type in `a` and another in `b`, and for `rounds` or a `seed`
+    that is no whole number.
 
     >>> import einalg as ea
     >>> a = ea.parse("O[i] += A[i,j]*x[j]", A=(4, 5), x=(5,))
@@ -64,7 +66,7 @@ def prove(a: Any, b: Any, *, rounds: int = 3, seed: int = 0, **tensors: Any) -> 
     >>> proof.region, proof.counterexample
     (Set("[N] -> { [i] : 0 < i < N }"), {'N': 2})
     """
-    one, two = as_symbolic_program(a), as_symbolic_program(b)
+    one, two = as_sides(a, b)
     if one.sizes or two.sizes:
         return prove_for_all_sizes(one, two, lambda x, y: _proof(x, y, rounds, seed))
     return _proof(one, two, rounds, seed)

@@ -14,11 +14,11 @@ from itertools import combinations, product
 from typing import Any
 
 from derive.proof.outcome.verdict import DIFFERENT, PROVED, TESTED
+from derive.proof.sides import as_sides
 from derive.substitutions.verification.comparing import Sides, compared
 from derive.substitutions.verification.verdict import RuleVerdict
 from einalg.errors import EinalgError
 from einalg.language.index.size import Size, at_sizes, by_name, sizes_in
-from einalg.language.ir.program import as_symbolic_program
 from einalg.language.ir.scope import numbers_of_sizes
 from einalg.language.ir.tensor import Tensor
 from einalg.language.notation.builders import tensor
@@ -48,7 +48,7 @@ class FunctionSides:
             shape = tuple([at_sizes(extent, values) for extent in one.shape])
             tensors[one.name] = tensor(one.name, shape, one.dtype)
         before, after = self.before(**tensors), self.after(**tensors)
-        return as_symbolic_program(before), as_symbolic_program(after)
+        return as_sides(before, after)
 
     def least_numbers(self) -> dict[str, int]:
         """Return numbers for as few sizes as give both sides an expression, all of which are open

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from functools import cached_property
 from typing import Any
 
+from derive.proof.sides import as_sides
 from derive.substitutions.graphs.graph import RuleGraph
 from derive.substitutions.graphs.taps import choices_of_taps
 from derive.substitutions.graphs.typed_rule import typed
@@ -15,7 +16,7 @@ from derive.substitutions.sizes.sizing import OpenSizes
 from derive.substitutions.verification.function_sides import FunctionSides
 from einalg.boundary import called
 from einalg.errors import EinalgError, ShapeError, UseError
-from einalg.language.ir.program import Program, as_symbolic_program
+from einalg.language.ir.program import Program
 from einalg.language.notation.builders import tensor
 from einalg.language.notation.text_arguments import reads_text
 from einalg.options import checked, shown, text
@@ -29,8 +30,9 @@ class Substitution:
     Text is read with the shapes that are given by name, as by `einalg.parse`. A rule of a file has
     the name of its set before its own, `"pb133/99"`, and its sizes are left open: `before` and
     `after` are the two sides at the most general sizes of one choice of groups, and `verify` looks
-    at the others too. Raises `NotationError` for what is no program, `UseError` for a name that is
-    no text.
+    at the others too. A tensor stands for all its elements. Raises `NotationError` for what is no
+    program and for two sizes of one name, `UseError` for a name that is no text, and for a tensor
+    that has one element type in `before` and another in `after`.
 
     >>> import einalg as ea
     >>> rule = ea.substitutions.Rule("twice", "O[i] = A[i] + A[i]", "O[i] = 2*A[i]", A=("N",))
@@ -47,7 +49,7 @@ class Substitution:
     @checked(name=text("twice"))
     def __init__(self, name: str, before: Any, after: Any, **tensors: Any) -> None:
         self.name, self.graph = name, None
-        self._given = as_symbolic_program(before), as_symbolic_program(after)
+        self._given = as_sides(before, after)
 
     @classmethod
     def of_graph(cls, name: str, graph: RuleGraph) -> Substitution:

@@ -14,6 +14,8 @@ from sympy import Basic
 from einalg.boundary import public
 from einalg.errors import NotationError, UseError
 from einalg.language.conversion import HALVES, converted, is_of_type
+from einalg.language.index.affine import Index
+from einalg.language.index.iterator import LoopIndex
 from einalg.language.ir.body import where_text
 from einalg.language.ir.dtypes import is_float
 from einalg.language.ir.printing.latex import latex
@@ -229,7 +231,15 @@ def as_program(expression: Any, name: str = "O") -> Program:
 
 
 def as_symbolic_program(expression: Any, name: str = "O") -> Program:
-    """Return a scope as a program of one statement; a program as it is, with its symbolic sizes."""
+    """Return a scope as a program of one statement; a program as it is, with its symbolic sizes.
+    A tensor stands for all its elements.
+
+    >>> import einalg as ea
+    >>> as_symbolic_program(ea.tensor("A", ("N", 4)))
+    O[i:N, j:4] = A[i, j]
+    """
+    if isinstance(expression, Tensor):
+        expression = whole_tensor(expression)
     if isinstance(expression, Program):
         return expression
     if isinstance(expression, Scope):
@@ -239,14 +249,20 @@ def as_symbolic_program(expression: Any, name: str = "O") -> Program:
     remedy = "e.g. ea.L[i](A[i])"
     if isinstance(expression, str):
         remedy = "read it with ea.parse(text, A=(4, 5))"
-    if isinstance(expression, Tensor):
-        indices = ", ".join("ijklmnpq"[: expression.rank])
-        remedy = f"write ea.L[{indices}]({expression.name}[{indices}])"
     raise NotationError(
         "expected a tensor expression (a scope or a program), not "
         f"{type(expression).__name__}\n"
         f"  {remedy}"
     )
+
+
+def whole_tensor(tensor: Tensor) -> Scope:
+    """Return the scope of all elements of a tensor."""
+    letters = "ijklmnpq"
+    names = letters if tensor.rank <= len(letters) else [f"i{k}" for k in range(tensor.rank)]
+    indices = [Index(name) for name in names[: tensor.rank]]
+    iterators = [LoopIndex(index, low, high) for index, (low, high) in zip(indices, tensor.box)]
+    return Scope(iterators, (), Access(tensor, indices))
 
 
 def require_names(unnamed: Sequence[Any], inputs: Iterable[str]) -> None:

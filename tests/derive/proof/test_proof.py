@@ -14,7 +14,7 @@ import pytest
 import einalg as ea
 from derive.proof import DIFFERENT, PROVED, TESTED, Proof, prove
 from einalg.display.results.proof import proof_html
-from einalg.errors import NotationError
+from einalg.errors import NotationError, UseError
 from einalg.language.ir.tensor import Tensor
 from tests.helpers.regions import points
 
@@ -423,6 +423,24 @@ def test_shapes_that_differ(one: Any, two: Any, reason: str) -> None:
 def test_only_expressions_are_compared() -> None:
     with pytest.raises(NotationError, match="expected a tensor expression"):
         prove(np.zeros(3), ea.parse("O[i] = A[i]", A=(3,)))
+
+
+@pytest.mark.parametrize("shape", [(), (3,), ("N", "M"), (2,) * 9])
+def test_a_tensor_stands_for_its_elements(shape: tuple[Any, ...]) -> None:
+    x = ea.tensor("x", shape)
+    assert prove(ea.ops.mul(x, 1), x).verdict == PROVED
+    assert prove(x, ea.ops.add(x, 1)).verdict == DIFFERENT
+
+
+def test_a_tensor_is_known_to_text() -> None:
+    assert prove("O[i] = x[i]", ea.tensor("x", ("N",), "i32")).verdict == PROVED
+
+
+@pytest.mark.parametrize("shape", [(3,), ("N",)])
+def test_an_input_has_one_type(shape: tuple[Any, ...]) -> None:
+    one, two = ea.tensor("x", shape, "i32"), ea.tensor("x", shape, "u8")
+    with pytest.raises(UseError, match="x is i32 on one side, and u8 on the other"):
+        prove(ea.ops.mul(one, 1), ea.ops.relu(two))
 
 
 def test_empty_domains() -> None:

@@ -560,3 +560,18 @@ def test_a_rule_that_is_not_decided_in_time_is_unknown(tmp_path: Any) -> None:
     (one,) = ea.substitutions.load(write(tmp_path, SLOW))
     late = ea.substitutions.verify(one, seconds=0.2)
     assert late.verdict == "unknown" and not late and "not decided in 0.2 s" in str(late)
+
+
+def test_a_side_is_a_tensor() -> None:
+    a = ea.tensor("a", ("N", "M"))
+    twice = ea.ops.transpose(ea.ops.transpose(a))
+    assert ea.substitutions.verify(Substitution("twice", twice, a)).verdict == "proved"
+
+
+def test_sides_have_the_same_inputs() -> None:
+    whole, byte = ea.tensor("x", ("N",), "i32"), ea.tensor("x", ("N",), "u8")
+    with pytest.raises(EinalgError, match="x is i32 on one side, and u8 on the other"):
+        Substitution("types", ea.ops.mul(whole, 1), ea.ops.relu(byte))
+    some, even = ea.tensor("x", ("N",)), ea.tensor("x", (ea.size("N", multiple_of=2),))
+    with pytest.raises(EinalgError, match="two sizes are called N"):
+        Substitution("sizes", some, even)
