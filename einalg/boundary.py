@@ -243,6 +243,7 @@ def _misfit(
         name = f"{owner.__name__}.{name.rpartition('.')[2]}"
     implicit = len(parameters) - len(shown)
     in_places = [key for key, kind in shown.items() if kind.kind in _BY_PLACE]
+    by_name = {key for key in named if key in shown and shown[key].kind not in _NOT_BY_NAME}
     takes_any = any(kind.kind is Parameter.VAR_KEYWORD for kind in shown.values())
     for option in named:
         if option not in shown and not takes_any:
@@ -256,13 +257,18 @@ def _misfit(
             f"{name} takes {arguments_text} by place, and here are {len(by_place)}\n  {usage}"
         )
     for option in in_places[: len(by_place)]:
-        if option in named:
+        if option in by_name:
             return UseError(f"{name} has two values for {option}\n  {usage}")
     missing = []
     for key, kind in shown.items():
         is_needed = kind.default is Parameter.empty and kind.kind not in _ANY_NUMBER
-        if is_needed and key not in named and key not in in_places[: len(by_place)]:
+        if is_needed and key not in by_name and key not in in_places[: len(by_place)]:
             missing.append(key)
+    nameless = [key for key in missing if key in named]
+    if nameless:
+        return UseError(
+            f"{name} takes {' and '.join(nameless)} by place, without a name\n  {usage}"
+        )
     return UseError(f"{name} needs {' and '.join(missing)}\n  {usage}")
 
 
@@ -283,6 +289,7 @@ def _usage_of_more(
 
 
 _BY_PLACE = (Parameter.POSITIONAL_ONLY, Parameter.POSITIONAL_OR_KEYWORD)
+_NOT_BY_NAME = (Parameter.POSITIONAL_ONLY, Parameter.VAR_POSITIONAL, Parameter.VAR_KEYWORD)
 _ANY_NUMBER = (Parameter.VAR_POSITIONAL, Parameter.VAR_KEYWORD)
 
 

@@ -36,7 +36,7 @@ Values = dict[tuple[int, ...], Any]
 Function = Callable[[Environment], Any]
 
 
-def evaluate(expr: Any, *unnamed: Any, **arrays: Any) -> Any:
+def evaluate(expr: Any, /, *unnamed: Any, **arrays: Any) -> Any:
     """Return the value of an expression on arrays given by name: an ndarray, or a dict of them for
     a program of several outputs.
 

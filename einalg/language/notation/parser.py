@@ -41,7 +41,7 @@ STATEMENT = "write NAME[indices] = body, NAME[indices] += body or NAME = L[...](
 
 
 @public
-def parse(text: str, **tensors: Any) -> Any:
+def parse(text: str, /, **tensors: Any) -> Any:
     """Read an expression or a program from text; `tensors` gives the shape, or the tensor, for each
     free name; those that the text does not name are left aside, so that several texts can share
     them.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Set
 from functools import wraps
 from inspect import Parameter, signature
 from typing import Any, ParamSpec, TypeVar
@@ -36,13 +36,16 @@ def reads_text(
     """Decorate a public function whose parameters `places` are expressions: text is read in their
     place, with the shapes that are given by the names of its tensors.
 
-    The function declares `**tensors`, and is called without them. Where one expression is text and
-    another is not, the tensors of the other are known to the text.
+    The function declares `**tensors`, and is called without them. A tensor may have the name of a
+    parameter that is given by place. Where one expression is text and another is not, the tensors
+    of the other are known to the text.
 
     >>> @reads_text("expr")
     ... def shape(expr, depth=1, **tensors):
     ...     return expr.shape
     >>> shape("O[i,j] = A[j,i]", A=(4, 5))
+    (5, 4)
+    >>> shape("O[i,j] = expr[j,i]", expr=(4, 5))
     (5, 4)
     """
 
@@ -56,9 +59,10 @@ def reads_text(
         @wraps(function)
         def call(*arguments: Parameters.args, **named: Parameters.kwargs) -> Result:
             name: str = function.__qualname__.removesuffix(".__init__")
-            values: dict[str, Any] = {**dict(zip(in_order, arguments)), **named}
+            by_place = dict(zip(in_order, arguments))
+            values: dict[str, Any] = {**named, **by_place}
             texts = {place: values[place] for place in places if _is_text(values.get(place))}
-            tensors = _tensors(name, texts, named, options)
+            tensors = _tensors(name, texts, named, options, by_place.keys())
             known = {}
             for place in places:
                 known.update(_inputs(values.get(place)))
@@ -90,7 +94,11 @@ def _is_shape(value: Any) -> bool:
 
 
 def _tensors(
-    name: str, texts: Mapping[str, str], named: Mapping[str, Any], options: set[str]
+    name: str,
+    texts: Mapping[str, str],
+    named: Mapping[str, Any],
+    options: set[str],
+    by_place: Set[str],
 ) -> dict[str, Any]:
     """Return the named arguments that are tensors of a text; `UseError` for one that is neither
     this nor an option.
@@ -102,7 +110,8 @@ def _tensors(
     words, read = set(WORD.findall(text)), set(READ_WORD.findall(text))
     tensors = {}
     for option, value in named.items():
-        if option in read or (option in words and option not in options):
+        is_free = option not in options or option in by_place
+        if option in read or (option in words and is_free):
             tensors[option] = value
         elif option not in options and not (texts and _is_shape(value)):
             raise unknown_option(name, option, value, sorted(options - {"self"}))
@@ -110,6 +119,8 @@ def _tensors(
 
 
 def _inputs(value: Any) -> dict[str, Any]:
+    if isinstance(value, Tensor):
+        return {value.name: value}
     if isinstance(value, (Program, Scope)):
         return {key: t for key, t in value.tensors.items() if t.role != "intermediate"}
     return {}
@@ -125,7 +136,7 @@ def _parsed(name: str, text: str, tensors: Mapping[str, Any], argument: str = SH
 
 
 @public
-def evaluate(expr: Any, *unnamed: Any, **arrays: Any) -> Any:
+def evaluate(expr: Any, /, *unnamed: Any, **arrays: Any) -> Any:
     """Return the value of an expression on arrays given by name: an ndarray, or a dict of them for
     a program of several outputs.
 

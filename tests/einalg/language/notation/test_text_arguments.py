@@ -58,6 +58,29 @@ def test_several_statements() -> None:
     assert ea.prove(TEXT, text, **SHAPES).verdict == "proved"
 
 
+@pytest.mark.parametrize("name", ["a", "b", "seed", "tensors"])
+def test_a_tensor_of_a_proof_may_have_the_name_of_a_parameter(name: str) -> None:
+    assert ea.prove(f"O[i] = {name}[i]", f"O[i] = {name}[i]", **{name: ("N",)}).verdict == "proved"
+    assert ea.prove(a="O[i] = x[i]", b="O[i] = 2*x[i]", x=("N",)).verdict == "different"
+
+
+@pytest.mark.parametrize("name", ["self", "name", "before", "after"])
+def test_a_tensor_of_a_rule_may_have_the_name_of_a_parameter(name: str) -> None:
+    rule = ea.substitutions.Rule("r", f"O[i] = {name}[i]", f"O[i] = 2*{name}[i]", **{name: (3,)})
+    assert list(rule.before.inputs) == [name]
+
+
+@pytest.mark.parametrize(
+    ("function", "name"), [(ea.parse, "text"), (ea.Session, "expr"), (ea.mutants, "expr")]
+)
+def test_a_tensor_may_have_the_name_of_the_parameter_for_the_text(function, name: str) -> None:
+    function(f"O[i] = 2*{name}[i]", **{name: (3,)})
+
+
+def test_an_array_may_have_the_name_of_the_parameter_for_the_text() -> None:
+    assert list(ea.evaluate("O[i] = 2*expr[i]", expr=[1, 2])) == [2, 4]
+
+
 def test_a_tensor_may_have_the_name_of_an_option() -> None:
     d = ea.derive("O[i] = 2*seed[i] + depth[i]", seed=(4,), depth=(4,), states=1, measure=False)
     assert list(d.expression.inputs) == ["seed", "depth"]
