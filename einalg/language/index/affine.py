@@ -331,6 +331,8 @@ class Affine(IndexArithmetic, Expr):
         if factor == 0:
             return Affine.from_normal_form((), 0)
         terms = tuple([(atom, coefficient * factor) for atom, coefficient in self.terms])
+        if any(_is_reducible(atom, coefficient) for atom, coefficient in terms):
+            return _from_row(dict(terms), self.const * factor)
         return Affine.from_normal_form(terms, self.const * factor)
 
     def plus(self, other: Affine, factor: int = 1) -> Affine:
@@ -401,6 +403,9 @@ def _term_order(term: tuple[Atom, int]) -> tuple[Any, ...]:
 
 def _from_row(row: dict[Atom, int], const: int) -> Affine:
     terms = [(a, c) for a, c in row.items() if c]
+    for atom, coefficient in terms:
+        if _is_reducible(atom, coefficient):
+            return _from_row(_with_reduced(atom, dict(terms)), const)
     if len(terms) > 1:
         if any(type(a) is Modulo for a, _ in terms):
             terms, const = _join_quotients(dict(terms), const)
@@ -425,15 +430,69 @@ def _join_quotients(row: dict[Atom, int], const: int) -> tuple[list[tuple[Atom, 
     return [(a, c) for a, c in row.items() if c], const
 
 
+def _whole_quotient(atom: Atom) -> tuple[Any, int] | None:
+    """Return the size and the divisor of what is a size, or a quotient of one that is exact since
+    the size is a multiple of the divisor; None for any other atom.
+    """
+    size: Any = atom
+    divisor = 1
+    if type(atom) is FloorDiv:
+        size, divisor = atom.argument.as_atom(), atom.divisor
+    if getattr(size, "is_size", False) and size.multiple_of % divisor == 0:
+        return size, divisor
+    return None
+
+
+def _is_reducible(atom: Atom, coefficient: int) -> bool:
+    """Return whether `coefficient` times an exact quotient has a smaller divisor, as `2*(N//4)`
+    where 4 divides `N`.
+    """
+    if type(atom) is not FloorDiv or gcd(coefficient, atom.divisor) == 1:
+        return False
+    return _whole_quotient(atom) is not None
+
+
+def _with_reduced(atom: Any, row: dict[Atom, int]) -> dict[Atom, int]:
+    """Return a row with `N//2` for `2*(N//4)`, an exact quotient."""
+    coefficient = row.pop(atom)
+    common = gcd(coefficient, atom.divisor)
+    reduced = _size_over(atom.argument.as_atom(), atom.divisor // common)
+    row[reduced] = row.get(reduced, 0) + coefficient // common
+    return row
+
+
+def _size_over(size: Any, divisor: int) -> Atom:
+    return size if divisor == 1 else FloorDiv.from_normal_form(as_form(size), divisor)
+
+
+def _divided_exactly(atom: Atom, coefficient: int, divisor: int) -> tuple[Atom, int] | None:
+    """Return a multiple of an atom over a divisor, as an atom with a coefficient; None where the
+    divisor does not always divide it.
+    """
+    if coefficient % divisor == 0:
+        return atom, coefficient // divisor
+    whole = _whole_quotient(atom)
+    if whole is None:
+        return None
+    size, inner = whole
+    common = gcd(coefficient, divisor)
+    outer = inner * (divisor // common)
+    if size.multiple_of % outer:
+        return None
+    return _size_over(size, outer), coefficient // common
+
+
 def _split_multiples(form: Affine, divisor: int) -> tuple[Affine, Affine]:
     """Return `form == divisor·quotient + rest`, with whole multiples in the quotient."""
-    multiples, rest = [], []
+    multiples: dict[Atom, int] = {}
+    rest = []
     for atom, coefficient in form.terms:
-        if coefficient % divisor:
+        exact = _divided_exactly(atom, coefficient, divisor)
+        if exact is None:
             rest.append((atom, coefficient))
         else:
-            multiples.append((atom, coefficient // divisor))
-    quotient = Affine.from_normal_form(tuple(multiples), form.const // divisor)
+            multiples[exact[0]] = multiples.get(exact[0], 0) + exact[1]
+    quotient = _from_row(multiples, form.const // divisor)
     return quotient, Affine.from_normal_form(tuple(rest), form.const % divisor)
 
 

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import lru_cache
-from math import ceil, floor, inf
+from math import ceil, floor, inf, isfinite
 from typing import Any, Protocol
 
 Ranges = Mapping[Any, tuple[Any, Any]]
@@ -110,7 +110,8 @@ def number_interval(value: Any) -> tuple[float, float]:
     """Return closed bounds of a number or of a form of sizes over all sizes that are allowed:
     integers, or infinities.
 
-    Each size is looked at alone, so that bounds of forms of several sizes may be wide.
+    Each size is looked at alone, so that bounds of forms of several sizes may be wide; each
+    quotient by its own bounds, and as a linear function of sizes.
     """
     if not hasattr(value, "terms"):
         return value, value
@@ -121,7 +122,39 @@ def number_interval(value: Any) -> tuple[float, float]:
 def _interval_over_sizes(form: LinearForm) -> tuple[float, float]:
     total = _Linear()
     total.add(form, 1)
-    return total.bounds()
+    one, two = total.bounds(), _interval_by_terms(form)
+    return max(one[0], two[0]), min(one[1], two[1])
+
+
+def _interval_by_terms(form: LinearForm) -> tuple[float, float]:
+    """Return the sum of the bounds of all terms over all sizes."""
+    low: float = form.const
+    high: float = form.const
+    for atom, coefficient in form.terms:
+        interval = _size_interval if atom.is_Symbol else _interval_of_quotient
+        ends = [coefficient * end for end in interval(atom)]
+        low, high = low + min(ends), high + max(ends)
+    return low, high
+
+
+def _size_interval(size: Any) -> tuple[float, float]:
+    largest = inf if size.at_most is None else size.at_most // size.multiple_of * size.multiple_of
+    return size.smallest, largest
+
+
+def _interval_of_quotient(atom: DividedForm) -> tuple[float, float]:
+    low, high = _interval_by_terms(atom.argument)
+    k = atom.divisor
+    ends = _quotient(low, k), _quotient(high, k)
+    if atom.sign == "//":
+        return ends
+    if isfinite(low) and ends[0] == ends[1]:
+        return low % k, high % k
+    return 0, k - 1
+
+
+def _quotient(number: float, divisor: int) -> float:
+    return number // divisor if isfinite(number) else number
 
 
 def interval_of_numbers(form: LinearForm, ranges: Ranges) -> tuple[float, float]:
@@ -166,8 +199,7 @@ class _Linear:
         for size, coefficient in self.row.items():
             if not coefficient:
                 continue
-            largest = inf if size.at_most is None else size.at_most
-            ends = coefficient * size.at_least, coefficient * largest
+            ends = [coefficient * end for end in _size_interval(size)]
             low, high = low + min(ends), high + max(ends)
         return _rounded(low, ceil), _rounded(high, floor)
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import operator
 import pickle
+from itertools import product
 from typing import Any
 
 import pytest
@@ -107,5 +109,49 @@ def test_comparisons_of_sizes_are_decided_where_they_can_be() -> None:
     assert (M < 2) is sympy.false
     assert (N - M + 9 > 0) is sympy.true
     assert (N - 3) // 2 * 2 + 3 - N <= 0
+    assert ((N + 1) // 2 * 2 - 1 > 0) is sympy.true
+    assert (Size("W", multiple_of=4) >= 4) is sympy.true
     assert (N >= 2) not in (sympy.true, sympy.false)
     assert max(N, N + 2) == N + 2
+
+
+MULTIPLES = {Size("P", multiple_of=12): (12, 24, 60), Size("Q", multiple_of=4): (4, 8, 28)}
+FORMS_OF_MULTIPLES = st.recursive(
+    st.sampled_from([*map(affine, MULTIPLES), affine(Index("i")), affine(2), affine(-5)]),
+    lambda inner: st.one_of(
+        st.tuples(st.sampled_from((operator.add, operator.sub)), inner, inner),
+        st.tuples(st.just(operator.mul), inner, st.integers(-6, 6)),
+        st.tuples(st.sampled_from((operator.floordiv, operator.mod)), inner, st.integers(1, 12)),
+    ).map(lambda step: (step, affine(step[0](_form(step[1]), _form(step[2]))))),
+    max_leaves=6,
+)
+
+
+def _form(value: Any) -> Any:
+    return value[1] if isinstance(value, tuple) else value
+
+
+def _value(value: Any, point: dict[Any, int]) -> int:
+    """Return the value of the calculation that led to a form."""
+    if isinstance(value, tuple):
+        function, one, two = value[0]
+        return function(_value(one, point), _value(two, point))
+    return value.evaluate(point) if isinstance(value, Affine) else value
+
+
+@given(FORMS_OF_MULTIPLES)
+def test_forms_of_multiples_have_the_value_of_the_calculation(calculation: Any) -> None:
+    form = _form(calculation)
+    for *values, i in product(*MULTIPLES.values(), (-5, 0, 1, 7)):
+        point = {**dict(zip(MULTIPLES, values)), Index("i"): i}
+        assert form.evaluate(point) == _value(calculation, point)
+    assert form.func(*form.args) == form
+    assert form.substitute({index: affine(index) for index in form.free_symbols}) == form
+
+
+def test_quotients_of_multiples_are_exact() -> None:
+    P, i = next(iter(MULTIPLES)), Index("i")
+    assert P // 4 * 4 == P and P // 6 * 2 == P // 3 and P // 4 * 4 // 2 == P // 2
+    assert P % 6 == 0 and (P + 5) // 3 == P // 3 + 1 and P // 2 % 3 == 0
+    assert (P + i) // 4 * 4 + (P + i) % 4 == P + i
+    assert P // 5 * 5 != P and P // 24 * 24 != P

@@ -169,6 +169,16 @@ def test_multiples() -> None:
     assert ops.space_to_depth(_image(1, N, 4), 2).at(N=6).shape == (1, 16, 3, 2)
 
 
+def test_reshapes_to_exact_parts() -> None:
+    N = ea.size("N", multiple_of=4)
+    x = ea.tensor("x", (N,))
+    assert str(ops.reshape(x, (N // 4, 4))) == "L[i:N//4, j:4](x[4*i + j])"
+    assert ops.reshape(x, (N // 4, 2, 2)).shape == (N // 4, 2, 2)
+    assert ea.prove(ops.reshape(ops.reshape(x, (N // 2, 2)), (N,)), x).verdict == "proved"
+    with pytest.raises(ShapeError, match=r"holds 8\*\(N//8\) elements"):
+        ops.reshape(x, (N // 8, 8))
+
+
 EQUATIONS: dict[str, tuple[Build, Build]] = {
     "a product of products": (
         lambda A, B, C: ops.matmul(ops.matmul(A, B), C),
