@@ -11,15 +11,17 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
-from math import gcd
+from math import gcd, inf
 from typing import Any
 
 import sympy
 
+from einalg.errors import RuleError
 from einalg.language.index.affine import Affine, FloorDiv, Index, Modulo, floordiv, modulo
 from einalg.language.index.constraint import Constraint
 from einalg.language.index.convert import affine
 from einalg.language.index.iterator import LoopIndex
+from einalg.language.index.size import Extent, is_always_at_most, least
 from einalg.language.ir.body import Reduce, rebuild, substitute
 from einalg.language.ir.dtype_inference import result_dtype
 from einalg.language.ir.scope import Scope
@@ -403,14 +405,34 @@ def _without_unread_padding(base: Any, reads: list[tuple[int, int]]) -> Any:
     return Padded(base.base, tuple(trimmed), base.fill)
 
 
+def _amount(missing: Extent) -> Extent:
+    """Return a padding of at least so many elements, of none where none is missing.
+
+    >>> from einalg.language.index.size import Size
+    >>> N = Size("N")
+    >>> _amount(2*N - 1), _amount(1 - N), _amount(N - 4)
+    (2*N - 1, 0, N - 1)
+    """
+    if is_always_at_most(missing, 0):
+        return 0
+    below = -least(missing)
+    if below == inf:
+        raise RuleError(
+            f"a padding of {missing} elements may be negative, at sizes without bounds\n"
+            "  give a size other bounds: ea.size('N', at_most=64)"
+        )
+    return missing + max(0, below)
+
+
 def with_padding(access: Access, ranges: Ranges, fill: Any = 0) -> Access:
-    """Return the access with as much padding as its subscripts may reach over `ranges`; an existing
-    padding keeps its fill.
+    """Return the access with as much padding as its subscripts may reach over `ranges`, or more
+    where that depends on sizes; an existing padding keeps its fill. Raises `RuleError` where no
+    padding is known to be enough at all sizes.
     """
     missing = []
     for subscript, (low, high) in zip(access.subscripts, padded_box(access.base)):
         first, last = subscript.interval(ranges)
-        missing.append((max(0, low - first), max(0, last + 1 - high)))
+        missing.append((_amount(low - first), _amount(last + 1 - high)))
     if not any(map(any, missing)):
         return access
     if isinstance(access.base, Padded):

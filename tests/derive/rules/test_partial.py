@@ -326,6 +326,16 @@ def test_axes_of_symbolic_sizes_are_not_arranged() -> None:
             mutated(scope, [mutation])
 
 
+@pytest.mark.parametrize("extent", ["(W+1)//2", "W//2", "(W-2)//3"])
+def test_mutants_of_steps_over_axes_of_symbolic_sizes(extent: str) -> None:
+    text = f"O[n:N, w:{extent}] = Sum[k:3](A.pad(0,4)[n, 2*w+k-1]*K[k])"
+    shapes = {"A": ("N", ea.size("W", at_least=2)), "K": (3,)}
+    (mutant,) = ea.mutants(text, **shapes)
+    numbers = {"N": 4, "W": 11}
+    before, after = mutant.original.at(**numbers), mutant.program.at(**numbers)
+    assert ea.prove(before, after).region == _at_sizes(mutant.regions["O"], **numbers)
+
+
 @pytest.mark.parametrize("dilation", [2, 3, 5])
 def test_phases_of_a_dilation_are_proposed(dilation: int) -> None:
     offered = list(moves(as_program(convolution((1, 2, 15, 4), 2, 3, dilation)), [RULE]))
