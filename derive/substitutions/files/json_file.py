@@ -6,17 +6,18 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from derive.substitutions.files.checking import checked_graph, is_shape, operation, wrong_rule
 from derive.substitutions.graphs.graph import Leaf, Operation, Port, Source
 from derive.substitutions.verification.rule import Substitution
 from einalg.errors import EinalgError, RecordError, without_remedy
-from einalg.language.index.size import size
+from einalg.language.index.size import Size, size
 from einalg.language.notation.builders import tensor
 
 MAX_NAME = 200
+KEYS_OF_TEXTS = {"name", "id", "before", "after", "shapes", "sizes"}
 SCHEMA = "see docs/how-to/verify-rules.md for the form"
 
 
@@ -68,26 +69,34 @@ def _shapes(value: Any) -> dict[int, tuple[int, ...]]:
 
 def _rule_of_texts(name: str, rule: dict[str, Any]) -> Substitution:
     """Return a rule whose sides are texts in the notation."""
+    unknown = sorted(rule.keys() - KEYS_OF_TEXTS)
+    if unknown:
+        raise wrong_rule(name, f"{unknown[0][:40]!r} is no part of a rule of texts", SCHEMA)
     sides = rule.get("before"), rule.get("after")
     shapes, bounds = rule.get("shapes", {}), rule.get("sizes", {})
     if not all(isinstance(side, str) for side in sides):
         raise wrong_rule(name, '"before" and "after" must be texts')
     if not isinstance(shapes, dict) or not isinstance(bounds, dict):
         raise wrong_rule(name, '"shapes" and "sizes" must be objects')
+    for key, shape in shapes.items():
+        if not isinstance(shape, list):
+            raise wrong_rule(name, f"the shape of {key[:40]!r} is no list", SCHEMA)
     try:
+        sizes = {key: size(key, **bound) for key, bound in bounds.items()}
         tensors = {}
         for key, shape in shapes.items():
-            axes = [_extent(axis, bounds) for axis in shape]
-            tensors[key] = tensor(key, tuple(axes))
-        return Substitution(name, *sides, **tensors)
+            tensors[key] = tensor(key, tuple([_extent(axis, sizes) for axis in shape]))
+        result = Substitution(name, *sides, **{**sizes, **tensors})
     except (EinalgError, TypeError) as error:
         raise wrong_rule(name, without_remedy(error)) from None
+    for key in bounds:
+        if key not in result.before.sizes and key not in result.after.sizes:
+            raise wrong_rule(name, f"neither side has the size {key[:40]!r}", SCHEMA)
+    return result
 
 
-def _extent(axis: Any, bounds: dict[str, Any]) -> Any:
-    if isinstance(axis, str) and axis in bounds:
-        return size(axis, **bounds[axis])
-    return axis
+def _extent(axis: Any, sizes: Mapping[str, Size]) -> Any:
+    return sizes.get(axis, axis) if isinstance(axis, str) else axis
 
 
 def _rule_of_graph(

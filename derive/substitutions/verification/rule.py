@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import cached_property
+from inspect import signature
 from typing import Any
 
 from derive.proof.sides import as_sides
@@ -70,7 +71,8 @@ class Substitution:
 
         `verify` calls them with all sizes open; where a side has no expression of these, as a
         reshape to a product of two sizes, with numbers for as few sizes as give one, and says with
-        which. Raises `UseError` for what is no function, `ShapeError` for a shape that is none.
+        which. Raises `UseError` for what is no function of tensors of these names, `ShapeError` for
+        a shape that is none.
 
         >>> import einalg as ea
         >>> rule = ea.substitutions.Rule.of_functions(
@@ -88,6 +90,7 @@ class Substitution:
                     f"a side of rule {name} is {shown(side)}, and no function\n"
                     "  write ea.substitutions.Rule(name, before, after) for expressions"
                 )
+            _check_arguments(name, side, shapes)
         tensors = tuple([tensor(key, shape) for key, shape in shapes.items()])
         rule = cls.__new__(cls)
         rule.name, rule.graph, rule._given = name, None, None
@@ -127,6 +130,21 @@ class Substitution:
             return str(self)
         except EinalgError:
             return f"{self.name}: a rule without sizes that fit"
+
+
+def _check_arguments(name: str, side: Callable[..., Any], shapes: Mapping[str, Any]) -> None:
+    """Raise `UseError` for a function that cannot be called with tensors by these names."""
+    try:
+        parameters = signature(side)
+    except (TypeError, ValueError):  # of some builtins
+        return
+    try:
+        parameters.bind(**shapes)
+    except TypeError as error:
+        raise UseError(
+            f"a side of rule {name} is no function of {', '.join(shapes)}: {error}\n"
+            "  give both functions the names of the shapes as arguments"
+        ) from None
 
 
 def _indented(program: Program) -> str:

@@ -358,3 +358,31 @@ def test_files_of_another_structure(tmp_path: Path) -> None:
 @pytest.mark.nightly
 def test_many_files_of_another_structure(tmp_path: Path) -> None:
     check_changed(tmp_path, 10_000)
+
+
+@pytest.mark.parametrize(
+    ("part", "message"),
+    [
+        ({"where": "N > 1"}, "'where' is no part of a rule of texts"),
+        ({"shapes": {"a": "N"}}, "the shape of 'a' is no list"),
+        ({"sizes": {"M": {"at_least": 2}}}, "neither side has the size 'M'"),
+    ],
+)
+def test_parts_of_texts_that_mean_nothing(
+    part: dict[str, Any], message: str, tmp_path: Path
+) -> None:
+    texts = {"before": "O[i] = a[i]", "after": "O[i] = a[i]", "shapes": {"a": ["N"]}}
+    path = tmp_path / "rules.json"
+    path.write_text(json.dumps({"rules": [texts]}))
+    assert len(ea.substitutions.load(path)) == 1
+    path.write_text(json.dumps({"rules": [{**texts, **part}]}))
+    with pytest.raises(ea.RecordError, match=message):
+        ea.substitutions.load(path)
+
+
+def test_a_size_of_a_range_has_its_bounds(tmp_path: Path) -> None:
+    texts = {"before": "O[i:N] = a[0]", "after": "O[i:N] = a[0]", "shapes": {"a": [1]}}
+    path = tmp_path / "rules.json"
+    path.write_text(json.dumps({"rules": [{**texts, "sizes": {"N": {"multiple_of": 4}}}]}))
+    (one,) = ea.substitutions.load(path)
+    assert one.before.sizes["N"].multiple_of == 4

@@ -125,3 +125,17 @@ def test_numbers_for_some_sizes() -> None:
 def test_what_is_no_function_is_refused() -> None:
     with pytest.raises(ea.UseError, match="no function"):
         Rule.of_functions("rule", "O[i] = A[i]", lambda A: A, {"A": ("N",)})  # pyright: ignore
+
+
+def test_functions_take_the_tensors_of_the_shapes() -> None:
+    with pytest.raises(ea.UseError, match="rule turned is no function of a"):
+        Rule.of_functions("turned", lambda a: ops.neg(a), lambda b: ops.neg(b), {"a": ("N",)})
+    with pytest.raises(ea.UseError, match="is no function of a, b"):
+        Rule.of_functions("one", lambda a: a, lambda a, b: a, {"a": ("N",), "b": ("N",)})
+
+
+def test_a_side_returns_a_tensor_as_it_is() -> None:
+    turned = Rule.of_functions(
+        "turned", lambda a: a, lambda a: ops.transpose(ops.transpose(a)), {"a": ("N", "M")}
+    )
+    assert verify(turned).verdict == "proved"
