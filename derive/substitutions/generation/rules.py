@@ -18,9 +18,9 @@ from derive.substitutions.verification.verdict import RuleVerdict
 from derive.substitutions.verification.verifier import verdict_for_all_sizes, verify
 from einalg.errors import EinalgError
 from einalg.language.index.size import Size
-from einalg.language.ir.program import Program
-from einalg.language.ir.scope import Scope
-from einalg.language.notation.builders import L, indices, tensor
+from einalg.language.ir.program import Program, whole_tensor
+from einalg.language.ir.tensor import Tensor
+from einalg.language.notation.builders import tensor
 from einalg.runtime.clock import Clock, OutOfTime
 
 NO_RULE = "no sizes in general were found"
@@ -85,18 +85,11 @@ def _program(
             histories[Port(place, number)] = applied.histories[number]
     statements = []
     for number, sources in enumerate(graph.outputs):
-        statements.append((f"O{number + 1}", _scope(values[sources[side]])))
+        value = values[sources[side]]
+        if isinstance(value, Tensor):
+            value = whole_tensor(value)
+        statements.append((f"O{number + 1}", value))
     return Program(statements, [name for name, _ in statements])
-
-
-def _scope(value: Any) -> Scope:
-    if isinstance(value, Scope):
-        return value
-    at = indices(" ".join(f"i{axis}" for axis in range(value.rank)))
-    if value.rank == 1:
-        at = (at,)
-    ranges = tuple([slice(index, extent) for index, extent in zip(at, value.shape)])
-    return L[ranges](value[tuple(at)])
 
 
 def input_shapes(rule: Substitution) -> list[tuple[int | Size, ...]]:

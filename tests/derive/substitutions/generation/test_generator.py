@@ -42,6 +42,12 @@ def test_small_rules_are_found() -> None:
     assert not found.refused and found.report.is_complete
 
 
+def test_inputs_of_one_element_without_an_axis() -> None:
+    found = generate(["add", "relu"], inputs={"x": (), "y": ()}, size=1)
+    assert [verdict.verdict for verdict in found.verdicts] == ["proved"]
+
+
+
 def test_counts_add_up() -> None:
     report = generate(["relu", "add", "concat", "split"], size=2).report
     for size in report.sizes:

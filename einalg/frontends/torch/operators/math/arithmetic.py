@@ -205,7 +205,7 @@ def _floats_only(a: Any, b: Any) -> None:
     for value in (a, b):
         if isinstance(value, float) or is_float(getattr(value, "dtype", "i64")):
             return
-    raise NotExpressed("a quotient of integers is a float")
+    raise NotExpressed("a whole quotient of integers is left to the framework")
 
 
 @aten("div.Tensor_mode", "div.Scalar_mode")
