@@ -4,12 +4,23 @@ once (design §3).
 
 from __future__ import annotations
 
+from functools import cache
+from inspect import unwrap
 from typing import Any
 
 import sympy
 from sympy import Basic, Tuple
-from sympy.core.cache import clear_cache
+from sympy.core.cache import CACHE
 from sympy.core.symbol import Str
+
+# Functions of SymPy with a cache that are asked of no expression with scopes in it.
+OF_NO_SCOPE = frozenset(
+    {
+        *("Integer.__new__", "Rational.__new__", "Number.sort_key"),
+        *("Symbol.sort_key", "Symbol._canonical_assumptions"),
+        *("_get_postprocessors", "_get_postprocessors_for_type"),
+    }
+)
 
 
 def lift(value: Any) -> Basic:
@@ -72,10 +83,18 @@ class Node:
 
 
 def forget_evaluations() -> None:
-    """Empty SymPy's cache, so that what follows does not depend on what was evaluated before.
+    """Empty SymPy's cache of expressions, so that what follows does not depend on what was
+    evaluated before.
 
     Scopes that differ in the names of their indices are equal. `2*S[i]` would be the product that
     was evaluated first of all scopes equal to `S`, with the names of that one, and a move that
     names an index of `S` would not apply to it.
     """
-    clear_cache()
+    for cached in _caches_of_expressions():
+        cached.cache_clear()
+
+
+@cache
+def _caches_of_expressions() -> list[Any]:
+    """Return SymPy's cached functions, but for those of numbers, symbols and types alone."""
+    return [cached for cached in CACHE if unwrap(cached).__qualname__ not in OF_NO_SCOPE]
