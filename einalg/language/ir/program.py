@@ -257,10 +257,15 @@ def as_symbolic_program(expression: Any, name: str = "O") -> Program:
 
 
 def whole_tensor(tensor: Tensor) -> Scope:
-    """Return the scope of all elements of a tensor."""
-    letters = "ijklmnpq"
-    names = letters if tensor.rank <= len(letters) else [f"i{k}" for k in range(tensor.rank)]
-    indices = [Index(name) for name in names[: tensor.rank]]
+    """Return the scope of all elements of a tensor.
+
+    >>> import einalg as ea
+    >>> whole_tensor(ea.tensor("A", ("i", 4)))
+    L[j:i, k:4](A[j, k])
+    """
+    sizes = tensor.sizes
+    names = [*"ijklmnpq", *(f"i{number}" for number in range(tensor.rank + len(sizes)))]
+    indices = [Index(name) for name in names if name not in sizes][: tensor.rank]
     iterators = [LoopIndex(index, low, high) for index, (low, high) in zip(indices, tensor.box)]
     return Scope(iterators, (), Access(tensor, indices))
 
