@@ -47,7 +47,6 @@ def test_inputs_of_one_element_without_an_axis() -> None:
     assert [verdict.verdict for verdict in found.verdicts] == ["proved"]
 
 
-
 def test_counts_add_up() -> None:
     report = generate(["relu", "add", "concat", "split"], size=2).report
     for size in report.sizes:
