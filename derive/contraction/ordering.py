@@ -12,6 +12,8 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from itertools import zip_longest
 from typing import Any, NamedTuple
 
+import sympy
+
 from derive.contraction.network import (
     ContractionStep,
     TensorNetwork,
@@ -111,7 +113,11 @@ def has_nested_products(program: Program) -> bool:
 
 
 def _reads_sum(program: Program, factor: Any) -> bool:
-    """Tell whether a factor is the element of a sum, of an inner scope or of a statement."""
+    """Tell whether a factor is the element of a sum, of an inner scope or of a statement, or a
+    power of one.
+    """
+    if isinstance(factor, sympy.Pow) and factor.exp.is_Integer:
+        factor = factor.base
     if not isinstance(factor, Access):
         return False
     base = factor.base

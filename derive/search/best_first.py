@@ -378,14 +378,20 @@ class Search:
         """
         if summation_splitting.RULE.name not in self.expand.rules:
             return
-        spellings: list[tuple[Program, list[Move]]] = [(inlined, [])]
-        if has_nested_products(inlined):
-            spellings.append(fully_inlined(inlined, rules))
-        for spelling, merging in spellings:
-            parts, fission = fissioned(spelling, rules)
-            for ordered, steps in self._in_good_orders(parts):
-                if not merging or total_operations(ordered) < total_operations(inlined):
-                    yield ordered, (*merging, *fission, *steps)
+        yield from self._fissioned_in_good_orders(inlined, rules)
+        merged, merging = _with_merged_products(inlined, rules)
+        if not merging:
+            return
+        for ordered, steps in self._fissioned_in_good_orders(merged, rules):
+            if total_operations(ordered) < total_operations(inlined):
+                yield ordered, (*merging, *steps)
+
+    def _fissioned_in_good_orders(
+        self, program: Program, rules: Mapping[str, Rule]
+    ) -> Iterator[_Spelling]:
+        parts, fission = fissioned(program, rules)
+        for ordered, steps in self._in_good_orders(parts):
+            yield ordered, (*fission, *steps)
 
     def _in_good_orders(self, program: Program) -> Iterator[tuple[Program, list[Move]]]:
         if self.budget.memory is None:
@@ -499,3 +505,18 @@ def _factorisations(derivation: Iterable[Move]) -> int:
         if move.rule == bilinear_factorisation.RULE.name:
             arguments.add(move.arguments)
     return len(arguments)
+
+
+def _with_merged_products(
+    program: Program, rules: Mapping[str, Rule]
+) -> tuple[Program, list[Move]]:
+    """Return the program with sums of products of sums as one sum each, and the moves to it: of
+    statements, of inner scopes, or of one body, whose sums become statements first.
+    """
+    splitting: list[Move] = []
+    if not has_nested_products(program):
+        program, splitting = fissioned(program, rules)
+    if not has_nested_products(program):
+        return program, []
+    program, merging = fully_inlined(program, rules)
+    return program, [*splitting, *merging]

@@ -12,7 +12,8 @@ import islpy as isl
 from derive.proof.exact.congruence import Classes
 from derive.proof.exact.differing_arguments import Sides, region_of_differences
 from derive.proof.exact.inlining import Inliner, output_indices
-from derive.proof.exact.polynomial import FunctionFactor, OutsideFragment, Polynomial, single_factor
+from derive.proof.exact.polynomial import OutsideFragment, Polynomial
+from derive.proof.exact.reduced_elements import reduced_elements
 from derive.proof.exact.relations import Difference, difference
 from derive.proof.outcome.regions import readable, with_axis_names
 from einalg.language.index.affine import Index
@@ -79,11 +80,13 @@ def _compare(one: Scope, two: Scope, allowed_sizes: isl.Set | None) -> ExactComp
     names = [index.name for index in one.indices]
     if not left:
         return _equal_everywhere(names)
-    elements = _reduced_elements(ours, theirs)
+    elements = reduced_elements(ours, theirs)
     if left.interpreted() and elements is not None:
-        left = _left_over(classes, point, *elements)
+        left = _left_over(classes, point, elements.ours, elements.theirs, elements.once)
         if not left:
             return _equal_everywhere(names)
+        if not elements.tell_apart:
+            left = structure
     if left.interpreted():
         functions = ", ".join(left.interpreted())
         why = f"functions that may obey other laws: {functions}"
@@ -105,25 +108,3 @@ def _left_over(
     once: bool = False,
 ) -> Difference:
     return difference(classes.pieces(ours, point), classes.pieces(theirs, point), len(point), once)
-
-
-def _reduced_elements(
-    ours: Polynomial, theirs: Polynomial
-) -> tuple[Polynomial, Polynomial, bool] | None:
-    """Return what the same reduction of both sides meets, and whether it counts once; None where
-    they are no such reductions.
-    """
-    one, two = _reduction(ours), _reduction(theirs)
-    if one is None or two is None or one.function != two.function:
-        return None
-    return one.arguments[0], two.arguments[0], one.idempotent
-
-
-def _reduction(polynomial: Polynomial) -> FunctionFactor | None:
-    """Return the maximum, minimum or product that a polynomial is: over elements of tensors it is
-    decided by which elements it meets.
-    """
-    factor = single_factor(polynomial)
-    if factor is None or not isinstance(factor.head, FunctionFactor):
-        return None
-    return factor.head if factor.head.function.endswith("[]") else None

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from fractions import Fraction
 from functools import lru_cache
 from itertools import count
@@ -62,6 +63,7 @@ MAX_NODES = 20_000  # of the bodies that are written out, repetitions counted
 MAX_REPEATED_NODES = 8 * MAX_NODES  # counted ahead; what conditions exclude is not written out
 TOO_MANY_NODES = f"more than {MAX_NODES} nodes once everything is inlined"
 MAX_POWER = 8
+EXTREMES = ("Max", "Min")
 COMMUTATIVE = (sympy.Max, sympy.Min, sympy.And, sympy.Or, sympy.Xor, sympy.Eq, sympy.Ne)
 MIRRORED = {sympy.StrictGreaterThan: "StrictLessThan", sympy.GreaterThan: "LessThan"}
 FOLDED = (  # functions whose value at rational numbers may be a rational number
@@ -141,7 +143,7 @@ class Inliner:
         if isinstance(body, sympy.Add):
             return self._sum(body, names)
         if isinstance(body, sympy.Mul):
-            return multiplied([self.body(part, names) for part in body.args], MAX_TERMS)
+            return _product([self.body(part, names) for part in body.args])
         if _is_small_power(body):
             return self._power(body, names)
         if _is_index_piecewise(body):
@@ -171,7 +173,7 @@ class Inliner:
         for _ in range(abs(int(body.exp))):
             factor = self.body(body.base, names)
             factors.append(factor if body.exp > 0 else self.opaque("inverse", (factor,)))
-        return multiplied(factors, MAX_TERMS)
+        return _product(factors)
 
     def _piecewise(self, body: sympy.Piecewise, names: Names) -> Polynomial:
         """Split the domain by conditions on indices; where none of them holds, the value is
@@ -239,15 +241,10 @@ class Inliner:
         return self._reduced(node, collected(values, iterators))
 
     def _collection(self, elements: Polynomial, op: str, where: Conjunction) -> Polynomial:
-        """Return the values that a reduction meets, as a sum of single factors; its identity does
-        not count.
-        """
-        identity = Factor(ConstantFactor(str(IDENTITY[op])))
+        """Return the values that a reduction meets, as a sum of single factors."""
         terms: list[Term] = []
         for part, (element,) in cells((elements,), self.ranges, where):
-            for term in _met(element, op):
-                if term.factors != (identity,):
-                    terms.append(term.guarded(part))
+            terms += guarded(_met(element, op), part)
         return tuple(terms)
 
     def _reduced(self, node: Reduce, values: Polynomial) -> Polynomial:
@@ -366,7 +363,36 @@ def _opaque_or_number(
     if number is not None:
         return _number(number)
     name, parts = in_one_form(name, parts)
+    if name in EXTREMES and any(_is_reduction(single_factor(part), name) for part in parts):
+        return _extreme_of_all(name, parts)
     return _opaque_value(FunctionFactor(name, parts, commutative))
+
+
+def _is_reduction(factor: Factor | None, op: str) -> bool:
+    if factor is None or not isinstance(factor.head, FunctionFactor):
+        return False
+    return factor.head.function == _reduction_name(op)
+
+
+def _extreme_of_all(op: str, parts: Iterable[Polynomial]) -> Polynomial:
+    """Return the extreme of extremes of its kind: one of all that these meet."""
+    met = _all_met(parts, op)
+    return _opaque_value(FunctionFactor(_reduction_name(op), (met,), idempotent=True))
+
+
+def _product(polynomials: Iterable[Polynomial]) -> Polynomial:
+    """Return the product of polynomials; reductions to products are one in every term of it."""
+    return tuple(map(_with_one_product, multiplied(polynomials, MAX_TERMS)))
+
+
+def _with_one_product(term: Term) -> Term:
+    products = [factor for factor in term.factors if _is_reduction(factor, "Prod")]
+    if len(products) < 2:
+        return term
+    met = _all_met(map(of_factor, products), "Prod")
+    (joined,) = _opaque_value(FunctionFactor(_reduction_name("Prod"), (met,)))
+    others = [factor for factor in term.factors if factor not in products]
+    return replace(term, factors=(*others, *joined.factors))
 
 
 def _opaque_value(opaque: FunctionFactor) -> Polynomial:
@@ -382,23 +408,29 @@ def _reduction_name(op: str) -> str:
 
 def _met(element: Polynomial, op: str) -> Polynomial:
     """Return what a reduction meets in one element: the factors of a product, what an inner
-    reduction of its kind meets, or a value.
+    reduction or function of its kind meets, or a value; nothing for its identity.
     """
     value = constant_value(element)
     if value is not None:
-        return of_factor(Factor(ConstantFactor(str(value))))
+        return () if value == IDENTITY[op] else of_factor(Factor(ConstantFactor(str(value))))
     parts = _factors_of_product(element) if op == "Prod" else []
     if len(parts) > 1:
-        terms: list[Term] = []
-        for part in parts:
-            terms += _met(part, op)
-        return tuple(terms)
+        return _all_met(parts, op)
     factor = single_factor(element)
     if factor is None or isinstance(factor.head, ConstantElements):
         return _opaque_value(FunctionFactor("value", (element,)))
-    if isinstance(factor.head, FunctionFactor) and factor.head.function == _reduction_name(op):
-        return factor.head.arguments[0]
+    if factor.head == ConstantFactor(str(IDENTITY[op])):
+        return ()
+    if isinstance(factor.head, FunctionFactor):
+        if factor.head.function == _reduction_name(op):
+            return factor.head.arguments[0]
+        if factor.head.function == op:
+            return _all_met(factor.head.arguments, op)
     return of_factor(factor)
+
+
+def _all_met(elements: Iterable[Polynomial], op: str) -> Polynomial:
+    return tuple([term for element in elements for term in _met(element, op)])
 
 
 def _factors_of_product(element: Polynomial) -> list[Polynomial]:

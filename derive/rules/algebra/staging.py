@@ -46,6 +46,7 @@ from einalg.language.ir.traversal import accesses, map_accesses, reductions
 MAX_FACTORS = 4  # of which pairs are proposed
 MAX_DIVISOR_CHOICES = 4  # tried for one access
 MAX_REPEATS = 64  # of an element, on average, in a proposed copy
+FUNCTIONS = (sympy.Pow, sympy.exp, sympy.log, sympy.tanh, sympy.erf, sympy.sin, sympy.cos)
 
 Args = dict[str, Any]
 
@@ -412,7 +413,8 @@ def _place(scope: Scope, reduction: int | None) -> tuple[Any, tuple[LoopIndex, .
 
 @memoized_per_scope
 def subterms(scope: Scope) -> Iterator[Args]:
-    """Propose factors or terms that read weights alone, and those that compute something.
+    """Propose factors or terms that read weights alone, and those that compute something, of
+    elements or of indices.
 
     Fewer indices must occur in them than around them.
     """
@@ -473,10 +475,19 @@ def _with_fewer_indices(
 
 
 def _computes(operand: Any) -> bool:
-    """Tell whether an operand does something, by no reduction, with what it reads."""
+    """Tell whether an operand does something, by no reduction, with what it reads, or takes a
+    function of indices.
+    """
     if isinstance(operand, (Access, Reduce)):
         return False
-    return next(accesses(operand), None) is not None
+    if next(accesses(operand), None) is not None:
+        return True
+    return bool(operand.free_symbols) and any(map(_is_function, operand.atoms(*FUNCTIONS)))
+
+
+def _is_function(node: Any) -> bool:
+    """Tell whether a node takes far more than an addition; small powers are products."""
+    return not isinstance(node, sympy.Pow) or not node.exp.is_Integer
 
 
 def _reads_only_weights(factor: Any) -> bool:

@@ -29,6 +29,8 @@ from einalg.language.ir.scope import Scope, inner_scopes
 from einalg.language.ir.tensor import Access, Padded
 from einalg.language.ir.traversal import reductions
 
+MAX_POWER = 3  # of a sum, that is written as sums over points of their own
+
 
 def find(scope: Scope) -> Iterator[dict[str, Any]]:
     """Propose every inner scope that is read inside its domain alone, or whose fill vanishes."""
@@ -194,10 +196,11 @@ def with_joined_reductions(body: Any) -> Any:
 
 def _joined(node: Reduce, inner: Any) -> Reduce | None:
     """Return a reduction of `inner` joined with a reduction that is a factor of it, if one is."""
-    factors = inner.args if isinstance(inner, sympy.Mul) and node.op == "Sum" else (inner,)
+    factors = _factors(inner) if node.op == "Sum" else [inner]
     for factor in factors:
         if isinstance(factor, Reduce) and factor.op == node.op:
-            others = [other for other in factors if other is not factor]
+            others = list(factors)
+            others.remove(factor)
             distinct = _with_distinct_names(factor, node, others)
             body = distinct.body
             if others:
@@ -206,6 +209,19 @@ def _joined(node: Reduce, inner: Any) -> Reduce | None:
             joined = Reduce(node.op, iterators, (*node.where, *distinct.where), body)
             return _joined(joined, body) or joined
     return None
+
+
+def _factors(body: Any) -> list[Any]:
+    """Return the factors of a product; a small power of a sum is as many."""
+    operands: tuple[Any, ...] = sympy.Mul.make_args(body)
+    factors: list[Any] = []
+    for factor in operands:
+        is_power = isinstance(factor, sympy.Pow) and isinstance(factor.base, Reduce)
+        if is_power and factor.base.op == "Sum" and factor.exp in range(2, MAX_POWER + 1):
+            factors += [factor.base] * int(factor.exp)
+        else:
+            factors.append(factor)
+    return factors
 
 
 def _with_distinct_names(factor: Reduce, node: Reduce, others: list[Any]) -> Reduce:

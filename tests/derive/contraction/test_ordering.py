@@ -157,6 +157,23 @@ def test_products_that_read_each_other_are_ordered_together():
     assert ea.prove(program, best).verdict == "proved"
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "T[i,k] += A[i,j]*B[j,k]\nO[()] = Sum[i:90,k:80](T[i,k]*T[i,k])",
+        "O[()] = Sum[i:90,k:80](Sum[j:7](A[i,j]*B[j,k])**2)",
+        "O[()] = Sum[i:90,k:80]((L[x:90,y:80](Sum[j:7](A[x,j]*B[j,y])))[i,k]**2)",
+    ],
+)
+def test_a_power_of_a_sum_is_a_product_of_sums(text):
+    """The norm of a product is the product of what both factors are with themselves."""
+    program = as_program(ea.parse(text, A=(90, 7), B=(7, 80)))
+    candidates, _, _ = search(program, Budget(states=0, seconds=60.0))
+    best = candidates[0].program
+    assert total_operations(best) <= 2 * 7 * 7 * (90 + 80 + 7)
+    assert ea.prove(program, best).verdict == "proved"
+
+
 def test_each_product_of_a_body_has_its_own_order():
     """Their places change with what they become, so that a step might be taken in another one."""
     product = "(A[i,j]*B[j,k]*C[k,l]*D[l,m]*E[m,i])"

@@ -40,7 +40,7 @@ def _without_laws(monkeypatch: pytest.MonkeyPatch) -> None:
         ("O[i] = 1/(1/A[i] + 1/B[i]) + 0*C[i]", "O[i] = A[i]*B[i]/(A[i] + B[i])", "modulo", True),
         (
             "O[i:5] = Prod[j:5](A[j]) + C[i]",
-            "O[i:5] = Prod[j:2](A[j])*Prod[j:2:5](A[j]) + C[i]",
+            "O[i:5] = A[0]*Prod[j:1:5](A[j]) + C[i]",
             "modulo",
             True,
         ),

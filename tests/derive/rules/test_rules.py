@@ -400,6 +400,20 @@ def test_staging_copies_by_the_digits_of_a_stride():
     assert key(back) == key(STRIDED)
 
 
+@pytest.mark.parametrize(
+    ("factor", "is_staged"),
+    [("0.9**j", True), ("sin(j/7)", True), ("(j + 1)", False), ("Piecewise((1, j<3), (0, True))", False)],
+)  # fmt: skip
+def test_staging_evaluates_functions_of_indices_once(factor, is_staged):
+    start = program(f"O[i] = Sum[j:9]({factor}*x[i,j])", x=(5, 9))
+    staged = [
+        move for move in moves(start, [ALL["staging"]]) if list(move.args.get("axes", ())) == ["j"]
+    ]
+    assert bool(staged) == is_staged
+    for move in staged:
+        assert ea.prove(start, apply(start, move, ALL)).verdict == "proved"
+
+
 def test_staging_evaluates_weights_in_a_scope_of_their_own():
     weight = [
         ea.tensor(name, shape, role="weight") for name, shape in (("K", (4, 3, 3)), ("g", (4,)))
