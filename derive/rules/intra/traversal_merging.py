@@ -216,9 +216,10 @@ def _factors(body: Any) -> list[Any]:
     operands: tuple[Any, ...] = sympy.Mul.make_args(body)
     factors: list[Any] = []
     for factor in operands:
-        is_power = isinstance(factor, sympy.Pow) and isinstance(factor.base, Reduce)
-        if is_power and factor.base.op == "Sum" and factor.exp in range(2, MAX_POWER + 1):
-            factors += [factor.base] * int(factor.exp)
+        base, exponent = factor.as_base_exp()
+        is_sum = isinstance(base, Reduce) and base.op == "Sum"
+        if is_sum and exponent in range(2, MAX_POWER + 1):
+            factors += [base] * int(exponent)
         else:
             factors.append(factor)
     return factors
