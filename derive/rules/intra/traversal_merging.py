@@ -216,7 +216,8 @@ def _factors(body: Any) -> list[Any]:
     operands: tuple[Any, ...] = sympy.Mul.make_args(body)
     factors: list[Any] = []
     for factor in operands:
-        base, exponent = factor.as_base_exp()
+        is_power = isinstance(factor, sympy.Pow)
+        base, exponent = factor.as_base_exp() if is_power else (factor, 1)
         is_sum = isinstance(base, Reduce) and base.op == "Sum"
         if is_sum and exponent in range(2, MAX_POWER + 1):
             factors += [base] * int(exponent)
