@@ -58,10 +58,9 @@ def _tell_apart(function: str, heads: Iterable[Head]) -> bool:
     heads = list(heads)
     elements = [head for head in heads if isinstance(head, ElementFactor)]
     constants = [head.value for head in heads if isinstance(head, ConstantFactor)]
-    if UNBOUNDED[function] in constants:
+    has_others = len(elements) + len(constants) < len(heads)
+    if has_others or UNBOUNDED[function] in constants:
         return False
     if function == "Prod[]":
-        has_others = len(elements) + len(constants) < len(heads)
-        return not has_others and all(head.dtype != "bool" for head in elements)
-    are_floats = all(is_float(head.dtype) for head in elements)
-    return are_floats or len(elements) == len(heads)
+        return all(head.dtype != "bool" for head in elements)
+    return not constants or all(is_float(head.dtype) for head in elements)

@@ -54,6 +54,18 @@ def test_what_a_constant_hides_is_no_difference(one: str, two: str, dtype: str) 
     assert ea.prove(f"O[n:2] = {one}", f"O[n:2] = {two}", A=A).verdict != "different"
 
 
+@pytest.mark.parametrize(
+    "one, two",
+    [
+        ("Max(Max[k:3](A[k]), A[0]+1)", "Max(Max[k:1:3](A[k]), A[0]+1)"),
+        ("Max(Max[k:3](A[k]), exp(A[0]))", "Max(Max[k:1:3](A[k]), exp(A[0]))"),
+        ("Min(Min[k:3](A[k]), 2*A[0], -A[0])", "Min(Min[k:1:3](A[k]), 2*A[0], -A[0])"),
+    ],
+)
+def test_what_a_function_of_it_hides_is_no_difference(one: str, two: str) -> None:
+    assert ea.prove(f"O[n:2] = {one}", f"O[n:2] = {two}", A=(5,)).verdict != "different"
+
+
 @given(st.data())
 def test_verdicts_on_truth_values_are_those_of_all_inputs(data: st.DataObject) -> None:
     B = ea.tensor("B", (3,), "bool")
