@@ -30,15 +30,15 @@ class Reading:
     its inputs.
 
     `origins` are the framework's nodes of these values, by their names in the graph. `definition`
-    computes the outputs of one node as what `defined_by` says defines them: a standard that the
-    framework implements, or its results in another type. Where it is not known, there are none.
+    computes the outputs of one node as what defines them, which `defined_by` names: a standard that
+    the framework implements, or its results in another type. Where it is not known, there are none.
     """
 
     graph: Graph
     origins: Mapping[str, str]
     framework_values: Callable[[Sequence[Array]], Mapping[str, Array]] = field(repr=False)
     definition: Definition = field(default=no_definition, repr=False)
-    defined_by: str = ""
+    defined_by: Callable[[str], str] = str
 
     def misread(self, values: Mapping[str, Array], judge: Judge) -> dict[str, str]:
         """Return the framework's nodes whose values einalg computes otherwise from the framework's

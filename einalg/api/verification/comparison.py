@@ -158,7 +158,7 @@ class ModelComparison:
         for origin in sorted(localisation.undefined):
             self._outcome.remarks.append(
                 f"{self.reading({}).operator(origin)}: on {example.name}, {example.original.name} "
-                f"deviates from {localisation.reading.defined_by}, as einalg does not"
+                f"deviates from {localisation.reading.defined_by(origin)}, as einalg does not"
             )
         if faults.nodes or faults.replaced is not None:
             return faults

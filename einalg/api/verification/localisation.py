@@ -255,7 +255,7 @@ class Localisation:
         """Tell whether a result deviates only where the framework has other NaNs and infinities
         than the definition of the operator, which the result has.
         """
-        is_finite = replace(deviation(expected, result), spread=0, changed=0)
+        is_finite = replace(deviation(expected, result), lost=0, spread=0, changed=0)
         if not self.may_spread or not self._is_right(name, is_finite):
             return False
         defined = self.reading.definition(origin, self.values).get(name)

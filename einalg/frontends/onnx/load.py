@@ -103,7 +103,7 @@ def load_again(
         return {place: defined[name] for place, name in computed.items() if name in defined}
 
     origins = {place: owners[name] for place, name in computed.items()}
-    return Reading(record.graph, origins, framework_values, definition, "ONNX")
+    return Reading(record.graph, origins, framework_values, definition, lambda _: "ONNX")
 
 
 def _defined(

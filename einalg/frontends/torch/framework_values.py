@@ -10,6 +10,11 @@ import numpy as np
 
 from einalg.frontends.graph import Array
 from einalg.frontends.reading import Definition
+from einalg.frontends.torch.nodes.causal_attention import (
+    DEFINED_BY,
+    is_causal_attention,
+    results_of_seen_keys,
+)
 from einalg.frontends.torch.nodes.opaque_call import flat_results, map_nodes
 from einalg.frontends.torch.nodes.tensors import array_of, tensor_of
 
@@ -17,6 +22,7 @@ if TYPE_CHECKING:
     from torch import fx
 
 LOG = logging.getLogger("einalg")
+IN_F64 = "its own results in f64"
 
 
 def framework_values(
@@ -57,6 +63,7 @@ def values_in_f64(
 
     Torch has other functions of one element for whole vectors, and these are not always right: its
     GELU of an infinity is NaN in vectors of f32. There are no results where it has none in f64.
+    Causal attention is that of each query by itself.
     """
     nodes = {node.name: node for node in graph.nodes}
 
@@ -70,7 +77,10 @@ def values_in_f64(
             return _in_f64(constant(read))
 
         try:
-            results = _results(node, operand)
+            if is_causal_attention(node):
+                results = results_of_seen_keys(node, operand)
+            else:
+                results = _results(node, operand)
         except Exception as error:  # whatever torch raises for types that differ
             LOG.debug("einalg: %s has no results in f64: %s", node.target, error)
             return {}
@@ -85,6 +95,12 @@ def values_in_f64(
         return found
 
     return compute
+
+
+def definers(graph: fx.Graph) -> Callable[[str], str]:
+    """Return a function from a node's name to what `values_in_f64` has for it, in words."""
+    nodes = {node.name: node for node in graph.nodes}
+    return lambda origin: DEFINED_BY if is_causal_attention(nodes[origin]) else IN_F64
 
 
 def _in_f64(value: Any) -> Any:

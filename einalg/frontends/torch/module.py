@@ -17,6 +17,7 @@ from einalg.frontends.torch.capture.functionalize import drop_empty_parts, is_ch
 from einalg.frontends.torch.capture.graph_json import ExportedGraph, Weight, graph_origin
 from einalg.frontends.torch.direct_call import Nest, TensorSignature, tensor_function
 from einalg.frontends.torch.framework_values import (
+    definers,
     framework_values,
     origins,
     values_in_f64,
@@ -127,7 +128,7 @@ class _Source:
             values = values_of_inputs(values, names, importer.orders)
             in_f64 = values_in_f64(self.graph, self.constant, importer.values)
             reading = Reading(
-                record.graph, origins(importer.values), values, in_f64, "its own results in f64"
+                record.graph, origins(importer.values), values, in_f64, definers(self.graph)
             )
             return build(record), reading
 

@@ -268,3 +268,32 @@ def test_values_of_whole_vectors_alone_are_not_held_against_einalg(
         assert not optimized.opaque
         notes = " ".join(str(optimized.report).split())
         assert "gelu.default: on one infinity, torch deviates from its own results in f64" in notes
+
+
+class CausalAttention(torch.nn.Module):
+    def __init__(self, heads: int = 3, hidden: int = 33) -> None:
+        super().__init__()
+        self.heads, self.joined = heads, torch.nn.Linear(hidden, 3 * hidden)
+
+    def forward(self, x: Any) -> Any:
+        parts = self.joined(x).unflatten(-1, (3, self.heads, -1)).permute(2, 0, 3, 1, 4)
+        return torch.nn.functional.scaled_dot_product_attention(*parts, is_causal=True)
+
+
+@pytest.mark.parametrize("nonfinite", ["spread", "exact"])
+def test_what_a_causal_mask_hides_is_not_held_against_einalg(nonfinite: str) -> None:
+    """Torch multiplies hidden values by 0, so that a NaN in one reaches earlier rows."""
+    module = CausalAttention().eval()
+    x = torch.randn((2, 37, 33), generator=torch.Generator().manual_seed(0))
+    optimized = ea.optimize(module, (x,), seconds=0, prefer="einalg", nonfinite=nonfinite)
+    if nonfinite == "exact":
+        assert any("scaled_dot_product" in call.operator for call in optimized.opaque)
+        return
+    assert not optimized.opaque
+    notes = " ".join(str(optimized.report).split())
+    assert "torch deviates from its own results for each query and the keys that it sees" in notes
+    x[1, 20] = NAN
+    result = optimized(x)
+    assert torch.isfinite(result[0]).all() and torch.isfinite(result[1, :, :20]).all()
+    assert torch.isnan(result[1, :, 20:]).all()
+    torch.testing.assert_close(result[1, :, :20], module(x[:, :20])[1])
