@@ -19,6 +19,7 @@ from codegen.kernels.loop_cost.cycles import function_cycles
 from codegen.kernels.transpose import transpose_kernel
 from codegen.lowering.lower import lower
 from codegen.lowering.partial_sums import with_partial_sums
+from codegen.lowering.rows_together import with_rows_together
 from codegen.lowering.schedule import Schedule
 from codegen.tuning.spaces.holes import StepCard
 from codegen.tuning.spaces.points import Choices
@@ -118,8 +119,10 @@ class LoopsSpace(WrittenFields):
         return with_partial_sums(with_cheaper_values(loops, self.target))
 
     def build(self, point: object) -> Function:
-        """Return the code of a point, with prefetches, of which its price knows nothing."""
-        return with_row_prefetch(self.loops(point), self.target)
+        """Return the code of a point, with rows together and prefetches, of which its price knows
+        nothing.
+        """
+        return with_rows_together(with_row_prefetch(self.loops(point), self.target))
 
 
 @dataclass(frozen=True)
