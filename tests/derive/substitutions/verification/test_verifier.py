@@ -393,6 +393,7 @@ def test_a_difference_at_some_groups_counts_beside_tests_at_others(
 ) -> None:
     for module in ("derive.proof", "derive.proof.all_sizes"):  # what no law proves is tested
         monkeypatch.setattr(f"{module}.shown_equal", lambda *sides, **values: None)
+    monkeypatch.setattr("derive.proof.all_sizes.MAX_STEPS", 2_000)  # at few sizes
     one_tap: dict[str, Any] = {"kernel": [1, 1]}
     law = rule(
         "relu(y)**2 is y*relu(y), beside a concatenation of convolutions",
