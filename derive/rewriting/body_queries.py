@@ -23,6 +23,8 @@ from einalg.language.ir.tensor import Access, Padded, unpadded
 from einalg.language.ir.traversal import accesses, map_accesses, reductions
 from einalg.options import shown
 
+# Functions of a number that take far more than an addition.
+EXPENSIVE = (sympy.exp, sympy.log, sympy.tanh, sympy.erf, sympy.sin, sympy.cos)
 MAX_MEMOIZED_SCOPES = 20_000
 MAX_MEMOIZED_SETS = 8192  # of isl; the states of a search ask the same of them many times
 

@@ -243,3 +243,26 @@ def check(program: Program, expected: Mapping[str, Any], found: Mapping[str, Arr
         assert agrees(found[name], values, dtype), (
             f"{name} ({dtype}) of\n{program}\nis\n{found[name]}\nexpected\n{values}"
         )
+
+
+def check_statements(
+    cases: Sequence[tuple[str, Mapping[str, tuple[int, ...]], str]],
+    written: Callable[[str, Scope], Function],
+) -> None:
+    """Compile one statement of each case together, as `written`, and compare it with NumPy.
+
+    A case is the text of a statement O, the shapes of its tensors, and their element type.
+    """
+    programs, kernels, arrays = [], [], []
+    random = np.random.default_rng(0)
+    for text, shapes, dtype in cases:
+        tensors = {name: ea.tensor(name, shape, dtype) for name, shape in shapes.items()}
+        programs.append(as_program(ea.parse(text, **tensors)))
+        ((name, scope),) = programs[-1].statements
+        kernels.append(written(name, scope))
+        values = {name: random.uniform(-1, 1, shape) for name, shape in shapes.items()}
+        arrays.append({name: array.astype(numpy_dtype(dtype)) for name, array in values.items()})
+    results = run_functions(kernels, arrays, cc=spread_compiler)
+    for program, values, result in zip(programs, arrays, results):
+        read = {name: values[name] for name in program.tensors}
+        check(program, execute(program, read), {"O": result})

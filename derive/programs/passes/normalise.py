@@ -9,11 +9,10 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from itertools import islice, permutations
 from math import prod
 
-import sympy
-
 from derive.contraction.ordering import contracted
 from derive.matching import kernel_of, kernels_of
 from derive.programs.passes.subprogram import excerpt, returned
+from derive.rewriting.body_queries import EXPENSIVE
 from derive.rewriting.moves import Move, apply
 from derive.rewriting.paths import program_scopes
 from derive.rules import OF_MODELS
@@ -33,7 +32,6 @@ from einalg.language.ir.scope import Scope, inner_scopes
 from einalg.language.ir.tensor import Access, Padded, Tensor
 from einalg.language.ir.traversal import accesses, parts, reductions
 
-EXPENSIVE = (sympy.exp, sympy.log, sympy.tanh, sympy.erf, sympy.sin, sympy.cos)
 MAX_TENSORS = 8  # that an element-wise statement may read
 MAX_ORDERS = 4  # of a product of many factors, that are looked at
 MAX_MORE_POINTS = 1.25  # times as many may be computed where factors are multiplied two by two

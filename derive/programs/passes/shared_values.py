@@ -10,7 +10,8 @@ from typing import Any
 
 import sympy
 
-from derive.programs.passes.normalise import EXPENSIVE, fused, is_elementwise
+from derive.programs.passes.normalise import fused, is_elementwise
+from derive.rewriting.body_queries import EXPENSIVE
 from einalg.frontends.graph import unique_name
 from einalg.language.analysis.canonical import key
 from einalg.language.index.affine import IndexArithmetic

@@ -255,7 +255,7 @@ class Inliner:
         for where, (part,) in cells((values,), self.ranges):
             value = _number(node.identity)
             if part:
-                is_idempotent = node.op in ("Max", "Min")
+                is_idempotent = node.op in EXTREMES
                 name = _reduction_name(node.op)
                 value = _opaque_value(FunctionFactor(name, (part,), idempotent=is_idempotent))
             terms += guarded(value, where)

@@ -17,7 +17,7 @@ from derive.proof.exact.polynomial import (
 )
 from einalg.language.ir.dtypes import is_float
 
-UNBOUNDED = {"Max[]": "oo", "Min[]": "-oo", "Prod[]": "0"}  # what no other value changes
+ABSORBING = {"Max[]": "oo", "Min[]": "-oo", "Prod[]": "0"}  # the result, whatever else is met
 
 
 @dataclass(frozen=True)
@@ -59,7 +59,7 @@ def _tell_apart(function: str, heads: Iterable[Head]) -> bool:
     elements = [head for head in heads if isinstance(head, ElementFactor)]
     constants = [head.value for head in heads if isinstance(head, ConstantFactor)]
     has_others = len(elements) + len(constants) < len(heads)
-    if has_others or UNBOUNDED[function] in constants:
+    if has_others or ABSORBING[function] in constants:
         return False
     if function == "Prod[]":
         return all(head.dtype != "bool" for head in elements)

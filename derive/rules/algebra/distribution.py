@@ -24,7 +24,7 @@ from derive.rewriting.body_queries import (
 )
 from derive.rewriting.domains import box_of
 from derive.rewriting.moves import Example, Rule
-from derive.rules.intra.traversal_merging import with_joined_reductions
+from derive.rules.intra.traversal_merging import MAX_POWER, with_joined_reductions
 from einalg.errors import RuleError
 from einalg.language.analysis.simplify import simplify_scope
 from einalg.language.analysis.validate import check_scope
@@ -38,7 +38,6 @@ from einalg.language.ir.tensor import Access
 from einalg.language.ir.traversal import reductions
 
 MAX_NAMINGS = 24  # of the indices of one sum by those of another
-MAX_POWER = 3  # of a sum that is multiplied out
 
 Args = dict[str, Any]
 Names = dict[Index, Index]

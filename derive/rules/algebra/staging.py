@@ -17,6 +17,7 @@ import sympy
 
 from derive.rewriting.arguments import parse_form
 from derive.rewriting.body_queries import (
+    EXPENSIVE,
     ReadContext,
     bare_subscripts,
     enclosing_domain,
@@ -46,7 +47,6 @@ from einalg.language.ir.traversal import accesses, map_accesses, reductions
 MAX_FACTORS = 4  # of which pairs are proposed
 MAX_DIVISOR_CHOICES = 4  # tried for one access
 MAX_REPEATS = 64  # of an element, on average, in a proposed copy
-FUNCTIONS = (sympy.Pow, sympy.exp, sympy.log, sympy.tanh, sympy.erf, sympy.sin, sympy.cos)
 
 Args = dict[str, Any]
 
@@ -482,12 +482,8 @@ def _computes(operand: Any) -> bool:
         return False
     if next(accesses(operand), None) is not None:
         return True
-    return bool(operand.free_symbols) and any(map(_is_function, operand.atoms(*FUNCTIONS)))
-
-
-def _is_function(node: Any) -> bool:
-    """Tell whether a node takes far more than an addition; small powers are products."""
-    return not isinstance(node, sympy.Pow) or not node.exp.is_Integer
+    powers = any(not power.exp.is_Integer for power in operand.atoms(sympy.Pow))
+    return bool(operand.free_symbols) and (powers or bool(operand.atoms(*EXPENSIVE)))
 
 
 def _reads_only_weights(factor: Any) -> bool:

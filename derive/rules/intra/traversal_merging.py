@@ -29,7 +29,7 @@ from einalg.language.ir.scope import Scope, inner_scopes
 from einalg.language.ir.tensor import Access, Padded
 from einalg.language.ir.traversal import reductions
 
-MAX_POWER = 3  # of a sum, that is written as sums over points of their own
+MAX_POWER = 3  # of a sum that is multiplied out
 
 
 def find(scope: Scope) -> Iterator[dict[str, Any]]:

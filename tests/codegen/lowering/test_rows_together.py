@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -11,10 +10,8 @@ import einalg as ea
 from codegen.lowering.lower import lower
 from codegen.lowering.rows_together import STEPS, with_rows_together
 from codegen.lowering.schedule import Schedule
-from einalg.language.interpreters.numpy import execute
-from einalg.language.ir.program import as_program
 from tests.helpers.batches import batches
-from tests.helpers.kernels import check, run_functions, spread_compiler
+from tests.helpers.kernels import check_statements
 
 LONG_ROWS = Schedule(row=1000, unroll=1)
 TERMS = (
@@ -35,29 +32,20 @@ TERMS = (
             st.integers(1, 40),
             st.integers(0, 5),
             st.integers(1, 300),
-            st.sampled_from("fd"),
+            st.sampled_from(["f32", "f64"]),
         ),
         min_size=12,
         max_size=12,
     )
 )
-def test_values(cases: list[tuple[str, int, int, int, str]]) -> None:
-    programs, functions, arrays = [], [], []
-    random = np.random.default_rng(0)
-    for term, steps, low, width, kind in cases:
+def test_values(drawn: list[tuple[str, int, int, int, str]]) -> None:
+    cases = []
+    for term, steps, low, width, dtype in drawn:
         shapes = {"A": (low + steps, width), "x": (low + steps,), "y": (width,)}
-        dtype = {"f": "f32", "d": "f64"}[kind]
-        tensors = {name: ea.tensor(name, shape, dtype) for name, shape in shapes.items()}
-        text = f"O[n:{width}] = Sum[k:{low}:{low + steps}]({term})"
-        programs.append(as_program(ea.parse(text, **tensors)))
-        ((name, scope),) = programs[-1].statements
-        functions.append(with_rows_together(lower(name, scope, schedule=LONG_ROWS)))
-        values = {name: random.uniform(-1, 1, shape) for name, shape in shapes.items()}
-        arrays.append({name: array.astype(kind) for name, array in values.items()})
-    results = run_functions(functions, arrays, cc=spread_compiler)
-    for program, values, result in zip(programs, arrays, results):
-        read = {name: values[name] for name in program.tensors}
-        check(program, execute(program, read), {"O": result})
+        cases.append((f"O[n:{width}] = Sum[k:{low}:{low + steps}]({term})", shapes, dtype))
+    check_statements(
+        cases, lambda name, scope: with_rows_together(lower(name, scope, schedule=LONG_ROWS))
+    )
 
 
 @pytest.mark.parametrize("steps", [2, STEPS, 3 * STEPS, 3 * STEPS + 1])
