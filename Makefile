@@ -29,7 +29,7 @@ coverage: $(VENV)/.installed-$(EXTRAS)  ## all tests, with the branches of the t
 	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal --cov=einalg --cov=derive --cov=codegen --cov-branch --cov-report=term:skip-covered
 
 gpu-test: $(VENV)/.installed-$(EXTRAS) $(VENV)/.installed-cuda  ## the cases of the CUDA tests on the CUDA device of this machine, through PyCUDA
-	$(BIN)/python -m pytest -m gpu tests/codegen
+	$(BIN)/python -m pytest -m gpu tests/codegen tests/einalg/frontends/torch
 
 gpu-tune: $(VENV)/.installed-$(EXTRAS) $(VENV)/.installed-cuda  ## how much faster a search makes CUDA kernels than the model's choice, on the CUDA device of this machine
 	$(BIN)/python -m bench.tune --target cuda --json bench/results/gpu-tune.json

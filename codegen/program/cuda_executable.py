@@ -146,8 +146,22 @@ class CudaCompiled(Executable):
             bound,
         )
 
-    def direct(self, names: Sequence[str]) -> None:
-        """None: what lies in the memory of the host is copied first."""
+    def direct(self, names: Sequence[str]) -> OnDevice | None:
+        """Return the program as a function of addresses on the device, in the order of these names.
+
+        They are all that a call gives, and the outputs; None for others.
+        """
+        if {*names} - self.ignored.keys() != {*self.missing, *self.program.outputs}:
+            return None
+        return OnDevice(self, names)
+
+    def run_at(self, addresses: Mapping[str, int]) -> None:
+        """Start all kernels on memory of the device: of the inputs of a call and of the outputs."""
+        device = self._started()
+        memory: dict[str, Any] = {**device.kept, **self._between(device)}
+        for name, address in addresses.items():
+            memory[name] = _Borrowed(None, address)
+        device.run_together([step.output for step in self._running], memory, self._graphs(device))
 
     @public
     def __call__(self, **arrays: Any) -> Any:
@@ -275,16 +289,18 @@ class CudaCompiled(Executable):
             memory[name] = _Borrowed(value, device_address(self.missing[name], value))
         for name, array in loaded(here, uploads).items():
             memory[name] = device.upload(array, here[name].dtype, acquire)
+        for name in self.program.outputs:
+            device.allocate_result(name, memory, acquire)
+        return {**self._between(device), **memory}, bool(there)
+
+    def _between(self, device: _Device) -> dict[str, Any]:
+        """Return the memory that this thread keeps for what is between the kernels."""
         buffers = self._memory.__dict__
         for name in self._shapes:
-            if name in self.program.outputs:
-                device.allocate_result(name, memory, acquire)
-            else:
-                if name not in buffers:
-                    device.allocate_result(name, buffers)
-                memory[name] = buffers[name]
+            if name not in self.program.outputs and name not in buffers:
+                device.allocate_result(name, buffers)
             device.allocate_parts(name, buffers)
-        return {**buffers, **memory}, bool(there)
+        return buffers
 
 
 class _Device:
@@ -442,6 +458,18 @@ class _Device:
 
     def array(self, program: Program, name: str, memory: Memory) -> DeviceArray:
         return DeviceArray(self.driver, memory, program[name].shape, program[name].dtype)
+
+
+class OnDevice:
+    """A program as a function of addresses in the memory of its device, in the order of names."""
+
+    device = "cuda"
+
+    def __init__(self, program: CudaCompiled, names: Sequence[str]):
+        self._program, self._names = program, tuple(names)
+
+    def __call__(self, addresses: Sequence[int]) -> None:
+        self._program.run_at(dict(zip(self._names, addresses, strict=True)))
 
 
 class _Borrowed:

@@ -16,10 +16,11 @@ from derive.programs.report import Report
 from derive.rules.inter.lifting_nesting import lifted
 from einalg.errors import UseError
 from einalg.frontends.graph import Graph, OpaqueNode, ProgramNode
+from einalg.frontends.network import IN_FRAMEWORK
 from einalg.language.analysis.batching import Slices
 from einalg.language.ir.kernel import Kernel
 from einalg.language.ir.program import Program, statement_tensor
-from einalg.runtime.direct_call import DirectCall
+from einalg.runtime.direct_call import HOST, DirectCall
 from einalg.runtime.measurement import Measurement
 from einalg.storage.fingerprint import array_digest, text_digest
 
@@ -54,6 +55,7 @@ class OptimizedNetwork:
         self.is_postponed = False  # whether it is compiled only once it is looked at
         self.key, self.is_known = key, is_known
         self.measurements: tuple[Measurement, Measurement] | None = None
+        self.framework_place = IN_FRAMEWORK  # where it ran when it was measured, in words
         self._runs: dict[int, _Run] = {}  # by the identity of a program
         for position, node in enumerate(graph.nodes):
             if isinstance(node, ProgramNode):
@@ -104,6 +106,7 @@ class OptimizedNetwork:
             self.measurements,
             self.notes,
             self.phases,
+            self.framework_place,
         )
 
     @property
@@ -185,7 +188,7 @@ class OptimizedNetwork:
         if call is None:
             return None
         results = [statement_tensor(name, node.program[name]) for name in outputs]
-        return DirectCall(inputs, tuple(results), call)
+        return DirectCall(inputs, tuple(results), call, getattr(call, "device", HOST))
 
     def __call__(self, *arrays: Any) -> tuple[Array, ...]:
         """Return the outputs as new arrays; `ShapeError` for inputs of another number or shape."""

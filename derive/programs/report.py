@@ -15,6 +15,7 @@ from derive.results.candidates import format_kernels
 from derive.results.costs import Bar
 from derive.rules.inter.lifting_nesting import lifted
 from einalg.frontends.graph import OpaqueNode
+from einalg.frontends.network import IN_FRAMEWORK
 from einalg.language.ir.program import Program
 from einalg.runtime.clock import phases_in_words
 from einalg.runtime.measurement import Comparison, Measurement
@@ -126,9 +127,11 @@ class Report:
         times: tuple[Measurement, Measurement] | None,
         notes: Sequence[str] = (),
         phases: Mapping[str, float] | None = None,
+        framework_place: str = IN_FRAMEWORK,
     ):
         self.opaque, self._notes, self._phases = opaque, tuple(notes), dict(phases or {})
         self._parts, self._seconds, self._times = parts, seconds, times
+        self._place = framework_place
 
     @property
     def head(self) -> str:
@@ -146,7 +149,7 @@ class Report:
         if self._times is None:
             return []
         bars = []
-        for where, measured in zip(("in the framework", "optimized"), self._times):
+        for where, measured in zip((self._place, "optimized"), self._times):
             seconds = measured.seconds
             bars.append(Bar(f"a call, {where}", seconds, True, (("the whole call", seconds),)))
         return bars
@@ -159,7 +162,7 @@ class Report:
         if self._times is None:
             return ""
         before, after = self._times
-        text = f"a call: {milliseconds(before.seconds)} in the framework, "
+        text = f"a call: {milliseconds(before.seconds)} {self._place}, "
         text += f"{milliseconds(after.seconds)} optimized, "
         return text + Comparison(after, before).text("the speed of the framework")
 

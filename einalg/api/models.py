@@ -16,7 +16,14 @@ from codegen.runtime import array_arguments
 from einalg.errors import NotationError, ShapeError
 from einalg.frontends.graph import Array, Graph
 from einalg.frontends.graph_builder import GraphBuilder
-from einalg.frontends.network import Arguments, ChangeOfKind, Network, Original, bound
+from einalg.frontends.network import (
+    Arguments,
+    ChangeOfKind,
+    FrameworkRun,
+    Network,
+    Original,
+    bound,
+)
 from einalg.frontends.random_inputs import random_arrays
 from einalg.frontends.reading import Exclusions, Reading
 from einalg.language.analysis.compile_time import is_weight
@@ -25,7 +32,7 @@ from einalg.language.ir.program import Program, as_program
 from einalg.language.ir.scope import Scope
 from einalg.language.ir.tensor import Tensor
 from einalg.options import PATH, Kind, accepting, optional
-from einalg.runtime.direct_call import DirectCall, array_function
+from einalg.runtime.direct_call import HOST, DirectCall, array_function
 from einalg.text.wording import counted
 
 if TYPE_CHECKING:
@@ -85,7 +92,9 @@ def plain(
     def call(*arrays: Any) -> Any:
         return _one_or_all(run(*arrays))
 
-    return call if direct is None else array_function(direct, call)
+    if direct is None or direct.device != HOST:
+        return call
+    return array_function(direct, call)
 
 
 def as_called(graph: Graph) -> Callable[..., Callable[..., Any]]:
@@ -293,20 +302,17 @@ def _signature(function: Callable[..., Any]) -> Signature | None:
 
 def _of_module(module: Any, inputs: Any) -> Network:
     from einalg.frontends.torch import load_model
+    from einalg.frontends.torch.devices import PlacedModule
 
     torch = sys.modules["torch"]
     forward = _signature(module.forward)
-    arguments, keywords = _module_arguments(inputs, forward, torch.Tensor)
-    model = load_model(module, arguments, keywords)
-
-    def call(*inputs: Any, **named: Any) -> Any:
-        with torch.no_grad():
-            return module(*inputs, **named)
-
+    given = PlacedModule(module, _module_arguments(inputs, forward, torch.Tensor))
+    host = given.on_host()
+    model = load_model(host.module, *host.arguments)
     kind = type(module)
     name = f"{kind.__module__}.{kind.__qualname__}"
     framework = f"{version_of('torch')} {torch.get_num_threads()} {name}"
-    return torch_network(model, call, (arguments, keywords), forward, framework)
+    return torch_network(model, host, host.arguments, forward, framework, given.run_for)
 
 
 def torch_network(
@@ -315,8 +321,12 @@ def torch_network(
     examples: Arguments,
     forward: Signature | None = None,
     framework: str = "",
+    run_for: Callable[[str], FrameworkRun] | None = None,
 ) -> Network:
-    """Return a model of torch, which torch itself runs by `call(*arguments, **keywords)`."""
+    """Return a model of torch, which torch itself runs by `call(*arguments, **keywords)`.
+
+    `run_for(target)` is how a user runs it, where that is another call.
+    """
     from einalg.frontends.torch.nodes.tensors import arrays_and_types, changed_tensors
 
     arguments, keywords = examples
@@ -326,7 +336,7 @@ def torch_network(
 
         def again(excluded: Exclusions) -> tuple[Network, Reading]:
             other, reading = read_again(excluded)
-            return torch_network(other, call, examples, forward, framework), reading
+            return torch_network(other, call, examples, forward, framework, run_for), reading
 
         original = Original(
             "torch",
@@ -345,6 +355,7 @@ def torch_network(
         framework,
         original,
         model.read_ahead,
+        run_for,
     )
 
 

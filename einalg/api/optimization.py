@@ -27,7 +27,7 @@ from einalg.boundary import hide_inside, public, public_by_hand
 from einalg.display.network_graph import NetworkGraph, network_graph
 from einalg.errors import CodegenError, EinalgError, RecordError
 from einalg.frontends.graph import Graph
-from einalg.frontends.network import Network, bound, signature_of
+from einalg.frontends.network import FrameworkRun, Network, bound, signature_of
 from einalg.frontends.random_inputs import random_arrays
 from einalg.options import (
     ACCURACY,
@@ -105,12 +105,13 @@ class Optimized(OptimizedNetwork):
         self.notes = made.notes
         self.is_original, self.target, self._prefer = False, target, prefer
         if made.is_postponed:
-            assert model is not None and model.itself is not None  # which runs it
+            assert model is not None  # which its framework runs
             LOG.warning(
                 "einalg: the time was over before the model was compiled; its framework goes on "
                 "running it"
             )
-            self.is_original, self._call, self._bound = True, model.itself, model.bound
+            original = model.framework_run(target)
+            self.is_original, self._call, self._bound = True, original.call, model.bound
             return
         self.hold_weights()
         around = model.around if model else as_called(made.graph)
@@ -121,24 +122,20 @@ class Optimized(OptimizedNetwork):
         self._bound = model.bound
         if model.itself is None:
             return
+        original = model.framework_run(target)
         if not is_right:
             LOG.warning("einalg: the model deviates from its framework, which goes on running it")
-            self.is_original, self._call = True, model.itself
+            self.is_original, self._call = True, original.call
             return
-        self._compare(model, model.itself, made, clock or Clock.of(inf))
+        subject = f"{model.framework} {original.where} {made.key}"
+        self._compare(original, subject, made.is_known, clock or Clock.of(inf))
 
-    def _compare(
-        self, model: Network, original: Callable[..., Any], made: OptimizedNetwork, clock: Clock
-    ) -> None:
+    def _compare(self, original: FrameworkRun, subject: str, is_known: bool, clock: Clock) -> None:
         """Time the model in its framework too, and let that run it where it is faster."""
-        arguments, named = model.examples
-        self.measurements = None
+        self.measurements, self.framework_place = None, original.where
         with suppress(OutOfTime), clock.at_least(SECONDS_TO_COMPARE).limiting():
             self.measurements = LocalBackend().measure_both(
-                partial(original, *arguments, **named),
-                partial(self._call, *arguments, **named),
-                f"{model.framework} {made.key}",
-                made.is_known,
+                original.of(original.call), original.of(self._call), subject, is_known
             )
         if self.measurements is None or self._prefer == "einalg":
             return
@@ -150,7 +147,7 @@ class Optimized(OptimizedNetwork):
                 1e3 * after.seconds,
                 1e3 * before.seconds,
             )
-            self.is_original, self._call = True, original
+            self.is_original, self._call = True, original.call
 
     @public_by_hand
     def __call__(self, *inputs: Any, **named: Any) -> Any:

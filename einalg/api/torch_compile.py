@@ -27,6 +27,7 @@ from einalg.frontends.random_inputs import random_array
 from einalg.frontends.torch.capture.export import decomposition_table
 from einalg.frontends.torch.capture.recurrent_ops import without_unrolling
 from einalg.frontends.torch.capture.weight_stamp import WeightStamp, bytes_spanned
+from einalg.frontends.torch.devices import device_of, wait_for
 from einalg.frontends.torch.module import import_fx
 from einalg.frontends.torch.nodes.registry import TrainingMode
 from einalg.runtime.measurement import Comparison
@@ -294,8 +295,12 @@ def _is_faster(module: Any, called: Callable[..., Any], inputs: Sequence[Any]) -
     import torch
 
     copies = _copies(inputs)
+    wait = wait_for(device_of(inputs))
     with torch.no_grad():
-        calls = {"torch": lambda: module(*copies), "einalg": lambda: called(*copies)}
+        calls = {
+            "torch": lambda: wait(module(*copies)),
+            "einalg": lambda: wait(called(*copies)),
+        }
         measured = measure(calls)
     original, optimized = measured["torch"], measured["einalg"]
     if Comparison(optimized, original).verdict != "slower":
@@ -382,7 +387,7 @@ def _with_values(inputs: Sequence[Any]) -> list[Any]:
             array = random_array(tuple(value.shape), np.float32, np.random.default_rng(0))
             if not value.is_floating_point():
                 array = array > 0
-            value = torch.from_numpy(array).to(value.dtype)
+            value = torch.from_numpy(array).to(value.device, value.dtype)
         values.append(value)
     return values
 

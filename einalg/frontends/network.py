@@ -15,6 +15,7 @@ from einalg.runtime.direct_call import DirectCall
 
 # The arguments of a call: those in places, and those by name.
 Arguments = tuple[tuple[Any, ...], Mapping[str, Any]]
+IN_FRAMEWORK = "in the framework"
 ChangeOfKind = Callable[[Array, str], Array]  # of an array of floats, and their type
 
 
@@ -35,15 +36,34 @@ class Original:
 
 
 @dataclass(frozen=True)
+class FrameworkRun:
+    """A model as its framework runs it for a user: `call` on the `arguments` of the example.
+
+    `wait(result)` returns a result when the device that computes it is done with all. `where` says
+    in words where it runs.
+    """
+
+    call: Callable[..., Any] = field(repr=False)
+    arguments: Arguments = field(repr=False)
+    wait: Callable[[Any], Any] = field(default=lambda result: result, repr=False)
+    where: str = IN_FRAMEWORK
+
+    def of(self, call: Callable[..., Any]) -> Callable[[], Any]:
+        """Return a call of the example, of the model as it is or optimized, to its end."""
+        arguments, named = self.arguments
+        return lambda: self.wait(call(*arguments, **named))
+
+
+@dataclass(frozen=True)
 class Network:
     """A graph, the arrays of its example inputs, and how it is called: `around(run, direct)` is a
     function like the model was.
 
-    `itself` is the model as its framework runs it, None where only einalg can; `examples` are the
-    arguments of a call. `signature` gives arguments that are given by name their places.
-    `framework` says what the time of a call depends on there besides the graph; `original` is how
-    the model is compared with it. `read_ahead` are the weights on whose elements the graph itself
-    depends.
+    `itself` is the model as its framework runs it on the host, None where only einalg can;
+    `examples` are the arguments of a call there. `signature` gives arguments that are given by name
+    their places. `framework` says what the time of a call depends on there besides the graph;
+    `original` is how the model is compared with it, and `run_for(target)` how a user runs it, where
+    that is not `itself`. `read_ahead` are the weights on whose elements the graph itself depends.
     """
 
     graph: Graph
@@ -57,6 +77,17 @@ class Network:
     framework: str = ""
     original: Original | None = field(default=None, repr=False)
     read_ahead: frozenset[str] = frozenset()
+    run_for: Callable[[str], FrameworkRun] | None = field(default=None, repr=False)
+
+    def framework_run(self, target: str) -> FrameworkRun:
+        """Return how the framework runs the model where it is optimized for a target.
+
+        It is one that a framework runs.
+        """
+        if self.run_for is not None:
+            return self.run_for(target)
+        assert self.itself is not None
+        return FrameworkRun(self.itself, self.examples)
 
     def bound(self, arguments: Sequence[Any], named: Mapping[str, Any]) -> Arguments:
         """The arguments of a call as those of the example are given; `ShapeError` for names that

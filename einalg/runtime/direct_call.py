@@ -20,6 +20,7 @@ from einalg.runtime.buffer_pool import BufferPool
 
 Array = np.ndarray[Any, Any]
 AddressFunction = Callable[[list[int]], None]
+HOST = "cpu"  # the device whose memory arrays of NumPy lie in
 
 
 @dataclass(frozen=True)
@@ -58,12 +59,13 @@ class DirectCall:
     """A program on memory: `run(addresses)` reads all `inputs` and writes the `outputs`.
 
     Elements of a tensor lie in order; addresses of inputs come first, each in the order of the
-    tensors.
+    tensors. They are those of memory of the `device`, for example `"cpu"` or `"cuda"`.
     """
 
     inputs: tuple[Tensor, ...]
     outputs: tuple[Tensor, ...]
     run: AddressFunction
+    device: str = HOST
 
     def on_objects(self, interface: ObjectInterface) -> Callable[..., Any] | None:
         """Return a function in C that does a whole call; None where this program has none."""

@@ -17,6 +17,7 @@ from einalg.frontends.torch.nodes.causal_attention import (
 )
 from einalg.frontends.torch.nodes.opaque_call import flat_results, map_nodes
 from einalg.frontends.torch.nodes.tensors import array_of, tensor_of
+from einalg.runtime.direct_call import HOST
 
 if TYPE_CHECKING:
     from torch import fx
@@ -135,10 +136,18 @@ def _run(
             computed[node] = _results(node, computed.__getitem__)
         elif node.op == "placeholder" and names.get(node) in inputs_by_name:
             array = inputs_by_name[names[node]]
-            computed[node] = tensor_of(array, node.meta["val"].dtype)
+            computed[node] = _like(node.meta["val"], array)
         elif node.op != "output":
             computed[node] = constant(node)
     return computed
+
+
+def _like(example: Any, array: Array) -> Any:
+    """Return an array as a tensor of the dtype and on the device of an example of a trace."""
+    device = None
+    if example.device.type not in (HOST, "meta"):
+        device = example.device
+    return tensor_of(array, example.dtype, device)
 
 
 def _results(node: fx.Node, operand: Callable[[fx.Node], Any]) -> Any:

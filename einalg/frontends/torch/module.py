@@ -15,6 +15,7 @@ from einalg.frontends.reading import Exclusions, Reading
 from einalg.frontends.torch.capture.export import decomposition_table, export_module
 from einalg.frontends.torch.capture.functionalize import drop_empty_parts, is_check
 from einalg.frontends.torch.capture.graph_json import ExportedGraph, Weight, graph_origin
+from einalg.frontends.torch.devices import device_function, device_of, moved
 from einalg.frontends.torch.direct_call import Nest, TensorSignature, tensor_function
 from einalg.frontends.torch.framework_values import (
     definers,
@@ -26,7 +27,7 @@ from einalg.frontends.torch.importer import GraphImporter
 from einalg.frontends.torch.input_layout import memory_order, values_of_inputs
 from einalg.frontends.torch.nodes.tensors import Array, array_of, tensor_of
 from einalg.frontends.torch.output_layout import layout_restorer
-from einalg.runtime.direct_call import DirectCall
+from einalg.runtime.direct_call import HOST, DirectCall
 
 if TYPE_CHECKING:
     from torch import fx
@@ -70,15 +71,19 @@ class Model:
         """Return the module as a function of tensors.
 
         It is computed by `run(*arrays)`, by default the graph itself, and by `direct` where that
-        can read the tensors.
+        can read the tensors. Results lie on the device of the arguments.
         """
         compute = run or self.graph
 
         def call(*arguments: Any, **keywords: Any) -> Any:
-            return self.results(compute(*self.arrays(arguments, keywords)))
+            results = self.results(compute(*self.arrays(arguments, keywords)))
+            device = device_of((arguments, keywords) if keywords else arguments)
+            return results if device is None else moved(results, device)
 
         if direct is None or self.signature is None:
             return call
+        if direct.device != HOST:
+            return device_function(direct, self.signature, call)
         return tensor_function(direct, self.signature, call)
 
 
