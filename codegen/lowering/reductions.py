@@ -10,11 +10,12 @@ from typing import Any
 from codegen.ir.extremes import EXTREMES
 from codegen.ir.nodes import Apply, Bound, MinMax, Number, Predicate, Ref, Value
 from codegen.ir.scalars.folding import apply, cast
+from codegen.ir.scalars.functions import calls_functions
 from codegen.ir.scalars.translation import translate
 from codegen.ir.types import computed, constant, element
 from codegen.lowering.block import Block, StatementSource
 from codegen.lowering.guards import PHASES, Place, enclosure, narrowed
-from codegen.lowering.loop_plan import LoopLevel
+from codegen.lowering.loop_plan import LoopLevel, points
 from codegen.lowering.schedule import outer_first
 from einalg.language.index.affine import Affine, Index
 from einalg.language.index.constraint import Constraint
@@ -126,10 +127,12 @@ def reduced(source: StatementSource, reduce: Reduce, block: Block) -> Value:
             return Ref(result.buf, tuple(map(block.place.form, result.subscripts)))
         return result
     places = contributing(source, reduce, block.place)
-    if places is None:
-        total = _summed_in_loops(source, reduce, block)
-    else:
+    if places is not None:
         total = _written_out(source, reduce, places, block)
+    elif _is_guarded(source, reduce):
+        total = _guarded(source, reduce, block)
+    else:
+        total = _summed_in_loops(source, reduce, block)
     block.results[reduce] = total
     return total
 
@@ -190,6 +193,31 @@ def _written_out(
     total = Ref(block.local(reduce, (), dtype), ())
     block.put(total, "=", terms[0])
     for term in terms[1:]:
+        block.put(total, ASSIGN[reduce.op], term)
+    return total
+
+
+def _is_guarded(source: StatementSource, reduce: Reduce) -> bool:
+    """Tell whether a reduction is written out with a condition at each term."""
+    if outermost_reductions(reduce.body) or calls_functions(reduce.body):
+        return False
+    return points(reduce) <= source.schedule.guarded_terms
+
+
+def _guarded(source: StatementSource, reduce: Reduce, block: Block) -> Ref:
+    """Return the sum of all terms, each of which is the identity where it does not contribute."""
+    dtype, identity = source.accumulated(reduce), source.identity(reduce)
+    total = Ref(block.local(reduce, (), dtype), ())
+    block.put(total, "=", identity)
+    conditions = source.skipping(reduce)
+    for place in _points(reduce, block.place):
+        pending = place.undecided(conditions)
+        if pending is None:
+            continue
+        inside = replace(place, known=place.known.union(pending))
+        term = cast(addend(source, reduce, block.at(inside)), dtype)
+        if pending:
+            term = apply("select", [Predicate(pending), term, identity], dtype)
         block.put(total, ASSIGN[reduce.op], term)
     return total
 

@@ -190,6 +190,7 @@ class CudaSchedule(Schedule):
     max_parts: int = 64
     grid: tuple[int, int, int] = MAX_GRID
     hoisted_points: float = inf  # each thread has an output of its own
+    guarded_terms: int = 64
 
 
 CUDA_DEFAULT = CudaSchedule()
