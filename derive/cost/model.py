@@ -77,20 +77,39 @@ class Roofline:
 
 
 def operations(scope: Scope) -> int:
-    """Return the scalar operations to evaluate a flat scope at every point."""
-    points = prod(scope.shape)
-    return points * max(1, _body_operations(scope.body))
+    """Return the scalar operations to evaluate a flat scope at every point.
+
+    A reduction is evaluated once for all steps of the innermost loops on which it does not depend,
+    be they over points or over those of a reduction around it.
+
+    >>> import einalg as ea
+    >>> operations(ea.parse("O[i,j] = A[i,j]/Sum[k](A[i,k])", A=(10, 100)))
+    3000
+    """
+    return max(prod(scope.shape), _operations(scope.body, tuple(scope.iterators)))
 
 
-def _body_operations(body: sympy.Basic) -> int:
-    """Return the operations for one point: a reduction does its body's, and one to combine, at
-    every point of its own.
+def _operations(body: sympy.Basic, loops: tuple[LoopIndex, ...]) -> int:
+    """Return the operations for all steps of some loops, outermost first: a reduction does its
+    body's, and one to combine, at every point of its own.
     """
     if isinstance(body, (Access, IndexArithmetic)) or not body.args:
         return 0
     if isinstance(body, Reduce):
-        return prod(it.extent for it in body.iterators) * (_body_operations(body.body) + 1)
-    return 1 + sum(_body_operations(a) for a in body.args)
+        own_loops = (*_repeating(body, loops), *body.iterators)
+        return _steps(own_loops) + _operations(body.body, own_loops)
+    return _steps(loops) + sum(_operations(operand, loops) for operand in body.args)
+
+
+def _repeating(reduce: Reduce, loops: tuple[LoopIndex, ...]) -> tuple[LoopIndex, ...]:
+    """Return the loops without the innermost ones on which a reduction does not depend."""
+    while loops and loops[-1].index not in reduce.free_symbols:
+        loops = loops[:-1]
+    return loops
+
+
+def _steps(loops: Sequence[LoopIndex]) -> int:
+    return prod(it.extent for it in loops)
 
 
 def arithmetic(program: Program) -> int:
@@ -132,7 +151,7 @@ def _summed(body: Any, scope: Scope, around: Domain) -> Iterator[Domain]:
 
 def _points(iterators: Sequence[LoopIndex], where: Sequence[Constraint]) -> int:
     points = number_of_points(iterators, where)
-    return prod(it.extent for it in iterators) if points is None else points
+    return _steps(iterators) if points is None else points
 
 
 def traffic(scope: Scope) -> int:

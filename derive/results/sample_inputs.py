@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -16,7 +16,7 @@ from einalg.runtime.clock import check_time
 Arrays = dict[str, Any]
 SMALL_INTEGERS = {"b": (0, 2), "u": (0, 5)}  # from, to, by the first letter of a dtype
 SIGNED_INTEGERS = (-4, 5)
-MAX_HALVINGS = 8  # of inputs for which results are too large
+MAX_HALVINGS = 8  # of inputs for which results are too large, or too sensitive
 LARGEST = {"f64": 1e300, "f32": 1e36, "bf16": 1e36, "f16": 3e4}  # that is no infinity when rounded
 
 
@@ -54,17 +54,25 @@ def inputs_with_values(
         arrays = {name: _without_zeros(array) for name, array in arrays.items()}
         check_time()
         expected = reference(arrays)
-    rng = np.random.default_rng(seed)
-    smaller, values = arrays, expected
-    for _ in range(MAX_HALVINGS):
-        if not _overflows(program, values):
-            break
-        smaller = {name: _smaller(rng, array) for name, array in smaller.items()}
-        check_time()
+    if not _overflows(program, expected):
+        return arrays, expected
+    for smaller in smaller_inputs(arrays, seed):
         values = reference(smaller)
-    if _overflows(program, values):
-        return arrays, expected  # numbers of the program are too large, whatever the inputs
-    return smaller, values
+        if not _overflows(program, values):
+            return smaller, values
+    return arrays, expected  # numbers of the program are too large, whatever the inputs
+
+
+def smaller_inputs(arrays: Arrays, seed: int = 0) -> Iterator[Arrays]:
+    """Yield inputs that are smaller and smaller, a few times.
+
+    Raises `OutOfTime` between two of them where the time for the work under way is over.
+    """
+    rng = np.random.default_rng(seed)
+    for _ in range(MAX_HALVINGS):
+        arrays = {name: _smaller(rng, array) for name, array in arrays.items()}
+        check_time()
+        yield arrays
 
 
 def _without_zeros(array: Any) -> Any:

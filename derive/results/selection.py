@@ -28,6 +28,8 @@ class SelectionPolicy:
     shortlist: int = 4  # of the promising, that are compiled, checked and measured whole
     max_proof_share: float = 0.5  # of the time for proofs, that one may take
     max_kernel_share: float = 0.6  # of the time for measuring, that kernels by themselves may take
+    max_rounding_share: float = 0.1  # of the error allowed, that rounding of the reference may take
+    max_resampling_share: float = 0.4  # of the time left, that other inputs may take for that
     seconds_to_measure: float = 0.15  # that measuring a candidate of the shortlist takes
     proofs_at_once: int = 32  # programs that an executor proves before the time is looked at
     noise: float = 0.03  # relative difference of two measured costs that says nothing

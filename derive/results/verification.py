@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 from derive.cost.accuracy import relative_error
 from derive.cost.backend import Backend, Runnable
@@ -16,7 +16,7 @@ from derive.matching import with_operator_names
 from derive.proof import prove
 from derive.proof.outcome.verdict import DIFFERENT, PROVED, UNKNOWN
 from derive.results.candidates import Candidate
-from derive.results.sample_inputs import Arrays, by_role, inputs_with_values
+from derive.results.sample_inputs import Arrays, by_role, inputs_with_values, smaller_inputs
 from derive.results.selection import SELECTION, SelectionPolicy
 from derive.results.stored_search import LazyEstimate
 from derive.rewriting.body_queries import bound_indices
@@ -26,6 +26,7 @@ from derive.rules.inter.lifting_nesting import lifted
 from derive.search.candidates import EstimatedCandidate, Stats
 from derive.search.executor import ordered_map
 from einalg.errors import CodegenError
+from einalg.language.interpreters.numpy import execute
 from einalg.language.ir.dtypes import is_float
 from einalg.language.ir.program import Program
 from einalg.runtime.clock import COMPILING, MEASURING, Clock, OutOfTime, check_time
@@ -33,6 +34,7 @@ from einalg.text.wording import counted
 
 log = logging.getLogger("einalg")
 
+_Run = tuple[Candidate, Runnable]
 MAX_INDICES = 32  # of a scope that NumPy evaluates at once: an axis each
 
 
@@ -167,12 +169,62 @@ def verdict_of(start: Program, program: Program) -> str:
     return prove(start, program).verdict
 
 
+class _Sample(NamedTuple):
+    """Arrays of inputs, and the outputs that are right for them."""
+
+    arrays: Arrays
+    expected: Arrays
+
+
+@dataclass(frozen=True)
+class _Reference:
+    """What is right: a program that is equal to `start`, evaluated in double precision."""
+
+    start: Program
+    program: Program
+    backend: Backend
+    seed: int
+
+    def sample(self) -> _Sample:
+        """Return inputs, and the outputs that are right for them.
+
+        Integers are not 0 where outputs would have no value, and inputs smaller where results of
+        statements or inner scopes would be too large for their types.
+        """
+        flat = lifted(self.program)
+        every = Program(flat.statements, flat.names)
+        reference = partial(self.backend.reference, every)
+        arrays, results = inputs_with_values(flat, self.start.inputs, reference, self.seed)
+        return _Sample(arrays, {name: results[name] for name in self.program.outputs})
+
+    def steadier(self, sample: _Sample, limit: float) -> _Sample | None:
+        """Return smaller inputs on which rounding makes an error of at most `limit`.
+
+        None where that of the sample is no larger, or where none are found. Of steps that each
+        enlarge the error of the one before, as those of a recurrence with large weights, equal
+        programs give other values, all of them right.
+        """
+        if self._rounding_error(sample) <= limit:
+            return None
+        for arrays in smaller_inputs(sample.arrays, self.seed):
+            smaller = _Sample(arrays, self.backend.reference(self.program, arrays))
+            if self._rounding_error(smaller) <= limit:
+                return smaller
+        return None
+
+    def _rounding_error(self, sample: _Sample) -> float:
+        """Return the error of the same evaluation in the types of the program."""
+        rounded = execute(self.program, sample.arrays, between_blocks=check_time)
+        return relative_error(sample.expected, rounded, self.start, sample.arrays)
+
+
 @dataclass
 class ShortlistCheck:
     """Checks of candidates: whether their kernels give what the reference gives, measured.
 
-    Those that do not are `wrong`. Those for which memory or time lacks, or that would take too
-    long, keep their estimate.
+    Those that do not are `wrong`; where one deviates, inputs are taken on which rounding alone
+    decides nothing. Those for which memory or time lacks, or that would take too long, keep their
+    estimate.
     """
 
     start: Program
@@ -188,12 +240,19 @@ class ShortlistCheck:
         is_slow = min(c.cost for c in candidates) > self.policy.max_run_seconds
         if is_slow or not comparison_fits_in_memory(self.start, self.start):
             return
+        reference = _Reference(self.start, self._evaluated(candidates), self.backend, self.seed)
         with clock.phase(MEASURING, "the reference"), clock.limiting():
-            arrays, expected = self._reference(candidates)
-        timed = self._right(candidates, arrays, expected, clock)
+            sample = reference.sample()
+        ran = self._ran(candidates, sample, clock)
+        if any(self._deviates(candidate) for candidate, _ in ran):
+            steady = self._steady(reference, sample, ran, clock)
+            if steady is not None:
+                sample = steady
+                ran = self._ran([candidate for candidate, _ in ran], sample, clock)
+        timed = self._right(ran)
         if not timed and len(self.wrong) == len(candidates):
             raise CodegenError(_nothing_is_right(self.start))
-        _, inputs = by_role(self.start, arrays)
+        _, inputs = by_role(self.start, sample.arrays)
         runnables = [runnable for _, runnable in timed]
         with clock.phase(MEASURING, counted(len(timed), "candidate")), clock.limiting():
             measured = self.backend.measure(runnables, inputs)
@@ -201,18 +260,24 @@ class ShortlistCheck:
             candidate.measurement = measurement
             candidate.cost, candidate.measured = measurement.seconds, True
 
-    def _reference(self, candidates: Sequence[Candidate]) -> tuple[Arrays, Arrays]:
-        """Return inputs, and the outputs that are right for them.
+    def _steady(
+        self, reference: _Reference, sample: _Sample, ran: Sequence[_Run], clock: Clock
+    ) -> _Sample | None:
+        """Return inputs on which rounding alone does not make values wrong, where those of the
+        sample are none.
 
-        Integers are not 0 where outputs would have no value, and inputs smaller where results of
-        statements or inner scopes would be too large for their types.
+        None where they are, or where none are found in time; `OutOfTime` where nothing is right
+        until then.
         """
-        evaluated = self._evaluated(candidates)
-        flat = lifted(evaluated)
-        every = Program(flat.statements, flat.names)
-        reference = partial(self.backend.reference, every)
-        arrays, results = inputs_with_values(flat, self.start.inputs, reference, self.seed)
-        return arrays, {name: results[name] for name in evaluated.outputs}
+        part = clock.within(self.policy.max_resampling_share * clock.left)
+        limit = self.policy.max_rounding_share * self.accuracy
+        try:
+            with part.limiting(), clock.phase(MEASURING, "the reference"):
+                return reference.steadier(sample, limit)
+        except OutOfTime:
+            if all(self._deviates(candidate) for candidate, _ in ran):
+                raise
+            return None
 
     def _evaluated(self, candidates: Sequence[Candidate]) -> Program:
         """Return the program that the reference computes: the expression as it is, if it can.
@@ -225,23 +290,17 @@ class ShortlistCheck:
                     return candidate.program
         return self.start
 
-    def _right(
-        self,
-        candidates: Sequence[Candidate],
-        arrays: Mapping[str, Any],
-        expected: Mapping[str, Any],
-        clock: Clock,
-    ) -> list[tuple[Candidate, Runnable]]:
-        """Return the candidates that give what is expected, compiled.
+    def _ran(self, candidates: Sequence[Candidate], sample: _Sample, clock: Clock) -> list[_Run]:
+        """Return the candidates that could be compiled and run, with their errors.
 
         Time to measure them is left.
         """
-        weights, inputs = by_role(self.start, arrays)
-        timed: list[tuple[Candidate, Runnable]] = []
+        weights, inputs = by_role(self.start, sample.arrays)
+        ran: list[_Run] = []
         for number, candidate in enumerate(candidates, 1):
             if self._is_too_large(candidate):
                 continue
-            reserved = self.policy.seconds_to_measure * (len(timed) + 1)
+            reserved = self.policy.seconds_to_measure * (len(ran) + 1)
             part = clock.within(clock.left - reserved)
             if candidate.cost > part.left:
                 self.stats.is_cut = True
@@ -259,13 +318,24 @@ class ShortlistCheck:
             except OutOfTime:
                 self.stats.is_cut = True
                 break
-            candidate.error = relative_error(expected, result, self.start, arrays)
-            if candidate.error <= self.accuracy:
-                timed.append((candidate, runnable))
-            else:
+            candidate.error = relative_error(sample.expected, result, self.start, sample.arrays)
+            ran.append((candidate, runnable))
+        return ran
+
+    def _right(self, ran: Sequence[_Run]) -> list[_Run]:
+        """Return the candidates that gave what is expected; the others are wrong."""
+        right: list[_Run] = []
+        for candidate, runnable in ran:
+            if self._deviates(candidate):
                 self.wrong.append(candidate)
                 self.stats.rejected[f"numerical error above {self.accuracy:.1e}"] += 1
-        return timed
+            else:
+                right.append((candidate, runnable))
+        return right
+
+    def _deviates(self, candidate: Candidate) -> bool:
+        """Tell whether a candidate that ran is not as accurate as it must be."""
+        return candidate.error is None or candidate.error > self.accuracy
 
     def _is_too_large(self, candidate: Candidate) -> bool:
         """Tell whether a run of a candidate takes too long, or does not fit in memory."""

@@ -28,6 +28,7 @@ from derive.cost.model import (
     arithmetic,
     calibrated,
     constant_outputs,
+    operations,
     total,
 )
 from derive.matching import kernels_of
@@ -442,3 +443,18 @@ def test_weights_are_bound_before_a_candidate_is_timed():
 )
 def test_sums_inside_of_sums_are_computed_at_each_of_their_points(text, count):
     assert arithmetic(as_program(ea.parse(text, A=(4, 10, 10), B=(4, 10)))) == count
+
+
+@pytest.mark.parametrize(
+    ("text", "count"),
+    [
+        ("O[i,j:9] = Sum[k](A[i,k])", 4 * 10),  # one for all j
+        ("O[j:9,i] = Sum[k](A[i,k])", 9 * 4 * 10),  # another one for the next i
+        ("O[i] = Sum[j](A[i,j]*Max[k](A[i,k]))", 4 * (2 * 10 + 10)),
+        ("O[i] = Sum[j](A[i,j]*Sum[k:10](A[i,k], where=k <= j))", 4 * (2 * 10 + 10 * 10)),
+    ],
+)
+def test_a_reduction_is_counted_once_for_the_loops_around_it_on_which_it_does_not_depend(
+    text, count
+):
+    assert operations(ea.parse(text, A=(4, 10))) == count

@@ -71,3 +71,21 @@ def test_an_expression_whose_own_code_is_wrong_is_told_beside_a_candidate_that_i
     assert derivation.best.program.outputs[0] in derivation._repr_html_()
     with pytest.raises(ea.CodegenError, match="does not give the values"):
         derivation.original
+
+
+def test_inputs_are_smaller_where_each_step_enlarges_what_rounding_has_changed():
+    """On normal weights a state depends on the last bits of the one before; equal programs differ."""
+    lines = ["H0[i] = tanh(x[i])"]
+    lines += [f"H{t + 1}[i] = tanh(Sum[j](U[i,j]*H{t}[j]))" for t in range(12)]
+    U = ea.tensor("U", (256, 256), role="weight")
+    derivation = ea.derive(ea.parse("\n".join(lines), x=(256,), U=U), states=0, seconds=60)
+    assert derivation.original.measured and derivation.original.error < 1e-4
+
+
+def test_an_expression_with_reductions_inside_a_reduction_is_measured_as_it_is():
+    """Code computes each of them once for a row; computed at every point, they would take long."""
+    text = "O[i,j] = exp(A[i,j] - Max[k](A[i,k]))/Sum[l](exp(A[i,l] - Max[k](A[i,k])))"
+    derivation = ea.derive(ea.parse(text, A=(2048, 1000)), seconds=60)
+    original = derivation.original
+    assert original.measured and derivation.best.measured
+    assert derivation.best.cost <= original.cost
