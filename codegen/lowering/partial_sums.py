@@ -1,7 +1,10 @@
-"""Long sums in several registers, which wait for one another less (design §10).
+"""Long sums in rows of registers, which wait for one another less (design §10).
 
 An addition takes a few cycles, in which a core can begin several. A loop that does little else adds
-the elements of several parts of its row, each to a register of its own.
+each element of its row to one of several registers of vectors, and walks memory in order all the
+same. What is left of the row behind whole rows of registers is added by the vectors at its end,
+whose first elements are in the sum already and count as zeros: no element is added alone, and
+none is read under a condition.
 """
 
 from __future__ import annotations
@@ -13,6 +16,7 @@ from codegen.ir.names import unused_name, used_names
 from codegen.ir.nodes import (
     Alloc,
     Apply,
+    Buf,
     For,
     Function,
     If,
@@ -22,16 +26,22 @@ from codegen.ir.nodes import (
     Ref,
     Statement,
     Store,
+    Value,
     value_parts,
 )
 from codegen.ir.scalars.elements import is_lanewise
+from codegen.ir.scalars.folding import apply
 from codegen.ir.substitute import substituted
+from codegen.ir.types import bytes_of
 from codegen.lowering.block import constant_bound
+from einalg.language.index.affine import Affine, Index
+from einalg.language.index.constraint import Constraint
 from einalg.language.index.convert import affine
 
-PARTS = 4  # of a row, and registers
 MAX_OPERATIONS = 3  # of an element, up to which an addition is waited for
-WHOLE = 64  # elements of a row, in whole vectors of any machine
+ROW_BYTES = 256  # of the sums that are side by side: a few whole vectors of any machine
+VECTOR_BYTES = 64  # of the longest vector: what is left is added in whole ones
+MIN_ELEMENTS = 8  # of what is left: fewer are added one by one
 TYPES = ("f32", "f64")
 
 
@@ -42,8 +52,8 @@ def with_partial_sums(function: Function) -> Function:
     >>> import einalg as ea
     >>> f = with_partial_sums(lower("O", ea.parse("O[i] += A[i,k]**2", A=(8, 1000))))
     >>> (rows,) = f.body
-    >>> [len(node.body) for node in rows.body if isinstance(node, For)]
-    [4, 1]
+    >>> [(node.index.name, node.extent) for node in rows.body if isinstance(node, For)]
+    [('lane', 64), ('block', 15), ('lane', 48), ('lane', 64)]
     """
     names = used_names(function)
     return replace(function, body=_statements(function.body, names))
@@ -53,9 +63,9 @@ def _statements(body: Sequence[Statement], names: set[str]) -> tuple[Statement, 
     results: list[Statement] = []
     for statement in body:
         if isinstance(statement, For):
-            parts = _in_parts(statement, names)
-            if parts is not None:
-                results += parts
+            rows = _in_rows(statement, names)
+            if rows is not None:
+                results += rows
                 continue
             statement = replace(statement, body=_statements(statement.body, names))
         elif isinstance(statement, If):
@@ -66,36 +76,56 @@ def _statements(body: Sequence[Statement], names: set[str]) -> tuple[Statement, 
     return tuple(results)
 
 
-def _in_parts(loop: For, names: set[str]) -> list[Statement] | None:
-    """Return a loop as one over parts of its elements, and one over the rest of them.
+def _in_rows(loop: For, names: set[str]) -> list[Statement] | None:
+    """Return a loop that adds to a register as loops that add to a row of them.
 
-    None where it waits for no addition.
+    None where it waits for no addition, or does not fill a row.
     """
     low, high = constant_bound(loop.low), constant_bound(loop.high)
     if loop.kind != "vec" or low is None or high is None or len(loop.body) != 1:
         return None
     (store,) = loop.body
-    width = (high - low) // (PARTS * WHOLE) * WHOLE
-    if not width or not isinstance(store, Store) or not _waits(store):
+    if not isinstance(store, Store) or not _waits(store):
         return None
-    sums = [store.ref]
-    results: list[Statement] = []
-    for _ in range(1, PARTS):
-        name = unused_name(store.ref.buf.name, names)
-        names.add(name)
-        sums.append(Ref(replace(store.ref.buf, name=name), ()))
-        results += [Alloc(sums[-1].buf), Store(sums[-1], "=", Number(0, store.ref.dtype))]
-    stores: list[Store] = []
-    for part, total in enumerate(sums):
-        values = {loop.index: affine(loop.index) + part * width}
-        stores.append(Store(total, "+=", substituted(store.value, values)))
-    middle = low + width
-    results.append(replace(loop, high=affine(middle), range=(low, middle), body=tuple(stores)))
-    rest = low + PARTS * width
-    if rest < high:
-        results.append(replace(loop, low=affine(rest), range=(rest, high)))
-    results += [Store(sums[0], "+=", total) for total in sums[1:]]
-    return results
+    dtype = store.ref.dtype
+    width, vector = ROW_BYTES // bytes_of(dtype), VECTOR_BYTES // bytes_of(dtype)
+    count, rest = divmod(high - low, width)
+    if not count:
+        return None
+    lane, block = _fresh("lane", names), _fresh("block", names)
+    name = unused_name(f"{store.ref.buf.name}s", names)
+    names.add(name)
+    row = Buf(name, (width,), dtype, "local")
+    own = Ref(row, (affine(lane),))
+
+    def element(at: Affine) -> Value:
+        return substituted(store.value, {loop.index: at})
+
+    def for_lanes(lanes: int, *body: Statement) -> For:
+        return For(lane, affine(0), affine(lanes), (0, lanes), body, "vec")
+
+    added = for_lanes(width, Store(own, "+=", element(affine(block) * width + affine(lane) + low)))
+    results: list[Statement] = [
+        Alloc(row),
+        for_lanes(width, Store(own, "=", Number(0, dtype))),
+        For(block, affine(0), affine(count), (0, count), (added,), "seq"),
+    ]
+    if 0 < rest < MIN_ELEMENTS:
+        results.append(replace(loop, low=affine(high - rest), range=(high - rest, high)))
+    elif rest:
+        lanes = -(-rest // vector) * vector
+        is_left = Predicate((Constraint(affine(lane) + (rest - lanes), ">="),))
+        last = Ref(Buf(_fresh("last", names).name, (), dtype, "reg"), ())
+        computed = Store(last, "=", element(affine(lane) + (high - lanes)))
+        value = apply("select", [is_left, last, Number(0, dtype)], dtype)
+        results.append(for_lanes(lanes, Alloc(last.buf), computed, Store(own, "+=", value)))
+    return [*results, for_lanes(width, Store(store.ref, "+=", own))]
+
+
+def _fresh(name: str, names: set[str]) -> Index:
+    unused = unused_name(name, names)
+    names.add(unused)
+    return Index(unused)
 
 
 def _waits(store: Store) -> bool:

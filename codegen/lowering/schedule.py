@@ -28,9 +28,9 @@ class Schedule:
     that the threads should find. `tile`: edge, in elements, of the tiles in which a transposed read
     is walked. `constant_terms`: most terms with numbers of constants that are written out in one
     place. `hoisted_points`: least points of a reduction that is not computed again in loops on
-    which it does not depend; these are inner ones then, behind a row of such reductions. `guarded_terms`:
-    most points of a reduction that are written out where some may not contribute, each with its
-    condition; what one reads then waits for no other.
+    which it does not depend; these are inner ones then, behind a row of such reductions.
+    `guarded_terms`: most points of a reduction that are written out where some may not contribute,
+    each with its condition; what one reads then waits for no other.
     """
 
     unroll: int = 64

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -18,6 +18,13 @@ SMALL_INTEGERS = {"b": (0, 2), "u": (0, 5)}  # from, to, by the first letter of 
 SIGNED_INTEGERS = (-4, 5)
 MAX_HALVINGS = 8  # of inputs for which results are too large, or too sensitive
 LARGEST = {"f64": 1e300, "f32": 1e36, "bf16": 1e36, "f16": 3e4}  # that is no infinity when rounded
+
+
+class InputSample(NamedTuple):
+    """Arrays of inputs, and the outputs that are right for them."""
+
+    arrays: Arrays
+    expected: Arrays
 
 
 def sample_inputs(program: Program, seed: int = 0) -> dict[str, np.ndarray[Any, Any]]:
@@ -56,14 +63,37 @@ def inputs_with_values(
         expected = reference(arrays)
     if not _overflows(program, expected):
         return arrays, expected
-    for smaller in smaller_inputs(arrays, seed):
+    for smaller in _smaller_inputs(arrays, seed):
         values = reference(smaller)
         if not _overflows(program, values):
             return smaller, values
     return arrays, expected  # numbers of the program are too large, whatever the inputs
 
 
-def smaller_inputs(arrays: Arrays, seed: int = 0) -> Iterator[Arrays]:
+def steadier_sample(
+    sample: InputSample,
+    reference: Callable[[Arrays], Arrays],
+    rounding_error: Callable[[InputSample], float],
+    limit: float,
+    seed: int = 0,
+) -> InputSample | None:
+    """Return smaller inputs on which rounding makes an error of at most `limit`.
+
+    None where that of the sample is no larger, or where none are found. Of steps that each enlarge
+    the error of the one before, as those of a recurrence with large weights, equal programs give
+    other values, all of them right. `rounding_error` is that of the outputs which the reference has
+    in the types of its program.
+    """
+    if rounding_error(sample) <= limit:
+        return None
+    for arrays in _smaller_inputs(sample.arrays, seed):
+        smaller = InputSample(arrays, reference(arrays))
+        if rounding_error(smaller) <= limit:
+            return smaller
+    return None
+
+
+def _smaller_inputs(arrays: Arrays, seed: int = 0) -> Iterator[Arrays]:
     """Yield inputs that are smaller and smaller, a few times.
 
     Raises `OutOfTime` between two of them where the time for the work under way is over.

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 from derive.cost.accuracy import relative_error
 from derive.cost.backend import Backend, Runnable
@@ -16,7 +16,12 @@ from derive.matching import with_operator_names
 from derive.proof import prove
 from derive.proof.outcome.verdict import DIFFERENT, PROVED, UNKNOWN
 from derive.results.candidates import Candidate
-from derive.results.sample_inputs import Arrays, by_role, inputs_with_values, smaller_inputs
+from derive.results.sample_inputs import (
+    InputSample,
+    by_role,
+    inputs_with_values,
+    steadier_sample,
+)
 from derive.results.selection import SELECTION, SelectionPolicy
 from derive.results.stored_search import LazyEstimate
 from derive.rewriting.body_queries import bound_indices
@@ -169,13 +174,6 @@ def verdict_of(start: Program, program: Program) -> str:
     return prove(start, program).verdict
 
 
-class _Sample(NamedTuple):
-    """Arrays of inputs, and the outputs that are right for them."""
-
-    arrays: Arrays
-    expected: Arrays
-
-
 @dataclass(frozen=True)
 class _Reference:
     """What is right: a program that is equal to `start`, evaluated in double precision."""
@@ -185,7 +183,7 @@ class _Reference:
     backend: Backend
     seed: int
 
-    def sample(self) -> _Sample:
+    def sample(self) -> InputSample:
         """Return inputs, and the outputs that are right for them.
 
         Integers are not 0 where outputs would have no value, and inputs smaller where results of
@@ -195,24 +193,14 @@ class _Reference:
         every = Program(flat.statements, flat.names)
         reference = partial(self.backend.reference, every)
         arrays, results = inputs_with_values(flat, self.start.inputs, reference, self.seed)
-        return _Sample(arrays, {name: results[name] for name in self.program.outputs})
+        return InputSample(arrays, {name: results[name] for name in self.program.outputs})
 
-    def steadier(self, sample: _Sample, limit: float) -> _Sample | None:
-        """Return smaller inputs on which rounding makes an error of at most `limit`.
+    def steadier(self, sample: InputSample, limit: float) -> InputSample | None:
+        """Return `sample_inputs.steadier_sample` of a sample."""
+        reference = partial(self.backend.reference, self.program)
+        return steadier_sample(sample, reference, self._rounding_error, limit, self.seed)
 
-        None where that of the sample is no larger, or where none are found. Of steps that each
-        enlarge the error of the one before, as those of a recurrence with large weights, equal
-        programs give other values, all of them right.
-        """
-        if self._rounding_error(sample) <= limit:
-            return None
-        for arrays in smaller_inputs(sample.arrays, self.seed):
-            smaller = _Sample(arrays, self.backend.reference(self.program, arrays))
-            if self._rounding_error(smaller) <= limit:
-                return smaller
-        return None
-
-    def _rounding_error(self, sample: _Sample) -> float:
+    def _rounding_error(self, sample: InputSample) -> float:
         """Return the error of the same evaluation in the types of the program."""
         rounded = execute(self.program, sample.arrays, between_blocks=check_time)
         return relative_error(sample.expected, rounded, self.start, sample.arrays)
@@ -261,8 +249,8 @@ class ShortlistCheck:
             candidate.cost, candidate.measured = measurement.seconds, True
 
     def _steady(
-        self, reference: _Reference, sample: _Sample, ran: Sequence[_Run], clock: Clock
-    ) -> _Sample | None:
+        self, reference: _Reference, sample: InputSample, ran: Sequence[_Run], clock: Clock
+    ) -> InputSample | None:
         """Return inputs on which rounding alone does not make values wrong, where those of the
         sample are none.
 
@@ -290,7 +278,9 @@ class ShortlistCheck:
                     return candidate.program
         return self.start
 
-    def _ran(self, candidates: Sequence[Candidate], sample: _Sample, clock: Clock) -> list[_Run]:
+    def _ran(
+        self, candidates: Sequence[Candidate], sample: InputSample, clock: Clock
+    ) -> list[_Run]:
         """Return the candidates that could be compiled and run, with their errors.
 
         Time to measure them is left.

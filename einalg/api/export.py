@@ -11,11 +11,12 @@ import numpy as np
 from codegen.export.cuda.project import export_cuda
 from codegen.export.identifiers import FUNCTION_NAME
 from codegen.export.project import ExampleCall, ExportedNetwork, export_c
-from derive.cost.accuracy import scales, tolerance
+from derive.cost.accuracy import relative_error, scales, tolerance
 from derive.matching.program_kernels import kernels_of
 from derive.programs import OptimizedNetwork
-from derive.programs.optimization.optimize import reference_outputs
-from derive.results.sample_inputs import inputs_with_values
+from derive.programs.optimization.optimize import interpreted_outputs, reference_outputs
+from derive.results.sample_inputs import Arrays, InputSample, inputs_with_values, steadier_sample
+from derive.results.selection import SELECTION
 from einalg import __version__
 from einalg.errors import CodegenError, ShapeError
 from einalg.frontends.axis_order import in_call
@@ -57,15 +58,14 @@ def export_program(
             f"{unknown[0]} is not an input of the program; the inputs are "
             f"{', '.join(inputs) or 'none'}\n  leave it out"
         )
-    arrays, expected = inputs_with_values(
-        program, inputs, lambda drawn: reference_outputs(program, {**drawn, **known})
-    )
+    allowed = tolerance(program) if accuracy is None else accuracy
+    arrays, expected = _sample(program, inputs, known, allowed)
     arrays |= known
     sizes = scales(expected, program, arrays)
     example = ExampleCall(
         arrays,
         tuple(expected[output] for output in program.outputs),
-        tolerance(program) if accuracy is None else accuracy,
+        allowed,
         tuple(sizes[output] for output in program.outputs),
     )
     arguments = tuple(tensor for key, tensor in inputs.items() if key not in known)
@@ -77,6 +77,25 @@ def export_program(
         summary=_summary(program, arguments),
     )
     return _written(network, example, target, accuracy, folder, function_name)
+
+
+def _sample(
+    program: Program, inputs: Mapping[str, Tensor], known: Mapping[str, Any], allowed: float
+) -> InputSample:
+    """Return random inputs, beside what is known, on which rounding alone makes no error that is
+    not allowed.
+    """
+
+    def reference(drawn: Arrays) -> Arrays:
+        return reference_outputs(program, {**drawn, **known})
+
+    def rounding_error(sample: InputSample) -> float:
+        given = {**sample.arrays, **known}
+        return relative_error(sample.expected, interpreted_outputs(program, given), program, given)
+
+    sample = InputSample(*inputs_with_values(program, inputs, reference))
+    limit = SELECTION.max_rounding_share * allowed
+    return steadier_sample(sample, reference, rounding_error, limit) or sample
 
 
 def export_network(

@@ -310,8 +310,8 @@ def optimize(
       shapes and element types, and tensors how the axes of inputs lie in memory: calls copy others.
       Random ones are drawn where the model states all shapes: an ONNX
       file without open sizes, or a program without weights.
-    - `target`: `"cpu"` or `"cuda"`. On a device, torch's module is timed on that device, too: where
-      it lies, or a copy of it. Tensors of the device are read where they lie, and results are there.
+    - `target`: `"cpu"` or `"cuda"`. With a device, torch's module is timed on it, too: where it
+      lies, or a copy of it. Tensors of the device are read where they lie, and results are there.
     - `seconds`: the time for the whole. Reading the model, compiling it folded and fused, and
       checking it come first, and are done in any case, except for large models that their framework
       can go on running. (`torch.export`, which reads a module, cannot be interrupted: a large

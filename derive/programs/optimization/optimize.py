@@ -233,26 +233,37 @@ def _values(graph: Graph, arrays: Sequence[Array]) -> dict[str, Array]:
 
 
 def reference_outputs(program: Program, known: Mapping[str, Array]) -> dict[str, Array]:
-    """Return the outputs of a program in double precision.
+    """Return the outputs of a program in double precision, as `interpreted_outputs` does."""
+    return interpreted_outputs(in_double(program), known)
+
+
+def interpreted_outputs(program: Program, known: Mapping[str, Array]) -> dict[str, Array]:
+    """Return the outputs of a program by the interpreter, in its own types.
 
     They are computed slice by slice where the program has slices and is large.
     """
     split = one_of(lifted(program)) if _is_large(program) else None
     if split is None:
-        return reference_outputs_of(program, known)
-    return reference_outputs_of(split[0], known, split[1])
+        return _interpreted(program, known)
+    return _interpreted(split[0], known, split[1])
 
 
 def reference_outputs_of(
     program: Program, known: Mapping[str, Array], slices: Slices | None = None
 ) -> dict[str, Array]:
     """Return the outputs in double precision, of all `slices` where the program is that of one."""
+    return _interpreted(in_double(program), known, slices)
+
+
+def _interpreted(
+    program: Program, known: Mapping[str, Array], slices: Slices | None = None
+) -> dict[str, Array]:
     if slices is None:
-        return execute(in_double(program), known, between_blocks=check_time)
+        return execute(program, known, between_blocks=check_time)
     parts = []
     for number in range(slices.count):
         one = slices.of(known, number)
-        parts.append(execute(in_double(program), one, between_blocks=check_time))
+        parts.append(execute(program, one, between_blocks=check_time))
     outputs = {}
     for name in program.outputs:
         outputs[name] = np.concatenate([part[name] for part in parts])

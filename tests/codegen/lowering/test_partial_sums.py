@@ -46,7 +46,7 @@ def test_values(drawn: list[tuple[str, int, int, str]]) -> None:
 def test_what_is_no_long_simple_sum_stays() -> None:
     for text, shape in (
         ("O[i] += exp(A[i,k])", (4, 1000)),  # for which an addition waits
-        ("O[i] += A[i,k]", (4, 200)),
+        ("O[i] += A[i,k]", (4, 60)),
         ("O[i] = Max[k](A[i,k])", (4, 1000)),
         ("O[i] += A[k,i]", (1000, 64)),  # sums side by side
     ):

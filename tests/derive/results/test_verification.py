@@ -6,6 +6,7 @@ import opt_einsum
 import pytest
 
 import einalg as ea
+from tests.helpers.c_project import check
 
 
 def test_a_long_product_is_checked_and_measured():
@@ -73,13 +74,15 @@ def test_an_expression_whose_own_code_is_wrong_is_told_beside_a_candidate_that_i
         derivation.original
 
 
-def test_inputs_are_smaller_where_each_step_enlarges_what_rounding_has_changed():
+def test_inputs_are_smaller_where_each_step_enlarges_what_rounding_has_changed(tmp_path):
     """On normal weights a state depends on the last bits of the one before; equal programs differ."""
     lines = ["H0[i] = tanh(x[i])"]
     lines += [f"H{t + 1}[i] = tanh(Sum[j](U[i,j]*H{t}[j]))" for t in range(12)]
     U = ea.tensor("U", (256, 256), role="weight")
     derivation = ea.derive(ea.parse("\n".join(lines), x=(256,), U=U), states=0, seconds=60)
     assert derivation.original.measured and derivation.original.error < 1e-4
+    said = check(derivation.original.export_c(tmp_path / "recurrence"))
+    assert "1.00e-04 is allowed" in said  # on the same kind of inputs
 
 
 def test_an_expression_with_reductions_inside_a_reduction_is_measured_as_it_is():
