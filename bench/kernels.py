@@ -376,7 +376,7 @@ def main() -> None:
     if chosen.target == "cuda":
         from bench.kernels_cuda import on_device
 
-        return on_device(chosen.only, chosen.json)
+        return on_device(chosen.only, chosen.json, search=chosen.derive)
     without = [name for name in chosen.without.split(",") if name]
     threads = [int(number) for number in chosen.threads.split(",")]
     if chosen.worker:

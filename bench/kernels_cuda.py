@@ -1,13 +1,14 @@
 """What does each CUDA kernel need, and how fast are the cases of `bench.kernels` on a device?
 
 python -m bench.kernels_cuda [--only WORD] [--json PATH]
-python -m bench.kernels --target cuda [--only WORD] [--json PATH]
+python -m bench.kernels --target cuda [--only WORD] [--derive SECONDS] [--json PATH]
 
 The second command needs a device, PyCUDA and nvcc, and compares with torch (cuBLAS, cuDNN) where
 that has CUDA: as it is, with channels last, and compiled. Times are those of the device: medians of
 a call among repeats of it, as a CUDA graph where that can be, inputs and weights there before;
 `ratio` is how many times faster the program is than the best of torch's, `error` the largest
-deviation from double precision, relative to the largest element.
+deviation from double precision, relative to the largest element. With `--derive`, the best that a
+search of so many seconds finds has a ratio, too, where derivation may choose.
 """
 
 from __future__ import annotations
@@ -52,6 +53,7 @@ from einalg.language.ir.scope import Scope
 LOG = logging.getLogger("einalg")
 RESULTS = Path(__file__).parent / "results"
 REPEATS = 20
+OWN = ("generated", "derived")
 WRONG = 5e-2  # error from which on a way has other values, and does not count
 Named = tuple[str, Scope]
 
@@ -175,19 +177,25 @@ def has_torch() -> bool:
     return torch.cuda.is_available()
 
 
-def device_row(case: Case) -> bench.Row:
+def device_row(case: Case, search: float = 0.0) -> bench.Row:
     """A case on the device of this machine.
 
-    The program as it is, and what torch takes for the same.
+    The program as it is, the best that so many seconds of `search` find, and what torch takes for
+    the same.
     """
     program = lifted(as_program(case.expression))
     arrays = inputs_of(case, program)
-    run = compile_program(program, kernels_of(program), "cuda").bind(
-        **{name: arrays[name] for name in case.weights}
-    )
+    compiled = {"generated": compile_program(program, kernels_of(program), "cuda")}
+    if search and case.derives:
+        best = ea.derive(case.expression, target="cuda", seconds=search).best
+        compiled["derived"] = best.compile()
     inputs = {name: array for name, array in arrays.items() if name not in case.weights}
-    seconds = {"generated": sum(run.time(REPEATS, **inputs).values())}
-    results = {"generated": np.asarray(run(**inputs))}
+    seconds: dict[str, float] = {}
+    results: dict[str, Any] = {}
+    for name, runnable in compiled.items():
+        run = runnable.bind(**{weight: arrays[weight] for weight in case.weights})
+        seconds[name] = sum(run.time(REPEATS, **inputs).values())
+        results[name] = np.asarray(run(**inputs))
     if has_torch():
         for name, call in torch_calls(case, program, arrays).items():
             try:
@@ -319,9 +327,7 @@ def row(
 ) -> bench.Row:
     """A case as the table shows it; the times and errors of all ways follow."""
     ours = seconds["generated"]
-    others = {
-        name: seconds[name] for name in seconds if name != "generated" and errors[name] < WRONG
-    }
+    others = {name: seconds[name] for name in seconds if name not in OWN and errors[name] < WRONG}
     best = min(others, key=lambda name: others[name], default="")
     is_right = errors["generated"] < WRONG
     work, moved = arithmetic(program), bytes_moved(program)
@@ -337,6 +343,9 @@ def row(
         "ratio": others[best] / ours if best and is_right else "",
         "error": errors["generated"],
     }
+    if "derived" in seconds:
+        is_right = bool(best) and errors["derived"] < WRONG
+        shown["derived ratio"] = others[best] / seconds["derived"] if is_right else ""
     return {
         **shown,
         "more": {"us": {name: 1e6 * s for name, s in seconds.items()}, "errors": errors},
@@ -347,6 +356,7 @@ def on_device(
     only: str = "",
     json_path: Path | None = None,
     cases: Sequence[Callable[[], Case]] = DEVICE_CASES,
+    search: float = 0.0,
 ) -> None:
     """Measure on the device of this machine, and write the rows with its name.
 
@@ -376,7 +386,7 @@ def on_device(
         path = RESULTS / f"gpu-{device.name.lower().replace(' ', '-')}-kernels.json"
     facts = {**told(device), "compared with torch": beside}
     rows: list[bench.Row] = []
-    for row_of_case in measured(cases, only, device_row):
+    for row_of_case in measured(cases, only, partial(device_row, search=search)):
         rows.append(row_of_case)
         if path:  # after each case, so that what was measured is there if the next one fails
             path.write_text(json.dumps({**facts, "kernels": rows}, indent=2) + "\n")

@@ -17,7 +17,7 @@ from tests.helpers.fake_device import FakeDevice, assemble
 
 CASES = (
     partial(kernel_cases.matmul, 6, 7, 5),
-    partial(kernel_cases.conv, 1, 3, 6, 4, 3, padding=1),
+    partial(kernel_cases.conv, 1, 3, 6, 4, 3, derives=True, padding=1),
     partial(kernels_cuda.half, 20, 24, 28, "f16"),
     partial(kernels_cuda.half, 20, 24, 28, "bf16"),
     partial(kernels_cuda.softmax, 5, 40),
@@ -56,7 +56,10 @@ def test_rows_of_a_device(
     monkeypatch.setattr(kernels_cuda, "find_nvcc", lambda: Nvcc("nvcc", "release 1"))
     monkeypatch.setattr(kernels_cuda, "has_torch", lambda: False)
     path = tmp_path / "found.json"
-    kernels_cuda.on_device(json_path=path, cases=CASES)
+    rates = {"library": 1e12, "generated": 1e11, "bandwidth": 1e12, "call": 1e-6}
+    monkeypatch.setattr("einalg.api.backend.find_driver", lambda: device)
+    monkeypatch.setattr("codegen.measure.calibration.rates", lambda target, accuracy: rates)
+    kernels_cuda.on_device(json_path=path, cases=CASES, search=5.0)
     found = json.loads(path.read_text())
     assert (
         found["device"] == device.name
@@ -67,6 +70,8 @@ def test_rows_of_a_device(
     bounds = {"f16": 2e-3, "bf16": 1e-2}
     for row in found["kernels"]:
         assert row["error"] < bounds.get(row["case"].split()[-1], 1e-5), row
+    derived = [row["case"] for row in found["kernels"] if "derived" in row["more"]["us"]]
+    assert derived and derived == [case.name for case in (make() for make in CASES) if case.derives]
     said = capsys.readouterr()
     assert (
         "torch has no CUDA here" in said.out
@@ -90,7 +95,9 @@ def test_the_best_of_several() -> None:
         "torch.compile": 1.0,
         "torch, channels last": float("nan"),
     }
+    seconds["derived"], errors["derived"] = 1.5e-6, 1e-7
     row = kernels_cuda.row(case, program, seconds, errors)
+    assert row["derived ratio"] == pytest.approx(2.0)
     assert row["best"] == "torch" and row["ratio"] == pytest.approx(1.5), (
         "what has other values does not count"
     )
