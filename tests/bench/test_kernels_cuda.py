@@ -59,6 +59,8 @@ def test_rows_of_a_device(
     rates = {"library": 1e12, "generated": 1e11, "bandwidth": 1e12, "call": 1e-6}
     monkeypatch.setattr("einalg.api.backend.find_driver", lambda: device)
     monkeypatch.setattr("codegen.measure.calibration.rates", lambda target, accuracy: rates)
+    monkeypatch.setattr("codegen.measure.calibration.identity", lambda target, accuracy: "fake")
+    monkeypatch.setenv("EINALG_CACHE", str(tmp_path / "cache"))
     kernels_cuda.on_device(json_path=path, cases=CASES, search=5.0)
     found = json.loads(path.read_text())
     assert (
