@@ -28,11 +28,11 @@ class Buf:
     """An array of `shape` elements of `dtype` in row-major order.
 
     `space` says where it lives: `global`, `shared` (by the threads of a block), `local` (an array
-    of one thread), `reg`, or `vector`: a register for each row of the last axis, whose other
-    subscripts are constants once `unroll` loops are written out. `matrix_a`, `matrix_b` and
-    `accumulator` are the fragments of a tensor core, which a warp holds together: the last two axes
-    are those of one matrix. A buffer of one axis with the name of another one is the flat view of
-    its memory.
+    of one thread), `reg` (a register, or a row so short that compilers keep it in registers), or
+    `vector`: a register for each row of the last axis, whose other subscripts are constants once
+    `unroll` loops are written out. `matrix_a`, `matrix_b` and `accumulator` are the fragments of a
+    tensor core, which a warp holds together: the last two axes are those of one matrix. A buffer of
+    one axis with the name of another one is the flat view of its memory.
     """
 
     name: str

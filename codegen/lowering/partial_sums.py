@@ -95,7 +95,7 @@ def _in_rows(loop: For, names: set[str]) -> list[Statement] | None:
     lane, block = _fresh("lane", names), _fresh("block", names)
     name = unused_name(f"{store.ref.buf.name}s", names)
     names.add(name)
-    row = Buf(name, (width,), dtype, "local")
+    row = Buf(name, (width,), dtype, "reg")
     own = Ref(row, (affine(lane),))
 
     def element(at: Affine) -> Value:

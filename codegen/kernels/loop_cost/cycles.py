@@ -15,6 +15,7 @@ from math import log2
 from codegen.hardware.cpu import CpuModel, machine
 from codegen.ir.nodes import (
     Apply,
+    Buf,
     For,
     Function,
     If,
@@ -93,16 +94,21 @@ class _LoopCost:
     def innermost(
         self, loop: For, stores: Sequence[Store], inside: tuple[OpenLoop, ...], steps: float
     ) -> float:
-        """Return the cycles of a loop in vectors; what fills none goes in halves of one."""
+        """Return the cycles of a loop in vectors; what fills none goes in halves of one.
+
+        A loop over a row of registers is no loop in the code.
+        """
         conditional = [s for s in loop.body if isinstance(s, If)]
         if conditional:
             return steps * (self.statements(loop.body, inside) + self.turn)
         lanes = self.machine.widths(_element_bytes(stores))[0]
-        rest, total = round(steps), CPU_COSTS.loop_start
+        rest, total, turn = round(steps), CPU_COSTS.loop_start, self.turn
+        if any(_is_row_of_registers(ref.buf) for store in stores for ref in _refs(store)):
+            total, turn = 0.0, 0.0
         while lanes:
             vectors, rest = divmod(rest, lanes)
             if vectors:
-                total += vectors * (self.straight(stores, loop.index, lanes) + self.turn)
+                total += vectors * (self.straight(stores, loop.index, lanes) + turn)
             lanes //= 2
         return total
 
@@ -150,7 +156,7 @@ class _LoopCost:
         """Return the cycles of writing to memory, in vectors or element by element."""
         total = 0.0
         for store in stores:
-            if store.ref.buf.space != "global" and not store.ref.buf.shape:
+            if _is_in_registers(store.ref.buf):
                 continue
             step = 0
             if index is not None:
@@ -178,9 +184,25 @@ def _moves(ref: Ref, index: Index) -> bool:
 def _reads(store: Store, index: Index | None) -> Iterator[Ref]:
     """Yield what a statement reads of memory in each step."""
     for node in value_parts(store.value):
-        if not isinstance(node, Ref) or (node.buf.space != "global" and not node.buf.shape):
+        if not isinstance(node, Ref) or _is_in_registers(node.buf):
             continue
         if index is None or _moves(node, index):
+            yield node
+
+
+def _is_in_registers(buf: Buf) -> bool:
+    return buf.space == "reg" or (buf.space != "global" and not buf.shape)
+
+
+def _is_row_of_registers(buf: Buf) -> bool:
+    return bool(buf.shape) and _is_in_registers(buf)
+
+
+def _refs(store: Store) -> Iterator[Ref]:
+    """Yield what a statement writes, and all that it reads."""
+    yield store.ref
+    for node in value_parts(store.value):
+        if isinstance(node, Ref):
             yield node
 
 

@@ -9,6 +9,7 @@ from codegen.hardware.cpu import CpuModel
 from codegen.kernels.loop_cost.cycles import function_cycles
 from codegen.kernels.transpose import transpose_kernel
 from codegen.lowering.lower import lower
+from codegen.lowering.partial_sums import with_partial_sums
 from einalg.language import ops
 from einalg.language.ir.scope import Scope
 
@@ -91,3 +92,11 @@ def test_squares_are_cheaper_than_columns(size: int) -> None:
     squares = transpose_kernel("O", scope, MACHINE)
     assert squares is not None
     assert function_cycles(squares, MACHINE) < function_cycles(lower("O", scope), MACHINE)
+
+
+def test_a_row_of_registers_costs_what_the_elements_do() -> None:
+    """Sums in a row of registers wait for no addition, and are no reads and writes of memory."""
+    function = lower("O", ea.parse("O[i] += Abs(A[i,k] - B[i,k])", A=(50, 640), B=(50, 640)))
+    assert function_cycles(with_partial_sums(function), MACHINE) < function_cycles(
+        function, MACHINE
+    )
