@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
 from typing import Any
@@ -29,6 +29,8 @@ from einalg.language.notation.constant import array_of
 
 ASSIGN = {"Sum": "+=", "Prod": "*=", "Max": "max", "Min": "min"}
 Leaf = Callable[[Block, tuple[Constraint, ...]], None]
+# A point, where some conditions are known to hold, and these conditions.
+GuardedPlace = tuple[Place, tuple[Constraint, ...]]
 
 
 class Values:
@@ -128,9 +130,9 @@ def reduced(source: StatementSource, reduce: Reduce, block: Block) -> Value:
         return result
     places = contributing(source, reduce, block.place)
     if places is not None:
-        total = _written_out(source, reduce, places, block)
+        total = _written_out(source, reduce, [(place, ()) for place in places], block)
     elif _is_guarded(source, reduce):
-        total = _guarded(source, reduce, block)
+        total = _written_out(source, reduce, _guarded(source, reduce, block.place), block)
     else:
         total = _summed_in_loops(source, reduce, block)
     block.results[reduce] = total
@@ -178,12 +180,15 @@ def _summed_in_loops(source: StatementSource, reduce: Reduce, block: Block) -> R
 
 
 def _written_out(
-    source: StatementSource, reduce: Reduce, places: Sequence[Place], block: Block
+    source: StatementSource, reduce: Reduce, terms_at: Iterable[GuardedPlace], block: Block
 ) -> Value:
+    """Return the sum of the terms at some points; one whose conditions fail is the identity."""
     dtype, identity = source.accumulated(reduce), source.identity(reduce)
     terms = []
-    for place in places:
+    for place, conditions in terms_at:
         term = cast(addend(source, reduce, block.at(place)), dtype)
+        if conditions:
+            term = apply("select", [Predicate(conditions), term, identity], dtype)
         if term != identity:
             terms.append(term)
     if not terms:
@@ -204,22 +209,12 @@ def _is_guarded(source: StatementSource, reduce: Reduce) -> bool:
     return points(reduce) <= source.schedule.guarded_terms
 
 
-def _guarded(source: StatementSource, reduce: Reduce, block: Block) -> Ref:
-    """Return the sum of all terms, each of which is the identity where it does not contribute."""
-    dtype, identity = source.accumulated(reduce), source.identity(reduce)
-    total = Ref(block.local(reduce, (), dtype), ())
-    block.put(total, "=", identity)
-    conditions = source.skipping(reduce)
-    for place in _points(reduce, block.place):
-        pending = place.undecided(conditions)
-        if pending is None:
-            continue
-        inside = replace(place, known=place.known.union(pending))
-        term = cast(addend(source, reduce, block.at(inside)), dtype)
-        if pending:
-            term = apply("select", [Predicate(pending), term, identity], dtype)
-        block.put(total, ASSIGN[reduce.op], term)
-    return total
+def _guarded(source: StatementSource, reduce: Reduce, place: Place) -> Iterator[GuardedPlace]:
+    """Yield the points of a reduction that may contribute, each with the conditions for it."""
+    for point in _points(reduce, place):
+        pending = point.undecided(source.skipping(reduce))
+        if pending is not None:
+            yield replace(point, known=point.known.union(pending)), pending
 
 
 def add_loops(

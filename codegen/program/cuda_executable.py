@@ -35,6 +35,7 @@ from codegen.targets.cuda.device.memory_pool import acquire, allocate
 from codegen.targets.cuda.device.nvcc import require_nvcc
 from codegen.targets.cuda.device.timing import repeated_seconds
 from codegen.targets.cuda.device_types import device_dtype, to_device
+from codegen.targets.cuda.launch import VECTOR_BYTES
 from codegen.targets.cuda.lowering.lower import planned_kernels, usual_plan
 from codegen.targets.cuda.lowering.threads.schedule import CUDA_DEFAULT, CudaSchedule
 from codegen.targets.cuda.text.geometry import launch
@@ -463,7 +464,7 @@ class _Device:
 class OnDevice:
     """A program as a function of addresses in the memory of its device, in the order of names."""
 
-    device = "cuda"
+    device, alignment = "cuda", VECTOR_BYTES
 
     def __init__(self, program: CudaCompiled, names: Sequence[str]):
         self._program, self._names = program, tuple(names)

@@ -20,7 +20,7 @@ from einalg.frontends.network import IN_FRAMEWORK
 from einalg.language.analysis.batching import Slices
 from einalg.language.ir.kernel import Kernel
 from einalg.language.ir.program import Program, statement_tensor
-from einalg.runtime.direct_call import HOST, DirectCall
+from einalg.runtime.direct_call import DirectCall
 from einalg.runtime.measurement import Measurement
 from einalg.storage.fingerprint import array_digest, text_digest
 
@@ -188,7 +188,7 @@ class OptimizedNetwork:
         if call is None:
             return None
         results = [statement_tensor(name, node.program[name]) for name in outputs]
-        return DirectCall(inputs, tuple(results), call, getattr(call, "device", HOST))
+        return DirectCall(inputs, tuple(results), call)
 
     def __call__(self, *arrays: Any) -> tuple[Array, ...]:
         """Return the outputs as new arrays; `ShapeError` for inputs of another number or shape."""

@@ -46,7 +46,7 @@ def inputs_with_values(
     inputs: Mapping[str, Tensor],
     reference: Callable[[Arrays], Arrays],
     seed: int = 0,
-) -> tuple[Arrays, Arrays]:
+) -> InputSample:
     """Return random arrays of inputs, and what a function of inputs gives for them: values of the
     outputs of a program, and of other statements of it.
 
@@ -62,12 +62,14 @@ def inputs_with_values(
         check_time()
         expected = reference(arrays)
     if not _overflows(program, expected):
-        return arrays, expected
+        return InputSample(arrays, expected)
     for smaller in _smaller_inputs(arrays, seed):
         values = reference(smaller)
         if not _overflows(program, values):
-            return smaller, values
-    return arrays, expected  # numbers of the program are too large, whatever the inputs
+            return InputSample(smaller, values)
+    return InputSample(
+        arrays, expected
+    )  # numbers of the program are too large, whatever the inputs
 
 
 def steadier_sample(

@@ -93,7 +93,7 @@ def _sample(
         given = {**sample.arrays, **known}
         return relative_error(sample.expected, interpreted_outputs(program, given), program, given)
 
-    sample = InputSample(*inputs_with_values(program, inputs, reference))
+    sample = inputs_with_values(program, inputs, reference)
     limit = SELECTION.max_rounding_share * allowed
     return steadier_sample(sample, reference, rounding_error, limit) or sample
 

@@ -135,7 +135,10 @@ class Optimized(OptimizedNetwork):
         self.measurements, self.framework_place = None, original.where
         with suppress(OutOfTime), clock.at_least(SECONDS_TO_COMPARE).limiting():
             self.measurements = LocalBackend().measure_both(
-                original.of(original.call), original.of(self._call), subject, is_known
+                original.on_example(original.call),
+                original.on_example(self._call),
+                subject,
+                is_known,
             )
         if self.measurements is None or self._prefer == "einalg":
             return

@@ -48,7 +48,7 @@ class FrameworkRun:
     wait: Callable[[Any], Any] = field(default=lambda result: result, repr=False)
     where: str = IN_FRAMEWORK
 
-    def of(self, call: Callable[..., Any]) -> Callable[[], Any]:
+    def on_example(self, call: Callable[..., Any]) -> Callable[[], Any]:
         """Return a call of the example, of the model as it is or optimized, to its end."""
         arguments, named = self.arguments
         return lambda: self.wait(call(*arguments, **named))

@@ -59,13 +59,22 @@ class DirectCall:
     """A program on memory: `run(addresses)` reads all `inputs` and writes the `outputs`.
 
     Elements of a tensor lie in order; addresses of inputs come first, each in the order of the
-    tensors. They are those of memory of the `device`, for example `"cpu"` or `"cuda"`.
+    tensors.
     """
 
     inputs: tuple[Tensor, ...]
     outputs: tuple[Tensor, ...]
     run: AddressFunction
-    device: str = HOST
+
+    @property
+    def device(self) -> str:
+        """The device whose memory the addresses are of, for example `"cpu"` or `"cuda"`."""
+        return getattr(self.run, "device", HOST)
+
+    @property
+    def alignment(self) -> int:
+        """The bytes of which an address on a device is a multiple."""
+        return getattr(self.run, "alignment", 1)
 
     def on_objects(self, interface: ObjectInterface) -> Callable[..., Any] | None:
         """Return a function in C that does a whole call; None where this program has none."""

@@ -13,7 +13,7 @@ import pytest
 from bench import kernel_cases, kernels, kernels_cuda
 from codegen.targets.cuda.device.nvcc import Nvcc
 from einalg.errors import DeviceError
-from tests.helpers.fake_device import FakeDevice, assemble
+from tests.helpers.fake_device import use_fake_device
 
 CASES = (
     partial(kernel_cases.matmul, 6, 7, 5),
@@ -49,17 +49,11 @@ def test_what_is_missing(
 def test_rows_of_a_device(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
-    device = FakeDevice()
-    for module in ("bench.kernels_cuda", "codegen.program.cuda_executable"):
-        monkeypatch.setattr(f"{module}.find_driver", lambda: device)
-    monkeypatch.setattr("codegen.program.cuda_executable.nvcc_image", assemble)
+    device = use_fake_device(monkeypatch)
+    monkeypatch.setattr(kernels_cuda, "find_driver", lambda: device)
     monkeypatch.setattr(kernels_cuda, "find_nvcc", lambda: Nvcc("nvcc", "release 1"))
     monkeypatch.setattr(kernels_cuda, "has_torch", lambda: False)
     path = tmp_path / "found.json"
-    rates = {"library": 1e12, "generated": 1e11, "bandwidth": 1e12, "call": 1e-6}
-    monkeypatch.setattr("einalg.api.backend.find_driver", lambda: device)
-    monkeypatch.setattr("codegen.measure.calibration.rates", lambda target, accuracy: rates)
-    monkeypatch.setattr("codegen.measure.calibration.identity", lambda target, accuracy: "fake")
     monkeypatch.setenv("EINALG_CACHE", str(tmp_path / "cache"))
     kernels_cuda.on_device(json_path=path, cases=CASES, search=5.0)
     found = json.loads(path.read_text())

@@ -11,6 +11,7 @@ from threading import Lock
 from typing import Any
 
 import numpy as np
+import pytest
 
 from codegen.targets.cuda.device.array import DeviceArray
 from codegen.targets.cuda.device.driver import KernelStart
@@ -120,3 +121,17 @@ class FakeGraph:
 def assemble(text: str, sm: int) -> bytes:
     """In place of nvcc."""
     return text.encode()
+
+
+def use_fake_device(monkeypatch: pytest.MonkeyPatch) -> FakeDevice:
+    """Have derivations and programs for `"cuda"` run on a fake device, whose rates are constant."""
+    found = FakeDevice()
+    rates = {"library": 1e12, "generated": 1e11, "bandwidth": 1e12, "call": 1e-6}
+    monkeypatch.setattr("einalg.api.backend.find_driver", lambda: found)
+    monkeypatch.setattr("codegen.program.cuda_executable.find_driver", lambda: found)
+    monkeypatch.setattr("codegen.program.cuda_executable.nvcc_image", assemble)
+    monkeypatch.setattr("codegen.measure.calibration.rates", lambda target, accuracy: rates)
+    monkeypatch.setattr(
+        "codegen.measure.calibration.identity", lambda target, accuracy: f"{target}, a fake device"
+    )
+    return found

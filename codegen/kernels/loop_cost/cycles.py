@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from math import log2
+from typing import Any
 
 from codegen.hardware.cpu import CpuModel, machine
 from codegen.ir.nodes import (
@@ -25,6 +26,7 @@ from codegen.ir.nodes import (
     Store,
     Transpose,
     value_parts,
+    walk,
 )
 from codegen.ir.types import bytes_of
 from codegen.kernels.cpu_costs import CPU_COSTS
@@ -103,7 +105,7 @@ class _LoopCost:
             return steps * (self.statements(loop.body, inside) + self.turn)
         lanes = self.machine.widths(_element_bytes(stores))[0]
         rest, total, turn = round(steps), CPU_COSTS.loop_start, self.turn
-        if any(_is_row_of_registers(ref.buf) for store in stores for ref in _refs(store)):
+        if any(_is_row_of_registers(node) for store in stores for node in walk(store)):
             total, turn = 0.0, 0.0
         while lanes:
             vectors, rest = divmod(rest, lanes)
@@ -194,16 +196,8 @@ def _is_in_registers(buf: Buf) -> bool:
     return buf.space == "reg" or (buf.space != "global" and not buf.shape)
 
 
-def _is_row_of_registers(buf: Buf) -> bool:
-    return bool(buf.shape) and _is_in_registers(buf)
-
-
-def _refs(store: Store) -> Iterator[Ref]:
-    """Yield what a statement writes, and all that it reads."""
-    yield store.ref
-    for node in value_parts(store.value):
-        if isinstance(node, Ref):
-            yield node
+def _is_row_of_registers(node: Any) -> bool:
+    return isinstance(node, Buf) and node.space == "reg" and bool(node.shape)
 
 
 def operation_products(node: Apply) -> float:

@@ -17,7 +17,6 @@ from einalg.language.ir.dtypes import numpy_dtype
 from einalg.runtime.direct_call import HOST, DirectCall, Layout
 
 LOG = logging.getLogger("einalg")
-ALIGNED = 16  # a kernel may read as many bytes at once, at a multiple of as many
 
 
 def device_of(value: Any) -> Any:
@@ -174,17 +173,17 @@ def device_function(
     kernel_dtypes = [_torch_dtype(tensor.dtype) for tensor in (*direct.inputs, *direct.outputs)]
     if [*signature.inputs, *signature.outputs] != kernel_dtypes:
         return otherwise
-    place = torch.device(direct.device, 0) if direct.device != HOST else torch.device(HOST)
+    place = torch.device(direct.device, 0)
     layouts = list(map(Layout.of, (tensor.shape for tensor in direct.inputs), signature.orders))
     expected = list(zip(layouts, signature.inputs))
-    shapes = [tensor.shape for tensor in direct.outputs]
-    results_like = list(zip(shapes, signature.outputs))
+    results_like = list(zip((tensor.shape for tensor in direct.outputs), signature.outputs))
 
     def is_expected(value: Any, layout: Layout, dtype: Any) -> bool:
-        if type(value) not in (torch.Tensor, torch.nn.Parameter) or value.device != place:
+        if type(value) not in (torch.Tensor, torch.nn.Parameter):
             return False
+        is_there = value.device.type == place.type and value.get_device() <= place.index
         is_strided = value.layout is torch.strided
-        return value.shape == layout.shape and value.dtype is dtype and is_strided
+        return is_there and is_strided and value.shape == layout.shape and value.dtype is dtype
 
     def call(*arguments: Any, **keywords: Any) -> Any:
         if keywords or len(arguments) != len(expected):
@@ -193,7 +192,7 @@ def device_function(
             if not is_expected(value, layout, dtype):
                 return otherwise(*arguments)
         with torch.no_grad():
-            read = [_laid_out(*both) for both in zip(arguments, layouts)]
+            read = [_laid_out(*both, direct.alignment) for both in zip(arguments, layouts)]
         results = [torch.empty(shape, dtype=dtype, device=place) for shape, dtype in results_like]
         with _in_order(place):
             direct.run([tensor.data_ptr() for tensor in (*read, *results)])
@@ -202,11 +201,14 @@ def device_function(
     return call
 
 
-def _laid_out(tensor: Any, layout: Layout) -> Any:
-    """Return a tensor whose elements lie in memory as a layout says: a copy where they do not."""
+def _laid_out(tensor: Any, layout: Layout, alignment: int) -> Any:
+    """Return a tensor whose elements lie in memory as a layout says: a copy where they do not.
+
+    They begin at a multiple of some bytes.
+    """
     import torch
 
-    if layout.has(tensor.stride()) and not tensor.is_neg() and tensor.data_ptr() % ALIGNED == 0:
+    if layout.has(tensor.stride()) and not tensor.is_neg() and tensor.data_ptr() % alignment == 0:
         return tensor
     fresh = torch.empty_strided(
         layout.shape, layout.strides, dtype=tensor.dtype, device=tensor.device
@@ -230,12 +232,11 @@ def _in_order(place: Any) -> Iterator[None]:
     """
     import torch
 
-    is_default = True
-    if place.type == "cuda":
-        current = torch.cuda.current_stream(place)
-        is_default = current == torch.cuda.default_stream(place)
-    if not is_default:
+    waits = place.type == "cuda"
+    if waits:
+        waits = torch.cuda.current_stream(place) != torch.cuda.default_stream(place)
+    if waits:
         torch.cuda.synchronize(place)
     yield
-    if not is_default:
+    if waits:
         torch.cuda.synchronize(place)

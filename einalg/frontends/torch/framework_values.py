@@ -74,7 +74,7 @@ def values_in_f64(
         def operand(read: fx.Node) -> Any:
             name = names.get(read)
             if isinstance(name, str) and name in values:
-                return _in_f64(tensor_of(values[name]))
+                return _in_f64(tensor_of(values[name], device=_device(read)))
             return _in_f64(constant(read))
 
         try:
@@ -136,18 +136,18 @@ def _run(
             computed[node] = _results(node, computed.__getitem__)
         elif node.op == "placeholder" and names.get(node) in inputs_by_name:
             array = inputs_by_name[names[node]]
-            computed[node] = _like(node.meta["val"], array)
+            computed[node] = tensor_of(array, node.meta["val"].dtype, _device(node))
         elif node.op != "output":
             computed[node] = constant(node)
     return computed
 
 
-def _like(example: Any, array: Array) -> Any:
-    """Return an array as a tensor of the dtype and on the device of an example of a trace."""
-    device = None
-    if example.device.type not in (HOST, "meta"):
-        device = example.device
-    return tensor_of(array, example.dtype, device)
+def _device(node: fx.Node) -> Any:
+    """Return the device on which a trace has the value of a node; None for the host."""
+    device = getattr(node.meta.get("val"), "device", None)
+    if device is None or device.type in (HOST, "meta"):  # a stored trace has no devices
+        return None
+    return device
 
 
 def _results(node: fx.Node, operand: Callable[[fx.Node], Any]) -> Any:

@@ -24,7 +24,7 @@ from einalg.language.ir.kernel import Kernel
 from einalg.language.ir.program import Program, as_program
 from einalg.runtime import timing
 from einalg.runtime.measurement import DEVICE
-from tests.helpers.fake_device import FakeDevice, assemble
+from tests.helpers.fake_device import FakeDevice, assemble, use_fake_device
 
 TEXT = "T[i,j] += A[i,k]*B[k,j]\nO[i,j] = T[i,j] + C[j]"
 SHAPES = dict(A=(5, 7), B=(7, 3), C=(3,))
@@ -267,15 +267,7 @@ def test_derivations_need_a_device_to_measure(monkeypatch: pytest.MonkeyPatch) -
 
 
 def test_derivations_are_measured_on_the_device(monkeypatch: pytest.MonkeyPatch) -> None:
-    device = FakeDevice()
-    rates = {"library": 1e12, "generated": 1e11, "bandwidth": 1e12, "call": 1e-6}
-    monkeypatch.setattr("einalg.api.backend.find_driver", lambda: device)
-    monkeypatch.setattr("codegen.program.cuda_executable.find_driver", lambda: device)
-    monkeypatch.setattr("codegen.program.cuda_executable.nvcc_image", assemble)
-    monkeypatch.setattr("codegen.measure.calibration.rates", lambda target, accuracy: rates)
-    monkeypatch.setattr(
-        "codegen.measure.calibration.identity", lambda target, accuracy: f"{target}, a fake device"
-    )
+    device = use_fake_device(monkeypatch)
     d = ea.derive(ea.parse(CONV, A=(4, 9), K=(3, 4)), target="cuda", states=30)
     assert d.best.measured and device.count("launch") > 0
     assert d.best.compile().target == "cuda" and d.best.compile("cpu").target == "cpu"

@@ -12,7 +12,7 @@ import pytest
 
 import einalg as ea
 from einalg.errors import CodegenError, DeviceError, RecordError
-from tests.helpers.fake_device import FakeDevice, assemble
+from tests.helpers.fake_device import FakeDevice, use_fake_device
 from tests.helpers.searches import shorten_layer_searches
 
 TEXT = "T[i,j] += A[i,k]*W[k,j]\nU[i,j] = Max(T[i,j]*g[j] + b[j], 0)\nO[i,j] += U[i,k]*V[k,j]"
@@ -21,18 +21,9 @@ SHAPES = dict(A=(32, 24), W=(24, 40), g=(40,), b=(40,), V=(40, 20))
 
 @pytest.fixture
 def device(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> FakeDevice:
-    found = FakeDevice()
-    rates = {"library": 1e12, "generated": 1e11, "bandwidth": 1e12, "call": 1e-6}
     monkeypatch.setenv("EINALG_CACHE", str(tmp_path / "cache"))
     shorten_layer_searches(monkeypatch)
-    monkeypatch.setattr("einalg.api.backend.find_driver", lambda: found)
-    monkeypatch.setattr("codegen.program.cuda_executable.find_driver", lambda: found)
-    monkeypatch.setattr("codegen.program.cuda_executable.nvcc_image", assemble)
-    monkeypatch.setattr("codegen.measure.calibration.rates", lambda target, accuracy: rates)
-    monkeypatch.setattr(
-        "codegen.measure.calibration.identity", lambda target, accuracy: f"{target}, a fake device"
-    )
-    return found
+    return use_fake_device(monkeypatch)
 
 
 def program() -> Any:

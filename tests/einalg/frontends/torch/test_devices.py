@@ -23,7 +23,7 @@ from einalg.frontends.torch.devices import (
 )
 from einalg.frontends.torch.direct_call import TensorSignature
 from einalg.runtime.direct_call import HOST
-from tests.helpers.fake_device import FakeDevice, assemble
+from tests.helpers.fake_device import FakeDevice, use_fake_device
 
 torch = pytest.importorskip("torch")
 TEXT = "T[i,j] += A[i,k]*W[k,j]\nO[i,j] = Max(T[i,j] + B[j,i], 0)"
@@ -31,17 +31,8 @@ TEXT = "T[i,j] += A[i,k]*W[k,j]\nO[i,j] = Max(T[i,j] + B[j,i], 0)"
 
 @pytest.fixture
 def device(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> FakeDevice:
-    found = FakeDevice()
-    rates = {"library": 1e12, "generated": 1e11, "bandwidth": 1e12, "call": 1e-6}
     monkeypatch.setenv("EINALG_CACHE", str(tmp_path / "cache"))
-    monkeypatch.setattr("einalg.api.backend.find_driver", lambda: found)
-    monkeypatch.setattr("codegen.program.cuda_executable.find_driver", lambda: found)
-    monkeypatch.setattr("codegen.program.cuda_executable.nvcc_image", assemble)
-    monkeypatch.setattr("codegen.measure.calibration.rates", lambda target, accuracy: rates)
-    monkeypatch.setattr(
-        "codegen.measure.calibration.identity", lambda target, accuracy: f"{target}, a fake device"
-    )
-    return found
+    return use_fake_device(monkeypatch)
 
 
 class At:
@@ -51,37 +42,48 @@ class At:
         self.address = address
 
 
-def on_addresses(device: FakeDevice, orders: Any = (None, None)) -> tuple[Any, Callable[..., Any]]:
-    """A program of `A` and `B` on memory of tensors, and what makes the other calls."""
+class Run:
+    """A program on addresses of tensors, which the fake device takes for memory of its own."""
+
+    alignment = 16
+
+    def __init__(self, device: FakeDevice, run: Callable[[list[int]], None]):
+        self._device, self._run = device, run
+
+    def __call__(self, addresses: list[int]) -> None:
+        alive = [At(address) for address in addresses]  # during the call, as torch keeps it
+        for memory in alive:
+            self._device.alive[memory.address] = memory  # type: ignore[assignment]
+        self._run(addresses)
+
+
+def on_addresses(device: FakeDevice, order: Any = None) -> tuple[list[Any], Callable[..., Any]]:
+    """What makes the other calls, and a program of `A` and `B` on memory of tensors.
+
+    The axes of `A` lie in memory in an order.
+    """
     program = ea.parse(TEXT, A=(6, 5), B=(4, 6), W=ea.tensor("W", (5, 4), role="weight"))
     weights = np.random.default_rng(0).normal(size=(5, 4)).astype("f4")
     zeros = {"A": np.zeros((6, 5), "f4"), "B": np.zeros((4, 6), "f4"), "W": weights}
-    made = ea.optimize(program, zeros, target="cuda", seconds=0)
-    direct = made.direct()
-    assert direct is not None and direct.device == "cuda"
-    alive: list[At] = []
-
-    def run(addresses: list[int]) -> None:
-        for address in addresses:  # which torch keeps alive during a call
-            alive.append(At(address))
-            device.alive[address] = alive[-1]  # type: ignore[assignment]
-        direct.run(addresses)
-
-    names = [tensor.name for tensor in direct.inputs]
-    assert names == ["A", "B"]
-    signature = TensorSignature([torch.float32] * 2, [torch.float32], next, list(orders))
+    direct = ea.optimize(program, zeros, target="cuda", seconds=0).direct()
+    assert direct is not None and (direct.device, direct.alignment) == ("cuda", 16)
+    assert [tensor.name for tensor in direct.inputs] == ["A", "B"]
+    signature = TensorSignature([torch.float32] * 2, [torch.float32], next, [order, None])
     other_calls: list[Any] = []
 
     def otherwise(*arguments: Any, **named: Any) -> str:
         other_calls.append((arguments, named))
         return "otherwise"
 
-    call = device_function(replace(direct, run=run, device=HOST), signature, otherwise)
+    on_host = replace(direct, run=Run(device, direct.run))
+    assert on_host.device == HOST
+    call = device_function(on_host, signature, otherwise)
 
     def checked(a: Any, b: Any) -> Any:
         result = call(a, b)
         if isinstance(result, torch.Tensor):
-            expected = torch.relu(a @ torch.from_numpy(weights) + b.T)
+            in_memory = a.permute(order) if order else a
+            expected = torch.relu(in_memory @ torch.from_numpy(weights) + b.T)
             torch.testing.assert_close(result, expected, rtol=1e-4, atol=1e-4)
         return result
 
@@ -128,9 +130,11 @@ def test_what_is_no_tensor_of_that_kind_goes_elsewhere(device: FakeDevice) -> No
 
 
 def test_inputs_whose_axes_lie_in_another_order(device: FakeDevice) -> None:
-    other_calls, call = on_addresses(device, [(0, 1), (0, 1)])
-    call(torch.randn(6, 5), torch.randn(4, 6))
-    assert not other_calls
+    other_calls, call = on_addresses(device, (1, 0))
+    for a in (torch.randn(6, 5).T, torch.randn(5, 6)):  # as they lie, and copied
+        assert isinstance(call(a, torch.randn(4, 6)), torch.Tensor)
+    assert call(torch.randn(6, 5), torch.randn(4, 6)) == "otherwise"
+    assert len(other_calls) == 1
 
 
 def test_other_types_of_elements_go_elsewhere(device: FakeDevice) -> None:
@@ -182,7 +186,6 @@ def test_copies_of_modules() -> None:
     again = module_on(module, HOST)
     x = torch.randn(2, 3)
     torch.testing.assert_close(again(x), module(x))
-    module.held = open  # type: ignore[assignment]
     module.lock = __import__("threading").Lock()
     with pytest.raises(NotationError, match="cannot be copied to meta"):
         module_on(module, "meta")
@@ -195,7 +198,7 @@ def test_how_torch_runs_a_module(monkeypatch: pytest.MonkeyPatch) -> None:
     run = given.run_for("cuda")
     if not torch.cuda.is_available():
         assert run.call is given and run.where == "in the framework"
-    torch.testing.assert_close(run.of(run.call)(), module(x))
+    torch.testing.assert_close(run.on_example(run.call)(), module(x))
     elsewhere = PlacedModule(module_on(module, "meta"), moved(((x,), {}), "meta"))
     host_parts = PlacedModule(module, moved(((x,), {}), "meta"))
     for placed in (elsewhere, host_parts):
@@ -204,14 +207,17 @@ def test_how_torch_runs_a_module(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(torch, "meta", type("Meta", (), {"synchronize": lambda _: None}), False)
     run = elsewhere.run_for(HOST)
     assert run.call is elsewhere and run.where == "in the framework on meta"
-    assert run.of(run.call)().device.type == "meta"
-    assert host_parts.run_for(HOST).of(host_parts.run_for(HOST).call)().device.type == "meta"
+    assert run.on_example(run.call)().device.type == "meta"
+    assert (
+        host_parts.run_for(HOST).on_example(host_parts.run_for(HOST).call)().device.type == "meta"
+    )
 
 
-def test_results_lie_where_the_arguments_do() -> None:
+def test_results_lie_where_the_arguments_do(monkeypatch: pytest.MonkeyPatch) -> None:
     module, x = Tied().eval(), torch.randn(2, 3)
     source = network(module, (x,))
     assert source.framework_run(HOST).where == "in the framework"
     call = source.around(source.graph)
-    assert call(x).device.type == HOST
-    assert moved([x], "meta")[0].device.type == "meta"
+    torch.testing.assert_close(call(x), module(x))
+    monkeypatch.setattr("einalg.frontends.torch.module.device_of", lambda _: torch.device("meta"))
+    assert call(x).device.type == "meta"

@@ -91,16 +91,13 @@ def test_half_precision_stays_on_the_device() -> None:
         torch.testing.assert_close(found, layer(x), rtol=2e-2, atol=2e-2)
 
 
-def test_a_slow_result_leaves_the_framework_on_the_device() -> None:
-    """Nobody is worse off than with torch on that device."""
+def test_the_framework_is_timed_on_the_device() -> None:
     torch.manual_seed(0)
     module = torch.nn.Sequential(*(torch.nn.Conv2d(8, 8, 3, padding=1) for _ in range(3))).eval()
     x = torch.randn(1, 8, 20, 20, device="cuda")
     o = ea.optimize(module.cuda(), (x,), target="cuda", seconds=5, progress=False)
-    assert o.times is not None
-    assert o(x).is_cuda
-    if o.is_original:
-        assert o.times[1] > o.times[0]
+    assert o.times is not None and "in the framework on cuda:0" in str(o.report)
+    torch.testing.assert_close(o(x), module(x), rtol=1e-2, atol=1e-2)  # torch may take TF32
 
 
 def test_a_backend_of_torch_compile() -> None:
