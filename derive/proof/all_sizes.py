@@ -55,11 +55,10 @@ def prove_for_all_sizes(
     alike = _sizes_of_equal_shapes(one, two)
     if alike is None:
         reason = "the outputs, or the axes of an output or of an input, are not as many"
-        return Proof(DIFFERENT, None, "shapes", 0.0, reason=reason, sizes=allowed)
+        return _unlike(reason, allowed)
     unlike, allowed = allowed.subtract(alike), allowed.intersect(alike)
     if allowed.is_empty():
-        reason = "the shapes differ at all sizes"
-        return Proof(DIFFERENT, None, "shapes", 0.0, reason=reason, sizes=unlike)
+        return _unlike("the shapes differ at all sizes", unlike)
     proof = _at_equal_shapes(one, two, allowed, with_laws)
     if proof is None:
         proof = _at_some_sizes(one, two, allowed, prove)
@@ -69,7 +68,13 @@ def prove_for_all_sizes(
     reason = "the shapes differ at some sizes"
     if proof.verdict == DIFFERENT:
         reason += f", and {proof.explanation} at others"
-    return replace(proof, verdict=DIFFERENT, reason=reason, sizes=sizes)
+    is_exact = proof.verdict == PROVED or proof.are_sizes_exact
+    return replace(proof, verdict=DIFFERENT, reason=reason, sizes=sizes, are_sizes_exact=is_exact)
+
+
+def _unlike(reason: str, sizes: isl.Set) -> Proof:
+    """Return a difference of shapes at all sizes."""
+    return Proof(DIFFERENT, None, "shapes", 0.0, reason=reason, sizes=sizes, are_sizes_exact=True)
 
 
 def _sizes_of_equal_shapes(one: Program, two: Program) -> isl.Set | None:
@@ -105,7 +110,9 @@ def _at_equal_shapes(one: Program, two: Program, allowed: isl.Set, with_laws: bo
                 return None
         elif not comparison.equal:
             proof = Proof(DIFFERENT, comparison.region, METHOD, 0.0, name, is_region_exact=True)
-            return replace(proof, coverage=coverage, sizes=_sizes_of(comparison))
+            is_only = len(one.outputs) == 1  # else others may differ at other sizes
+            sizes = _sizes_of(comparison)
+            return replace(proof, coverage=coverage, sizes=sizes, are_sizes_exact=is_only)
     identities: list[Identity] = []
     for ours, theirs in undecided:
         identity = None
@@ -118,7 +125,7 @@ def _at_equal_shapes(one: Program, two: Program, allowed: isl.Set, with_laws: bo
     if identities:
         method = f"{together(identities).method}, {WITH_SIZES}"
     nowhere = allowed.subtract(allowed)
-    return Proof(PROVED, None, method, 0.0, coverage=coverage, sizes=nowhere)
+    return Proof(PROVED, None, method, 0.0, coverage=coverage, sizes=nowhere, are_sizes_exact=True)
 
 
 def _is_refuted(one: Scope, two: Scope, allowed: isl.Set) -> bool:

@@ -26,7 +26,8 @@ class Proof:
 
     Where expressions have symbolic sizes, the parameters of the region are the sizes, and `sizes`
     is the isl set of those at which the two differ, empty where they never do; None without
-    symbolic sizes. `counterexample` gives the smallest of them.
+    symbolic sizes. It has all of them where `are_sizes_exact`, else those that were seen to.
+    `counterexample` gives the smallest of them.
 
     >>> Proof("proved", None, "access relations", 0.0)
     proved: equal at every output point, for all inputs (access relations)
@@ -43,6 +44,7 @@ class Proof:
     is_region_exact: bool = False
     coverage: str = ""
     sizes: Any = None
+    are_sizes_exact: bool = False
 
     @property
     def counterexample(self) -> dict[str, int] | None:

@@ -130,7 +130,7 @@ def _of_proof(proof: Proof, before: Program, after: Program) -> SizesComparison:
         return SizesComparison(proof.verdict, coverage=proof.coverage)
     allowed = allowed_sizes(before, after)
     differing = allowed if proof.sizes is None else proof.sizes
-    is_exact = proof.is_region_exact or proof.region is None
+    is_exact = proof.sizes is None or proof.are_sizes_exact
     inhabited = allowed.intersect(_without_empty_results(before, after))
     return SizesComparison(
         DIFFERENT, allowed, inhabited, differing, proof.region, is_exact, proof.coverage

@@ -109,8 +109,17 @@ def test_shapes_that_differ_at_some_sizes() -> None:
     proof = ea.prove(one, two)
     assert proof.verdict == "different"
     assert proof.sizes.is_equal(isl.Set("[N, M] -> { : N >= 1 and M >= 1 and N != M }").params())
+    assert proof.are_sizes_exact
     assert ea.prove(one, ea.parse("O[i,j] = A[i]*B[j]", A=("N",), B=(2,))).verdict == "different"
     assert ea.prove(one, ea.parse("O[i] = A[i]", A=(3,))).counterexample == {"N": 1}
+
+
+def test_values_that_are_only_tested_may_differ_where_shapes_are_equal() -> None:
+    sizes = {"N": ea.size("N"), "M": ea.size("M"), "A": (1,)}
+    proof = ea.prove(
+        "O[i:N] = atan(exp(A[0])) + atan(exp(-A[0]))", "O[i:M] = pi/2 + 0*A[0]", **sizes
+    )
+    assert proof.verdict == "different" and not proof.are_sizes_exact
 
 
 def test_what_is_not_decided_for_all_sizes_is_tested_at_some() -> None:
@@ -120,7 +129,7 @@ def test_what_is_not_decided_for_all_sizes_is_tested_at_some() -> None:
     assert proof.sizes.is_empty()
     proof = ea.prove("O[i] = exp(A[i])", "O[i] = exp(A[N-1-i])", A=("N",))
     assert proof.verdict == "different"
-    assert not proof.is_region_exact
+    assert not proof.is_region_exact and not proof.are_sizes_exact
     assert proof.counterexample == {"N": 2}
     assert proof.region.is_equal(isl.Set("[N] -> { [i] : N = 2 and 0 <= i <= 1 }"))
 
