@@ -19,6 +19,7 @@ from einalg.language.index.size import Extent, is_number
 from einalg.language.ir.program import Program
 from einalg.language.ir.scope import Scope
 from einalg.language.notation.builders import L, Sum, indices, tensor
+from einalg.language.ops.definition.windows import same_padding
 
 Value = Any  # a tensor or a scope
 ACTIVATION = {"relu": ops.relu, "sigmoid": ops.sigmoid, "tanh": ops.tanh}
@@ -190,11 +191,18 @@ def _padding(node: AppliedOperator, taps: Sequence[Extent]) -> Any:
     return [((number - 1) // 2, number // 2) for number in taps]
 
 
-def _in_numbers(padding: Any) -> Any:
-    """Return the padding of windows in numbers, where these do not depend on sizes."""
-    if padding == "same":
+def _amounts(node: AppliedOperator, padding: Any, taps: Sequence[Extent]) -> Any:
+    """Return the padding of windows before and after each axis of space, by its size where the
+    stride is larger than 1.
+    """
+    if padding == "valid":
+        return [(0, 0), (0, 0)]
+    if padding != "same":
+        return padding
+    if not all(map(is_number, taps)):
         raise NoExpression
-    return [(0, 0), (0, 0)] if padding == "valid" else padding
+    lengths = flat(node.operands[0].axes[2:])
+    return list(map(same_padding, lengths, taps, node.parameter("stride")))
 
 
 def _conv2d(node: AppliedOperator) -> list[Value]:
@@ -228,7 +236,8 @@ def _conv_of_digits(node: AppliedOperator, padding: Any) -> Scope:
     """Return a convolution whose channels are pairs of digits: groups, and places in them."""
     kernel = node.values[1]
     depth, *taps = flat(node.operands[1].axes[1:])
-    point = _padded(node, padding)[n, g, c, *_window(node, padding)]
+    amounts = _amounts(node, padding, taps)
+    point = _padded(node, amounts)[n, g, c, *_window(node, amounts)]
     total = Sum[_ranges((c, r, s), (depth, *taps))](point * kernel[g, p, c, r, s])
     return L[_ranges((n, g, p, h, w), node.result_shape)](total)
 
@@ -242,19 +251,20 @@ def _conv_of_any_taps(node: AppliedOperator, padding: Any, groups: int) -> Scope
         if not (is_number(features) and is_number(depth)):
             raise NoExpression
         channel = p // (features // groups) * depth + c
-    point = _padded(node, padding)[n, channel, *_window(node, padding)]
+    amounts = _amounts(node, padding, kernel.shape[2:])
+    point = _padded(node, amounts)[n, channel, *_window(node, amounts)]
     total = Sum[_ranges((c, r, s), kernel.shape[1:])](point * kernel[p, c, r, s])
     return L[_ranges((n, p, h, w), node.result_shape)](total)
 
 
-def _padded(node: AppliedOperator, padding: Any) -> Value:
+def _padded(node: AppliedOperator, amounts: Any) -> Value:
     data = node.values[0]
-    return data.pad(*[0] * (data.rank - 2), *_in_numbers(padding))
+    return data.pad(*[0] * (data.rank - 2), *amounts)
 
 
-def _window(node: AppliedOperator, padding: Any) -> tuple[Any, Any]:
+def _window(node: AppliedOperator, amounts: Any) -> tuple[Any, Any]:
     """Return the subscripts of an element of data at an output and a tap."""
-    steps, ((above, _), (left, _)) = node.parameter("stride"), _in_numbers(padding)
+    steps, ((above, _), (left, _)) = node.parameter("stride"), amounts
     return h * steps[0] + r - above, w * steps[1] + s - left
 
 
@@ -272,7 +282,7 @@ def _pool(operator: str) -> Callable[[AppliedOperator], list[Value]]:
             return [node.activated(result)]
         if extra > 1:
             raise NoExpression
-        windows = {"stride": (1, *stride), "padding": [(0, 0), *_in_numbers(padding)]}
+        windows = {"stride": (1, *stride), "padding": [(0, 0), *_amounts(node, padding, kernel)]}
         return [node.activated(deep(node.values[0], (1, *kernel), **windows))]
 
     return build

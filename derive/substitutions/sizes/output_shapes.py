@@ -72,6 +72,13 @@ def _sizes_of_leaves(rule: TypedRule, sizes: OpenSizes) -> frozenset[Size]:
     return frozenset(found)
 
 
+def has_sizes_of_leaves(rule: TypedRule, sizes: OpenSizes) -> bool:
+    """Return whether the shapes of all tensors of a rule consist of sizes that leaves have."""
+    of_leaves = _sizes_of_leaves(rule, sizes)
+    axes = [axis for tensor in rule.tensors.values() for axis in tensor]
+    return all(sizes.form(axis).sizes <= of_leaves for axis in axes)
+
+
 def _open_pairs(
     rule: TypedRule, sizes: OpenSizes, of_leaves: frozenset[Size]
 ) -> Iterator[tuple[Affine, Affine]]:

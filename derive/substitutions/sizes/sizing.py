@@ -37,6 +37,12 @@ class Sizing:
     def digits(self, axis: Axis) -> tuple[Extent, ...]:
         return self.extents[self.axes.root(axis)]
 
+    @property
+    def names_of_pairs(self) -> frozenset[str]:
+        """The names of the sizes of axes that are pairs of digits, and of their digits."""
+        pairs = [digits for digits in self.extents.values() if len(digits) > 1]
+        return frozenset(size.name for digits in pairs for size in sizes_in(digits))
+
     def at(self, numbers: Mapping[str, int]) -> Sizing:
         """Return the sizing with numbers for sizes by name; others stay open."""
         extents: dict[Axis, tuple[Extent, ...]] = {}

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
 from derive.proof.outcome.verdict import PROVED, TESTED
 from derive.substitutions.graphs.graph import RuleGraph
 from derive.substitutions.graphs.taps import choices_of_taps
-from derive.substitutions.graphs.typed_rule import TypedRule, typed
+from derive.substitutions.graphs.typed_rule import TypedRule, typed, typed_apart
 from derive.substitutions.sizes.building import NoExpression, programs
 from derive.substitutions.sizes.equations import Unsolvable, Unsolved
 from derive.substitutions.sizes.sizing import OpenSizes, Sizing
@@ -25,9 +26,17 @@ def differs_with(graph: RuleGraph, example: Mapping[str, int]) -> bool:
     """Return whether both sides differ where leaves have the sizes of an example: `x7_1` is axis 1
     of leaf 7.
     """
-    rule = typed(graph)
+    with suppress(Unsolved):
+        return _differs_with(typed(graph), example)
+    with suppress(Unsolved):
+        return _differs_with(typed_apart(graph), example)
+    return False
+
+
+def _differs_with(rule: TypedRule, example: Mapping[str, int]) -> bool:
+    """Return the same of a rule with its axes. Raises `Unsolved` where its sizes are not solved."""
     numbers = {}
-    for leaf in graph.leaves:
+    for leaf in rule.graph.leaves:
         for place, axis in enumerate(rule.tensors[leaf]):
             number = example.get(f"{leaf.name}_{place}")
             if number is None:
@@ -35,7 +44,11 @@ def differs_with(graph: RuleGraph, example: Mapping[str, int]) -> bool:
             numbers[axis] = number
     for taps in choices_of_taps(rule):
         try:
-            sizing = OpenSizes(rule, taps).at(numbers)
+            sizes = OpenSizes(rule, taps)
+        except Unsolvable:
+            continue
+        try:
+            sizing = sizes.at(numbers)
             if sizing is not None:
                 return differ(*programs(rule, sizing))
         except FAILURES:

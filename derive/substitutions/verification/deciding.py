@@ -14,13 +14,19 @@ from derive.substitutions.graphs.graph import RuleGraph
 from derive.substitutions.graphs.kinds import WrongOperation
 from derive.substitutions.graphs.ordered_leaves import with_ordered_leaves, without_sizes
 from derive.substitutions.graphs.taps import choices_of_taps, open_taps
-from derive.substitutions.graphs.typed_rule import typed
+from derive.substitutions.graphs.typed_rule import TypedRule, typed, typed_apart
 from derive.substitutions.sizes.building import programs
 from derive.substitutions.sizes.equations import Unsolvable, Unsolved
+from derive.substitutions.sizes.output_shapes import has_sizes_of_leaves
 from derive.substitutions.sizes.sizing import OpenSizes
 from derive.substitutions.verification.comparing import Effort, Undecided
 from derive.substitutions.verification.groups import NO_SIDES, verdict_at_taps
-from derive.substitutions.verification.verdict import NO_SIZES, UNNAMED, RuleVerdict
+from derive.substitutions.verification.verdict import (
+    NO_SIZES,
+    UNNAMED,
+    UNSOLVED,
+    RuleVerdict,
+)
 
 MAX_KNOWN = 2**14  # rules whose verdicts are kept
 
@@ -71,23 +77,39 @@ def _of_ordered_leaves(graph: RuleGraph, effort: Effort) -> RuleVerdict | None:
 
 
 def _at_all_taps(graph: RuleGraph, effort: Effort) -> RuleVerdict:
-    """Decide a rule for every choice of taps that it leaves open."""
-    rule = typed(graph)
-    choices = list(choices_of_taps(rule))
-    verdicts = []
-    for taps in choices:
+    """Decide a rule for every choice of taps that it leaves open: where sizes at which both sides
+    have outputs of one shape are not solved, at those that its operators alone demand.
+    """
+    with suppress(Unsolved):
+        return _of_all_taps(typed(graph), effort)
+    with suppress(Unsolved):
+        return _of_all_taps(typed_apart(graph), effort, are_outputs_apart=True)
+    if effort is not Effort.SIZES:
+        raise Undecided
+    return RuleVerdict(UNNAMED, UNKNOWN, coverage=UNSOLVED)
+
+
+def _of_all_taps(rule: TypedRule, effort: Effort, are_outputs_apart: bool = False) -> RuleVerdict:
+    """Decide a rule whose outputs have axes in common, or are apart. Raises `Unsolved` where the
+    sizes are not solved; outputs that are apart need sizes that the leaves have.
+    """
+    tried, verdicts = [], []
+    for taps in choices_of_taps(rule):
         try:
             sizes = OpenSizes(rule, taps)
-        except (Unsolvable, Unsolved):
+        except Unsolvable:
             continue
+        if are_outputs_apart and not has_sizes_of_leaves(rule, sizes):
+            raise Unsolved
+        tried.append(taps)
         verdicts.append(verdict_at_taps(rule, sizes, effort))
         if verdicts[-1].verdict == DIFFERENT:
             break
     if not verdicts:
         return RuleVerdict(UNNAMED, DIFFERENT, coverage=NO_SIZES)
     worst = max(verdicts, key=_weakness)
-    if len(choices) > 1 and worst.verdict != DIFFERENT:
-        kernels = ", ".join(sorted({"x".join(map(str, choice.values())) for choice in choices}))
+    if len(tried) > 1 and worst.verdict != DIFFERENT:
+        kernels = ", ".join(sorted({"x".join(map(str, choice.values())) for choice in tried}))
         coverage = f"{worst.coverage}; " if worst.coverage else ""
         worst = replace(worst, coverage=f"{coverage}kernels {kernels} tried")
     return worst

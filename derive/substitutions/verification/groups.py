@@ -9,6 +9,8 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from math import inf
 
+import islpy as isl
+
 from derive.proof.outcome.verdict import DIFFERENT, PROVED, TESTED, UNKNOWN
 from derive.substitutions.graphs.typed_rule import TypedRule
 from derive.substitutions.sizes.building import NoExpression, programs
@@ -42,9 +44,14 @@ def verdict_at_taps(rule: TypedRule, sizes: OpenSizes, effort: Effort) -> RuleVe
     if not sizes.channels or sizes.is_of_one_group():
         with suppress(*NO_SIDES):  # else constants may have more rows than columns
             return _of_sizing(rule, sizes.of_one_group(), effort)
-    is_general = _is_proved_of_any_groups(rule, sizes)
-    if is_general and sizes.is_any_groups_complete():
-        return RuleVerdict(UNNAMED, PROVED)
+    general = _of_any_groups(rule, sizes)
+    if general is not None and sizes.is_any_groups_complete():
+        if general[1].verdict == PROVED:
+            return RuleVerdict(UNNAMED, PROVED)
+        verdict = _where_sizes_hold(rule, sizes, general)
+        if verdict is not None:
+            return verdict
+    is_general = general is not None and general[1].verdict == PROVED
     return _of_groups(rule, sizes, effort, is_general)
 
 
@@ -54,15 +61,52 @@ def _of_sizing(rule: TypedRule, sizing: Sizing, effort: Effort) -> RuleVerdict:
     return with_sizes_of_leaves(verdict, rule, sizing)
 
 
-def _is_proved_of_any_groups(rule: TypedRule, sizes: OpenSizes) -> bool:
-    """Return whether both sides are proved to be equal for all numbers of groups at once."""
+def _of_any_groups(rule: TypedRule, sizes: OpenSizes) -> Point | None:
+    """Compare both sides for all numbers of groups at once, by relations; None where that does not
+    decide.
+    """
     try:
         sizing = sizes.of_any_groups()
         if sizing is None:
-            return False
-        return compared(*programs(rule, sizing), Effort.RELATIONS).verdict == PROVED
+            return None
+        return sizing, compared(*programs(rule, sizing), Effort.RELATIONS)
     except (Undecided, *NO_SIDES):
-        return False
+        return None
+
+
+def _where_sizes_hold(rule: TypedRule, sizes: OpenSizes, general: Point) -> RuleVerdict | None:
+    """Return the verdict on a rule that holds for all groups where other sizes meet a condition,
+    with the counterexample of one group; None where there is no such condition.
+    """
+    sizing, comparison = general
+    if comparison.verdict != DIFFERENT or comparison.holding is None:
+        return None
+    condition = _without_channels(comparison, sizing.names_of_pairs)
+    if condition is None:
+        return None
+    try:
+        verdict = _of_sizing(rule, sizes.of_one_group(), Effort.RELATIONS)
+    except (Undecided, *NO_SIDES):
+        return None
+    if verdict.condition is None:
+        return None
+    return replace(verdict, condition=condition)
+
+
+def _without_channels(comparison: SizesComparison, names: frozenset[str]) -> isl.Set | None:
+    """Return the condition under which both sides are equal without the sizes of channels, by their
+    names; None where it is one on these.
+    """
+    kind = isl.dim_type.param
+    condition, weakest = comparison.holding, comparison.holding.gist(comparison.allowed)
+    for name in names:
+        place = weakest.find_dim_by_name(kind, name)
+        if place >= 0 and weakest.involves_dims(kind, place, 1):
+            return None
+        place = condition.find_dim_by_name(kind, name)
+        if place >= 0:
+            condition = condition.project_out(kind, place, 1)
+    return condition
 
 
 def _of_groups(rule: TypedRule, sizes: OpenSizes, effort: Effort, is_general: bool) -> RuleVerdict:

@@ -11,6 +11,7 @@ import islpy as isl
 
 NO_SIZES = "at no sizes do both sides have a meaning"
 NO_EXPRESSION = "a side has no expression with its sizes open"
+UNSOLVED = "the sizes at which both sides have outputs of one shape are not known"
 UNNAMED = ""  # a rule whose verdict is that of others too
 MAX_CHARACTERS = 300  # of a set in a text
 AXIS = re.compile(r"(?<![A-Za-z])x(\d+)_(\d+)")  # in the name of a size: `x1_0`, `x1_0_x2_0`

@@ -134,9 +134,12 @@ def _where_shapes_are_equal(verdict: RuleVerdict, graph: RuleGraph) -> RuleVerdi
     shapes = output_shapes(graph)
     if shapes is None:
         return verdict
-    text = conditions_text(shapes.equal.gist(shapes.allowed))
+    known = shapes.allowed
+    if verdict.condition is not None:
+        known = known.intersect(verdict.condition)
+    text = conditions_text(shapes.equal.gist(known))
     if verdict.condition_text:
-        text = f"{verdict.condition_text} and {text}"
+        text = " and ".join(filter(None, [verdict.condition_text, text]))
     condition = shapes.equal
     if verdict.condition is not None:
         condition = condition.intersect(verdict.condition)

@@ -136,8 +136,12 @@ def _points(room: int, stride: int, beginning_of_padding: int, ceil_mode: bool) 
     return last + 1
 
 
-def _same_padding(size: int, extent: int, stride: int) -> Pair:
-    """Return the padding with which there are `ceil(size / stride)` points."""
+def same_padding(size: int, extent: int, stride: int) -> Pair:
+    """Return the padding with which there are `ceil(size / stride)` points, the odd element after.
+
+    >>> same_padding(8, 3, 2), same_padding(9, 3, 2)
+    ((0, 1), (1, 1))
+    """
     last = (-(-size // stride) - 1) * stride
     total = last + extent - size
     if is_number(extent) and extent < stride:  # what a window lacks, which may be less than nothing
@@ -154,7 +158,7 @@ def _padding(
     if padding == "valid":
         return ((0, 0),) * len(axes)
     if padding == "same":
-        return tuple(map(_same_padding, sizes, extents, strides))
+        return tuple(map(same_padding, sizes, extents, strides))
     if isinstance(padding, str):
         raise ShapeError(
             f"padding must be 'same', 'valid' or numbers, not {padding!r}\n  e.g. padding='same'"

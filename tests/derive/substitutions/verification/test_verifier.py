@@ -289,6 +289,39 @@ def test_strides_beyond_a_kernel(kernel: list[int], tmp_path: Any) -> None:
     assert result.verdict == "proved" and result.condition_text == "one group"
 
 
+def test_a_condition_on_the_sizes_of_images_is_inferred_for_all_groups(tmp_path: Any) -> None:
+    # the padding of a window of 3 begins before the image only where its size is odd
+    second = {"stride": [2, 2], "pad": "same"}
+    content = rule("enlarged", [conv(1, 2, kernel=[1, 1], **second)],
+                   [op("enlarge", 2, kernel=[3, 3]), conv(1, "0", kernel=[3, 3], **second)])  # fmt: skip
+    result = verdict(tmp_path, content)
+    assert result.verdict == "proved" and not result.coverage, result
+    odd = "[x1_0, x1_2, x1_3] -> { : x1_0 > 0 and x1_2 > 0 and x1_3 > 0 and x1_2 mod 2 = 1 and x1_3 mod 2 = 1 }"
+    assert result.condition.is_equal(isl.Set(odd).params())
+    assert result.counterexample is not None
+    assert (result.counterexample["x1_2"] * result.counterexample["x1_3"]) % 2 == 0
+
+
+def test_positions_of_strides_that_are_joined(tmp_path: Any) -> None:
+    # of two images, one below the other, the second begins at a window where the first is even
+    second = {"kernel": [1, 1], "stride": [2, 2]}
+    content = rule("rows", [op("concat", 1, 2, axis=2), conv("0", 3, **second)],
+                   [conv(1, 3, **second), conv(2, 3, **second), op("concat", "0", "1", axis=2)])  # fmt: skip
+    result = verdict(tmp_path, content)
+    assert (result.verdict, result.condition_text) == ("proved", "(x1_2) mod 2 = 0"), result
+    assert result.counterexample is not None and result.counterexample["x1_2"] % 2 == 1
+    (one,) = ea.substitutions.load(write(tmp_path, content))
+    assert one.graph is not None and differs_with(one.graph, result.counterexample)
+
+
+def test_strides_that_leave_the_shape_of_one_element(tmp_path: Any) -> None:
+    point = {"kernel": [1, 1], "pad": "same"}
+    content = rule("pooled", [op("poolmax", 1, stride=[2, 2], **point)],
+                   [op("poolmax", 1, stride=[1, 1], **point)])  # fmt: skip
+    result = verdict(tmp_path, content)
+    assert (result.verdict, result.condition_text) == ("proved", "x1_2 = 1 and x1_3 = 1"), result
+
+
 def test_relu_of_every_second_element(tmp_path: Any) -> None:
     second = {"kernel": [1, 1], "stride": [2, 2], "pad": "same"}
     content = rule("relu", [op("poolmax", 1, **second), op("relu", "0")],
@@ -416,6 +449,20 @@ def test_conditions_on_sizes() -> None:
     assert not result.condition.is_empty() and result.region is not None
     assert ea.substitutions.verify(first, sizes={"K": 1}).condition is None
     assert ea.substitutions.verify(first, sizes={"K": 2}).verdict == "different"
+
+
+def test_equal_shapes_are_no_condition_under_which_values_are_only_tested() -> None:
+    # N = M = 100 has too many points to be tried, and the product is no form of sizes
+    before, after = (
+        "O[i:N] = exp(A[0])",
+        "O[i:M] = exp(A[0])*Piecewise((1, N**3 < 10**6), (2, True))",
+    )
+    sizes = {"N": ea.size("N"), "M": ea.size("M")}
+    one = ea.substitutions.Rule("rule", before, after, A=(1,), **sizes)
+    assert ea.substitutions.verify(one, sizes={"N": 100, "M": 100}).verdict == "different"
+    result = ea.substitutions.verify(one)
+    assert (result.verdict, result.condition) == ("different", None), result
+    assert result.counterexample == {"M": 1, "N": 2}
 
 
 def test_a_condition_speaks_of_all_outputs() -> None:
