@@ -15,6 +15,7 @@ import sympy
 from einalg.errors import ShapeError
 from einalg.language.conversion import HALVES, converted
 from einalg.language.index.affine import Index
+from einalg.language.index.convert import affine
 from einalg.language.index.operators import whole_number
 from einalg.language.index.size import (
     Extent,
@@ -240,6 +241,30 @@ def is_multiple(size: Extent, number: int) -> bool:
         if coefficient * getattr(atom, "multiple_of", 1) % number:
             return False
     return form.const % number == 0
+
+
+def times(size: Extent, part: Extent) -> int | None:
+    """Return how many times a size is another one, whatever the symbolic sizes; None where that is
+    no whole number, or depends on them.
+
+    >>> import einalg as ea
+    >>> N = ea.size("N")
+    >>> times(6, 3), times(4*N + 2, 2*N + 1), times(N, N), times(N + 1, N)
+    (2, 2, 1, None)
+    """
+    of_size, of_part = _leading(size), _leading(part)
+    if not of_part or of_size % of_part or of_size // of_part < 1:
+        return None
+    number = of_size // of_part
+    return number if settled(affine(part * number) - size) == 0 else None
+
+
+def _leading(size: Extent) -> int:
+    """Return the first coefficient of a size, or the number that it is."""
+    if is_number(size):
+        return size
+    form = size.as_affine()
+    return form.terms[0][1] if form.terms else form.const
 
 
 def per_axis(value: Any, name: str, axes: Sequence[str], least: int) -> tuple[int, ...]:

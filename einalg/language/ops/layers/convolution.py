@@ -15,6 +15,7 @@ from einalg.language.ops.definition.operands import (
     is_multiple,
     operand,
     optional_operand,
+    times,
     whole,
 )
 from einalg.language.ops.definition.registry import operator
@@ -231,9 +232,7 @@ def _depthwise(
             f"  use a convolution with groups={data.size('C')} or less"
         )
     features = kernel.size("O")
-    multiplier, _ = channels_of_groups(
-        data.size("C"), (("K, axis O", features), ("A, axis C", data.size("C")))
-    )
+    multiplier = _multiplier(features, data.size("C"))
     window_axes = windows(
         spatial, data.sizes(spatial), kernel.sizes(spatial), stride, padding, dilation
     )
@@ -247,6 +246,19 @@ def _depthwise(
         window_axes,
         layouts.result,
     )
+
+
+def _multiplier(features: Extent, channels: Extent) -> Extent:
+    """Return how many output channels each input channel has."""
+    if is_number(channels):
+        return channels_of_groups(channels, (("K, axis O", features),))[0]
+    number = times(features, channels)
+    if number is None:
+        raise ShapeError(
+            f"axis O of K has size {features}, no whole multiple of the {channels} channels of A\n"
+            f"  give it size {channels}"
+        )
+    return number
 
 
 def read_windows(data: LabelledArray, window_axes: Windows, channel: Any, fill: Any = 0) -> Any:

@@ -10,6 +10,7 @@ import sympy
 
 from einalg.errors import ShapeError
 from einalg.language.index.affine import Index
+from einalg.language.index.size import Extent, settled
 from einalg.language.ir.scope import Scope
 from einalg.language.notation.builders import L, Max, Sum, indices
 from einalg.language.ops.definition.axes import (
@@ -22,6 +23,7 @@ from einalg.language.ops.definition.operands import (
     ArrayView,
     expect_shape,
     in_type_of,
+    is_multiple,
     operand,
     optional_operand,
     spans,
@@ -222,12 +224,13 @@ def group_norm(x: Any, groups: int, weight: Any = None, bias: Any = None, eps: A
     """
     view = operand(x, "x", least=2).in_single()
     count = whole(groups, "groups", 1)
-    if view.shape[1] % count:
+    if not is_multiple(view.shape[1], count):
         raise ShapeError(
             f"groups is {count}, which does not divide the {view.shape[1]} channels of x\n"
             f"  give a divisor of {view.shape[1]}"
         )
-    return _group_norm(view, count, weight, bias, epsilon(eps))
+    size = settled(view.shape[1] // count)
+    return _group_norm(view, count, size, weight, bias, epsilon(eps))
 
 
 @operator
@@ -243,15 +246,17 @@ def instance_norm(x: Any, weight: Any = None, bias: Any = None, eps: Any = 1e-5)
     (2, 3, 4, 4)
     """
     view = operand(x, "x", least=3).in_single()
-    return _group_norm(view, view.shape[1], weight, bias, epsilon(eps))
+    size = 1 if view.shape[1] else 0
+    return _group_norm(view, view.shape[1], size, weight, bias, epsilon(eps))
 
 
-def _group_norm(view: ArrayView, groups: int, weight: Any, bias: Any, small: Any) -> Scope:
+def _group_norm(
+    view: ArrayView, groups: Extent, size: Extent, weight: Any, bias: Any, small: Any
+) -> Scope:
     """Return the normalization of groups; statistics of group `g` are over the channels `size·g +
     c` and every position.
     """
     batch, channels, *positions = view.shape
-    size = channels // groups if groups else 0
     if not size * prod(positions):
         raise ShapeError(
             f"x has shape {view.shape}, so a group has no elements and no mean\n"
@@ -261,10 +266,12 @@ def _group_norm(view: ArrayView, groups: int, weight: Any, bias: Any, small: Any
     shift = optional_operand(bias, "bias", (channels,), "the channels of x")
     at = spatial_indices(len(positions))
     group = spans((c, *at), (size, *positions))
-    element = view[(n, g * size + c, *at)]
+    channel, own_group = (c, 0) if groups == 1 else (g * size + c, c // size)
+    element = view[(n, channel, *at)]
     count = size * prod(positions)
     mean = L[n:batch, g:groups](Sum[group](element) / count)
     variance = L[n:batch, g:groups](Sum[group]((element - mean[n, g]) ** 2) / count)
-    normal = (view[(n, c, *at)] - mean[n, c // size]) / sympy.sqrt(variance[n, c // size] + small)
+    spread = variance[n, own_group] + small
+    normal = (view[(n, c, *at)] - mean[n, own_group]) / sympy.sqrt(spread)
     result = _scaled(normal, scale, shift, c)
     return L[spans((n, c, *at), view.shape)](in_type_of(result, view, scale, shift))

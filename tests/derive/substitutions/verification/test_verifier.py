@@ -281,7 +281,7 @@ def test_outputs_of_one_shape_are_a_condition(
 
 @pytest.mark.parametrize("kernel", [[1, 1], [3, 3], [1, 3]])
 def test_strides_beyond_a_kernel(kernel: list[int], tmp_path: Any) -> None:
-    window = {"kernel": kernel, "stride": [2, 3]}
+    window: dict[str, Any] = {"kernel": kernel, "stride": [2, 3]}
     merged = rule("merged", [conv(1, 2, **window), conv(1, 3, **window),
                              op("concat", "0", "1", **CONCAT)],
                   [op("concat", 2, 3, **FEATURES), conv(1, "0", **window)])  # fmt: skip
@@ -291,7 +291,7 @@ def test_strides_beyond_a_kernel(kernel: list[int], tmp_path: Any) -> None:
 
 def test_a_condition_on_the_sizes_of_images_is_inferred_for_all_groups(tmp_path: Any) -> None:
     # the padding of a window of 3 begins before the image only where its size is odd
-    second = {"stride": [2, 2], "pad": "same"}
+    second: dict[str, Any] = {"stride": [2, 2], "pad": "same"}
     content = rule("enlarged", [conv(1, 2, kernel=[1, 1], **second)],
                    [op("enlarge", 2, kernel=[3, 3]), conv(1, "0", kernel=[3, 3], **second)])  # fmt: skip
     result = verdict(tmp_path, content)
@@ -304,7 +304,7 @@ def test_a_condition_on_the_sizes_of_images_is_inferred_for_all_groups(tmp_path:
 
 def test_positions_of_strides_that_are_joined(tmp_path: Any) -> None:
     # of two images, one below the other, the second begins at a window where the first is even
-    second = {"kernel": [1, 1], "stride": [2, 2]}
+    second: dict[str, Any] = {"kernel": [1, 1], "stride": [2, 2]}
     content = rule("rows", [op("concat", 1, 2, axis=2), conv("0", 3, **second)],
                    [conv(1, 3, **second), conv(2, 3, **second), op("concat", "0", "1", axis=2)])  # fmt: skip
     result = verdict(tmp_path, content)

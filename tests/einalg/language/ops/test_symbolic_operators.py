@@ -48,6 +48,13 @@ CASES: dict[str, Build] = {
     "conv2d, groups": lambda N, M, H, W: ops.conv2d(
         _image(N, H, W), ea.tensor("K", (6, 2, 3, 3)), groups=2, padding=(1, (0, 2))
     ),
+    "depthwise_conv2d": lambda N, M, H, W: ops.depthwise_conv2d(
+        _image(N, H, W, M), ea.tensor("K", (2 * M, 1, 3, 3)), padding=1
+    ),
+    "instance_norm": lambda N, M, H, W: ops.instance_norm(_image(N, H, W, M)),
+    "group_norm of one group": lambda N, M, H, W: ops.group_norm(
+        _image(N, H, W, M), 1, ea.tensor("w", (M,)), ea.tensor("b", (M,))
+    ),
     "conv_transpose2d": lambda N, M, H, W: ops.conv_transpose2d(
         _image(N, H, W), ea.tensor("K", (4, 3, 3, 3)), stride=2
     ),
@@ -138,6 +145,9 @@ def test_the_concrete_operator_at_concrete_sizes(name: str) -> None:
         lambda N, M: ops.split(_matrix(N, M), 2),
         lambda N, M: ops.slice(_matrix(N, M), 0, 4),
         lambda N, M: ops.diagonal(_matrix(N, M)),
+        lambda N, M: ops.depthwise_conv2d(_image(1, 3, 3, N), ea.tensor("K", (N + 1, 1, 1, 1))),
+        lambda N, M: ops.depthwise_conv2d(_image(1, 3, 3, N), ea.tensor("K", (M, 1, 1, 1))),
+        lambda N, M: ops.group_norm(_image(1, 3, 3, N), 2),
         lambda N, M: ops.space_to_depth(_image(1, N, M), 2),
         lambda N, M: ops.adaptive_avg_pool(_image(1, N, M), 2),
         lambda N, M: ops.unfold(_image(1, N, M), 3),
