@@ -23,6 +23,7 @@ from derive.proof.random.rounding import STEP_FUNCTIONS
 from einalg.errors import NotationError
 from einalg.language.conditions import isfinite, isinf, isnan
 from einalg.language.index.remainder import Mod, Quotient
+from einalg.language.interpreters.exact_values import UNDEFINED
 from einalg.language.interpreters.numpy import execute
 from einalg.language.interpreters.numpy.functions import COMPARISONS, as_number
 from einalg.language.ir.scope import Scope
@@ -181,7 +182,7 @@ class MultiprecisionArithmetic:
             return CONTEXT.mpf(exact.numerator) / exact.denominator
         if value in (sympy.oo, -sympy.oo):
             return INFINITY if value is sympy.oo else -INFINITY
-        if value is sympy.nan:
+        if value in UNDEFINED:
             return NAN
         return CONTEXT.make_mpf(value._to_mpmath(BITS)._mpf_)
 

@@ -18,7 +18,7 @@ import sympy
 from einalg.errors import NotationError, RangeError, ShapeError, UndefinedError
 from einalg.language.index.affine import IndexArithmetic
 from einalg.language.index.convert import affine
-from einalg.language.interpreters.exact_values import exact_values
+from einalg.language.interpreters.exact_values import exact_constant, exact_values
 from einalg.language.interpreters.reference_functions import COMBINE, FUNCTIONS, with_fraction_last
 from einalg.language.interpreters.reference_indices import (
     Environment,
@@ -234,15 +234,7 @@ class _Evaluation:
         return result
 
     def number(self, value: Any) -> Any:
-        if value is sympy.true or value is sympy.false:
-            return bool(value)
-        if value.is_Integer:
-            return int(value)
-        if self.exact and value.is_Rational:
-            return Fraction(int(value.p), int(value.q))
-        if self.exact and value.is_Float:
-            return Fraction(float(value))
-        return float(value)
+        return exact_constant(value, self.exact)
 
 
 def _without_value(body: Any, values: list[Any], env: Environment, error: Exception) -> str:

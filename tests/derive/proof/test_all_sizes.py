@@ -122,6 +122,19 @@ def test_values_that_are_only_tested_may_differ_where_shapes_are_equal() -> None
     assert proof.verdict == "different" and not proof.are_sizes_exact
 
 
+@pytest.mark.parametrize(
+    "one, two, verdict",
+    [
+        ("A[i]/(N-2)", "2*A[i]/(2*N-4)", "proved"),
+        ("A[i]*log(N-2)", "A[i]*log(N-1)", "different"),
+        ("A[i]*sqrt(N-2)", "A[i]*sqrt(N-1)", "different"),
+        ("A[i]*(N-1)**(-N)", "A[i]*(N-1)**(-N-1)*(N-1)", "tested"),
+    ],
+)
+def test_sizes_at_which_a_constant_has_no_value(one: str, two: str, verdict: str) -> None:
+    assert ea.prove(f"O[i] = {one}", f"O[i] = {two}", A=("N",)).verdict == verdict
+
+
 def test_what_is_not_decided_for_all_sizes_is_tested_at_some() -> None:
     proof = ea.prove("O[i] = atan(exp(A[i])) + atan(exp(-A[i]))", "O[i] = pi/2 + 0*A[i]", A=("N",))
     assert (proof.verdict, bool(proof), proof.holds) == ("tested", False, True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import reduce
-from math import prod
+from math import nan, prod
 from typing import Any, Protocol
 
 import numpy as np
@@ -12,6 +12,7 @@ import sympy
 
 from einalg.errors import NotationError, ShapeError
 from einalg.language.conversion import rounded
+from einalg.language.interpreters.exact_values import UNDEFINED
 from einalg.language.interpreters.numpy.functions import (
     COMPARISONS,
     FUNCTIONS,
@@ -122,7 +123,7 @@ class FloatArithmetic:
             return bool(value)
         if value.is_Integer:
             return as_number(int(value))
-        return float(value)
+        return nan if value in UNDEFINED else float(value)
 
     def index(self, values: Any) -> Any:
         return values

@@ -48,6 +48,7 @@ from einalg.errors import NotationError, ShapeError
 from einalg.language.conditions import TESTS, isfinite, isinf, isnan
 from einalg.language.conversion import Conversion
 from einalg.language.index.remainder import Mod, Quotient
+from einalg.language.interpreters.exact_values import UNDEFINED
 from einalg.language.interpreters.numpy.arithmetic import FLOAT, Array
 from einalg.language.interpreters.numpy.functions import COMPARISONS, FUNCTIONS, as_number
 from einalg.language.interpreters.prime_field.extended import Extended
@@ -132,7 +133,7 @@ class PrimeField:
             return self._fraction(value.p, value.q)
         if value.is_Float:
             return self._fraction(*Fraction(float(value)).as_integer_ratio())
-        if value is sympy.nan:
+        if value in UNDEFINED:
             return self.extended.undefined
         return int(pseudo_random(str(value), [], self.order, self.seed))
 

@@ -298,6 +298,13 @@ def test_names_mean_nothing_while_evaluating() -> None:
     np.testing.assert_array_equal(found, A * C[:, None] + A.sum(1)[:, None])
 
 
+@pytest.mark.parametrize("factor", ["1/(N - 2)", "sqrt(N - 3)", "log(N - 2)"])
+def test_a_size_that_leaves_no_value(factor: str) -> None:
+    scope = ea.parse(f"O[i] = A[i]*{factor}", A=("N",)).at(N=2)
+    with pytest.raises(UndefinedError, match="a size makes a denominator 0, or a root imaginary"):
+        ea.evaluate(scope, A=[1, 2])
+
+
 def test_a_root_of_what_is_negative_has_no_value() -> None:
     """Not even where a function of the imaginary root would be real."""
     with pytest.raises(UndefinedError, match="has no value at i = 0: it is not defined for -4"):
