@@ -165,7 +165,8 @@ def _no_truth_value(condition: Any) -> UseError:
         name = min(map(str, condition.free_symbols))
         return UseError(
             f"{text} holds at some sizes, and at others not\n"
-            f"  give bounds to a size: {name} = ea.size({name!r}, at_least=8)"
+            f"  give a size bounds or a divisor: {name} = ea.size({name!r}, at_least=8, "
+            "multiple_of=8)"
         )
     wrong = f"{text} is neither true nor false: that depends on the point"
     cases = f"ea.Piecewise((a, {text}), (b, True))"

@@ -14,7 +14,7 @@ from itertools import product
 from math import prod
 from typing import Any
 
-from einalg.language.index.affine import Affine, Index
+from einalg.language.index.affine import Affine, Index, whole_quotient
 from einalg.language.index.constraint import Constraint
 from einalg.language.index.iterator import LoopIndex
 from einalg.language.index.size import Size, is_number
@@ -222,15 +222,16 @@ def summed(polynomial: Polynomial, iterators: tuple[LoopIndex, ...]) -> Polynomi
 
 def of_sizes(form: Affine) -> Polynomial:
     """Return a form of sizes as a number: a polynomial in the sizes, what is under `//` or `%` as
-    one index value.
+    one index value where its divisor does not always divide it.
     """
     terms = list(constant(form.const))
     for atom, coefficient in form.terms:
-        if isinstance(atom, Size):
-            factor = Factor(SizeFactor(atom))
+        size, divisor = whole_quotient(atom) or (None, 1)
+        if size is not None:
+            factor = Factor(SizeFactor(size))
         else:
             factor = Factor(IndexValue(), (atom.as_affine(),))
-        terms.append(Term(Fraction(coefficient), factors=(factor,)))
+        terms.append(Term(Fraction(coefficient, divisor), factors=(factor,)))
     return tuple(terms)
 
 

@@ -430,7 +430,7 @@ def _join_quotients(row: dict[Atom, int], const: int) -> tuple[list[tuple[Atom, 
     return [(a, c) for a, c in row.items() if c], const
 
 
-def _whole_quotient(atom: Atom) -> tuple[Any, int] | None:
+def whole_quotient(atom: Atom) -> tuple[Any, int] | None:
     """Return the size and the divisor of what is a size, or a quotient of one that is exact since
     the size is a multiple of the divisor; None for any other atom.
     """
@@ -449,7 +449,7 @@ def _is_reducible(atom: Atom, coefficient: int) -> bool:
     """
     if type(atom) is not FloorDiv or gcd(coefficient, atom.divisor) == 1:
         return False
-    return _whole_quotient(atom) is not None
+    return whole_quotient(atom) is not None
 
 
 def _with_reduced(atom: Any, row: dict[Atom, int]) -> dict[Atom, int]:
@@ -471,7 +471,7 @@ def _divided_exactly(atom: Atom, coefficient: int, divisor: int) -> tuple[Atom, 
     """
     if coefficient % divisor == 0:
         return atom, coefficient // divisor
-    whole = _whole_quotient(atom)
+    whole = whole_quotient(atom)
     if whole is None:
         return None
     size, inner = whole

@@ -38,6 +38,12 @@ EQUAL: list[tuple[str, str, dict[str, Any]]] = [
     ),
     ("O[i:N//2] = A[2*i]+A[2*i+1]", "O[i:N//2] = Sum[k:2](A[2*i+k])", {"A": ("N",)}),
     ("O[i,j] = A[i]*B[j]", "T[j,i] = A[i]*B[j]\nO[i,j] = T[j,i]", {"A": ("N",), "B": ("N",)}),
+    ("O[i] = A[i]*(N//2)", "O[i] = A[i]*N/2", {"A": (ea.size("N", multiple_of=2),)}),
+    (
+        "O[i] = exp(A[i]*((N+2)//2))",
+        "O[i] = exp(A[i]*N/2 + A[i])",
+        {"A": (ea.size("N", multiple_of=4),)},
+    ),
 ]
 
 
