@@ -13,6 +13,7 @@ from einalg.frontends.torch.nodes.arguments import (
     is_boolean,
     map_scope,
     number,
+    number_in_type,
     number_of_type,
     numbers_beside,
     rounded_number,
@@ -241,10 +242,15 @@ def _fmod(a: Any, b: Any) -> Any:
 
 
 def _element(value: Any, other: Any) -> Any:
-    """Return a number as an element of the other operand's type, to which torch rounds it first."""
-    if isinstance(value, float) and is_float(getattr(other, "dtype", "f64")):
+    """Return a number as an element of the other operand's type, to which torch rounds it first.
+
+    Beside integers that is f32.
+    """
+    if not isinstance(value, float):
+        return value
+    if is_float(other.dtype):
         return nearest_element(value, other.dtype)
-    return value
+    return nearest_element(value, "f32")
 
 
 def _bits(operator: Callable[[Any, Any], Any]) -> Handler:
@@ -274,7 +280,7 @@ def _where(condition: Any, a: Any, b: Any) -> Any:
 
 @aten("masked_fill.Scalar", "masked_fill.Tensor")
 def _masked_fill(x: Any, mask: Any, value: Any) -> Any:
-    return ops.where(mask, number(value, x), x)
+    return ops.where(mask, number_in_type(value, x), x)
 
 
 @aten("clamp.default")
@@ -301,10 +307,17 @@ def _clamp_max(x: Any, high: Any) -> Any:
     return ops.minimum(x, *numbers_beside((high,), x))
 
 
+def _in_common_type(*tensors: Any) -> list[Any]:
+    """Return tensors in the type that holds the elements of all, in which torch computes."""
+    dtype = promote(*(tensor.dtype for tensor in tensors))
+    return [ops.cast(tensor, dtype) for tensor in tensors]
+
+
 @aten("addcmul.default")
 @_reading
 @in_single
 def _addcmul(x: Any, a: Any, b: Any, value: Any) -> Any:
+    x, a, b = _in_common_type(x, a, b)
     return ops.add(x, _scaled(ops.mul(a, b), value, x))
 
 
@@ -312,6 +325,7 @@ def _addcmul(x: Any, a: Any, b: Any, value: Any) -> Any:
 @_reading
 @in_single
 def _addcdiv(x: Any, a: Any, b: Any, value: Any) -> Any:
+    x, a, b = _in_common_type(x, a, b)
     return ops.add(x, _scaled(ops.div(a, b), value, x))
 
 
