@@ -74,6 +74,7 @@ CASES: dict[str, tuple[str, tuple[Any, ...], str]] = {
         (X.double(), X, X.abs() + 3),
         "",
     ),
+    "halves or a number of singles": ("where.self", (X > 0, X.half(), ONE / 7), ""),
     "padded integers": ("pad.default", (WHOLE, [1, 2], "constant", None), ""),
     "padded by a fraction": ("constant_pad_nd.default", (WHOLE, [1, 0, 0, 2], -1.5), ""),
     "padded truth values": ("pad.default", (TRUTH, [1, 2], "constant", 1.0), ""),

@@ -275,7 +275,21 @@ register(
 
 @aten("where.self", "where.ScalarOther", "where.ScalarSelf")
 def _where(condition: Any, a: Any, b: Any) -> Any:
-    return ops.where(condition, *_pair(a, b))
+    a, b = _pair(a, b)
+    return ops.where(condition, _in_type_of(b, a), _in_type_of(a, b))
+
+
+def _in_type_of(elements: Any, value: Any) -> Any:
+    """Return a value without axes in the type of elements with axes, which the result has.
+
+    Floats of 32 bits beside halves are an example.
+    """
+    if not all(isinstance(operand, Indexable) for operand in (elements, value)):
+        return value
+    are_floats = is_float(elements.dtype) and is_float(value.dtype)
+    if are_floats and elements.rank and not value.rank:
+        return ops.cast(value, elements.dtype)
+    return value
 
 
 @aten("masked_fill.Scalar", "masked_fill.Tensor")
