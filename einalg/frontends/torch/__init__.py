@@ -21,13 +21,13 @@ from einalg.frontends.torch.operators.layers import (
     resize,
 )
 from einalg.frontends.torch.operators.math import arithmetic, elementwise, matmul, reductions
-from einalg.frontends.torch.operators.shape import concatenation, indexing
+from einalg.frontends.torch.operators.shape import concatenation, indexing, replacement
 
 __all__ = ["Model", "load", "load_fx", "load_model"]
 # Modules whose import registers operators.
 OPERATORS = (
     *(arithmetic, elementwise, matmul, reductions),
-    *(concatenation, indexing),
+    *(concatenation, indexing, replacement),
     *(convolution, normalization, pooling, recurrent, resize),
 )
 

@@ -203,8 +203,10 @@ def applied(function: Any, operands: Any) -> Any:
 
     What rounds numbers, and what would take elements for real numbers, is evaluated here; cases
     stay where they stand, and a comparison with a number has that on the right, where Python puts
-    it.
+    it. A comparison with NaN is false; SymPy refuses it.
     """
+    if function in ORDERINGS and sympy.nan in operands:
+        return sympy.false
     if function in ORDERINGS and operands[0].is_Number and not operands[1].is_Number:
         return ORDERINGS[function](operands[1], operands[0])
     if function in EXTREMES and any(extremes_inside(o) >= MAX_EVALUATED for o in operands):

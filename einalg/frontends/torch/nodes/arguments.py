@@ -55,6 +55,18 @@ def number(value: Any, like: Any) -> Any:
     return value
 
 
+def number_in_type(value: Any, like: Any) -> Any:
+    """Return a scalar converted to the type of `like`, as where it takes the place of an element.
+
+    Integers are rounded towards 0, and what is not 0 is true.
+    """
+    if isinstance(value, (bool, int, float)) and not is_float(like.dtype):
+        if is_boolean(like):
+            return int(bool(value))
+        return int(value)
+    return number(value, like)
+
+
 def rounded_number(value: Any, like: Any) -> Any:
     """Return a scalar as a number, rounded to the type of `like` where that has 16 bits."""
     value = number(value, like)

@@ -30,6 +30,14 @@ STATISTICS: dict[str, Callable[[Any], Any]] = {
     "norm of order 3": lambda x: torch.linalg.vector_norm(x / 64, ord=3, dim=-1),
     "softmax": lambda x: (x / 400).softmax(1),
     "logarithms of softmax": lambda x: (x / 400).log_softmax(-1),
+    "attention": lambda x: F.scaled_dot_product_attention(x, x.flip(0), x / 64),
+    "attention to some keys": lambda x: F.scaled_dot_product_attention(
+        x, x.flip(1), x / 64, attn_mask=(x.abs() < 300)[..., :6]
+    ),
+    "attention with shifted scores": lambda x: F.scaled_dot_product_attention(
+        x, x.flip(1), x / 64, attn_mask=x[..., :6]
+    ),
+    "causal attention": lambda x: F.scaled_dot_product_attention(x, x, x / 64, is_causal=True),
     "pooling": lambda x: F.avg_pool1d(x.abs() * 20, 4),
     "adaptive pooling": lambda x: F.adaptive_avg_pool1d(x.abs() * 20, 5),
 }

@@ -210,6 +210,17 @@ table("where.ScalarOther", lambda d: (d.truth(3), d.float(2, 3), 0.5))
 table("where.ScalarSelf", lambda d: (d.truth(3), 0.5, d.float(2, 3)))
 table("masked_fill.Scalar", lambda d: (d.float(2, 3), d.truth(3), d.one_of(0, 1.5, float("-inf"))))
 table("masked_fill.Tensor", lambda d: (d.float(2, 3), d.truth(3), d.float()))
+table(
+    "index_put.default",
+    lambda d: (
+        d.float(2, 3, 4),
+        *d.one_of(
+            ([d.truth(2)], d.float(4)),
+            ([None, d.truth(3, 4)], d.float()),
+            ([d.truth(2, 3, 4)], d.float(1)),
+        ),
+    ),
+)
 table("clamp", lambda d: (d.tensor(3, 5), *d.one_of((0, None), (None, 1), (-1, 1))))
 table(
     "clamp.Tensor",

@@ -202,3 +202,10 @@ def test_a_reduction_of_one_point_is_its_body():
         )
     )
     assert str(counted) == "L[x:3](Sum[r:2:3](F[r + x - 1]))"
+
+
+@pytest.mark.parametrize("comparison", ["> 0", "<= 0", "< B[i]"])
+def test_a_comparison_of_a_fill_that_has_no_value_is_false(comparison: str) -> None:
+    text = f"O[i:3] = Piecewise((1, Mod(B.pad((0, 1), fill=-inf)[3], 2) {comparison}), (-1, True))"
+    scope = ea.parse(text, B=(3,))
+    assert str(simplify_scope(scope)) == "L[i:3](-1)"

@@ -14,6 +14,7 @@ from einalg.language import ops
 from einalg.language.ir.dtypes import numpy_dtype
 from einalg.language.ops.layers.attention import attention_of_some
 from einalg.language.ops.math.broadcasting import broadcast
+from einalg.language.ops.math.cast import in_single
 
 register(
     {
@@ -174,7 +175,9 @@ def _native_dropout(x: Any, p: float, in_training: bool | None) -> Any:
     return _dropout(x, p, in_training is not False), None
 
 
+@in_single
 def _attention(q: Any, k: Any, v: Any, mask: Any, dropout: float, causal: bool, scale: Any) -> Any:
+    """Return attention, of 16 bits too with scores and sums in single precision."""
     if dropout:
         raise training_error("dropout in attention")
     if mask is not None and mask.dtype == "bool":

@@ -13,6 +13,7 @@ from einalg.frontends.torch.nodes.arguments import (
     is_boolean,
     map_scope,
     number,
+    number_in_type,
     number_of_type,
     numbers_beside,
     rounded_number,
@@ -241,10 +242,15 @@ def _fmod(a: Any, b: Any) -> Any:
 
 
 def _element(value: Any, other: Any) -> Any:
-    """Return a number as an element of the other operand's type, to which torch rounds it first."""
-    if isinstance(value, float) and is_float(getattr(other, "dtype", "f64")):
+    """Return a number as an element of the other operand's type, to which torch rounds it first.
+
+    Beside integers that is f32.
+    """
+    if not isinstance(value, float):
+        return value
+    if is_float(other.dtype):
         return nearest_element(value, other.dtype)
-    return value
+    return nearest_element(value, "f32")
 
 
 def _bits(operator: Callable[[Any, Any], Any]) -> Handler:
@@ -269,12 +275,26 @@ register(
 
 @aten("where.self", "where.ScalarOther", "where.ScalarSelf")
 def _where(condition: Any, a: Any, b: Any) -> Any:
-    return ops.where(condition, *_pair(a, b))
+    a, b = _pair(a, b)
+    return ops.where(condition, _in_type_of(b, a), _in_type_of(a, b))
+
+
+def _in_type_of(elements: Any, value: Any) -> Any:
+    """Return a value without axes in the type of elements with axes, which the result has.
+
+    Floats of 32 bits beside halves are an example.
+    """
+    if not all(isinstance(operand, Indexable) for operand in (elements, value)):
+        return value
+    are_floats = is_float(elements.dtype) and is_float(value.dtype)
+    if are_floats and elements.rank and not value.rank:
+        return ops.cast(value, elements.dtype)
+    return value
 
 
 @aten("masked_fill.Scalar", "masked_fill.Tensor")
 def _masked_fill(x: Any, mask: Any, value: Any) -> Any:
-    return ops.where(mask, number(value, x), x)
+    return ops.where(mask, number_in_type(value, x), x)
 
 
 @aten("clamp.default")
@@ -301,10 +321,17 @@ def _clamp_max(x: Any, high: Any) -> Any:
     return ops.minimum(x, *numbers_beside((high,), x))
 
 
+def _in_common_type(*tensors: Any) -> list[Any]:
+    """Return tensors in the type that holds the elements of all, in which torch computes."""
+    dtype = promote(*(tensor.dtype for tensor in tensors))
+    return [ops.cast(tensor, dtype) for tensor in tensors]
+
+
 @aten("addcmul.default")
 @_reading
 @in_single
 def _addcmul(x: Any, a: Any, b: Any, value: Any) -> Any:
+    x, a, b = _in_common_type(x, a, b)
     return ops.add(x, _scaled(ops.mul(a, b), value, x))
 
 
@@ -312,6 +339,7 @@ def _addcmul(x: Any, a: Any, b: Any, value: Any) -> Any:
 @_reading
 @in_single
 def _addcdiv(x: Any, a: Any, b: Any, value: Any) -> Any:
+    x, a, b = _in_common_type(x, a, b)
     return ops.add(x, _scaled(ops.div(a, b), value, x))
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import sympy
 
-from einalg.frontends.torch.nodes.arguments import as_dtype, axes_or_all
+from einalg.frontends.torch.nodes.arguments import as_dtype, as_float, axes_or_all
 from einalg.frontends.torch.nodes.registry import Handler, NotExpressed, aten, register
 from einalg.language import ops
 from einalg.language.conversion import HALVES
@@ -73,7 +73,9 @@ register(
         "prod.dim_int": _product,
         "amax.default": _over(ops.max),
         "amin.default": _over(ops.min),
-        "logsumexp.default": _over(logsumexp_of_infinities),
+        "logsumexp.default": lambda x, *others: _over(logsumexp_of_infinities)(
+            as_float(x), *others
+        ),
         "any.default any.dim any.dims": _truth(Max),
         "all.default all.dim all.dims": _truth(Min),
         "max.dim": _extremes(ops.max, ops.argmax),

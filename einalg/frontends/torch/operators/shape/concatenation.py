@@ -5,14 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-import sympy
-
-from einalg.frontends.torch.nodes.arguments import map_elements, number
-from einalg.frontends.torch.nodes.registry import NotExpressed, aten, register
+from einalg.frontends.torch.nodes.arguments import number_in_type
+from einalg.frontends.torch.nodes.registry import aten, register
 from einalg.language import ops
-from einalg.language.index.convert import affine
-from einalg.language.ops.definition.axes import with_entries
-from einalg.language.ops.definition.operands import operand
 
 
 @aten("cat.default", "concat.default")
@@ -62,9 +57,7 @@ def _amounts(x: Any, pad: Sequence[int]) -> list[tuple[int, int]]:
 
 @aten("pad.default")
 def _pad(x: Any, pad: Sequence[int], mode: str, value: Any) -> Any:
-    if value is None:
-        value = 0.0
-    return ops.pad(x, _amounts(x, pad), mode, number(value, x))
+    return ops.pad(x, _amounts(x, pad), mode, number_in_type(value or 0, x))
 
 
 @aten("constant_pad_nd.default")
@@ -80,41 +73,3 @@ def _reflection_pad(x: Any, pad: Sequence[int]) -> Any:
 @aten("replication_pad1d.default", "replication_pad2d.default", "replication_pad3d.default")
 def _replication_pad(x: Any, pad: Sequence[int]) -> Any:
     return _pad(x, pad, "replicate", None)
-
-
-@aten("slice_scatter.default")
-def _slice_scatter(x: Any, part: Any, dim: int, start: Any, end: Any, step: int) -> Any:
-    """Replace a slice of `x` by `part`."""
-    position = dim % x.rank
-    places = range(*slice(start, end, step).indices(x.shape[position]))
-    inner = operand(part, "src", rank=x.rank, dtype="any")
-    if x.dtype == "bool" or part.dtype != x.dtype:
-        raise NotExpressed("a slice is replaced by one of another dtype, or of truth values")
-    if not len(places):
-        return x
-    around = with_entries(((0, 0),) * x.rank, {position: (x.shape[position], x.shape[position])})
-    padded = inner.padded(around)
-
-    def element(view: Any, at: Any) -> Any:
-        i = affine(at[position])
-        gap = i - places.start
-        inside = [i >= places.start, i <= places[-1]]
-        if step > 1:
-            inside.append(sympy.Eq(gap % step, 0))
-        new = padded[with_entries(at, {position: gap // step})]
-        return sympy.Piecewise((new, sympy.And(*inside)), (view[at], True))
-
-    return map_elements(x, element)
-
-
-@aten("select_scatter.default")
-def _select_scatter(x: Any, part: Any, dim: int, index: int) -> Any:
-    at = index % x.shape[dim]
-    return _slice_scatter(x, ops.unsqueeze(part, dim % x.rank), dim, at, at + 1, 1)
-
-
-@aten("copy.default")
-def _copy(x: Any, source: Any, _: Any) -> Any:
-    if source.shape == x.shape:
-        return source
-    return ops.broadcast_to(source, x.shape)
