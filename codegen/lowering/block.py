@@ -59,12 +59,18 @@ class StatementSource:
     """The statement `name = scope` with what lowering asks about it again and again.
 
     `statements` are the scopes of other statements; some have no value at some points of their box.
+    With `leaves_gaps`, this one has not either, and nothing is written there.
     """
 
     def __init__(
-        self, name: str, scope: Scope, statements: Mapping[str, Scope], schedule: Schedule
+        self,
+        name: str,
+        scope: Scope,
+        statements: Mapping[str, Scope],
+        schedule: Schedule,
+        leaves_gaps: bool = False,
     ):
-        self.name, self.schedule = name, schedule
+        self.name, self.schedule, self.leaves_gaps = name, schedule, leaves_gaps
         self.partial_statements = {n: other for n, other in statements.items() if other.where}
         self.scope = distinct_indices(with_infinities(scope, self.partial_statements))
         self.output = buffer(statement_tensor(name, scope))

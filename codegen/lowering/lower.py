@@ -49,19 +49,21 @@ def lower(
     scope: Scope,
     statements: Mapping[str, Scope] | None = None,
     schedule: Schedule = DEFAULT,
+    leaves_gaps: bool = False,
 ) -> Function:
     """Return the loop nest of the statement `name = scope`.
 
     Its body reads tensors and earlier statements only. `statements` are the scopes of the latter:
-    those with conditions have no value at some points, which a padded read must know. Raises
-    `CodegenError` for a function without code.
+    those with conditions have no value at some points, which a padded read must know. The statement
+    itself is 0 where it has no value, or anything if it `leaves_gaps`. Raises `CodegenError` for a
+    function without code.
 
     >>> import einalg as ea
     >>> f = lower("O", ea.parse("O[i] = A[i] + 1", A=(9,)))
     >>> f.output.shape, f.body[0].extent, f.body[0].kind
     ((9,), 9, 'vec')
     """
-    source = StatementSource(name, scope, statements or {}, schedule)
+    source = StatementSource(name, scope, statements or {}, schedule, leaves_gaps)
     place = Place(source.plan.ranges, source.plan.fixed)
     return _StatementNest(source, place).function()
 
@@ -181,7 +183,9 @@ class _StatementNest:
         return [(affine(a), affine(b)) for a, b in pairwise(ends)]
 
     def zeros(self, depth: int, block: Block) -> None:
-        """Write 0 to points of the output outside the conditions of the scope."""
+        """Write 0 to points of the output outside the conditions of the scope, if they are read."""
+        if self.source.leaves_gaps:
+            return
         if depth == len(self.levels):
             zero = Number(0, self.source.output.dtype)
             block.put(self.source.target(block.place), "=", zero)

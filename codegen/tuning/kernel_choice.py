@@ -29,7 +29,8 @@ from codegen.targets.c.object_store import loaded, placed
 from codegen.targets.c.source_file import own_sources
 from codegen.targets.c.thread_pool import RUNTIME
 from codegen.tuning.fingerprint import CHOICE_CODE, library_versions, thread_settings
-from codegen.tuning.value_comparison import fill_unlike, same_values
+from codegen.tuning.value_comparison import fill_unlike, same_values, valued
+from einalg.language.interpreters.numpy.loops import defined_points
 from einalg.language.ir.dtypes import numpy_dtype
 from einalg.language.ir.kernel import EOP, Kernel
 from einalg.language.ir.scope import Scope
@@ -414,6 +415,7 @@ def consistent_runs(
     """
     runs: dict[str, Run] = {}
     expected: Array | None = None
+    defined = defined_points(scope)
     for name, attempt in attempts.items():
         try:
             run, values = attempt(expected)
@@ -424,7 +426,7 @@ def consistent_runs(
             continue
         if expected is None:
             expected = values
-        elif not same_values(values, expected, scope.dtype):
+        if not same_values(valued(values, defined), valued(expected, defined), scope.dtype):
             LOG.warning("einalg: %s has other values for %s and is left out", name, scope)
             continue
         runs[name] = run

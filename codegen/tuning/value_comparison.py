@@ -37,6 +37,19 @@ def same_values(values: Array, expected: Array, dtype: str) -> bool:
     )
 
 
+def valued(values: Array, defined: Array | None) -> Array:
+    """Return values with 0 at the points where a statement has none: code may leave anything there.
+
+    `defined` says where it has one; None where it has everywhere.
+
+    >>> valued(np.array([1.0, np.nan]), np.array([True, False]))
+    array([1., 0.])
+    """
+    if defined is None:
+        return values
+    return np.where(defined, values, values.dtype.type(0))
+
+
 def fill_unlike(out: Array, expected: Array) -> None:
     """Fill results with elements that differ from all expected ones: what is not written shows.
 

@@ -13,6 +13,7 @@ from math import ceil
 from codegen.hardware.cpu import CpuModel
 from codegen.kernels.contraction.partition import Partition, Tiling
 from codegen.kernels.contraction.problem import Contraction
+from codegen.kernels.contraction.ranges import share_in_range
 from codegen.kernels.cpu_costs import CPU_COSTS, CpuCostModel
 from codegen.kernels.strided_axes import extent, used_tap_fraction
 
@@ -55,11 +56,32 @@ class TilingPlan:
 
     @cached_property
     def used_depth(self) -> float:
-        """Return the products of a result that tiles compute, without taps that they leave out."""
-        used = 1
+        """Return the products of a result that tiles compute, without what they leave out."""
+        used = 1.0
         for window, positions in self.partition.windows:
             used *= used_tap_fraction(window, positions)
+        c = self.contraction
+        axes = (*c.batch, *c.rows, *c.columns, *c.depth)
+        for within in c.ranges:
+            used *= share_in_range(within, axes)
         return used * self.depth
+
+    def single_row_steps(self, rows: int) -> float:
+        """Return the products that single rows of a tile sum beside what all of its rows do."""
+        steps = 0.0
+        for within in self.contraction.ranges:
+            for bound in (*within.lows, *within.highs):
+                moved = sum(abs(bound.form.coefficient(axis.index)) for axis in self.partition.rows)
+                steps += moved / bound.divisor * rows * (rows - 1) / 2
+        return steps * self.depth / self.outer_depth
+
+    @cached_property
+    def needed_share(self) -> float:
+        """Return the part of the results that tiles compute, without what nothing reads."""
+        within, c = self.partition.needed_columns, self.contraction
+        if within is None:
+            return 1.0
+        return share_in_range(within, (*c.batch, *c.rows, *c.columns))
 
     @cached_property
     def outer_rows(self) -> int:

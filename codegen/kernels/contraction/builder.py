@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from typing import TypeGuard
 
 from codegen.ir.builder import LANE, LoopBuilder
 from codegen.ir.nodes import Bound, Buf, For, MinMax, Ref, Statement, Store, Value
@@ -79,20 +80,26 @@ def valid_vectors(panel: ColumnPanel, rows: int, store: Store) -> list[Statement
     """Return a statement for every element of a tile."""
     statements = []
     for first, count, lanes in panel.parts():
-        statements.append(_unrolled(panel, rows, store, (first, first + count), lanes))
+        statements.append(_unrolled(panel, range(rows), store, (first, first + count), lanes))
     return statements
 
 
 def whole_vectors(panel: ColumnPanel, rows: int, store: Store) -> list[Statement]:
     """Return a statement for every vector of a tile, also for elements beyond its width."""
+    return row_vectors(panel, range(rows), store)
+
+
+def row_vectors(panel: ColumnPanel, rows: range, store: Store) -> list[Statement]:
+    """Return a statement for every vector of some rows of a tile."""
     return [_unrolled(panel, rows, store, (0, panel.vectors), panel.lanes)]
 
 
 def _unrolled(
-    panel: ColumnPanel, rows: int, store: Store, vectors: tuple[int, int], lanes: int
+    panel: ColumnPanel, rows: range, store: Store, vectors: tuple[int, int], lanes: int
 ) -> Statement:
     body: Statement = For(LANE, affine(0), affine(lanes), (0, lanes), (store,), "lanes")
-    for index, low, high in ((VECTOR, *vectors), (LINE, 0, panel.lines), (I, 0, rows)):
+    row_ends = (rows.start, rows.stop)
+    for index, low, high in ((VECTOR, *vectors), (LINE, 0, panel.lines), (I, *row_ends)):
         body = For(index, affine(low), affine(high), (low, high), (body,), "unroll")
     return body
 
@@ -135,19 +142,45 @@ def smaller(one: Affine, other: Affine) -> Bound:
     return MinMax("min", (one, other))
 
 
-def limited(op: str, bound: Bound, other: Affine | int) -> Bound:
+def limited(op: str, bound: Bound, other: Bound | int) -> Bound:
     """Return the `max` or `min` of a bound and another one."""
-    other = affine(other)
-    if isinstance(bound, Affine) and not bound.terms and not other.terms:
+    if isinstance(other, int):
+        other = affine(other)
+    if other == bound or other in _parts(op, bound):
+        return bound
+    if bound in _parts(op, other):
+        return other
+    if _is_number(bound) and _is_number(other):
         pick = {"max": max, "min": min}[op]
         return affine(pick(bound.const, other.const))
     return MinMax(op, (bound, other))
 
 
-def _divided(bound: Bound, count: int) -> Bound:
-    """Return how many runs of so many elements lie before a bound."""
+def _is_number(bound: Bound) -> TypeGuard[Affine]:
+    return isinstance(bound, Affine) and not bound.terms
+
+
+def _parts(op: str, bound: Bound) -> tuple[Bound, ...]:
+    """Return the bounds of which a bound is the `max` or `min`; none of another one."""
+    if isinstance(bound, MinMax) and bound.op == op:
+        return bound.of
+    return ()
+
+
+def limit(op: str, bounds: Sequence[Bound]) -> Bound:
+    """Return the `max` or `min` of some bounds, at least one."""
+    first, *others = bounds
+    for other in others:
+        first = limited(op, first, other)
+    return first
+
+
+def divided(bound: Bound, count: int, up: bool = False) -> Bound:
+    """Return how many runs of so many elements lie before a bound, with one in part for `up`."""
     if isinstance(bound, MinMax):
-        return MinMax(bound.op, tuple(_divided(one, count) for one in bound.of))
+        return MinMax(bound.op, tuple(divided(one, count, up) for one in bound.of))
+    if up:
+        return (bound + (count - 1)) // count
     return bound // count
 
 
@@ -197,13 +230,21 @@ class PartitionWalk:
             yield affine(whole), affine(whole + 1), 1
 
     @contextmanager
-    def panel(self, first: Affine, stop: Bound) -> Iterator[ColumnPanel]:
-        """Yield one of some panels of equal form, inside the loop over them."""
-        if isinstance(stop, Affine) and stop == first + 1:
+    def panel(
+        self, first: Affine, stop: Bound, needed: tuple[Bound, Bound] | None = None
+    ) -> Iterator[ColumnPanel]:
+        """Yield one of some panels of equal form, inside the loop over them.
+
+        Of these it walks those between the bounds in `needed`.
+        """
+        if needed is None and isinstance(stop, Affine) and stop == first + 1:
             yield self.numbered_panel(first, first)
             return
-        known = _range(first, self.p.whole_panels)
-        with self.w.loop(PANEL, stop, first, known=known) as number:
+        low: Bound = first
+        if needed is not None:
+            low, stop = limited("max", first, needed[0]), limited("min", stop, needed[1])
+        known = _range(first, self.p.panels)
+        with self.w.loop(PANEL, stop, low, known=known) as number:
             yield self.numbered_panel(number, first)
 
     def numbered_panel(self, number: Affine, first: Affine) -> ColumnPanel:
@@ -255,7 +296,7 @@ class PartitionWalk:
         self,
         axes: Sequence[StridedAxis],
         kind: str = "seq",
-        ranges: Mapping[Index, tuple[Affine, Affine]] | None = None,
+        ranges: Mapping[Index, tuple[Bound, Bound]] | None = None,
         run: int = 1,
     ) -> Iterator[Affine]:
         """Open the loops over one step of depth, and yield how many of its elements came before.
@@ -282,7 +323,7 @@ class PartitionWalk:
                     begin, end = ranges[axis.index]
                     start, stop = limited("max", start, begin), limited("min", stop, end)
                 if run > 1 and axis is axes[-1]:
-                    start, stop = _divided(start, run), _divided(stop, run)
+                    start, stop = divided(start, run), divided(stop, run)
                 known = _range(start, axis.extent)
                 loops.enter_context(self.w.loop(axis.index, stop, start, kind, known))
             yield before

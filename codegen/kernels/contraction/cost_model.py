@@ -95,19 +95,22 @@ def orders(contraction: Contraction) -> list[Contraction]:
         variants = [replace(c, windows=()), c]
     results = []
     for variant in variants:
-        results += [ordered(variant), ordered(variant.swapped())]
+        both = (ordered(variant), ordered(variant.swapped()))
+        results += [each for each in both if not each.has_ranges_of_columns]
     if c.bare:
         results.append(ordered(c.bare))
     return results
 
 
 def ordered(contraction: Contraction) -> Contraction:
-    """Sort axes as they lie in memory, and merge those that lie like one, but for windows' axes.
+    """Sort axes as they lie in memory, and merge those that lie like one.
 
-    Without a written border, positions of windows come first.
+    Those of windows and ranges stay as they are. Without a written border, positions of windows
+    come first.
     """
     c = contraction
     window_axes = {index for window in c.windows for index in (window.position, window.tap)}
+    kept = window_axes | c.bound_indices
     unwritten = {window.position for window in c.windows if not window.written}
     stored, left, right = c.stored_sides, c.left.sides("left"), c.right.sides("right")
     batch = _by_step(c.batch, "target", unwritten)
@@ -116,10 +119,10 @@ def ordered(contraction: Contraction) -> Contraction:
     depth = _by_step(c.depth, "left", unwritten)
     return replace(
         c,
-        batch=merged(batch, *left, *right, *stored),
-        rows=merged(rows, *left, *stored, but=window_axes),
-        columns=merged(columns, *right, *stored, but=window_axes),
-        depth=merged(depth, *left, *right, but=window_axes),
+        batch=merged(batch, *left, *right, *stored, but=c.bound_indices),
+        rows=merged(rows, *left, *stored, but=kept),
+        columns=merged(columns, *right, *stored, but=kept),
+        depth=merged(depth, *left, *right, but=kept),
         bare=None,
     )
 
@@ -152,7 +155,8 @@ def tilings(c: Contraction, target: CpuModel) -> Iterator[Tiling]:
                 pack_right=pack_right,
             )
             for tiling in _register_tiles(c, target, usual):
-                if not (c.is_bare and Partition(c, tiling).reads_borders):
+                partition = Partition(c, tiling)
+                if not (partition.reads_borders or partition.merges_ranges):
                     yield tiling
 
 
@@ -241,4 +245,4 @@ def _panel_cycles(plan: TilingPlan, vectors: int) -> float:
     tiles: float = 0
     for rows, count in even_tiles(plan.partition.height, plan.tiling.rows):
         tiles += count * tile_cycles(plan, rows, vectors)
-    return plan.outer_rows * tiles + pack_right_panel(plan, vectors)
+    return plan.needed_share * plan.outer_rows * tiles + pack_right_panel(plan, vectors)

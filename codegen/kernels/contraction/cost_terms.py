@@ -173,7 +173,19 @@ def _store_transposed(step: TileStep) -> float:
 def tile_cycles(plan: TilingPlan, rows: int, vectors: int) -> float:
     """Return the cycles of a register tile."""
     step = TileStep(plan, rows, vectors)
-    return plan.used_depth * step_cycles(step) + store(step) + plan.costs.tile_start
+    return plan.used_depth * step_cycles(step) + store(step) + start(step)
+
+
+def start(step: TileStep) -> float:
+    """Return the cycles of the loops over depth besides their steps.
+
+    A row that sums something by itself waits for its sums, and its loop ends where nothing tells.
+    """
+    costs, steps = step.plan.costs, step.plan.single_row_steps(step.rows)
+    if not steps:
+        return costs.tile_start
+    alone = max(costs.product_latency, step.vectors * step.plan.passes / costs.products_per_cycle)
+    return steps * alone + (step.rows + 1) * costs.tile_start
 
 
 # Copies.

@@ -13,7 +13,7 @@ guards. Operands that are compile-time constants are copied by functions of thei
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from codegen.ir.builder import LANE, LoopBuilder
@@ -29,6 +29,7 @@ from codegen.kernels.contraction.builder import (
     PartitionWalk,
     RowTile,
     Source,
+    row_vectors,
     whole_vectors,
 )
 from codegen.kernels.contraction.packing import (
@@ -40,11 +41,18 @@ from codegen.kernels.contraction.packing import (
     pack_right,
 )
 from codegen.kernels.contraction.partition import K, Partition, Tiling, has_index
-from codegen.kernels.contraction.prefetch import TilePrefetch
 from codegen.kernels.contraction.problem import Contraction
-from codegen.kernels.contraction.tile_store import TileStore
+from codegen.kernels.contraction.tiles.prefetch import TilePrefetch
+from codegen.kernels.contraction.tiles.store import TileStore
+from codegen.kernels.contraction.tiles.tile_ranges import TileRange, needed_panels, summed_ranges
 from codegen.kernels.epilogue import epilogue_value
-from codegen.kernels.strided_axes import StridedAxis, StridedOperand, extent, merged, offset
+from codegen.kernels.strided_axes import (
+    StridedAxis,
+    StridedOperand,
+    extent,
+    merged,
+    offset,
+)
 from einalg.errors import CodegenError
 from einalg.language.index.affine import Affine, Index
 from einalg.language.index.convert import affine
@@ -270,7 +278,7 @@ class _Block(PartitionWalk):
         self, first: Affine, stop: Bound, left: Source | None, panels: Buf | None, kind: str
     ) -> None:
         for tile in self.row_tiles(kind):
-            with self.panel(first, stop) as panel:
+            with self.panel(first, stop, needed_panels(self.p, tile)) as panel:
                 right = None
                 if panels and self.layout.is_packed("right"):
                     right = Source(panels, self.layout.panel_begin(panel))
@@ -312,8 +320,8 @@ class _RegisterTile:
         keeps_right = self.tile.rows > 1
         if keeps_right:
             block.w.out.append(Alloc(buf))
-        axes, ranges = self._depth_axes()
-        with block.depth(axes, "rolled", ranges) as place:
+        axes, indices = self._depth_axes()
+        with block.depth(axes, "rolled", self._ranges(indices)) as place:
             self._prefetch(place, axes)
             left, right = self._left_element(place, axes), self._right_element(place, axes)
             if keeps_right:
@@ -322,28 +330,50 @@ class _RegisterTile:
                 right = read
             reduced = Store(sums, block.c.reduction, block.c.value(left, right))
             block.w.out += whole_vectors(panel, self.tile.rows, reduced)
+        for within in summed_ranges(block.p, self.tile):
+            self._sum_single_rows(sums, axes, within, indices[within.index])
 
-    def _depth_axes(self) -> tuple[list[StridedAxis], dict[Index, tuple[Affine, Affine]]]:
-        """Return the summed axes, merged where operands allow it, and the ranges of some of them.
+    def _sum_single_rows(
+        self, sums: Ref, axes: Sequence[StridedAxis], within: TileRange, index: Index
+    ) -> None:
+        """Write what a row sums before and after what all rows of the tile do."""
+        block = self.block
+        for row in range(self.tile.rows):
+            for ends in within.apart(row):
+                with block.depth(axes, "rolled", {index: ends}) as place:
+                    left, right = self._left_element(place, axes), self._right_element(place, axes)
+                    reduced = Store(sums, block.c.reduction, block.c.value(left, right))
+                    block.w.out += row_vectors(self.panel, range(row, row + 1), reduced)
 
-        Taps that read nothing but zeros are left out.
-        """
+    def _depth_axes(self) -> tuple[list[StridedAxis], dict[Index, Index]]:
+        """Return the summed axes, merged where operands allow it, and their indices by the old."""
         block = self.block
         sides = []
         if not block.t.pack_left:
             sides.append("left")
         if self.right is None:
             sides.append("right")
-        taps = {}
-        for window, _ in block.p.windows:
-            taps[window.tap] = window.nonzero_taps(*self._span(window.position))
-        axes, ranges = [], {}
-        for number, axis in enumerate(merged(block.p.depth_axes, *sides, but=taps)):
-            index = Index(f"{K}{number}")
-            axes.append(replace(axis, index=index))
-            if axis.index in taps:
-                ranges[index] = taps[axis.index]
-        return axes, ranges
+        kept = {window.tap for window, _ in block.p.windows}
+        kept |= {within.index for within in block.c.ranges}
+        axes: list[StridedAxis] = []
+        indices: dict[Index, Index] = {}
+        for number, axis in enumerate(merged(block.p.depth_axes, *sides, but=kept)):
+            indices[axis.index] = Index(f"{K}{number}")
+            axes.append(replace(axis, index=indices[axis.index]))
+        return axes, indices
+
+    def _ranges(self, indices: Mapping[Index, Index]) -> dict[Index, tuple[Bound, Bound]]:
+        """Return the ranges of depth that all rows of the tile sum, where these are not whole.
+
+        Taps that read nothing but zeros are left out.
+        """
+        p = self.block.p
+        ranges: dict[Index, tuple[Bound, Bound]] = {}
+        for window, _ in p.windows:
+            ranges[indices[window.tap]] = window.nonzero_taps(*self._span(window.position))
+        for within in summed_ranges(p, self.tile):
+            ranges[indices[within.index]] = within.common
+        return ranges
 
     def _span(self, position: Index) -> tuple[Affine, Affine]:
         """Return the first and the last value of an index of rows or columns in the tile."""

@@ -29,6 +29,7 @@ from codegen.kernels.contraction.builder import (
 )
 from codegen.kernels.contraction.partition import Partition
 from codegen.kernels.contraction.problem import Contraction
+from codegen.kernels.contraction.tiles.tile_ranges import summed_ranges
 from codegen.kernels.strided_axes import Border, StridedAxis, StridedOperand, extent, offset
 from einalg.language.index.affine import Affine, Index
 from einalg.language.index.convert import affine
@@ -172,7 +173,7 @@ def _write_zeros(w: LoopBuilder, to: Source, count: int) -> None:
 
 
 def pack_left(walk: PartitionWalk, left: Source, packed: Source) -> None:
-    """Copy the tiles of rows of a block for one step of depth."""
+    """Copy the tiles of rows of a block for one step of depth, as far as they are summed."""
     axes = walk.p.depth_axes
 
     def copy(tile: RowTile, place: Affine) -> None:
@@ -180,11 +181,12 @@ def pack_left(walk: PartitionWalk, left: Source, packed: Source) -> None:
         walk.w.put(to, "=", walk.left_value(left, tile, axes))
 
     for tile in walk.row_tiles():
+        ranges = {within.index: within.widest for within in summed_ranges(walk.p, tile)}
         if walk.p.rows and walk.p.rows[-1].left == 1:
-            with walk.depth(axes) as place, walk.w.loop(I, tile.rows, kind="vec"):
+            with walk.depth(axes, ranges=ranges) as place, walk.w.loop(I, tile.rows, kind="vec"):
                 copy(tile, place)
         else:
-            with walk.w.loop(I, tile.rows), walk.depth(axes) as place:
+            with walk.w.loop(I, tile.rows), walk.depth(axes, ranges=ranges) as place:
                 copy(tile, place)
 
 

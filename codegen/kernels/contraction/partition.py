@@ -8,6 +8,7 @@ from functools import cached_property
 from math import ceil
 
 from codegen.kernels.contraction.problem import Contraction
+from codegen.kernels.contraction.ranges import IndexRange
 from codegen.kernels.strided_axes import (
     BorderWindow,
     StridedAxis,
@@ -66,9 +67,14 @@ class Tiling:
             or self._refused_rows(c)
             or self._refused_depth(c)
         )
-        if reason is None and Partition(c, self).reads_borders:
+        if reason is not None:
+            return reason
+        partition = Partition(c, self)
+        if partition.reads_borders:
             return "some steps of these tiles read beyond a border; pack_left=True copies them"
-        return reason
+        if partition.merges_ranges:
+            return "rows that sum other ranges are not walked as one: pack_left=False"
+        return None
 
     def _is_positive(self) -> bool:
         tile = (self.lanes, self.rows, self.vectors, self.lines)
@@ -281,6 +287,25 @@ class Partition:
             if not window.written and self._tile_positions(window.position) != 1:
                 return True
         return False
+
+    @property
+    def needed_columns(self) -> IndexRange | None:
+        """Return the columns of a panel's line that are read; None where that is not told here."""
+        within = self.contraction.needed_columns
+        if within is None or self.lines or len(self.columns) > 1:
+            return None
+        if len(self.rows) > 1 and any(has_index(self.rows, index) for index in within.others):
+            return None
+        if any(has_index(self.contraction.columns, index) for index in within.others):
+            return None
+        return within
+
+    @property
+    def merges_ranges(self) -> bool:
+        """Whether rows on which a range depends are walked as one with others."""
+        if len(self.rows) < 2:
+            return False
+        return any(axis.index in self.contraction.range_indices for axis in self.rows)
 
     def _tile_positions(self, index: Index) -> int:
         """Return how many neighbouring values of an index of rows or columns a tile has.

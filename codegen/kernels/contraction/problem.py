@@ -17,6 +17,8 @@ from typing import Any
 from codegen.ir.nodes import Apply, Buf, Number, Ref, Store, Value, value_parts
 from codegen.ir.scalars.elements import ElementLeaves
 from codegen.ir.types import element
+from codegen.kernels.contraction.ranges import IndexRange
+from codegen.kernels.epilogue import result_number
 from codegen.kernels.loop_cost.cycles import store_operations
 from codegen.kernels.operand_axes import strided_group, view_buffers
 from codegen.kernels.strided_axes import (
@@ -28,6 +30,9 @@ from codegen.kernels.strided_axes import (
     StridedOperand,
     extent,
 )
+from einalg.language.index.affine import Affine, Index
+from einalg.language.index.constraint import Constraint
+from einalg.language.index.convert import affine
 from einalg.language.ir.dtypes import is_float, numpy_dtype
 from einalg.language.ir.kernel import Kernel, View
 from einalg.language.ir.scope import Scope
@@ -67,7 +72,9 @@ class Contraction(EpilogueStore):
     """Operands and axes by group; `dtype` is the type of products and sums.
 
     `windows` are those of which what only reads zeros may be left out, so that their axes stay as
-    they are. `bare` is the same contraction without a written border.
+    they are. `bare` is the same contraction without a written border. `ranges` are those of depth
+    that a result does not sum whole, which depend on batches, rows and columns; and `needed` are
+    conditions on these outside of which no result is read.
     """
 
     left: StridedOperand
@@ -82,6 +89,8 @@ class Contraction(EpilogueStore):
     windows: tuple[BorderWindow, ...] = ()
     bare: Contraction | None = None
     term: ReducedTerm | None = None
+    ranges: tuple[IndexRange, ...] = ()
+    needed: tuple[Constraint, ...] = ()
 
     def is_in_place(self, operand: StridedOperand) -> bool:
         """Whether the elements of an operand lie in memory as they are multiplied."""
@@ -160,9 +169,35 @@ class Contraction(EpilogueStore):
             term=self.term and self.term.swapped(),
         )
 
+    @cached_property
+    def range_indices(self) -> set[Index]:
+        """Return the indices that have ranges, and those on which these depend."""
+        return {index for own in self.ranges for index in (own.index, *own.others)}
+
+    @cached_property
+    def needed_columns(self) -> IndexRange | None:
+        """Return the range of the innermost axis of columns that is read; None where all of it is,
+        as far as is known.
+        """
+        if not self.columns:
+            return None
+        index = self.columns[-1].index
+        return IndexRange.of([each for each in self.needed if index in each.indices], {index})
+
+    @cached_property
+    def bound_indices(self) -> set[Index]:
+        """Return the indices that conditions are about, so that their axes stay as they are."""
+        return self.range_indices.union(*(condition.indices for condition in self.needed))
+
+    @property
+    def has_ranges_of_columns(self) -> bool:
+        """Whether results that lie side by side in a vector sum other ranges."""
+        columns = {axis.index for axis in self.columns}
+        return not columns.isdisjoint(self.range_indices)
+
     @property
     def work(self) -> int:
-        """Return the number of products."""
+        """Return the number of products, of whole ranges."""
         return extent((*self.batch, *self.rows, *self.columns, *self.depth))
 
     # Sizes that every tiling of the contraction has in common.
@@ -215,7 +250,28 @@ def contraction_of(
     contraction = make(kernel, bufs, dtype)
     if not contraction.work:
         return None
-    return with_constants(contraction, ahead)
+    return with_constants(with_needed_results(contraction, scope), ahead)
+
+
+def with_needed_results(contraction: Contraction, scope: Scope) -> Contraction:
+    """Return a contraction that need not compute the points at which a statement has no value.
+
+    Conditions are left out that have an index which is no axis.
+    """
+    if not scope.where:
+        return contraction
+    number = result_number(scope)
+    axes: dict[tuple[int, int], Index] = {}
+    for axis in (*contraction.batch, *contraction.rows, *contraction.columns):
+        axes[axis.extent, axis.target] = axis.index
+    places: dict[Index, Affine] = {}
+    for it in scope.iterators:
+        place = axes.get((it.extent, number.coefficient(it.index)))
+        if place is not None:
+            places[it.index] = affine(place) + it.low
+    known = [condition for condition in scope.where if condition.indices <= places.keys()]
+    needed = tuple(condition.substitute(places) for condition in known)
+    return replace(contraction, needed=needed)
 
 
 def with_constants(contraction: Contraction, ahead: Collection[str]) -> Contraction:

@@ -40,11 +40,15 @@ class KernelSignature:
 
 
 def kernel_signature(
-    kernel: Kernel, scopes: Mapping[str, Scope], constants: Collection[str]
+    kernel: Kernel,
+    scopes: Mapping[str, Scope],
+    constants: Collection[str],
+    unread_gaps: Collection[str] = (),
 ) -> KernelSignature:
     """Return a statement of a program as code generation sees it.
 
-    `constants` names what is known before a run.
+    `constants` names what is known before a run, and `unread_gaps` the statements of which nothing
+    reads the points without a value.
     """
     scope = scopes[kernel.output]
     undefined_points: dict[str, Scope] = {}
@@ -73,7 +77,8 @@ def kernel_signature(
     ]
     gaps = sorted((labels[name], key(_domain(row))) for name, row in undefined_points.items())
     operator = _operator(kernel, labels)
-    identity = (operator, key(written), scope.dtype, tuple(heads), tuple(gaps))
+    leaves_gaps = kernel.output in unread_gaps
+    identity = (operator, key(written), scope.dtype, tuple(heads), tuple(gaps), leaves_gaps)
     return KernelSignature(identity, (*order, kernel.output), scope, offsets)
 
 

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from itertools import chain
 
 from codegen.ir.nodes import Function
+from codegen.kernels.contraction.problem import OPERATORS as CONTRACTIONS
 from codegen.lowering.schedule import Schedule
 from codegen.program.building.deduplicate import KernelSignature, kernel_signature
 from codegen.program.building.epilogue_fusion import Fused, fusible_pairs
@@ -35,9 +37,11 @@ from codegen.tuning.spaces.unit import CodeUnit, Reader
 from codegen.tuning.spaces.unit_spaces import OPERATOR_SPACES
 from einalg.language.analysis.compile_time import compile_time_constants
 from einalg.language.analysis.padded_reads import fills_gaps
+from einalg.language.analysis.ranges.read_places import unread_gaps, with_read_places
 from einalg.language.ir.kernel import EOP, Kernel
 from einalg.language.ir.program import Program
 from einalg.language.ir.scope import Scope
+from einalg.language.ir.traversal import reductions
 from einalg.runtime.clock import check_time
 from einalg.storage.fingerprint import KERNEL_CODE, text_digest
 
@@ -84,7 +88,8 @@ class BuildProblem:
 
     Unless it `compares` them, code with the shape of an operator is not timed beside libraries.
     `candidates` are those that somebody has chosen for units, by the digest of each. `rows` has the
-    statements that are parts of others, in the order in which they became that.
+    statements that are parts of others, in the order in which they became that. Of `unread_gaps`,
+    nothing reads the points without a value.
     """
 
     program: Program
@@ -95,6 +100,7 @@ class BuildProblem:
     compares: bool = True
     candidates: Mapping[str, CodeCandidate] = field(default_factory=dict)
     rows: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    unread_gaps: frozenset[str] = frozenset()
     _sources: dict[str, KernelSource] = field(default_factory=dict, init=False, repr=False)
 
     @classmethod
@@ -109,11 +115,31 @@ class BuildProblem:
     ) -> BuildProblem:
         """Return the problem, with an eOperator for each kernel whose gaps no library fills.
 
-        Statements that compute a value of each row are parts of what reads them where that pays.
+        Statements that compute a value of each row are parts of what reads them where that pays,
+        and what nothing reads is not computed.
         """
         usable = with_filled_gaps(program, kernels)
         problem = cls(program, tuple(usable), compiler, schedule, timeout, compares)
-        return problem._with_rows()
+        return problem._with_rows()._with_read_places()
+
+    def _with_read_places(self) -> BuildProblem:
+        """Return the problem with products, and what is element-wise, computed where it is read.
+
+        What may be inside of the kernel of another statement is computed as that needs it.
+        """
+        inside = {*self.rows, *chain(*self.rows.values())}
+        for pairs in self.fusible.values():
+            inside.update(*(pair.inside for pair in pairs))
+        names: set[str] = set()
+        for kernel in self.kernels:
+            is_elementwise = kernel.is_eop and not any(reductions(self.scopes[kernel.output].body))
+            if is_elementwise or kernel.op in CONTRACTIONS:
+                names.add(kernel.output)
+        program = with_read_places(self.program, names - inside)
+        gaps = unread_gaps(program)
+        if not gaps:
+            return self
+        return replace(self, program=program, unread_gaps=gaps)
 
     def _with_rows(self) -> BuildProblem:
         """Return the problem with the statements as parts of others that are faster so."""
@@ -142,7 +168,7 @@ class BuildProblem:
         """Return the number of the choice that costs least, with what is no part of it then."""
         whole = choices[-1]
         scopes = {**self.scopes, whole.kernel.output: whole.scope}
-        signature = kernel_signature(whole.kernel, scopes, self.constants)
+        signature = kernel_signature(whole.kernel, scopes, self.constants, self.unread_gaps)
         key = text_digest("rows", self.key(signature), repr(whole.parts))
         record = read_record(key)
         if record is None:
@@ -162,7 +188,7 @@ class BuildProblem:
     def _cycles(self, kernel: Kernel, scopes: Mapping[str, Scope]) -> float:
         """Return what the model expects of a run of a kernel of a program with these statements."""
         check_time()
-        signature = kernel_signature(kernel, scopes, self.constants)
+        signature = kernel_signature(kernel, scopes, self.constants, self.unread_gaps)
         unit = self._unit(kernel, signature.scope, signature)
         candidate = best_candidate(unit, self.compiler)
         assert candidate is not None  # any statement has loops
@@ -191,7 +217,7 @@ class BuildProblem:
     def signatures(self) -> dict[str, KernelSignature]:
         """The signature of each kernel by itself, by its output."""
         return {
-            kernel.output: kernel_signature(kernel, self.scopes, self.constants)
+            kernel.output: kernel_signature(kernel, self.scopes, self.constants, self.unread_gaps)
             for kernel in self.kernels
         }
 
@@ -251,7 +277,20 @@ class BuildProblem:
         readers: tuple[Reader, ...] = (),
     ) -> CodeUnit:
         digest = text_digest("unit", repr(signature.key), repr(self.schedule))
-        return CodeUnit(kernel, scope, self.constants, self.scopes, self.schedule, readers, digest)
+        output = kernel.output
+        if readers:
+            output, _ = readers[-1]
+        leaves_gaps = output in self.unread_gaps
+        return CodeUnit(
+            kernel,
+            scope,
+            self.constants,
+            self.scopes,
+            self.schedule,
+            readers,
+            digest,
+            leaves_gaps,
+        )
 
     def cycles(self) -> float:
         """Return what the model expects of a run, each distinct kernel by itself.

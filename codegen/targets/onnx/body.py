@@ -7,7 +7,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from functools import cached_property
-from functools import reduce as fold
 from typing import Any
 
 import numpy as np
@@ -22,7 +21,7 @@ from codegen.targets.onnx.graph_builder import OnnxGraphBuilder
 from einalg.errors import CodegenError
 from einalg.language.index.affine import Affine, Index
 from einalg.language.index.constraint import Constraint
-from einalg.language.interpreters.numpy.loops import along_axes
+from einalg.language.interpreters.numpy.loops import all_hold, along_axes
 from einalg.language.interpreters.numpy.terms import flattened, product_of
 from einalg.language.ir.body import IDENTITY, Reduce
 from einalg.language.ir.dtype_inference import result_dtype
@@ -388,7 +387,7 @@ class LoopAxes:
 
     def _mask(self, conditions: Sequence[Constraint]) -> Any:
         """Return where all conditions hold."""
-        return self._over_points(_all_hold(conditions, self.points))
+        return self._over_points(all_hold(conditions, self.points))
 
     def _where(self, conditions: Sequence[Constraint], array: Buf, otherwise: Any) -> Buf:
         """Return an array where conditions hold, and a number elsewhere."""
@@ -409,18 +408,6 @@ class LoopAxes:
             other = self.writer.constant(fill, array.dtype)
             array = self.writer.add("Where", [mask, array, other], array.shape, array.dtype)
         return self.writer.pad(array, base.amounts, fill), padded_box(base)
-
-
-def defined_points(scope: Scope) -> Any:
-    """Return where a scope has a value, as an array over its box; None where it has everywhere."""
-    if not scope.where:
-        return None
-    points = along_axes({it.index: (it.low, it.high) for it in scope.iterators})
-    return np.broadcast_to(_all_hold(scope.where, points), scope.shape)
-
-
-def _all_hold(conditions: Sequence[Constraint], points: Mapping[Index, Any]) -> Any:
-    return fold(np.logical_and, (c.holds(points) for c in conditions))
 
 
 def _composed(op: str, argument: Value, dtype: str) -> Apply:

@@ -8,13 +8,14 @@ from typing import Any
 import numpy as np
 
 from codegen.ir.nodes import Buf
-from codegen.targets.onnx.body import LoopAxes, defined_points
+from codegen.targets.onnx.body import LoopAxes
 from codegen.targets.onnx.graph_builder import OnnxGraphBuilder
 from codegen.targets.onnx.operators import OPERATORS
 from einalg.frontends.graph import Names, distinct_names, live_statements
 from einalg.language.analysis.batching import Slices
 from einalg.language.analysis.compile_time import compile_time_statements
 from einalg.language.interpreters.numpy import execute
+from einalg.language.interpreters.numpy.loops import defined_points
 from einalg.language.ir.dtypes import dtype_name
 from einalg.language.ir.kernel import Kernel
 from einalg.language.ir.program import Program

@@ -34,7 +34,7 @@ from codegen.tuning.measuring.task import (
     Outcome,
     read_task,
 )
-from codegen.tuning.value_comparison import fill_unlike, same_values
+from codegen.tuning.value_comparison import fill_unlike, same_values, valued
 from einalg.runtime.measurement import Measurement, Turn
 from einalg.runtime.timing import Stopwatch, measure, processor_watch
 
@@ -73,7 +73,9 @@ class Child:
                 expected = out.copy()
                 np.save(self.folder / VALUES, expected)
             seconds = self.seconds(run, expected)
-            reason = difference(out, expected, self.task.dtype)
+            defined = self.task.defined
+            wanted = valued(expected, defined)
+            reason = difference(valued(out, defined), wanted, self.task.dtype)
             if reason is not None:
                 self.tell(number, Outcome(reason=reason, strikes=LASTING))
                 continue

@@ -62,7 +62,7 @@ class MeasuringTask(CandidateTask):
     """Shared objects that run on this machine.
 
     The `constants` among the inputs are known before a run. Where `is_cold`, candidates are timed
-    with empty caches too.
+    with empty caches too. Values count where they are `defined`, None everywhere.
     """
 
     module = "codegen.tuning.measuring.child"
@@ -70,6 +70,7 @@ class MeasuringTask(CandidateTask):
     compiler: Compiler
     constants: Sequence[str]
     is_cold: bool
+    defined: Array | None = None
     policy: MeasuringPolicy = POLICY
     cold_policy: MeasuringPolicy = COLD_POLICY
 

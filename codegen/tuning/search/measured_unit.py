@@ -23,6 +23,7 @@ from codegen.tuning.spaces.points import point_row
 from codegen.tuning.spaces.space import NO_CODE, CodeCandidate, Identity, identity
 from codegen.tuning.spaces.unit import CodeUnit
 from einalg.language.interpreters.numpy import execute
+from einalg.language.interpreters.numpy.loops import defined_points
 from einalg.language.ir.program import in_double
 from einalg.storage.fingerprint import text_digest
 
@@ -176,6 +177,7 @@ def measuring_task(unit: CodeUnit, compiler: CandidateCompiler) -> MeasuringTask
         expected=expected_values(unit, arrays),
         first_seconds=FIRST_SECONDS,
         is_cold=moved > machine().level2,
+        defined=defined_points(scope),
     )
 
 

@@ -237,9 +237,11 @@ class ContractionSpace(Tilings):
 
     name = "contraction"
 
-    def __init__(self, contraction: Contraction, target: CpuModel, comment: str):
+    def __init__(
+        self, contraction: Contraction, target: CpuModel, comment: str, leaves_gaps: bool = False
+    ):
         super().__init__(contraction, target)
-        self.comment = comment
+        self.comment, self.leaves_gaps = comment, leaves_gaps
 
     @property
     def work(self) -> int:
@@ -252,10 +254,13 @@ class ContractionSpace(Tilings):
         return contraction_function(ordered, point, self.comment, is_parallel)
 
     def with_epilogue(self, point: OrderedTiling, epilogue: Reader) -> CodeCandidate | None:
-        whole = contraction_with_epilogue(self.contraction, *epilogue)
+        name, scope = epilogue
+        whole = contraction_with_epilogue(
+            self.contraction, name, scope, leaves_gaps=self.leaves_gaps
+        )
         if whole is None:
             return None
-        fused = ContractionSpace(whole, self.target, str(epilogue[1]))
+        fused = ContractionSpace(whole, self.target, str(scope), self.leaves_gaps)
         like = fused.like(self, point)
         if like is None:
             return None
@@ -305,10 +310,12 @@ def contraction_space(unit: CodeUnit, target: CpuModel) -> ContractionSpace | No
     """Return a unit as a contraction that is worth a loop nest of its own; None elsewhere."""
     problem = contraction_of(unit.kernel, unit.scope, unit.dtype, unit.constants)
     if problem is None:
-        problem = body_contraction(unit.name, unit.scope, unit.dtype, unit.constants)
+        problem = body_contraction(
+            unit.name, unit.scope, unit.dtype, unit.constants, unit.leaves_gaps
+        )
     if problem is None or problem.work < MIN_WORK or _reads_long_rows(problem, unit.schedule):
         return None
-    space = ContractionSpace(problem, target, str(unit.scope))
+    space = ContractionSpace(problem, target, str(unit.scope), unit.leaves_gaps)
     if space.is_empty:
         return None
     return space

@@ -115,7 +115,7 @@ class LoopsSpace(WrittenFields):
 
     def written(self, point: Schedule) -> Function:  # type: ignore[override]
         unit = self.unit
-        loops = lower(unit.name, unit.scope, unit.statements, point)
+        loops = lower(unit.name, unit.scope, unit.statements, point, unit.leaves_gaps)
         return with_partial_sums(with_cheaper_values(loops, self.target))
 
     def build(self, point: object) -> Function:

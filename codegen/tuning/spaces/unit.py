@@ -25,8 +25,9 @@ class CodeUnit:
     `constants` are the inputs whose values are known before a run, `statements` those of the
     program that it reads, which may have no value at some points, and `schedule` the numbers with
     which its loops are written where nothing better is known. Where there are `readers`, each reads
-    the results of the one before it, and the kernel stores those of the last one. `digest` says
-    what records know the unit by; without one there are none.
+    the results of the one before it, and the kernel stores those of the last one. With
+    `leaves_gaps`, nothing reads the points at which these have no value. `digest` says what records
+    know the unit by; without one there are none.
     """
 
     kernel: Kernel
@@ -36,6 +37,7 @@ class CodeUnit:
     schedule: Schedule = DEFAULT
     readers: tuple[Reader, ...] = ()
     digest: str = ""
+    leaves_gaps: bool = False
 
     @property
     def name(self) -> str:

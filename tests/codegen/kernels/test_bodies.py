@@ -44,6 +44,19 @@ MORE_TERMS = (
     "Abs({a} - {b})/4",
     "3*Max({a}, {b})",
 )
+CONDITIONS = (  # on what a result reduces over
+    "k <= i",
+    "k >= i + 1",
+    "(k <= i + 2) & (k >= i - 3)",
+    "2*k <= 3*i",
+    "3*k >= i - 1",
+    "Eq(k, i)",
+    "Eq(2*k, i)",
+    "k >= 2",
+    "i + k <= 6",
+    "k <= j",
+    "k <= i + j",
+)
 TAILS = ("{}", "Max({}, 1)", "{} + E[j]")
 SIZES = st.sampled_from((17, 7, 1, 2, 3, 5, 16, 23))
 
@@ -63,7 +76,10 @@ def statements(draw: Any) -> Scope:
     term = draw(st.sampled_from((*TERMS, *MORE_TERMS)))
     body = term.format(a=f"({left})", b=f"({draw(st.sampled_from(right))})")
     operations = ["Sum", "Max", "Min"]
-    reduction = f"{draw(st.sampled_from(operations))}[k:{sizes['k']}]({body})"
+    where = draw(st.sampled_from(("", "", *(f", where={each}" for each in CONDITIONS))))
+    if batch and draw(st.booleans()):
+        where = where.replace("i", "b")
+    reduction = f"{draw(st.sampled_from(operations))}[k:{sizes['k']}]({body}{where})"
     tail = draw(st.sampled_from(TAILS)).format(reduction)
     output = draw(st.permutations("ij"))
     results = ", ".join(f"{letter}:{sizes[letter]}" for letter in (*batch, *output))
@@ -177,7 +193,8 @@ def test_bodies_that_no_library_has_are_tiled(body: str) -> None:
     [
         "O[i,j] = Sum[k:9](A[i,k]*i + B[k,j])",  # an index as a number
         "O[i,j] = Sum[k:9](exp(A[i,k] - B[k,j]))",  # a function of a library for each term
-        "O[i:9,j:9] = Sum[k:9](A[i,k] - B[k,j], where=k <= i)",
+        "O[i:9,j:9] = Sum[k:9](A[i,k] - B[k,j], where=k <= i - 9*(k//2))",
+        "O[i:9,j:9] = Sum[k:17](A[i,k-i]*B[i,j], where=(k >= i) & (k <= i + 8))",  # reads beyond A
         "O[i:9] = Sum[k:9](A[i,k]**2)",  # what each result reads is its own
         "O[i,j] = Sum[k:9](Abs(A[i,k])*Abs(A[i,k] - B[k,j]))",  # two values of one operand
         "O[i,j] = Sum[k:9](Piecewise((1, A[i,k] < B[k,j]), (0, True)))",  # a condition
@@ -208,3 +225,30 @@ def test_extremes_of_tiles_are_nan_where_an_element_is(dtype: str, vector: int) 
         expected = (arrays["A"][:, :, None] + arrays["B"][None]).max(1)
     assert np.isnan(expected).sum() == 33 + 6 + 1
     np.testing.assert_array_equal(result, expected)
+
+
+@pytest.mark.parametrize("where", ["k <= i", "k >= i", "(k <= i) & (k >= i - 5)", "3*k <= 2*i + 4"])
+@pytest.mark.parametrize("pack_left", [False, True])
+def test_what_a_result_does_not_sum_is_not_multiplied(where: str, pack_left: bool) -> None:
+    text = f"O[b,i:37,j] = Sum[k:37](A[b,i,k]*B[b,k,j], where={where})"
+    scope = ea.parse(text, A=(2, 37, 37), B=(2, 37, 24))
+    space = space_of(scope)
+    assert space is not None
+    arrays = arrays_of(scope)
+    arrays["B"][0, 20], arrays["A"][1, :, 22] = np.nan, np.inf
+    function = space.build(replace(space.start(), pack_left=pack_left))
+    (result,) = run_functions([function], [arrays], cc=quick_compiler())
+    (expected,) = evaluated(as_program(scope), arrays).values()
+    assert np.isfinite(expected).any() and np.isnan(expected).any()
+    np.testing.assert_allclose(result, expected, 1e-5)
+
+
+def test_a_triangle_costs_half() -> None:
+    whole = "O[b,i,j] = Sum[k:960](A[b,i,k]*B[b,k,j])"
+    triangle = "O[b,i:960,j] = Sum[k:960](A[b,i,k]*B[b,k,j], where=k <= i)"
+    cycles = []
+    for text in (whole, triangle):
+        space = space_of(ea.parse(text, A=(4, 960, 960), B=(4, 960, 64)), CpuModel(32, 16))
+        assert space is not None
+        cycles.append(space.cycles(space.start()))
+    assert 0.45 < cycles[1] / cycles[0] < 0.65

@@ -17,7 +17,13 @@ from codegen.ir.nodes import Buf, Ref, Value
 from codegen.ir.scalars.elements import ElementLeaves, is_lanewise
 from codegen.ir.scalars.translation import accumulated
 from codegen.ir.types import computed
-from codegen.kernels.contraction.problem import Contraction, ReducedTerm, with_constants
+from codegen.kernels.contraction.problem import (
+    Contraction,
+    ReducedTerm,
+    with_constants,
+    with_needed_results,
+)
+from codegen.kernels.contraction.ranges import IndexRange
 from codegen.kernels.contraction.statements.epilogue import contraction_with_epilogue
 from codegen.kernels.epilogue import element_number, is_plain, result_number
 from codegen.kernels.strided_axes import Prologue, StridedAxis, StridedOperand
@@ -37,12 +43,13 @@ GROUP_LETTERS = {"batch": "b", "rows": "m", "columns": "n", "depth": "k"}
 
 
 def body_contraction(
-    name: str, scope: Scope, dtype: str, ahead: Collection[str] = ()
+    name: str, scope: Scope, dtype: str, ahead: Collection[str] = (), leaves_gaps: bool = False
 ) -> Contraction | None:
     """Return the statement `name = scope`, a reduction of any body, as a contraction in `dtype`.
 
     What is computed of the reduction is its epilogue. `ahead` names the tensors whose values are
-    compile-time constants. None where no tile of results reads less than each result by itself.
+    compile-time constants. With `leaves_gaps`, anything may be stored where it has no value. None
+    where no tile of results reads less than each result by itself.
 
     >>> import einalg as ea
     >>> scope = ea.parse("O[i,j] = Max[k](A[i,k] + B[k,j])", A=(4, 5), B=(5, 8))
@@ -50,16 +57,17 @@ def body_contraction(
     >>> c.term.body, c.term.reduction, c.columns[0].extent
     (left[()] + right[()], 'Max', 8)
     """
-    if scope.where or has_numbers(scope):
+    if (scope.where and not leaves_gaps) or has_numbers(scope):
         return None
     reduces = [*reductions(scope.body)]
     if len(reduces) != 1:
         return None
     (reduce,) = reduces
-    if reduce.where or accumulated(reduce) != dtype:
+    if accumulated(reduce) != dtype:
         return None
     if reduce == scope.body:
-        return _reduction(name, scope, reduce, dtype, ahead)
+        contraction = _reduction(name, scope, reduce, dtype, ahead)
+        return contraction and with_needed_results(contraction, scope)
     total = Tensor(_unused(f"{name}_total", scope), scope.shape, scope.dtype)
     reduced = Scope(scope.iterators, (), reduce)
     if reduced.dtype != scope.dtype:
@@ -69,7 +77,8 @@ def body_contraction(
         return None
     place = total[tuple(affine(it.index) - it.low for it in scope.iterators)]
     after = rebuild(scope.body, lambda node: place if node == reduce else node)
-    return contraction_with_epilogue(contraction, name, Scope(scope.iterators, (), after))
+    reader = Scope(scope.iterators, scope.where, after)
+    return contraction_with_epilogue(contraction, name, reader, leaves_gaps=leaves_gaps)
 
 
 def _unused(name: str, scope: Scope) -> str:
@@ -104,16 +113,23 @@ def _reduction_of(
     term = ReducedTerm(body, terms.places[left], terms.places[right], reduce.op, reduce.identity)
     operands = reads.operand(left), reads.operand(right)
     target = StridedOperand(Buf(name, scope.shape, scope.dtype), 0)
-    axes = reads.groups(scope, values)
+    axes = reads.axes(scope, values)
+    ranges = reads.summed_ranges(reduce, axes)
+    if ranges is None:
+        return None
+    groups: dict[str, tuple[StridedAxis, ...]] = {}
+    for group, letter in GROUP_LETTERS.items():
+        groups[group] = tuple(axis for axis in axes.values() if axis.index.name[0] == letter)
     contraction = Contraction(
         *operands,
         target,
-        axes["batch"],
-        axes["rows"],
-        axes["columns"],
-        axes["depth"],
+        groups["batch"],
+        groups["rows"],
+        groups["columns"],
+        groups["depth"],
         dtype,
         term=term,
+        ranges=ranges,
     )
     if not contraction.work or not _is_computed_in_vectors(contraction):
         return None
@@ -168,7 +184,7 @@ class _Reads:
         numbers: dict[Access, Affine] = {}
         for access in reads:
             numbers[access] = simplify(element_number(access), ranges)
-            if not numbers[access].is_affine():
+            if not (numbers[access].is_affine() and _is_inside(access, ranges)):
                 return None
         sides = _sides(scope, numbers, idle)
         if set(sides.values()) != {LEFT, RIGHT}:
@@ -188,24 +204,57 @@ class _Reads:
         first = {index: affine(low) for index, (low, _) in self.ranges.items()}
         return StridedOperand(buffer(access.tensor), self.numbers[access].substitute(first).const)
 
-    def groups(self, scope: Scope, values: Sequence[Any]) -> dict[str, tuple[StridedAxis, ...]]:
-        """Return the axes of a contraction by their group."""
+    def axes(self, scope: Scope, values: Sequence[Any]) -> dict[Index, StridedAxis]:
+        """Return the axes of a contraction by their indices in the statement.
+
+        Each is called by the letter of its group. Indices of one value have none.
+        """
         sides = [list(dict.fromkeys(accesses(value))) for value in values]
         target = result_number(scope)
-        groups: dict[str, list[StridedAxis]] = {group: [] for group in GROUP_LETTERS}
+        axes: dict[Index, StridedAxis] = {}
+        counts = dict.fromkeys(GROUP_LETTERS, 0)
         for index, (low, high) in self.ranges.items():
             if high - low == 1:
                 continue
             steps = [[self.numbers[read].coefficient(index) for read in side] for side in sides]
             moved = [any(side) for side in steps]
             group = _group(index in scope.indices, *moved)
-            axes = groups[group]
-            name = Index(f"{GROUP_LETTERS[group]}{len(axes)}")
+            name = Index(f"{GROUP_LETTERS[group]}{counts[group]}")
+            counts[group] += 1
             (left, *left_reads), (right, *right_reads) = steps
             step = target.coefficient(index)
             axis = StridedAxis(name, high - low, left, right, step)
-            axes.append(replace(axis, left_reads=tuple(left_reads), right_reads=tuple(right_reads)))
-        return {group: tuple(axes) for group, axes in groups.items()}
+            own_reads = {"left_reads": tuple(left_reads), "right_reads": tuple(right_reads)}
+            axes[index] = replace(axis, **own_reads)
+        return axes
+
+    def summed_ranges(
+        self, reduce: Reduce, axes: Mapping[Index, StridedAxis]
+    ) -> tuple[IndexRange, ...] | None:
+        """Return what the conditions of a reduction leave of its axes; None where tiles cannot."""
+        if not reduce.where:
+            return ()
+        places: dict[Index, Affine] = {}
+        for index, (low, _) in self.ranges.items():
+            places[index] = affine(low)
+            if index in axes:
+                places[index] = affine(axes[index].index) + low
+        conditions = [condition.substitute(places) for condition in reduce.where]
+        depth = {axes[index].index for index in reduce.indices if index in axes}
+        within = IndexRange.of(conditions, depth)
+        return within and (within,)
+
+
+def _is_inside(access: Access, ranges: Mapping[Index, tuple[int, int]]) -> bool:
+    """Whether an access reads elements of its tensor at all values of the indices.
+
+    Tiles read more than conditions leave.
+    """
+    for form, (low, high) in zip(access.subscripts, access.tensor.box):
+        least, most = form.interval(ranges)
+        if least < low or most >= high:
+            return False
+    return True
 
 
 def _iterators(scope: Scope, reduce: Reduce) -> list[LoopIndex]:

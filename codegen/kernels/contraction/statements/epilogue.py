@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
-from codegen.kernels.contraction.problem import Contraction
+from codegen.kernels.contraction.problem import Contraction, with_needed_results
 from codegen.kernels.epilogue import EpilogueRead, read_each_result_once
 from codegen.kernels.strided_axes import StridedAxis
 from einalg.language.ir.scope import Scope
@@ -14,12 +14,17 @@ Read = Callable[..., EpilogueRead | None]
 
 
 def contraction_with_epilogue(
-    contraction: Contraction, name: str, scope: Scope, read: Read = read_each_result_once
+    contraction: Contraction,
+    name: str,
+    scope: Scope,
+    read: Read = read_each_result_once,
+    leaves_gaps: bool = False,
 ) -> Contraction | None:
     """Return a contraction that stores the statement `name = scope`, which reads its results.
 
     None where each result is not read for exactly one element, or the contraction has an epilogue.
-    `read_some_results` asks the same of a contraction that computes some of the results.
+    `read_some_results` asks the same of a contraction that computes some of the results. With
+    `leaves_gaps`, anything may be stored where the statement has no value.
 
     >>> import einalg as ea
     >>> from codegen.kernels.contraction.problem import contraction_of
@@ -38,7 +43,10 @@ def contraction_with_epilogue(
     if c.epilogue is not None:
         return None
     axes = (*c.batch, *c.rows, *c.columns)
-    reading = read(axes, c.target, c.dtype, name, scope)
+    plain = scope
+    if leaves_gaps:
+        plain = Scope(scope.iterators, (), scope.body)
+    reading = read(axes, c.target, c.dtype, name, plain)
     if reading is None:
         return None
     pieces = iter(reading.pieces)
@@ -49,7 +57,10 @@ def contraction_with_epilogue(
     windows = tuple(window for window in c.windows if window.position in whole)
     if c.is_bare and windows != c.windows:
         return None  # what is left out for an axis that is cut
-    return replace(
+    kept = whole.union(axis.index for axis in (*batch, *c.depth))
+    if not c.range_indices <= kept:
+        return None
+    joined = replace(
         c,
         target=reading.target,
         batch=batch,
@@ -57,8 +68,10 @@ def contraction_with_epilogue(
         columns=columns,
         epilogue=reading.epilogue,
         windows=windows,
-        bare=c.bare and contraction_with_epilogue(c.bare, name, scope, read),
+        needed=(),
+        bare=c.bare and contraction_with_epilogue(c.bare, name, scope, read, leaves_gaps),
     )
+    return with_needed_results(joined, scope)
 
 
 def _cut_axes(

@@ -4,8 +4,9 @@ axis an index.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from functools import cached_property
+from functools import reduce as fold
 from itertools import product
 from math import prod
 from typing import Any
@@ -15,6 +16,7 @@ import numpy as np
 from einalg.language.index.affine import Index
 from einalg.language.index.bounds import is_of_64_bits
 from einalg.language.index.constraint import Constraint
+from einalg.language.ir.scope import Scope
 
 Range = tuple[int, int]
 
@@ -93,6 +95,19 @@ def along_axes(ranges: Mapping[Index, Range]) -> dict[Index, np.ndarray[Any, Any
         shape = (1,) * axis + (-1,) + (1,) * (len(ranges) - axis - 1)
         coordinates[index] = np.arange(low, high, dtype=np.int64).reshape(shape)
     return coordinates
+
+
+def all_hold(conditions: Iterable[Constraint], points: Mapping[Index, Any]) -> Any:
+    """Return whether all conditions hold at points, which are values of the indices."""
+    return fold(np.logical_and, (condition.holds(points) for condition in conditions))
+
+
+def defined_points(scope: Scope) -> Any:
+    """Return where a scope has a value, as an array over its box; None where it has everywhere."""
+    if not scope.where:
+        return None
+    points = along_axes({it.index: (it.low, it.high) for it in scope.iterators})
+    return np.broadcast_to(all_hold(scope.where, points), scope.shape)
 
 
 def blocks(
