@@ -17,7 +17,7 @@ from codegen.kernels.contraction.cost_model import (
     plan,
     tilings,
 )
-from codegen.kernels.contraction.loop_nest import contraction_function
+from codegen.kernels.contraction.nest.loop_nest import contraction_function
 from codegen.kernels.contraction.problem import contraction_of
 from derive.matching import match
 from einalg.language import ops

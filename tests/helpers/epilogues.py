@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 import einalg as ea
 from codegen.ir.nodes import Function
 from codegen.kernels.contraction.cost_model import orders, tilings
-from codegen.kernels.contraction.loop_nest import contraction_function
+from codegen.kernels.contraction.nest.loop_nest import contraction_function
 from codegen.kernels.contraction.problem import Contraction, contraction_of
 from codegen.kernels.contraction.statements.epilogue import contraction_with_epilogue
 from codegen.targets.c.compiler import Compiler

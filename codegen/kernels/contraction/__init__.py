@@ -3,7 +3,7 @@
 In the order of a compilation: `problem` and `statements` (what is computed: operators, reductions
 of other bodies, transposed convolutions as several contractions, epilogues), `cost_model` with
 `cost_terms` and `blocking` (which tiling is best), `partition` (the parts that a tiling makes),
-`builder` (walks over these), `packing`, `tiles` and `loop_nest` (the loop IR). May
-import what `codegen.kernels` may. Add a term of the cost to `cost_terms`, and its coefficient to
+`ranges` (what conditions leave of an index) and `nest` (the loop IR). May import what
+`codegen.kernels` may. Add a term of the cost to `cost_terms`, and its coefficient to
 `codegen.kernels.cpu_costs`.
 """

@@ -16,7 +16,7 @@ MAX_PLACES = 64  # of other indices, at which the length of a range is told
 
 
 @dataclass(frozen=True)
-class Quotient:
+class RangeBound:
     """A linear form of indices, divided by a positive number: a bound of another index."""
 
     form: Affine
@@ -57,15 +57,15 @@ class IndexRange:
     """The values of an index that are not below any of `lows`, and not above any of `highs`.
 
     >>> i, k = Index("i"), Index("k")
-    >>> triangle = IndexRange(k, (), (Quotient(affine(i)),))
+    >>> triangle = IndexRange(k, (), (RangeBound(affine(i)),))
     >>> rows = IndexPlaces(i, affine(3), affine(5))
     >>> triangle.ends({i: affine(3)}), triangle.common_ends(rows), triangle.widest_ends(rows)
     ([4], [4], [6])
     """
 
     index: Index
-    lows: tuple[Quotient, ...]
-    highs: tuple[Quotient, ...]
+    lows: tuple[RangeBound, ...]
+    highs: tuple[RangeBound, ...]
 
     @classmethod
     def of(cls, conditions: Sequence[Constraint], among: Collection[Index]) -> IndexRange | None:
@@ -76,23 +76,23 @@ class IndexRange:
         >>> import einalg as ea
         >>> body = ea.parse("O[i] = Sum[k](A[i, k], where=2*k <= i)", A=(4, 4)).body
         >>> IndexRange.of(body.where, body.indices).highs
-        (Quotient(form=i, divisor=2),)
+        (RangeBound(form=i, divisor=2),)
         """
         found = {index for each in conditions for index in each.indices if index in among}
         if len(found) != 1:
             return None
         (index,) = found
-        lows: list[Quotient] = []
-        highs: list[Quotient] = []
+        lows: list[RangeBound] = []
+        highs: list[RangeBound] = []
         for form in _forms(conditions):
             factor = form.coefficient(index)
             if not form.is_affine() or not factor:
                 return None
             rest = form.substitute({index: affine(0)})
             if factor > 0:
-                lows.append(Quotient(rest.scaled(-1), factor))
+                lows.append(RangeBound(rest.scaled(-1), factor))
             else:
-                highs.append(Quotient(rest, -factor))
+                highs.append(RangeBound(rest, -factor))
         return cls(index, tuple(lows), tuple(highs))
 
     @property
@@ -140,7 +140,7 @@ def share_in_range(within: IndexRange, axes: tuple[StridedAxis, ...]) -> float:
     """Return the part of the values of an index that is in its range, on average over some places.
 
     >>> i, k = StridedAxis(Index("i"), 8), StridedAxis(Index("k"), 8)
-    >>> share_in_range(IndexRange(k.index, (), (Quotient(affine(i.index)),)), (i, k))
+    >>> share_in_range(IndexRange(k.index, (), (RangeBound(affine(i.index)),)), (i, k))
     0.5625
     """
     extents = {axis.index: axis.extent for axis in axes}

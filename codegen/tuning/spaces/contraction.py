@@ -9,7 +9,7 @@ from functools import cached_property
 from codegen.hardware.cpu import CpuModel
 from codegen.ir.nodes import Function
 from codegen.kernels.contraction.cost_model import orders, plan, products_per_cycle
-from codegen.kernels.contraction.loop_nest import contraction_function, joint_function
+from codegen.kernels.contraction.nest.loop_nest import contraction_function, joint_function
 from codegen.kernels.contraction.partition import Tiling
 from codegen.kernels.contraction.problem import Contraction, contraction_of
 from codegen.kernels.contraction.statements.bodies import body_contraction

@@ -25,7 +25,7 @@ from codegen.kernels.contraction.cost_model import (
     plan,
     tilings,
 )
-from codegen.kernels.contraction.loop_nest import contraction_function
+from codegen.kernels.contraction.nest.loop_nest import contraction_function
 from codegen.kernels.contraction.partition import Partition, Tiling
 from codegen.kernels.contraction.problem import Contraction, contraction_of
 from codegen.kernels.strided_axes import StridedAxis, StridedOperand, even_tiles

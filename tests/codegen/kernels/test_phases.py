@@ -19,7 +19,7 @@ import einalg as ea
 from codegen.hardware.cpu import CpuModel, machine
 from codegen.ir.nodes import Function
 from codegen.kernels.contraction.cost_model import plan
-from codegen.kernels.contraction.loop_nest import joint_function
+from codegen.kernels.contraction.nest.loop_nest import joint_function
 from codegen.kernels.contraction.statements.phases import phase_contractions
 from codegen.program.compile import compile_program
 from codegen.tuning.spaces.contraction import phases_space

@@ -14,8 +14,8 @@ from codegen.ir.builder import LoopBuilder
 from codegen.ir.names import unused_name, used_names
 from codegen.ir.nodes import Buf, Function, Outlined, Ref, Statement, walk
 from codegen.ir.substitute import with_references
-from codegen.kernels.contraction.loop_nest import LoopKinds, write_batch
-from codegen.kernels.contraction.packing import PackedLayout, buffer_names, inputs_and_packs
+from codegen.kernels.contraction.nest.loop_nest import LoopKinds, write_batch
+from codegen.kernels.contraction.nest.packing import PackedLayout, buffer_names, inputs_and_packs
 from codegen.kernels.contraction.partition import Partition, Tiling
 from codegen.kernels.contraction.problem import Contraction
 from codegen.kernels.contraction.slices.slice_reader import SliceReader

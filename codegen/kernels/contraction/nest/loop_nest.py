@@ -18,7 +18,7 @@ from dataclasses import dataclass, replace
 
 from codegen.ir.builder import LANE, LoopBuilder
 from codegen.ir.nodes import Alloc, Bound, Buf, Function, Ref, Store
-from codegen.kernels.contraction.builder import (
+from codegen.kernels.contraction.nest.builder import (
     BLOCK,
     GROUP,
     LINE,
@@ -32,7 +32,7 @@ from codegen.kernels.contraction.builder import (
     row_vectors,
     whole_vectors,
 )
-from codegen.kernels.contraction.packing import (
+from codegen.kernels.contraction.nest.packing import (
     PackedLayout,
     buffer_names,
     inputs_and_packs,
@@ -40,11 +40,11 @@ from codegen.kernels.contraction.packing import (
     pack_left,
     pack_right,
 )
+from codegen.kernels.contraction.nest.prefetch import TilePrefetch
+from codegen.kernels.contraction.nest.tile_ranges import TileRange, needed_panels, summed_ranges
+from codegen.kernels.contraction.nest.tile_store import TileStore
 from codegen.kernels.contraction.partition import K, Partition, Tiling, has_index
 from codegen.kernels.contraction.problem import Contraction
-from codegen.kernels.contraction.tiles.prefetch import TilePrefetch
-from codegen.kernels.contraction.tiles.store import TileStore
-from codegen.kernels.contraction.tiles.tile_ranges import TileRange, needed_panels, summed_ranges
 from codegen.kernels.epilogue import epilogue_value
 from codegen.kernels.strided_axes import (
     StridedAxis,

@@ -13,7 +13,7 @@ from math import prod
 
 from codegen.ir.builder import LANE, LoopBuilder
 from codegen.ir.nodes import Bound, Buf, Function, Number, Ref, Store, Transpose
-from codegen.kernels.contraction.builder import (
+from codegen.kernels.contraction.nest.builder import (
     BLOCK,
     LINE,
     STEP,
@@ -27,9 +27,9 @@ from codegen.kernels.contraction.builder import (
     valid_vectors,
     whole_vectors,
 )
+from codegen.kernels.contraction.nest.tile_ranges import summed_ranges
 from codegen.kernels.contraction.partition import Partition
 from codegen.kernels.contraction.problem import Contraction
-from codegen.kernels.contraction.tiles.tile_ranges import summed_ranges
 from codegen.kernels.strided_axes import Border, StridedAxis, StridedOperand, extent, offset
 from einalg.language.index.affine import Affine, Index
 from einalg.language.index.convert import affine

@@ -17,7 +17,7 @@ from codegen.ir.nodes import (
     Transpose,
     Value,
 )
-from codegen.kernels.contraction.builder import (
+from codegen.kernels.contraction.nest.builder import (
     LINE,
     STEP,
     VECTOR,

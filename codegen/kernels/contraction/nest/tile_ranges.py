@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from codegen.ir.nodes import Bound
-from codegen.kernels.contraction.builder import RowTile, divided, limit
+from codegen.kernels.contraction.nest.builder import RowTile, divided, limit
 from codegen.kernels.contraction.partition import Partition, has_index
 from codegen.kernels.contraction.ranges import IndexPlaces, IndexRange
 from einalg.language.index.affine import Affine, Index

@@ -8,7 +8,7 @@ from math import prod
 
 from codegen.ir.builder import LANE
 from codegen.ir.nodes import Prefetch, Ref
-from codegen.kernels.contraction.builder import (
+from codegen.kernels.contraction.nest.builder import (
     BLOCK,
     LINE,
     VECTOR,

@@ -1,1 +1,0 @@
-"""What one register tile of a contraction sums, fetches ahead and stores (design §10)."""
