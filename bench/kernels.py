@@ -133,11 +133,14 @@ def reading(compiler: Compiler, count: int) -> tuple[Call, int]:
     return lambda: (data, call(*given)), rounds * data.nbytes
 
 
+def peak_operations() -> int:
+    """Operations of a call of `peak`; a multiply-add is two."""
+    return 2 * STEPS * ACCUMULATORS * (machine().vector // 4)
+
+
 def rates(times: Mapping[str, float], threads: int) -> tuple[float, float]:
     """Operations and bytes in a second, from the seconds of `peak` and `copy`."""
-    return 2 * STEPS * ACCUMULATORS * (machine().vector // 4) / times[
-        "peak"
-    ] * threads, 2 * COPIED / times["copy"]
+    return peak_operations() / times["peak"] * threads, 2 * COPIED / times["copy"]
 
 
 def generated(program: Program, inputs: Arrays, weights: Arrays) -> tuple[Call, bench.Row]:
