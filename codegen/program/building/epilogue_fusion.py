@@ -85,6 +85,8 @@ class _FusionSearch:
         if not reader.is_eop or name in self.constants:
             return
         has_rows = _has_reductions(self.scopes[name])
+        if has_rows and self.scopes[name].where:
+            return  # slices have all of their values
         for operand in self._operands(name):
             if self._is_product(operand, has_rows):
                 yield from self._fused(operand, (name,))

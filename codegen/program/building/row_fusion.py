@@ -110,7 +110,7 @@ def is_row_value(name: str, part: Scope, reader: Scope, schedule: Schedule) -> b
     [True, False]
     """
     types = {part.dtype, computed_in(part), computed_in(reader)}
-    if part.where or reader.where or len(types) > 1 or not types <= set(TYPES):
+    if part.where or len(types) > 1 or not types <= set(TYPES):
         return False
     reads = {access for access in accesses(reader.body) if access.tensor.name == name}
     if not any(True for _ in reductions(part.body)):

@@ -59,6 +59,22 @@ def test_softmax_is_one_kernel(text: str) -> None:
     np.testing.assert_array_equal(again(A=array), run(A=array))
 
 
+@pytest.mark.parametrize("where", ["j <= i", "j >= i", "(j <= i) & (j >= i - 9)", "2*j <= 3*i - 5"])
+@pytest.mark.parametrize("last", ["O", "P"])
+def test_a_row_that_ends_early_has_its_value_in_its_kernel(where: str, last: str) -> None:
+    """As an output it is 0 where it has no value, and read by a sum it is anything there."""
+    text = f"T[i:96] = Max[k:512](A[i,k], where={where.replace('j', 'k')})\n"
+    text += f"O = L[i:96, j:512](exp(A[i,j] - T[i]), where={where})"
+    if last == "P":
+        text += f"\nP[i:96] = Sum[j:512](O[i,j], where={where})\nU[i:96] = 2*P[i]"
+    program = parsed(text)
+    assert longest_groups(program)[-1] == ("T",)
+    run = compile_program(program, kernels_of(program))
+    array = np.random.default_rng(0).standard_normal(SHAPE).astype("f")
+    expected = execute(program, {"A": array})
+    check(program, {n: expected[n] for n in program.outputs}, {program.outputs[0]: run(A=array)})
+
+
 def test_what_is_a_part_has_none_of_its_own() -> None:
     """Each statement is computed once, whatever is chosen."""
     program = parsed("T[i] += A[i,k]\nU[i] += A[i,k]/T[i]\nO[i,j] = A[i,j]/U[i]")
