@@ -14,6 +14,7 @@ from derive.proof import prove
 from derive.proof.all_sizes import ConcreteProof, prove_for_all_sizes
 from derive.proof.outcome.verdict import DIFFERENT, PROVED, TESTED, Proof
 from derive.proof.random.blocks import evaluation_steps
+from derive.substitutions.verification.conditions import sufficient_condition
 from derive.substitutions.verification.verdict import RuleVerdict
 from einalg.errors import EinalgError
 from einalg.language.analysis.sizes import (
@@ -28,6 +29,7 @@ from einalg.language.ir.dtypes import is_float
 from einalg.language.ir.program import Program
 from einalg.language.ir.scope import all_scopes, numbers_of_sizes
 
+SOME_SIZES = "it may hold at other sizes, too"
 AT_AN_INPUT = "exact evaluation at whole numbers"
 MAX_STEPS = 20_000  # bodies evaluated at one input
 Sides = tuple[Program, Program]
@@ -41,7 +43,7 @@ class Undecided(Exception):
 class SizesComparison:
     """The verdict of a comparison, with the sizes at which both sides have a meaning, those of them
     at which no result is empty, those at which the sides differ, the points that do, and whether
-    these are all.
+    these are all. Where they are not, the sides are proved to be equal at the `sufficient` ones.
     """
 
     verdict: str
@@ -51,6 +53,7 @@ class SizesComparison:
     region: Any = None
     is_exact: bool = True
     coverage: str = ""
+    sufficient: Any = None
 
     @property
     def counterexample(self) -> dict[str, int]:
@@ -59,12 +62,15 @@ class SizesComparison:
 
     @property
     def holding(self) -> Any:
-        """The sizes at which the sides are equal, and no result is empty, as where no window fits;
-        where there are some and they are known.
+        """The sizes at which the sides are known to be equal, and no result is empty, as where no
+        window fits; where there are some.
         """
-        if not self.is_exact or self.differing is None:
+        if self.is_exact and self.differing is not None:
+            holding = self.inhabited.subtract(self.differing).coalesce()
+        elif self.sufficient is not None:
+            holding = self.inhabited.intersect(self.sufficient).coalesce()
+        else:
             return None
-        holding = self.inhabited.subtract(self.differing).coalesce()
         return None if holding.is_empty() else holding
 
     def verdict_on(self, name: str) -> RuleVerdict:
@@ -77,7 +83,8 @@ class SizesComparison:
         if holding is None:
             return RuleVerdict(name, DIFFERENT, counterexample=example, region=self.region)
         text = conditions_text(holding.gist(self.allowed))
-        return RuleVerdict(name, PROVED, holding, text, example, self.region)
+        coverage = "" if self.is_exact else SOME_SIZES
+        return RuleVerdict(name, PROVED, holding, text, example, self.region, coverage)
 
 
 class Effort(Enum):
@@ -112,7 +119,11 @@ def compared(
         if effort is Effort.PROOF and proof.verdict != PROVED:
             raise Undecided
         parts.append(_of_proof(proof, before, after))
-    return _together(parts)
+    whole = _together(parts)
+    if whole.verdict == DIFFERENT and not whole.is_exact and effort is Effort.SIZES:
+        sufficient = sufficient_condition(before, after, whole.counterexample)
+        whole = replace(whole, sufficient=sufficient)
+    return whole
 
 
 def _refuse(one: Program, two: Program) -> Proof:

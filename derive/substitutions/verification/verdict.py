@@ -23,14 +23,14 @@ class RuleVerdict:
     was not decided; true where it is proved.
 
     `condition` is None where the two sides are equal at all sizes at which both have a meaning;
-    else the isl set of sizes at which they are and no result is empty, and `condition_text` the
-    same in words: "one group", "K = 1". The parameters of a condition on groups are `G1`, the
-    groups of the first convolution, `P1`, the outputs of each, and so on. Where there is a
-    condition, or the verdict is `"different"`, `counterexample` has the smallest sizes at which the
-    sides differ, by name, and
-    `region` the isl set of output points that do; the sizes of a rule of a file are those of the
-    axes of its inputs, `x1_0` of the first one of `x1`, whose ranks are in `leaves`. `coverage`
-    says what was tried where that was not everything.
+    else the isl set of sizes at which they are and no result is empty, or of some of these where
+    `coverage` says so, and `condition_text` the same in words: "one group", "K = 1". The parameters
+    of a condition on groups are `G1`, the groups of the first convolution, `P1`, the outputs of
+    each, and so on. Where there is a condition, or the verdict is `"different"`, `counterexample`
+    has the smallest sizes at which the sides differ, by name, and `region` the isl set of output
+    points that do; the sizes of a rule of a file are those of the axes of its inputs, `x1_0` of the
+    first one of `x1`, whose ranks are in `leaves`. `coverage` says what was tried where that was
+    not everything.
     """
 
     rule: str

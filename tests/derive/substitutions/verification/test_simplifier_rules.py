@@ -117,8 +117,6 @@ OF_REDUCTIONS: list[tuple[str, str, str, Shapes, str]] = [
      {"A": ("N", "M"), "B": ("N",)}, PROVED),
     ("scaled maximum", "O[i] = Max[k](A[i,k]*exp(B[i]))", "O[i] = Max[k](A[i,k])*exp(B[i])",
      {"A": ("N", "M"), "B": ("N",)}, PROVED),
-    ("maximum of unknown scale", "O[i] = Max[k](A[i,k]*B[i])", "O[i] = Max[k](A[i,k])*B[i]",
-     {"A": ("N", "M"), "B": ("N",)}, DIFFERENT),
     ("relu of a maximum", "O[i] = Max(Max[k](A[i,k]), 0)", "O[i] = Max[k](Max(A[i,k], 0))",
      {"A": ("N", "M")}, PROVED),
     ("maximum of exponentials", "O[i] = Max[k](exp(A[i,k]))", "O[i] = exp(Max[k](A[i,k]))",
@@ -417,7 +415,6 @@ OF_OPERATORS = {
         ops.prod(ops.broadcast_to(v, ("N", "M")), axes=0), ops.pow(v, N), PROVED
     ),
     "mean by a size": (ops.mean(x, axes=1), ops.div(ops.sum(x, axes=1), M), PROVED),
-    "mean by another size": (ops.mean(x, axes=1), ops.div(ops.sum(x, axes=1), N), DIFFERENT),
     "clip by a size": (ops.clip(x, 0, N), ops.minimum(ops.relu(x), N), PROVED),
     "slice of a product": (
         ops.slice(ops.matmul(left, rest), [0], [1], axes=[0]),
