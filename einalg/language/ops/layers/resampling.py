@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 from einalg.errors import ShapeError
 from einalg.language.index.affine import Affine, Index
 from einalg.language.index.convert import affine
+from einalg.language.index.size import is_number
 from einalg.language.ir.scope import Scope
 from einalg.language.ir.tensor import Constant
 from einalg.language.notation.builders import L, Sum
@@ -56,7 +57,10 @@ class Line:
         one.
         """
         divisor = lcm(self.slope.denominator, self.start.denominator)
-        if divisor > 2 * max(MAX_DIVISOR, min(self.new, MAX_SIZE)):
+        most = MAX_DIVISOR
+        if is_number(self.new):
+            most = max(most, min(self.new, MAX_SIZE))
+        if divisor > 2 * most:
             scale = float(1 / self.slope) if self.slope else 0
             raise ShapeError(f"a scale of {scale:g} is no small fraction\n  give a size instead")
         return POINT * int(self.slope * divisor) + int(self.start * divisor), divisor
@@ -197,7 +201,12 @@ def _along(x: Any, lines: Mapping[int, Line], interpolation: Interpolation) -> S
 
 
 def _outside(place: Affine, line: Line, interpolation: Interpolation, divisor: int) -> Pair:
-    """Return how many elements before and after an axis are read."""
+    """Return how many elements before and after an axis are read.
+
+    None are read for the element before a position, whatever the symbolic size of the axis.
+    """
+    if not is_number(line.old) and interpolation == NEAREST["floor"]:
+        return 0, 0
     ends = place.evaluate({POINT: 0}), place.evaluate({POINT: line.new - 1})
     last = 0 if interpolation.sharp and divisor == 1 else interpolation.last
     return max(0, -(min(ends) + interpolation.first)), max(0, max(ends) + last - line.old + 1)

@@ -4,11 +4,12 @@ cubics, one axis after another.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from fractions import Fraction
-from math import floor
 from typing import Any
 
 from einalg.errors import ShapeError
+from einalg.language.index.size import is_number
 from einalg.language.ir.scope import Scope
 from einalg.language.notation.builders import L
 from einalg.language.ops.definition.axes import result_indices
@@ -43,6 +44,8 @@ def upsample_nearest(x: Any, scale: Any = None, size: Any = None) -> Scope:
     L[i:1, j:2, k:6, l:8](x[i, j, k//2, l//2])
     >>> upsample_nearest(ea.tensor("x", (1, 2, 4)), size=6)
     L[i:1, j:2, k:6](x[i, j, (2*k)//3])
+    >>> upsample_nearest(ea.tensor("x", (1, 2, "W")), 3)
+    L[i:1, j:2, k:3*W](x[i, j, k//3])
     """
     view, sizes = _sizes(x, scale, size, "any", "repeat")
     lines = [Line(old, new, 1 / factor) for old, new, factor in sizes]
@@ -89,6 +92,8 @@ def _interpolated(
     x: Any, scale: Any, size: Any, align_corners: bool, interpolation: Interpolation
 ) -> Scope:
     view, sizes = _sizes(x, scale, size, "float", "interpolate")
+    if align_corners:
+        _require_numbers(view.shape, "align_corners")
     lines = []
     for old, new, factor in sizes:
         lines.append(corners(old, new) if align_corners else middles(old, new, factor))
@@ -110,6 +115,7 @@ def _sizes(
             "  give every axis of space at least one"
         )
     if scale is None:
+        _require_numbers(view.shape, "size")
         news = per_axis(size, "size", names, 1)
         return view, list(zip(space, news, map(Fraction, news, space)))
     scales = tuple(scale) if isinstance(scale, (tuple, list)) else (scale,) * len(space)
@@ -119,12 +125,23 @@ def _sizes(
             "  e.g. scale=2"
         )
     factors = [fraction(float(positive(entry, "scale"))) for entry in scales]
-    news = [floor(old * factor) for old, factor in zip(space, factors)]
+    news = [old * factor.numerator // factor.denominator for old, factor in zip(space, factors)]
     if 0 in news:
         raise ShapeError(
             f"scale is {scale}, which leaves no element of {space}\n  give a larger one"
         )
     return view, list(zip(space, news, factors))
+
+
+def _require_numbers(shape: Sequence[Any], option: str) -> None:
+    """Raise `ShapeError` for axes of space with symbolic sizes, of which an option makes a fraction
+    that depends on these.
+    """
+    if not all(map(is_number, shape[2:])):
+        raise ShapeError(
+            f"{option} asks for numbers as the sizes of space, not {tuple(shape[2:])}\n"
+            "  give a scale, or write the numbers"
+        )
 
 
 def _resized(x: Any, lines: list[Line], interpolation: Interpolation) -> Scope:

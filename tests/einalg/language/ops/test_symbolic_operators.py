@@ -111,6 +111,9 @@ CASES: dict[str, Build] = {
     "flatten": lambda N, M, H, W: ops.flatten(ea.tensor("x", (N, 2, 3)), 1),
     "unsqueeze": lambda N, M, H, W: ops.unsqueeze(_matrix(N, M), 1),
     "depth_to_space": lambda N, M, H, W: ops.depth_to_space(_image(N, H, W), 2),
+    "upsample_linear": lambda N, M, H, W: ops.upsample_linear(ea.tensor("A", (N, 2, W)), 2),
+    "upsample_cubic": lambda N, M, H, W: ops.upsample_cubic(ea.tensor("A", (1, 1, W)), 3),
+    "upsample_nearest": lambda N, M, H, W: ops.upsample_nearest(_image(N, H, W), (2, 0.75)),
     "lstm_cell": lambda N, M, H, W: ops.lstm_cell(
         *[ea.tensor(name, (N, size)) for name, size in (("x", 3), ("h", 2), ("c", 2))],
         ea.tensor("u", (8, 3)),
@@ -151,7 +154,9 @@ def test_the_concrete_operator_at_concrete_sizes(name: str) -> None:
         lambda N, M: ops.space_to_depth(_image(1, N, M), 2),
         lambda N, M: ops.adaptive_avg_pool(_image(1, N, M), 2),
         lambda N, M: ops.unfold(_image(1, N, M), 3),
-        lambda N, M: ops.upsample_linear(_image(1, N, M), 2),
+        lambda N, M: ops.upsample_linear(_image(1, N, M), 1.5),
+        lambda N, M: ops.upsample_linear(_image(1, N, M), 2, align_corners=True),
+        lambda N, M: ops.upsample_nearest(_image(1, N, M), size=5),
     ],
 )
 def test_what_is_not_affine_in_sizes(build: Build) -> None:
