@@ -1,11 +1,12 @@
 """Measure how far a search of schedules is from the best that a long one finds: its regret.
 
 python -m bench.tune [UNIT…] [--trials N] [--seeds N] [--strategies NAME…] [--target cuda]
-                    [--json PATH]
+                    [--log LOG] [--json PATH]
 
 UNIT is a word in the name of a unit. Each is searched with each strategy and seed, from nothing;
 the best of all these measurements is what the best after 16 and after 64 is compared with. `einalg
-tune` keeps winners for this machine; here none is kept.
+tune` keeps winners for this machine; here none is kept. All measurements are added to a file LOG,
+which `bench.ranking` and `bench.ablation` read.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from math import inf
+from pathlib import Path
 from statistics import geometric_mean
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -71,10 +73,19 @@ def units() -> Mapping[str, Any]:
         ),
         "band": ops.g2bmm(wide, ea.tensor("B", (4, 512, 64)), 32),
         "banded": ops.gbmm(banded, ea.tensor("B", (4, 512, 64))),
+        "product 197x64x197": ops.matmul(
+            ea.tensor("A", (6, 197, 64)), ea.tensor("B", (6, 197, 64)), transpose_b=True
+        ),
+        "triangle": ea.parse(
+            "O[b,i:256,e] = Sum[j:256](A[b,i,j]*B[b,j,e], where=j <= i)",
+            A=(4, 256, 256),
+            B=(4, 256, 64),
+        ),
         "transposition": ea.parse("O[i,j] = A[j,i]", A=(768, 512)),
         "sum of distances": ea.parse("O[i,j] += Abs(A[i,k] - B[k,j])", A=(192, 192), B=(192, 192)),
         "largest sum": ea.parse("O[i,j] = Max[k:192](A[i,k] + B[k,j])", A=(192, 192), B=(192, 192)),
         "squares of rows": ea.parse("O[i] += A[i,j]*A[i,j]", A=(512, 768)),
+        "softmax": ops.softmax(ea.tensor("A", (512, 196)), 1),
         "map": ea.parse("O[i,j] = exp(A[i,j])*b[j]", A=(512, 768), b=(768,)),
     }
 
@@ -88,13 +99,23 @@ def named(words: Sequence[str]) -> Mapping[str, Any]:
     return chosen
 
 
-def searched(expression: Any, strategy: str, seed: int, trials: int, target: str = "cpu") -> Tuning:
-    """Return what a search finds that knows of no other one."""
+def searched(
+    expression: Any,
+    strategy: str,
+    seed: int,
+    trials: int,
+    target: str = "cpu",
+    log: Path | None = None,
+) -> Tuning:
+    """Return what a search finds that knows of no other one. A log gets its measurements."""
     program = lifted(as_program(expression))
     own = RepeatedProgram(program, kernels_of(program))
     options = TuningOptions(trials=trials, strategy=strategy, seed=seed, target=target)
     with empty_cache():
         tuned = tune_programs([own], options, Clock.of(inf))
+        if log is not None:
+            with log.open("ab") as file:
+                file.write(tuned.log.read_bytes())
     return Tuning(tuned.units, tuned.untuned, tuned.log)
 
 
@@ -136,13 +157,14 @@ def regrets(
     seeds: int,
     trials: int,
     target: str = "cpu",
+    log: Path | None = None,
 ) -> Iterator[bench.Row]:
     """Yield a row for each unit and strategy: the means over the seeds."""
     for name, expression in chosen.items():
         tunings: dict[str, list[Tuning]] = {}
         for strategy in strategies:
             tunings[strategy] = [
-                searched(expression, strategy, seed, trials, target) for seed in range(seeds)
+                searched(expression, strategy, seed, trials, target, log) for seed in range(seeds)
             ]
         best = min(t.curve[-1][2] for group in tunings.values() for t in group)
         for strategy, group in tunings.items():
@@ -160,10 +182,16 @@ def main() -> None:
     parser.add_argument("--trials", type=int, default=500, help="of each search (default: 500)")
     parser.add_argument("--seeds", type=int, default=1, help="searches of each (default: 1)")
     parser.add_argument("--strategies", nargs="+", choices=list(ABLATIONS), default=["evolution"])
+    parser.add_argument("--log", type=Path, metavar="LOG", help="a file for all measurements")
     parser.add_argument("--target", choices=("cpu", "cuda"), default="cpu")
     options = parser.parse_args()
     rows = regrets(
-        named(options.units), options.strategies, options.seeds, options.trials, options.target
+        named(options.units),
+        options.strategies,
+        options.seeds,
+        options.trials,
+        options.target,
+        options.log,
     )
     bench.report({"regret": rows}, options.json)
 
