@@ -19,7 +19,8 @@ class CpuModel:
     """Bytes of a vector register and the number of these; bytes of the caches of one core; cores.
 
     `cores` are those that generated code uses. `turns` are the steps in which an operation on a
-    whole register goes through units that are narrower than that.
+    whole register goes through units that are narrower than that. `level3` are the bytes of the
+    cache that cores share.
     """
 
     vector: int = 16
@@ -28,6 +29,7 @@ class CpuModel:
     level2: int = 512 << 10
     cores: int = 1
     turns: int = 1
+    level3: int = 32 << 20
 
     def widths(self, size: int) -> tuple[int, ...]:
         """Return the elements of so many bytes in a register, and in what an operation takes.
@@ -59,7 +61,8 @@ def machine() -> CpuModel:
         registers = 32
     level1 = _cache("1") or CpuModel.level1
     level2 = _cache("2") or CpuModel.level2
-    return CpuModel(vector, registers, level1, level2, thread_count(), turns)
+    level3 = _cache("3") or CpuModel.level3
+    return CpuModel(vector, registers, level1, level2, thread_count(), turns, level3)
 
 
 def _has_narrow_units(text: str) -> bool:

@@ -19,6 +19,7 @@ MAX_UNROLLED_PRODUCTS = 160  # of vectors, that are written out in the innermost
 MAX_WRITTEN_PRODUCTS = 1200  # of vectors, in all parts of a line together
 MAX_VECTORS = 4  # of neighbouring channels
 MAX_POSITIONS = 8  # of a tile: longer bursts of stores gain nothing
+MAX_STREAMED_POSITIONS = 4  # where results go to memory, which takes no longer bursts
 
 
 @dataclass(frozen=True)
@@ -126,13 +127,16 @@ def choose_tile(problem: Depthwise, machine: CpuModel) -> tuple[DepthwiseTile, f
 def _tiles(problem: Depthwise, machine: CpuModel) -> Iterator[DepthwiseTile]:
     """Yield the tiles that fit into the registers, and whose products can be written out."""
     window = problem.positions.window
+    longest = MAX_POSITIONS
+    if _moved_bytes(problem) > machine.level3:
+        longest = MAX_STREAMED_POSITIONS
     for lanes in widths(problem, machine):
         for vectors in range(1, min(MAX_VECTORS, problem.lane.extent // lanes) + 1):
             free = machine.registers // vectors - READ_REGISTERS
             if free < 2:
                 break
             for taps in sorted({min(window.taps, free // 2), min(window.taps, free - 1)}):
-                most = min(window.positions, free - taps, MAX_POSITIONS)
+                most = min(window.positions, free - taps, longest)
                 for positions in range(1, most + 1):
                     tile = DepthwiseTile(lanes, vectors, positions, taps)
                     if fits(problem, tile, machine):
