@@ -43,7 +43,7 @@ def test_all_that_is_compared_is_timed_alike(monkeypatch: pytest.MonkeyPatch) ->
     results: list[Any] = []
 
     def measure(calls: Mapping[str, Callable[[], Any]], policy: Any) -> dict[str, Any]:
-        results.extend(call() for call in calls.values())
+        results.extend(call() for name, call in calls.items() if name != partial.PEAK)
         return dict.fromkeys(calls, exactly(1.0))
 
     monkeypatch.setattr(partial, "measure", measure)
