@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
-from typing import TypeGuard
 
 from codegen.ir.builder import LANE, LoopBuilder
 from codegen.ir.nodes import Bound, Buf, For, MinMax, Ref, Statement, Store, Value
@@ -146,33 +145,11 @@ def limited(op: str, bound: Bound, other: Bound | int) -> Bound:
     """Return the `max` or `min` of a bound and another one."""
     if isinstance(other, int):
         other = affine(other)
-    if other == bound or other in _parts(op, bound):
-        return bound
-    if bound in _parts(op, other):
-        return other
-    if _is_number(bound) and _is_number(other):
+    if isinstance(bound, Affine) and isinstance(other, Affine):
         pick = {"max": max, "min": min}[op]
-        return affine(pick(bound.const, other.const))
+        if not bound.terms and not other.terms:
+            return affine(pick(bound.const, other.const))
     return MinMax(op, (bound, other))
-
-
-def _is_number(bound: Bound) -> TypeGuard[Affine]:
-    return isinstance(bound, Affine) and not bound.terms
-
-
-def _parts(op: str, bound: Bound) -> tuple[Bound, ...]:
-    """Return the bounds of which a bound is the `max` or `min`; none of another one."""
-    if isinstance(bound, MinMax) and bound.op == op:
-        return bound.of
-    return ()
-
-
-def limit(op: str, bounds: Sequence[Bound]) -> Bound:
-    """Return the `max` or `min` of some bounds, at least one."""
-    first, *others = bounds
-    for other in others:
-        first = limited(op, first, other)
-    return first
 
 
 def divided(bound: Bound, count: int, up: bool = False) -> Bound:

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from codegen.ir.builder import maximum, minimum
 from codegen.ir.nodes import Bound
-from codegen.kernels.contraction.nest.builder import RowTile, divided, limit
+from codegen.kernels.contraction.nest.builder import RowTile, divided
 from codegen.kernels.contraction.partition import Partition, has_index
 from codegen.kernels.contraction.ranges import IndexPlaces, IndexRange
 from einalg.language.index.affine import Affine, Index
-from einalg.language.index.convert import affine
 
 
 @dataclass(frozen=True)
@@ -52,9 +52,9 @@ class TileRange:
         here = {places.index: places.first + row}
         starts, ends = self.within.starts(here), self.within.ends(here)
         if starts != self._common_starts:
-            yield self._first(starts), limit("min", [self._end(ends), begin])
+            yield self._first(starts), minimum(self._end(ends), begin)
         if ends != self._common_ends:
-            yield limit("max", [begin, end]), self._end(ends)
+            yield maximum(begin, end), self._end(ends)
 
     @property
     def _places(self) -> IndexPlaces | None:
@@ -80,10 +80,10 @@ class TileRange:
         return self.within.common_ends(places)
 
     def _first(self, starts: Sequence[Affine]) -> Bound:
-        return limit("max", [affine(0), *starts])
+        return maximum(0, *starts)
 
     def _end(self, ends: Sequence[Affine]) -> Bound:
-        return limit("min", [affine(self.extent), *ends])
+        return minimum(self.extent, *ends)
 
 
 def summed_ranges(partition: Partition, tile: RowTile) -> list[TileRange]:
