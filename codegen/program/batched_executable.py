@@ -88,6 +88,11 @@ class BatchedExecutable:
         return self.one.has_open_choices
 
     @property
+    def is_optimized(self) -> bool:
+        """As of `Executable`."""
+        return self.one.is_optimized
+
+    @property
     def is_generated(self) -> bool:
         """As of `Executable`."""
         return self.one.is_generated

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
+from math import inf
 from typing import Any
 
 from codegen.lowering.schedule import DEFAULT, Schedule
@@ -41,6 +42,7 @@ def compile_program(
     timeout: float = COMPILE_TIMEOUT_SECONDS,
     accuracy: float | None = None,
     compares: bool = True,
+    seconds: float = inf,
 ) -> Executable:
     """Return a flat program (no nested scopes) as something that runs.
 
@@ -48,7 +50,8 @@ def compile_program(
     eOperators, which is also what happens without `kernels`. `compiler=None` runs the program
     through NumPy; so does, with a warning, a machine without a C compiler. `timeout` is in seconds,
     for the compiler. Unless it `compares` them, code with the shape of an operator runs without
-    being timed beside libraries: that is quick, and nothing is stored of it. Raises `CodegenError`.
+    being timed beside libraries: that is quick, and nothing is stored of it. Where optimizing the
+    code in full takes more than some `seconds`, it is optimized less. Raises `CodegenError`.
 
     For `target="cuda"` all operators are generated; a device is needed only to run them. Values
     there may differ by `accuracy`, relative to the largest element.
@@ -78,7 +81,8 @@ def compile_program(
     if not isinstance(compiler, Compiler):
         step = _numpy_call(program, kernels)
         return Executable(program, target, [step], FixedKernels(kernels))
-    return _executable(BuildProblem.of(program, kernels, compiler, schedule, timeout, compares))
+    problem = BuildProblem.of(program, kernels, compiler, schedule, timeout, compares)
+    return _executable(problem.within(seconds))
 
 
 def expected_cycles(program: Program, kernels: Sequence[Kernel]) -> float | None:

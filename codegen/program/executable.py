@@ -56,12 +56,16 @@ class BuildInfo(Protocol):
     @property
     def has_open_choices(self) -> bool: ...
 
+    @property
+    def is_optimized(self) -> bool: ...
+
 
 @dataclass(frozen=True)
 class FixedKernels:
     """Kernels of which no record is made."""
 
     has_open_choices = False
+    is_optimized = True
 
     fixed: Sequence[Kernel]
     source: Callable[[], str] = str
@@ -188,6 +192,11 @@ class Executable:
     def has_open_choices(self) -> bool:
         """Whether it was compiled without some comparisons of its kernels with libraries."""
         return self._of.has_open_choices
+
+    @property
+    def is_optimized(self) -> bool:
+        """Whether its code was optimized in full when it was compiled."""
+        return self._of.is_optimized
 
     @property
     def is_generated(self) -> bool:

@@ -38,6 +38,7 @@ class RestoredProgram:
     kernel_of: KernelOf
     compiler: Compiler
     has_open_choices = False
+    is_optimized = True
 
     @cached_property
     def rebuilt(self) -> BuiltProgram:

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from math import inf
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -45,6 +46,11 @@ class Runnable(Protocol):
     @property
     def has_open_choices(self) -> bool:
         """Whether some kernels were not compared with libraries when it was compiled."""
+        ...
+
+    @property
+    def is_optimized(self) -> bool:
+        """Whether its code was optimized in full when it was compiled."""
         ...
 
     def accepting(self, inputs: Mapping[str, Tensor]) -> Runnable:
@@ -110,11 +116,13 @@ class Backend(Protocol):
         kernels: Sequence[Kernel],
         target: str | None = None,
         compares: bool = True,
+        seconds: float = inf,
     ) -> Runnable:
         """Compile for this target, or for the one that `target` names.
 
         Unless it `compares` them, generated kernels are taken without timing libraries beside
-        them: that is quick, and nothing is stored of it.
+        them: that is quick, and nothing is stored of it. Code that takes more than some `seconds`
+        to optimize in full is optimized less.
         """
         ...
 

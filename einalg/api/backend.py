@@ -7,6 +7,7 @@ import logging
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from math import inf
 from pathlib import Path
 from typing import Any
 
@@ -68,13 +69,22 @@ class LocalBackend:
         kernels: Sequence[Kernel],
         target: str | None = None,
         compares: bool = True,
+        seconds: float = inf,
     ) -> Any:
         """Compile a flat program with these kernels, for another target if one is named.
 
-        Unless it `compares` them, generated kernels are not timed beside libraries.
+        Unless it `compares` them, generated kernels are not timed beside libraries. Code that takes
+        more than some `seconds` to optimize in full is optimized less.
         """
         chosen = require_target(self.target if target is None else target)
-        return compile_program(program, kernels, chosen, accuracy=self.accuracy, compares=compares)
+        return compile_program(
+            program,
+            kernels,
+            chosen,
+            accuracy=self.accuracy,
+            compares=compares,
+            seconds=seconds,
+        )
 
     def expected_cycles(self, program: Program, kernels: Sequence[Kernel]) -> float | None:
         """Return the cycles that a run of generated code is expected to take; None on a device."""

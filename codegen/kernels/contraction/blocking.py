@@ -189,6 +189,8 @@ def depth_parts(plan: TilingPlan, vectors: int) -> int:
     if smallest >= plan.outer_depth:
         return plan.outer_depth
     traffic = _memory_traffic(plan)
+    if smallest <= 1 and traffic.width_bytes * plan.depth <= traffic.half_cache:
+        return 1  # all columns stay in the cache: nothing moves twice
 
     def moved(parts: int) -> int:
         return traffic.elements(-(-plan.outer_depth // parts) * plan.inner_depth, parts)

@@ -40,6 +40,11 @@ class BuiltProgram:
         """Whether kernels may be compared with libraries still."""
         return self.selection.has_open_choices
 
+    @property
+    def is_optimized(self) -> bool:
+        """Whether code was optimized in full."""
+        return not self.decision.problem.compiler.is_quick
+
     def steps(self) -> list[KernelCall]:
         """Return the call of each kernel."""
         steps: list[KernelCall] = []
@@ -59,7 +64,7 @@ class BuiltProgram:
 
         None where another run may choose other ones.
         """
-        if not (self.decision.is_conclusive and self.selection.is_conclusive):
+        if not (self.is_optimized and self.decision.is_conclusive and self.selection.is_conclusive):
             return None
         codes: dict[str, Any] = {}
         steps: list[dict[str, Any]] = []

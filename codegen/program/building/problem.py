@@ -43,7 +43,11 @@ from einalg.language.ir.program import Program
 from einalg.language.ir.scope import Scope
 from einalg.language.ir.traversal import reductions
 from einalg.runtime.clock import check_time
+from einalg.runtime.processors import core_count
 from einalg.storage.fingerprint import KERNEL_CODE, text_digest
+
+GENERATING_SECONDS = 0.1  # of an operator with its reader
+COMPILING_SECONDS = 0.25  # of the same, all optimizations included
 
 
 @dataclass(frozen=True)
@@ -121,6 +125,14 @@ class BuildProblem:
         usable = with_filled_gaps(program, kernels)
         problem = cls(program, tuple(usable), compiler, schedule, timeout, compares)
         return problem._with_rows()._with_read_places()
+
+    def within(self, seconds: float) -> BuildProblem:
+        """Return the problem, with quick code where more takes longer than these seconds."""
+        operators = {k.output for k in self.uncached_kernels() if not k.is_eop}
+        each = max(GENERATING_SECONDS, (GENERATING_SECONDS + COMPILING_SECONDS) / core_count())
+        if len(operators) * each <= seconds:
+            return self
+        return replace(self, compiler=self.compiler.quick())
 
     def _with_read_places(self) -> BuildProblem:
         """Return the problem with products, and what is element-wise, computed where it is read.

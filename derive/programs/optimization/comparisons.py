@@ -12,19 +12,31 @@ MAX_ORIGINAL_SLOWNESS = 8.0  # times the best form, that the program as it is ha
 
 
 def compare_with_libraries(forms: Forms) -> None:
-    """Compile the first form once more, its kernels compared with those of libraries."""
-    if not forms.compiled or not forms.best.run.has_open_choices:
+    """Compile the first form once more, optimized in full, its kernels compared with those of
+    libraries.
+    """
+    run = forms.best.run
+    if not forms.compiled or (run.is_optimized and not run.has_open_choices):
         return
     clock = forms.quick_clock()
     if clock.left < RECOMPILED_SHARE * forms.first_seconds:
         raise OutOfTime
     began = clock.now()
-    limit = clock.within(MAX_COMPARING_SHARE * clock.left)
+    limit = clock
+    if run.is_optimized:
+        limit = clock.within(MAX_COMPARING_SHARE * clock.left)
     with limit.limiting(), clock.phase(COMPILING, "the program, with libraries"):
         compared = forms.trial.compiled(forms.best.variant)
     forms.trial_seconds += clock.now() - began
     if compared is not None:
         forms.compiled, forms.best = [compared], compared
+
+
+def comparison_in_words(forms: Forms) -> str:
+    """Return what the first form lacks until it was compiled once more."""
+    if forms.best.run.is_optimized:
+        return "the comparison with libraries"
+    return "all optimizations of the C compiler"
 
 
 def compare_with_original(forms: Forms) -> None:

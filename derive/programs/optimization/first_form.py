@@ -33,13 +33,22 @@ class FirstForm:
 
 
 def compile_first(forms: Forms) -> FirstForm:
-    """Compile a program folded and fused; as it is where that is not right."""
+    """Compile a program folded and fused; as it is where that is not right.
+
+    Where there is too little time to optimize its code in full, and no framework to go on with, it
+    is optimized less.
+    """
     clock = forms.clock
     plain = forms.task.need(lambda: _fused(forms))
     preferred = _in_preferred_layout(forms, plain)
+    seconds = inf
+    if forms.task.seconds and not forms.task.may_give_up:
+        seconds = clock.left
     began = clock.now()
     with clock.phase(COMPILING, "the program"):
-        first = forms.task.need(lambda: forms.trial.compiled(preferred, compares=False))
+        first = forms.task.need(
+            lambda: forms.trial.compiled(preferred, compares=False, seconds=seconds)
+        )
     if first is not None:
         forms.compiled.append(first)
         forms.best = first

@@ -109,7 +109,8 @@ def optimized(  # noqa: PLR0913, PLR0917 - every option of an optimization
         part = known_part(key, program, weights, seconds, backend)
         if part is None:
             part = optimize_program(program, weights, values(), task)
-            if part.is_right:
+            assert part.run is not None
+            if part.is_right and part.run.is_optimized:
                 part = keep_part(key, part)
             is_known = False
         keys[position] = key

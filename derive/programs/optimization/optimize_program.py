@@ -14,6 +14,7 @@ from derive.programs.optimization.answer import best_program
 from derive.programs.optimization.comparisons import (
     compare_with_libraries,
     compare_with_original,
+    comparison_in_words,
     time_original,
 )
 from derive.programs.optimization.compiled_forms import Forms
@@ -45,7 +46,7 @@ def optimize_program(
     forms = Forms(Trial.of(ReferenceCall.of(program, weights, values), task))
     adapted, mixed, searched = AdaptedForms(forms), MixedLayouts(forms), SearchedForms(forms)
     first = compile_first(forms)
-    with forms.step(forms.quick_clock(), "the comparison with libraries"):
+    with forms.step(forms.quick_clock(), comparison_in_words(forms)):
         compare_with_libraries(forms)
     with forms.step(forms.quick_clock()):
         compare_with_original(forms)

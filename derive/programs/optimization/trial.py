@@ -6,7 +6,7 @@ import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from math import isfinite
+from math import inf, isfinite
 
 from derive.cost.accuracy import relative_error, tolerance
 from derive.cost.backend import Runnable
@@ -141,12 +141,15 @@ class Trial:
             log.debug("einalg: the cycles of a program are not known: %s", failure)
             return None
 
-    def compiled(self, variant: SearchedVariant, compares: bool = True) -> CompiledVariant | None:
+    def compiled(
+        self, variant: SearchedVariant, compares: bool = True, seconds: float = inf
+    ) -> CompiledVariant | None:
         """Return a form compiled; None where that fails, or its values are other ones.
 
         Nor may it read or give memory of another size or type: what runs on addresses relies on
         these. It ignores the inputs of the program that it does not read. Unless it `compares`
-        them, its kernels are not timed beside libraries.
+        them, its kernels are not timed beside libraries; where optimizing them in full takes more
+        than some `seconds`, they are optimized less.
         """
         program = variant.derived
         difference = difference_of_memory(self.example.program, program, variant.slices)
@@ -157,7 +160,13 @@ class Trial:
         try:
             inputs = self.example.program.inputs
             run = compiled(
-                program, backend, weights, variant.slices, inputs=inputs, compares=compares
+                program,
+                backend,
+                weights,
+                variant.slices,
+                inputs=inputs,
+                compares=compares,
+                seconds=seconds,
             )
         except CodegenError as failure:
             log.warning(

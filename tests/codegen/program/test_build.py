@@ -287,3 +287,15 @@ def test_without_comparisons_generated_code_runs_and_nothing_is_stored_of_it(mon
     assert "numpy" in {step.library for step in complete.running}
     known = compile_program(whole, kernels_of(whole), compares=False)
     assert not known.has_open_choices and known.identity() == complete.identity()
+
+
+def test_code_that_takes_too_long_to_optimize_is_made_quickly():
+    """Nothing is stored of it for a program that has time, and both have the same values."""
+    whole = program(size=29)  # of which no other test keeps anything
+    quick = compile_program(whole, kernels_of(whole), compares=False, seconds=0)
+    assert not quick.is_optimized and quick.record() is None
+    assert_right(whole, quick)
+    full = compile_program(whole, kernels_of(whole), compares=False, seconds=60)
+    assert full.is_optimized and full.record() is not None
+    assert_right(whole, full)
+    assert compile_program(whole, kernels_of(whole), seconds=0).is_optimized  # all of it is known

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import logging
 from dataclasses import replace
+from math import inf
 from typing import cast
 
 import numpy as np
@@ -56,10 +57,10 @@ class Timed(LocalBackend):
     def spent(self):
         return self.now - BEGAN
 
-    def compile(self, program, kernels, target=None, compares=True):
+    def compile(self, program, kernels, target=None, compares=True, seconds=inf):
         self.now += self.compile_seconds
         self.compiled.append(program)
-        return super().compile(program, kernels, target, compares)
+        return super().compile(program, kernels, target, compares, seconds)
 
     def measure(self, runnables, arrays):
         return [exactly(self.seconds_of(run.program)) for run in runnables]
@@ -239,6 +240,30 @@ def test_libraries_are_compared_once_there_is_a_program(seconds, compiled, own_c
     assert part.run.has_open_choices == (compiled == 1)
     words = str(part.early_end or "")
     assert words.startswith(f"the {seconds} s were over before") == (compiled == 1)
+
+
+def test_quick_code_runs_where_there_is_no_time_to_optimize_it(own_cache, monkeypatch):
+    """It is not kept: a call with more time optimizes in full. Without a search there is time."""
+    backend, program = Timed(0.4), several_shapes(6)
+    backend.searching(monkeypatch, 1.0)
+
+    def part_in(seconds):
+        backend.compiled.clear()
+        made, given = backend.optimized(program, seconds)
+        (part,) = made.parts.values()
+        expected = ea.evaluate(program, **given)
+        np.testing.assert_allclose(made(given["A"])[0], expected, rtol=1e-3, atol=1e-3)
+        return part
+
+    for _ in range(2):
+        part = part_in(0.5)
+        assert not part.run.is_optimized and len(backend.compiled) == 1
+        assert "all optimizations of the C compiler" in str(part.early_end)
+    part = part_in(100)
+    assert part.run.is_optimized and "optimizations" not in str(part.early_end)
+    part_in(0.5)
+    assert not backend.compiled  # it is known
+    assert part_in(0).run.is_optimized
 
 
 @pytest.mark.parametrize(

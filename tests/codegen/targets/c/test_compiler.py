@@ -209,6 +209,14 @@ def test_compiled_once(tmp_path: Path, folder: Path) -> None:
     assert calls(tmp_path / "log") == 3
 
 
+def test_a_quick_compiler_shares_nothing_with_another(folder: Path) -> None:
+    used = compiler()
+    quick = used.quick()
+    assert quick.is_quick and not used.is_quick and len(quick.flags) == len(used.flags)
+    assert quick.key(ANSWER) != used.key(ANSWER)
+    assert quick.load(ANSWER.format(7)).answer() == 7
+
+
 @pytest.mark.parametrize("damage", ["truncated", "empty", "flipped"])
 def test_damaged_entries_are_built_again(
     tmp_path: Path, folder: Path, caplog: pytest.LogCaptureFixture, damage: str
