@@ -18,6 +18,8 @@ from einalg.language.notation.builders import tensor
 
 MAX_NAME = 200
 KEYS_OF_TEXTS = {"name", "id", "before", "after", "shapes", "sizes"}
+KEYS_OF_OPERATIONS = {"op", "params", "inputs"}
+KEYS_OF_OUTPUTS = {"src", "dst"}
 SCHEMA = "see docs/how-to/verify-rules.md for the form"
 
 
@@ -69,9 +71,7 @@ def _shapes(value: Any) -> dict[int, tuple[int, ...]]:
 
 def _rule_of_texts(name: str, rule: dict[str, Any]) -> Substitution:
     """Return a rule whose sides are texts in the notation."""
-    unknown = sorted(rule.keys() - KEYS_OF_TEXTS)
-    if unknown:
-        raise wrong_rule(name, f"{unknown[0][:40]!r} is no part of a rule of texts", SCHEMA)
+    _require_known(name, rule, KEYS_OF_TEXTS, "a rule of texts")
     sides = rule.get("before"), rule.get("after")
     shapes, bounds = rule.get("shapes", {}), rule.get("sizes", {})
     if not all(isinstance(side, str) for side in sides):
@@ -116,6 +116,7 @@ def _rule_of_graph(
     for output in outputs:
         if not isinstance(output, dict):
             raise wrong_rule(name, 'an output is no object with "src" and "dst"', SCHEMA)
+        _require_known(name, output, KEYS_OF_OUTPUTS, "an output")
         pairs.append((_source(name, output.get("src")), _source(name, output.get("dst"))))
     return Substitution.of_graph(name, checked_graph(name, sides, pairs, shapes))
 
@@ -123,10 +124,18 @@ def _rule_of_graph(
 def _operation(name: str, value: Any) -> Operation:
     if not isinstance(value, dict) or not isinstance(value.get("op"), str):
         raise wrong_rule(name, 'an operation is no object with "op"', SCHEMA)
+    _require_known(name, value, KEYS_OF_OPERATIONS, "an operation")
     parameters, inputs = value.get("params", {}), value.get("inputs", [])
     if not isinstance(parameters, dict) or not isinstance(inputs, list):
         raise wrong_rule(name, f'"params" or "inputs" of {value["op"][:40]!r} are none', SCHEMA)
     return operation(value["op"], parameters, [_source(name, source) for source in inputs])
+
+
+def _require_known(name: str, value: dict[str, Any], keys: set[str], what: str) -> None:
+    """Raise `RecordError` for a key that would be ignored, such as a misspelt one."""
+    unknown = sorted(value.keys() - keys)
+    if unknown:
+        raise wrong_rule(name, f"{unknown[0][:40]!r} is no part of {what}", SCHEMA)
 
 
 def _source(name: str, value: Any) -> Source:

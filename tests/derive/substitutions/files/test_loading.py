@@ -44,6 +44,8 @@ BAD: dict[str, Any] = {
     "no outputs": {**GOOD, "outputs": []},
     "parameter of another operator": rule("parts", [op("relu", 1, n=3)], [op("relu", 1)]),
     "parameter of no kind": rule("kind", [op("ewadd", 1, 2, perm=3)], [op("ewadd", 2, 1)]),
+    "misspelt parameters": rule("misspelt", [{**op("relu", 1), "param": {}}], [op("relu", 1)]),
+    "more of an output": rule("more", [op("relu", 1)], [op("relu", 1)], {"src": [0, 0], "dst": [0, 0], "of": 1}),
     "vast kernel": rule("vast", [conv(1, 2, kernel=[10**9, 3])], [conv(1, 2)]),
     "vast axis": rule("axis", [op("concat", 1, 2, axis=10**6)], [op("concat", 1, 2, axis=1)]),
     "too few inputs": rule("few", [op("matmul", 1)], [op("matmul", 1, 2)]),
