@@ -209,7 +209,8 @@ class RuleSearch:
         )
 
     def report(self) -> GenerationReport:
-        return GenerationReport(tuple(self.sizes), self.clock.spent, self.is_complete)
+        unused = tuple(self.space.unused_operators())
+        return GenerationReport(tuple(self.sizes), self.clock.spent, self.is_complete, unused)
 
     def _count(self, **numbers: int) -> None:
         """Set numbers of the present size."""

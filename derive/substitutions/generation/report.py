@@ -58,11 +58,15 @@ class SizeReport:
 
 @dataclass(frozen=True)
 class GenerationReport:
-    """The numbers of each size, the seconds that all took, and whether all was looked at."""
+    """The numbers of each size, the seconds that all took, and whether all was looked at.
+
+    The `unused` operators took none of the inputs, such as for a parameter that does not fit.
+    """
 
     sizes: tuple[SizeReport, ...]
     seconds: float
     is_complete: bool
+    unused: tuple[str, ...] = ()
 
     def __str__(self) -> str:
         rows = [("size", *COLUMNS.values(), "")]
@@ -71,7 +75,8 @@ class GenerationReport:
             rows.append((size.name, *numbers, ""))
         text = aligned(rows, str.rjust)
         end = "complete" if self.is_complete else "the time was over before all was looked at"
-        return f"{text}\n{self.seconds:.1f} s, {end}"
+        lines = [text, *(f"{one} takes none of the inputs" for one in self.unused)]
+        return "\n".join([*lines, f"{self.seconds:.1f} s, {end}"])
 
     __repr__ = __str__
 

@@ -91,7 +91,9 @@ def _kind_applied(
     if operator.shape is not None:
         if len(results[0]) != len(operator.shape):
             raise WrongOperation("has another rank")
-        extents.update(zip(results[0], operator.shape))
+        for axis, size in zip(results[0], operator.shape):
+            if extents.setdefault(axis, size) != size:
+                raise WrongOperation("has two axes of one size")
     sizes = _sizes(axes, extents)
     sizing = Sizing(axes, {axis: (size,) for axis, size in sizes.items()})
     applied = AppliedOperator(

@@ -141,6 +141,14 @@ class ProgramSpace:
             self._applications[key] = self._application(place, types)
         return self._applications[key]
 
+    def unused_operators(self) -> list[str]:
+        """Return the operators that took none of the inputs that were tried."""
+        unused = dict.fromkeys(map(str, self.operators))
+        for (place, _), applied in self._applications.items():
+            if applied is not None:
+                unused.pop(str(self.operators[place]), None)
+        return list(unused)
+
     def _application(self, place: int, types: tuple[int, ...]) -> TypedOperator | None:
         operator = self.operators[place]
         inputs = []

@@ -56,6 +56,17 @@ def test_counts_add_up() -> None:
     assert report.total("proved") > 4 and "size  programs" in str(report)
 
 
+def test_an_operator_that_takes_none_of_the_inputs_is_told() -> None:
+    report = generate([("concat", {"axis": [5, 0]}), "relu"], size=1).report
+    assert report.unused == ("concat(axis=5)",)
+    assert "concat(axis=5) takes none of the inputs" in str(report)
+
+
+def test_a_matrix_of_one_side_only() -> None:
+    found = generate(["relu", "const_imm"], inputs=[(2, 4), (4, 4)], size=1)
+    assert not found.texts and not found.report.unused
+
+
 def test_conditions_are_inferred() -> None:
     found = generate([PLAIN, ("concat", {"axis": [1, 0]})], CONVOLUTION, size=2)
     conditions = {verdict.condition_text for verdict in found.verdicts}
