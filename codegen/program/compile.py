@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
-from math import inf
 from typing import Any
 
 from codegen.lowering.schedule import DEFAULT, Schedule
@@ -42,7 +41,7 @@ def compile_program(
     timeout: float = COMPILE_TIMEOUT_SECONDS,
     accuracy: float | None = None,
     compares: bool = True,
-    seconds: float = inf,
+    optimizes: bool = True,
 ) -> Executable:
     """Return a flat program (no nested scopes) as something that runs.
 
@@ -50,8 +49,8 @@ def compile_program(
     eOperators, which is also what happens without `kernels`. `compiler=None` runs the program
     through NumPy; so does, with a warning, a machine without a C compiler. `timeout` is in seconds,
     for the compiler. Unless it `compares` them, code with the shape of an operator runs without
-    being timed beside libraries: that is quick, and nothing is stored of it. Where optimizing the
-    code in full takes more than some `seconds`, it is optimized less. Raises `CodegenError`.
+    being timed beside libraries: that is quick, and nothing is stored of it. Unless it `optimizes`
+    the code in full, that is compiled about three times sooner. Raises `CodegenError`.
 
     For `target="cuda"` all operators are generated; a device is needed only to run them. Values
     there may differ by `accuracy`, relative to the largest element.
@@ -82,7 +81,7 @@ def compile_program(
         step = _numpy_call(program, kernels)
         return Executable(program, target, [step], FixedKernels(kernels))
     problem = BuildProblem.of(program, kernels, compiler, schedule, timeout, compares)
-    return _executable(problem.within(seconds))
+    return _executable(problem if optimizes else problem.quick())
 
 
 def expected_cycles(program: Program, kernels: Sequence[Kernel]) -> float | None:
@@ -99,11 +98,26 @@ def expected_cycles(program: Program, kernels: Sequence[Kernel]) -> float | None
     >>> one < other
     True
     """
+    problem = _usual_problem(program, kernels)
+    return None if problem is None else problem.cycles()
+
+
+def expected_seconds(program: Program, kernels: Sequence[Kernel]) -> float:
+    """Return about how long generating and compiling a flat program takes, optimized in full.
+
+    What is stored takes no time, nor does a program where there is no compiler.
+    """
+    problem = _usual_problem(program, kernels)
+    return 0.0 if problem is None else problem.expected_seconds()
+
+
+def _usual_problem(program: Program, kernels: Sequence[Kernel]) -> BuildProblem | None:
+    """Return what is to be built for a flat program; None where there is no compiler."""
     compiler = find_compiler()
     if compiler is None:
         return None
     usable = checked_kernels(program, kernels)
-    return BuildProblem.of(program, usable, compiler, DEFAULT, COMPILE_TIMEOUT_SECONDS).cycles()
+    return BuildProblem.of(program, usable, compiler, DEFAULT, COMPILE_TIMEOUT_SECONDS)
 
 
 def known_program(record: Any, program: Program, kernel_of: KernelOf) -> Executable | None:

@@ -5,7 +5,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from math import inf
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -116,13 +115,13 @@ class Backend(Protocol):
         kernels: Sequence[Kernel],
         target: str | None = None,
         compares: bool = True,
-        seconds: float = inf,
+        optimizes: bool = True,
     ) -> Runnable:
         """Compile for this target, or for the one that `target` names.
 
         Unless it `compares` them, generated kernels are taken without timing libraries beside
-        them: that is quick, and nothing is stored of it. Code that takes more than some `seconds`
-        to optimize in full is optimized less.
+        them: that is quick, and nothing is stored of it. Unless it `optimizes` the code in full,
+        that is compiled sooner.
         """
         ...
 
@@ -132,6 +131,10 @@ class Backend(Protocol):
         None where the target has no such model. Raises `OutOfTime` where the time for the work
         under way is over.
         """
+        ...
+
+    def expected_seconds(self, program: Program, kernels: Sequence[Kernel]) -> float:
+        """Return about how long it takes to compile a flat program, optimized in full."""
         ...
 
     def known(self, record: Any, program: Program, kernel_of: KernelOf) -> Runnable | None:

@@ -7,7 +7,6 @@ import logging
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from math import inf
 from typing import Any
 
 from derive.cost.backend import Backend, Runnable
@@ -129,18 +128,18 @@ def compiled(
     record: Any = None,
     inputs: Mapping[str, Tensor] | None = None,
     compares: bool = True,
-    seconds: float = inf,
+    optimizes: bool = True,
 ) -> Runnable:
     """Compile a program, or find it by the record of when it was, and bind the weights it reads.
 
     A program of one slice becomes one of all `slices`. Of the `inputs` that a call gives, it
     ignores those that it does not read. It `compares` kernels with libraries, or leaves that out.
-    Code that takes more than some `seconds` to optimize in full is optimized less.
+    Unless it `optimizes` the code in full, that is compiled sooner.
     """
     run = backend.known(record, program, kernel_of)
     if run is None:
         flat = lifted(program)
-        run = backend.compile(flat, kernels_of(flat), compares=compares, seconds=seconds)
+        run = backend.compile(flat, kernels_of(flat), compares=compares, optimizes=optimizes)
     read = [name for name in program.inputs if name in weights]
     run = backend.bound(run, {name: weights[name] for name in read})
     if slices is not None:

@@ -7,14 +7,18 @@ import logging
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from math import inf
 from pathlib import Path
 from typing import Any
 
 from codegen.measure import calibration
 from codegen.measure.background import BackgroundTimers
 from codegen.program.batched_executable import BatchedExecutable
-from codegen.program.compile import compile_program, expected_cycles, known_program
+from codegen.program.compile import (
+    compile_program,
+    expected_cycles,
+    expected_seconds,
+    known_program,
+)
 from codegen.program.tune import RepeatedProgram, TuningOptions, tune_programs
 from codegen.targets.c.compiler import find_compiler
 from codegen.targets.cuda.device.find import find_driver
@@ -69,12 +73,12 @@ class LocalBackend:
         kernels: Sequence[Kernel],
         target: str | None = None,
         compares: bool = True,
-        seconds: float = inf,
+        optimizes: bool = True,
     ) -> Any:
         """Compile a flat program with these kernels, for another target if one is named.
 
-        Unless it `compares` them, generated kernels are not timed beside libraries. Code that takes
-        more than some `seconds` to optimize in full is optimized less.
+        Unless it `compares` them, generated kernels are not timed beside libraries; unless it
+        `optimizes` them in full, they are compiled sooner.
         """
         chosen = require_target(self.target if target is None else target)
         return compile_program(
@@ -83,7 +87,7 @@ class LocalBackend:
             chosen,
             accuracy=self.accuracy,
             compares=compares,
-            seconds=seconds,
+            optimizes=optimizes,
         )
 
     def expected_cycles(self, program: Program, kernels: Sequence[Kernel]) -> float | None:
@@ -91,6 +95,12 @@ class LocalBackend:
         if self.target != "cpu":
             return None
         return expected_cycles(program, kernels)
+
+    def expected_seconds(self, program: Program, kernels: Sequence[Kernel]) -> float:
+        """Return about how long compiling takes, optimized in full; 0 on a device."""
+        if self.target != "cpu":
+            return 0.0
+        return expected_seconds(program, kernels)
 
     def known(
         self, record: Any, program: Program, kernel_of: Callable[[str, Scope], Kernel]

@@ -126,13 +126,15 @@ class BuildProblem:
         problem = cls(program, tuple(usable), compiler, schedule, timeout, compares)
         return problem._with_rows()._with_read_places()
 
-    def within(self, seconds: float) -> BuildProblem:
-        """Return the problem, with quick code where more takes longer than these seconds."""
+    def quick(self) -> BuildProblem:
+        """Return the problem with code that is optimized less, and so compiled sooner."""
+        return replace(self, compiler=self.compiler.quick())
+
+    def expected_seconds(self) -> float:
+        """Return about how long building the operators of which there is no record takes."""
         operators = {k.output for k in self.uncached_kernels() if not k.is_eop}
         each = max(GENERATING_SECONDS, (GENERATING_SECONDS + COMPILING_SECONDS) / core_count())
-        if len(operators) * each <= seconds:
-            return self
-        return replace(self, compiler=self.compiler.quick())
+        return len(operators) * each
 
     def _with_read_places(self) -> BuildProblem:
         """Return the problem with products, and what is element-wise, computed where it is read.

@@ -35,19 +35,17 @@ class FirstForm:
 def compile_first(forms: Forms) -> FirstForm:
     """Compile a program folded and fused; as it is where that is not right.
 
-    Where there is too little time to optimize its code in full, and no framework to go on with, it
-    is optimized less.
+    Where there is too little time to optimize its code in full, it is optimized less.
     """
     clock = forms.clock
-    plain = forms.task.need(lambda: _fused(forms))
-    preferred = _in_preferred_layout(forms, plain)
-    seconds = inf
-    if forms.task.seconds and not forms.task.may_give_up:
-        seconds = clock.left
+    plain = preferred = forms.task.need(lambda: _fused(forms))
+    has_time = _has_time_to_optimize(forms, plain)
+    if has_time:
+        preferred = _in_preferred_layout(forms, plain)
     began = clock.now()
     with clock.phase(COMPILING, "the program"):
         first = forms.task.need(
-            lambda: forms.trial.compiled(preferred, compares=False, seconds=seconds)
+            lambda: forms.trial.compiled(preferred, compares=False, optimizes=has_time)
         )
     if first is not None:
         forms.compiled.append(first)
@@ -82,6 +80,17 @@ def folded_within(limit: Clock, program: Program, forms: Forms) -> Program:
     if is_late():
         forms.unfinished.append("folding and fusing")
     return program
+
+
+def _has_time_to_optimize(forms: Forms, variant: SearchedVariant) -> bool:
+    """Return whether there is time to optimize the code of a form in full.
+
+    So it is without a search, and where a framework goes on with what takes too long.
+    """
+    task = forms.task
+    if not task.seconds or task.may_give_up:
+        return True
+    return forms.trial.expected_seconds(variant) <= forms.clock.left
 
 
 def _in_preferred_layout(forms: Forms, plain: SearchedVariant) -> SearchedVariant:

@@ -6,7 +6,7 @@ import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from math import inf, isfinite
+from math import isfinite
 
 from derive.cost.accuracy import relative_error, tolerance
 from derive.cost.backend import Runnable
@@ -141,15 +141,24 @@ class Trial:
             log.debug("einalg: the cycles of a program are not known: %s", failure)
             return None
 
+    def expected_seconds(self, variant: SearchedVariant) -> float:
+        """Return about how long compiling a form takes, optimized in full; 0 without code."""
+        flat = lifted(variant.derived)
+        try:
+            return self.task.backend.expected_seconds(flat, kernels_of(flat))
+        except CodegenError as failure:
+            log.debug("einalg: how long a program takes to compile is not known: %s", failure)
+            return 0.0
+
     def compiled(
-        self, variant: SearchedVariant, compares: bool = True, seconds: float = inf
+        self, variant: SearchedVariant, compares: bool = True, optimizes: bool = True
     ) -> CompiledVariant | None:
         """Return a form compiled; None where that fails, or its values are other ones.
 
         Nor may it read or give memory of another size or type: what runs on addresses relies on
         these. It ignores the inputs of the program that it does not read. Unless it `compares`
-        them, its kernels are not timed beside libraries; where optimizing them in full takes more
-        than some `seconds`, they are optimized less.
+        them, its kernels are not timed beside libraries; unless it `optimizes` them in full, they
+        are compiled sooner.
         """
         program = variant.derived
         difference = difference_of_memory(self.example.program, program, variant.slices)
@@ -166,7 +175,7 @@ class Trial:
                 variant.slices,
                 inputs=inputs,
                 compares=compares,
-                seconds=seconds,
+                optimizes=optimizes,
             )
         except CodegenError as failure:
             log.warning(

@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import logging
 from dataclasses import replace
-from math import inf
 from typing import cast
 
 import numpy as np
@@ -57,10 +56,10 @@ class Timed(LocalBackend):
     def spent(self):
         return self.now - BEGAN
 
-    def compile(self, program, kernels, target=None, compares=True, seconds=inf):
+    def compile(self, program, kernels, target=None, compares=True, optimizes=True):
         self.now += self.compile_seconds
         self.compiled.append(program)
-        return super().compile(program, kernels, target, compares, seconds)
+        return super().compile(program, kernels, target, compares, optimizes)
 
     def measure(self, runnables, arrays):
         return [exactly(self.seconds_of(run.program)) for run in runnables]
