@@ -18,6 +18,7 @@ from derive.rewriting.moves import moves
 from derive.rules import ALL
 from derive.search.executor import ordered_map
 from einalg.language.analysis.canonical import key
+from tests.helpers.dask_cluster import dask_client
 
 
 def square(number):
@@ -137,16 +138,7 @@ def test_lost_results_are_computed_again_on_the_executor(error):
 
 @pytest.mark.filterwarnings("ignore")
 def test_dask():
-    distributed = pytest.importorskip("distributed")
-    local = dict(
-        n_workers=1,
-        threads_per_worker=2,
-        processes=False,
-        protocol="tcp",
-        host="127.0.0.1",
-        dashboard_address="127.0.0.1:0",
-    )
-    with distributed.LocalCluster(**local) as cluster, distributed.Client(cluster) as client:
+    with dask_client(threads=2) as client:
         executor = client.get_executor()
         assert ordered_map(executor, square, range(5)) == [0, 1, 4, 9, 16]
         with pytest.raises(KeyError, match="three"):

@@ -22,6 +22,7 @@ from derive.rewriting.moves import Rule
 from derive.rules import ALL
 from derive.search.best_first import Budget, search, templates_by_name
 from derive.search.expansion import StateExpander
+from tests.helpers.dask_cluster import dask_client
 
 BUDGET = Budget(states=12, seconds=600)
 CONV = CASES["Conv3x3 dilation 2"].small
@@ -80,16 +81,8 @@ def threads():
 
 
 @contextmanager
-def dask_client(**workers):
-    distributed = pytest.importorskip("distributed")
-    local = dict(protocol="tcp", host="127.0.0.1", dashboard_address="127.0.0.1:0", **workers)
-    with distributed.LocalCluster(**local) as cluster, distributed.Client(cluster) as client:
-        yield client
-
-
-@contextmanager
 def dask():
-    with dask_client(n_workers=1, threads_per_worker=2, processes=False) as client:
+    with dask_client(threads=2) as client:
         yield client.get_executor()
 
 
@@ -131,7 +124,7 @@ def test_a_killed_process_loses_nothing(caplog):
 def test_a_killed_dask_worker_loses_nothing():
     """Whatever it had under way is done by the other one, or here."""
     expected, killed = here(CONV), []
-    with dask_client(n_workers=2, threads_per_worker=1, processes=True) as client:
+    with dask_client(workers=2, processes=True) as client:
 
         def kill(stats):
             if stats.states == 4:

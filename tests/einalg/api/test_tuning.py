@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import signal
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -30,6 +32,7 @@ from einalg.errors import CodegenError
 from einalg.language.ir.kernel import EOP, Kernel
 from einalg.language.ir.program import Program
 from einalg.runtime.clock import Clock
+from tests.helpers.dask_cluster import dask_client
 from tests.helpers.kernels import compiler
 
 TEXT = "O[i,j] += A[i,k]*B[k,j]"
@@ -55,6 +58,26 @@ def test_a_program_is_tuned_and_runs() -> None:
     assert tuning.log.read_text().count("\n") == 3
     arrays = {"A": np.ones((8, 40), np.float32), "B": np.ones((40, 24), np.float32)}
     np.testing.assert_array_equal(compile_program(program)(**arrays), np.full((8, 24), 40.0))
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_candidates_are_compiled_by_dask() -> None:
+    """In processes of their own, of which one is killed on the way: it loses what it had."""
+    killed: list[int] = []
+    with dask_client(workers=2, processes=True) as client:
+
+        def kill(_: object) -> None:
+            if not killed:
+                killed.append(min(client.run(os.getpid).values()))
+                os.kill(killed[0], signal.SIGKILL)
+
+        program = ea.parse(TEXT, A=(9, 31), B=(31, 26))
+        executor = client.get_executor()
+        tuning = ea.tune(program, trials=8, executor=executor, progress=kill, seconds=1e6)
+    (unit,) = tuning.units
+    assert killed and unit.trials == 8 and len(tuning.curve) >= 4
+    arrays = {"A": np.ones((9, 31), np.float32), "B": np.ones((31, 26), np.float32)}
+    np.testing.assert_array_equal(compile_program(program)(**arrays), np.full((9, 26), 31.0))
 
 
 def test_integers_that_wrap_are_tuned() -> None:
