@@ -28,6 +28,7 @@ from codegen.tuning.search.measured_unit import statement_text
 from codegen.tuning.search.program_tuner import TuningPlan, tune_units
 from codegen.tuning.search.strategies import ABLATIONS
 from codegen.tuning.search.targets import DeviceTarget, ProcessorTarget, SearchTarget
+from codegen.tuning.search.task_scheduler import Scheduler, by_gradient
 from codegen.tuning.search.tuner import UnitTuning, UntunedUnit
 from codegen.tuning.spaces.cuda.statement import DeviceUnit
 from codegen.tuning.spaces.cuda.unit_spaces import cheapest_kernels
@@ -56,7 +57,8 @@ class RepeatedProgram:
 class TuningOptions:
     """The options of a search; those of `einalg.tune`.
 
-    The `strategy` may also be one of `ABLATIONS`, which `bench.ablation` compares.
+    The `strategy` may also be one of `ABLATIONS`, which `bench.ablation` compares, and units may be
+    searched in turns, with which `bench.scheduler` compares the gradient.
     """
 
     trials: int = 64
@@ -65,6 +67,7 @@ class TuningOptions:
     seed: int = 0
     latency: float = 0.0
     target: str = "cpu"
+    scheduler: Scheduler = by_gradient
 
 
 @dataclass(frozen=True)
@@ -144,7 +147,15 @@ def _tuned(
     clock: Clock,
 ) -> ProgramTuning:
     strategy = ABLATIONS[options.strategy]()
-    plan = TuningPlan(target, log, strategy, options.trials, options.seed, options.latency)
+    plan = TuningPlan(
+        target,
+        log,
+        strategy,
+        options.trials,
+        options.seed,
+        options.latency,
+        options.scheduler,
+    )
     tuned = ProgramTuning.of(tune_units(units, plan, clock), log.path)
     for tuning in tuned.units:
         clock.course.tell_result(f"{tuning.gain:.2f}x for {tuning.statement}")
