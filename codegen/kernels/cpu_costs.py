@@ -35,6 +35,8 @@ class CpuCostModel:
     # Register tiles of contractions.
     tile_start: int = 20
     store: int = 3  # a vector of results
+    kept_sum: float = 0.25  # reading or writing a vector of sums between steps of depth
+    apart_element: float = 2.0  # of a single row of results whose columns lie apart
     transposed_element: float = 1.0  # of results whose columns lie apart
     scattered_element: float = 4.0  # of results that lie apart along rows and columns
     packed_vector: float = 4.5  # copying a vector into a panel

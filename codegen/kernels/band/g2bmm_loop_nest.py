@@ -71,7 +71,7 @@ def choose_tile(band: BandProduct, machine: CpuModel) -> G2bmmTile:
         for rows in range(1, group + 1):
             tile = G2bmmTile(lanes, rows, vectors, 1)
             if fits(band, tile, machine):
-                cycles = _step_cycles(band, group, tile)
+                cycles = _step_cycles(band, group, tile, machine)
                 if cycles < fewest_cycles:
                     best, fewest_cycles = tile, cycles
     assert best is not None
@@ -95,13 +95,13 @@ def refusal(band: BandProduct, tile: G2bmmTile, machine: CpuModel) -> str | None
     return refused_sums(tile.rows, tile.vectors, machine)
 
 
-def g2bmm_cycles(band: BandProduct, tile: G2bmmTile) -> float:
+def g2bmm_cycles(band: BandProduct, tile: G2bmmTile, machine: CpuModel) -> float:
     """Return the cycles of a nest: of its sums, of copying the right operand, and of its stores."""
     groups, rest = divmod(band.rows.extent, tile.lanes)
     depth, taps = extent(band.inner), band.taps.extent
-    steps = groups * _step_cycles(band, tile.lanes, tile)
+    steps = groups * _step_cycles(band, tile.lanes, tile, machine)
     if rest:
-        steps += _step_cycles(band, rest, tile)
+        steps += _step_cycles(band, rest, tile, machine)
     blocks = max(1, -(-groups // tile.block))
     panels = groups + blocks * tile.chunks(taps, tile.lanes) * tile.vectors
     copies = panels * depth * tile.lanes * CPU_COSTS.copied_element
@@ -109,11 +109,19 @@ def g2bmm_cycles(band: BandProduct, tile: G2bmmTile) -> float:
     return extent(band.batch) * (steps * depth + copies + stores)
 
 
-def _step_cycles(band: BandProduct, group: int, tile: G2bmmTile) -> float:
-    """Return the cycles of one step of the sums of a group."""
+def _step_cycles(band: BandProduct, group: int, tile: G2bmmTile, machine: CpuModel) -> float:
+    """Return the cycles of one step of the sums of a group.
+
+    Where a tile is a single row, a compiler leaves out the vectors beyond the band.
+    """
     cycles: float = 0
+    passes = machine.passes(tile.lanes, numpy_dtype(band.dtype).itemsize)
+    needed = -(-(band.taps.extent + group - 1) // tile.lanes)
     for rows, count in even_tiles(group, tile.rows):
-        cycles += count * step_cycles(rows, tile.vectors)
+        vectors = tile.vectors
+        if rows == 1:
+            vectors = min(vectors, needed)
+        cycles += count * step_cycles(rows, vectors, passes)
     return tile.chunks(band.taps.extent, group) * cycles
 
 

@@ -89,13 +89,13 @@ def gbmm_cycles(band: BandProduct, tile: GbmmTile, machine: CpuModel) -> float:
 def _row_cycles(band: BandProduct, machine: CpuModel, tile: GbmmTile) -> float:
     """Return the cycles of the sums of all columns of a row."""
     whole, last = divmod(-(-extent(band.inner) // tile.lanes), tile.vectors)
+    passes = machine.passes(tile.lanes, numpy_dtype(band.dtype).itemsize)
     steps: float = 0
     for _ in range(whole):
-        steps += step_cycles(tile.rows, tile.vectors)
+        steps += step_cycles(tile.rows, tile.vectors, passes)
     if last:
-        steps += step_cycles(tile.rows, last)
-    passes = machine.passes(tile.lanes, numpy_dtype(band.dtype).itemsize)
-    return passes * steps * (band.taps.extent + tile.rows) / tile.rows
+        steps += step_cycles(tile.rows, last, passes)
+    return steps * (band.taps.extent + tile.rows) / tile.rows
 
 
 def write_gbmm(

@@ -166,14 +166,16 @@ def refused_sums(rows: int, vectors: int, machine: CpuModel) -> str | None:
     )
 
 
-def step_cycles(rows: int, vectors: int) -> float:
+def step_cycles(rows: int, vectors: int, passes: int = 1) -> float:
     """Return the cycles of one step of the sums of a register tile.
 
-    >>> step_cycles(8, 3) < 3 * step_cycles(8, 1)
-    True
+    An operation on a vector takes so many `passes`, which do not wait for one another.
+
+    >>> step_cycles(8, 3) < 3 * step_cycles(8, 1), step_cycles(1, 1, 2) < 2 * step_cycles(1, 1)
+    (True, True)
     """
     costs = CPU_COSTS
-    compute = max(rows * vectors / costs.products_per_cycle, costs.product_latency)
-    load = costs.load_beside_products * (rows + vectors)
-    level2 = costs.level2_vector * vectors
+    compute = max(passes * rows * vectors / costs.products_per_cycle, costs.product_latency)
+    load = costs.load_beside_products * (rows + passes * vectors)
+    level2 = costs.level2_vector * passes * vectors
     return compute + load + level2

@@ -20,37 +20,42 @@ from codegen.kernels.strided_axes import extent, used_tap_fraction
 
 @dataclass(frozen=True)
 class TilingPlan:
-    """A register tile for a contraction on a machine, with the sizes that its cost depends on."""
+    """A register tile for a contraction on a machine, with the sizes that its cost depends on.
+
+    Where it `is_blocked`, the loops around the tile are those of the tiling; else those that
+    `blocked_tiling` is going to choose.
+    """
 
     contraction: Contraction
     tiling: Tiling
     target: CpuModel
     costs: CpuCostModel = CPU_COSTS
+    is_blocked: bool = False
 
     @cached_property
     def partition(self) -> Partition:
         return Partition(self.contraction, self.tiling)
 
-    @property
+    @cached_property
     def element_bytes(self) -> int:
         return self.contraction.element_bytes
 
-    @property
+    @cached_property
     def passes(self) -> int:
         """Return the passes of a vector through the units of the machine."""
         return self.target.passes(self.tiling.lanes, self.element_bytes)
 
-    @property
+    @cached_property
     def depth(self) -> int:
         """Return the products of a result."""
         return self.outer_depth * self.inner_depth
 
-    @property
+    @cached_property
     def outer_depth(self) -> int:
         """Return the extent of the summed axis that is cut into steps."""
         return self.contraction.outer_depth_extent
 
-    @property
+    @cached_property
     def inner_depth(self) -> int:
         return self.contraction.inner_depth_extent
 
@@ -93,7 +98,7 @@ class TilingPlan:
         """Return the tiles of rows, which all read each panel."""
         return self.outer_rows * self.partition.tiles
 
-    @property
+    @cached_property
     def outer_columns(self) -> int:
         """Return the columns that are walked one by one."""
         return extent(self.partition.outer_columns)
@@ -105,7 +110,7 @@ class TilingPlan:
             return 1
         return self.partition.lines.extent
 
-    @property
+    @cached_property
     def width_vectors(self) -> int:
         """Return the vectors of a line of columns."""
         return -(-self.partition.width // self.tiling.lanes)

@@ -67,7 +67,8 @@ def products_per_cycle(
     contraction: Contraction, tiling: Tiling, target: CpuModel | None = None
 ) -> float:
     """Return the speed that the model expects of a loop nest; a machine's best is two vectors."""
-    return contraction.work / total_cycles(TilingPlan(contraction, tiling, target or machine()))
+    plan = TilingPlan(contraction, tiling, target or machine(), is_blocked=True)
+    return contraction.work / total_cycles(plan)
 
 
 def _plans(contraction: Contraction, target: CpuModel) -> list[TilingPlan]:

@@ -72,10 +72,18 @@ def latency(step: TileStep) -> float:
 
 
 def level2(step: TileStep) -> float:
-    """Return the cycles in which a panel comes that the first cache has no room for."""
-    if step.plan.used_depth * step.right_bytes <= step.plan.target.level1:
+    """Return the cycles in which panels come that the first cache has no room for."""
+    if _panel_bytes(step) <= step.plan.target.level1:
         return 0.0
     return step.right_bytes / step.plan.costs.level2_bytes_per_cycle
+
+
+def _panel_bytes(step: TileStep) -> float:
+    """Return the bytes of the panels that a tile of rows meets before the next tile does."""
+    plan = step.plan
+    if not plan.is_blocked:
+        return plan.used_depth * step.right_bytes
+    return plan.used_depth / plan.partition.steps * step.right_bytes * plan.tiling.group
 
 
 STEP_LIMITS: tuple[Callable[[TileStep], float], ...] = (compute, load, issue, latency, level2)
@@ -149,11 +157,39 @@ def step_cycles(step: TileStep) -> float:
 
 def store(step: TileStep) -> float:
     """Return the cycles of storing a tile, and of reading and writing it between parts of depth."""
-    plan = step.plan
-    cycles = plan.passes * step.products * plan.costs.store
-    if plan.contraction.columns[-1].target != 1:
-        cycles = _store_transposed(step)
-    return cycles * (2 * depth_parts(plan, step.vectors) - 1)
+    plan, costs = step.plan, step.plan.costs
+    columns_lie_apart = plan.contraction.columns[-1].target != 1
+    if not plan.is_blocked:
+        moves = 2 * depth_parts(plan, step.vectors) - 1
+        if columns_lie_apart:
+            return moves * _store_transposed(step)
+        return moves * plan.passes * step.products * costs.store
+    moves = 2 * plan.partition.steps - 1
+    if columns_lie_apart:
+        return moves * (_move_columns(step) + _displaced_columns(step) * costs.displaced_line)
+    # Sums are read and written while products are computed; nothing hides the last ones.
+    return plan.passes * step.products * (costs.store + (moves - 1) * costs.kept_sum)
+
+
+def _move_columns(step: TileStep) -> float:
+    """Return the cycles of moving a tile whose columns lie apart: a single row by its elements."""
+    if step.rows == 1:
+        return step.plan.costs.apart_element * step.products * step.plan.tiling.lanes
+    return _store_transposed(step)
+
+
+def _displaced_columns(step: TileStep) -> float:
+    """Return the lines of a tile whose columns lie apart that displace one another.
+
+    Columns whose distance has a high power of 2 in it are of few sets of the first cache.
+    """
+    plan, costs = step.plan, step.plan.costs
+    column_bytes = abs(plan.contraction.columns[-1].target) * plan.element_bytes
+    sets = max(1, costs.page_bytes // gcd(column_bytes, costs.page_bytes))
+    columns = step.vectors * plan.tiling.lanes
+    if columns <= sets * (plan.target.level1 // costs.page_bytes):
+        return 0.0
+    return columns * max(1.0, step.rows * plan.element_bytes / costs.line_bytes)
 
 
 def _store_transposed(step: TileStep) -> float:
@@ -185,16 +221,21 @@ def start(step: TileStep) -> float:
     if not steps:
         return costs.tile_start
     alone = max(costs.product_latency, step.vectors * step.plan.passes / costs.products_per_cycle)
-    return steps * alone + (step.rows + 1) * costs.tile_start
+    loops = step.rows + 1
+    if step.plan.is_blocked:
+        loops *= step.plan.partition.steps
+    return steps * alone + loops * costs.tile_start
 
 
 # Copies.
 
 
 def pack_right_panel(plan: TilingPlan, vectors: int) -> float:
-    """Return the cycles of copying a panel, unless that is done before the run."""
+    """Return the cycles of copying a panel, for each block of rows; none if before the run."""
     if not plan.tiling.pack_right or plan.contraction.right.ahead:
         return 0.0
+    if plan.is_blocked:
+        return plan.partition.blocks * copy_panel(plan, vectors)
     return copy_panel(plan, vectors)
 
 

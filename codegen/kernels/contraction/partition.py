@@ -141,7 +141,7 @@ class Partition:
 
     # Axes.
 
-    @property
+    @cached_property
     def outer_rows(self) -> tuple[StridedAxis, ...]:
         """Return the axes of rows around the tiles."""
         return self.contraction.rows[: max(0, len(self.contraction.rows) - self.tiling.row_axes)]
@@ -230,7 +230,7 @@ class Partition:
             size = self.outer_rows[0].extent
         return -(-size // self.tiling.block)
 
-    @property
+    @cached_property
     def steps(self) -> int:
         """Return the steps of depth."""
         return -(-self.outer_depth.extent // self.tiling.depth)

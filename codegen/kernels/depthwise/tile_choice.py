@@ -60,18 +60,12 @@ class TileRun:
         """Return the products of a tile."""
         return sum(map(len, self.taps))
 
-    def elements(self, axis: SpaceWindow, taps: range) -> set[int]:
+    def elements(self, axis: SpaceWindow, taps: range) -> frozenset[int]:
         """Return the elements that the positions of a tile meet with some taps.
 
         Elements are counted from that of the first position and the first tap.
         """
-        stride, dilation = axis.window.stride, axis.window.dilation
-        elements = set[int]()
-        for position, nonzero in enumerate(self.taps):
-            first = position * stride
-            low, high = max(nonzero.start, taps.start), min(nonzero.stop, taps.stop)
-            elements.update(range(first + low * dilation, first + high * dilation, dilation))
-        return elements
+        return _met_elements(self.taps, axis.window.stride, axis.window.dilation, taps)
 
     def uses(self, axis: SpaceWindow, taps: range) -> dict[int, list[tuple[int, int]]]:
         """Return the positions and taps of a tile that meet each of the `elements`."""
@@ -82,6 +76,19 @@ class TileRun:
                     element = position * axis.window.stride + tap * axis.window.dilation
                     elements.setdefault(element, []).append((position, tap))
         return dict(sorted(elements.items()))
+
+
+@lru_cache(maxsize=4096)
+def _met_elements(
+    position_taps: tuple[range, ...], stride: int, dilation: int, taps: range
+) -> frozenset[int]:
+    """Return the elements that positions meet with those of their taps that are among some."""
+    elements = set[int]()
+    for position, nonzero in enumerate(position_taps):
+        first = position * stride
+        low, high = max(nonzero.start, taps.start), min(nonzero.stop, taps.stop)
+        elements.update(range(first + low * dilation, first + high * dilation, dilation))
+    return frozenset(elements)
 
 
 @lru_cache(maxsize=1024)
@@ -256,11 +263,10 @@ def _displaced_lines(problem: Depthwise, elements: Collection[int], machine: Cpu
     Channels that follow next lie in the same lines, or in their neighbours.
     """
     page, line = CPU_COSTS.page_bytes, CPU_COSTS.line_bytes
-    sets = Counter[int]()
-    for row in _met_lines(problem.outer):
-        for element in elements:
-            place = (row + element * problem.positions.left) * problem.element_bytes
-            sets[place % page // line] += 1
+    row_bytes = [row * problem.element_bytes for row in _met_lines(problem.outer)]
+    step = problem.positions.left * problem.element_bytes
+    places = [row + element * step for row in row_bytes for element in elements]
+    sets = Counter([place % page // line for place in places])
     set_lines = max(1, machine.level1 // page)
     return sum(max(0, lines - set_lines) for lines in sets.values())
 

@@ -53,8 +53,13 @@ def function_cycles(function: Function, target: CpuModel | None = None) -> float
     >>> function_cycles(lower("O", row)) < function_cycles(lower("O", column))
     True
     """
-    cost = _LoopCost(target or machine())
-    return cost.statements(function.body, ()) + cache_cycles(function.body, cost.machine)
+    return sum(function_terms(function, target or machine()))
+
+
+def function_terms(function: Function, target: CpuModel) -> tuple[float, float]:
+    """Return the cycles of what a function computes, and those for lines that it waits for."""
+    computed = _LoopCost(target).statements(function.body, ())
+    return computed, cache_cycles(function.body, target)
 
 
 @dataclass(frozen=True)

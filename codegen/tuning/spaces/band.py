@@ -63,7 +63,7 @@ class BandTiles(Fields):
 
     def cycles(self, point: BandTile) -> float:
         if isinstance(point, G2bmmTile):
-            return g2bmm_loop_nest.g2bmm_cycles(self.band, point)
+            return g2bmm_loop_nest.g2bmm_cycles(self.band, point, self.target)
         return gbmm_loop_nest.gbmm_cycles(self.band, point, self.target)
 
 

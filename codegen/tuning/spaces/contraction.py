@@ -4,17 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from functools import cached_property
+from functools import cached_property, lru_cache
 
 from codegen.hardware.cpu import CpuModel
 from codegen.ir.nodes import Function
-from codegen.kernels.contraction.cost_model import orders, plan, products_per_cycle
+from codegen.kernels.contraction.blocking import TilingPlan
+from codegen.kernels.contraction.cost_model import orders, plan, total_cycles
 from codegen.kernels.contraction.nest.loop_nest import contraction_function, joint_function
 from codegen.kernels.contraction.partition import Tiling
 from codegen.kernels.contraction.problem import Contraction, contraction_of
 from codegen.kernels.contraction.statements.bodies import body_contraction
 from codegen.kernels.contraction.statements.epilogue import contraction_with_epilogue
 from codegen.kernels.contraction.statements.phases import phase_contractions
+from codegen.kernels.contraction.term_shares import term_shares
 from codegen.kernels.strided_axes import extent
 from codegen.lowering.parallel import pays
 from codegen.lowering.schedule import Schedule
@@ -26,6 +28,7 @@ from einalg.language.ir.dtypes import numpy_dtype
 from einalg.text.wording import either_of
 
 MIN_WORK = 1 << 12  # products from which on a nest pays
+PLANS = 64  # of points, that are at hand: a point is priced, and then described
 MIN_EPILOGUE_RATE = 0.8  # of the products in a cycle, which are left with an epilogue
 
 
@@ -69,6 +72,7 @@ class Tilings(Fields):
 
     def __init__(self, contraction: Contraction, target: CpuModel):
         self.contraction, self.target = contraction, target
+        self.plan = lru_cache(PLANS)(self._plan)
 
     @cached_property
     def orders(self) -> list[Contraction]:
@@ -176,8 +180,11 @@ class Tilings(Fields):
         )
 
     def cycles(self, point: OrderedTiling) -> float:
-        ordered = self.ordered(point)
-        return ordered.work / products_per_cycle(ordered, point, self.target)
+        return total_cycles(self.plan(point))
+
+    def _plan(self, point: OrderedTiling) -> TilingPlan:
+        """Return what the cost of a point depends on."""
+        return TilingPlan(self.ordered(point), point, self.target, is_blocked=True)
 
     def extents(self, point: OrderedTiling) -> Mapping[str, int]:
         order = self.ordered(point)
@@ -205,6 +212,11 @@ class Tilings(Fields):
         features["left ahead"] = float(order.left.ahead)
         features["right ahead"] = float(order.right.ahead)
         features["batch"] = logarithm(extent(order.batch))
+        for name, share in term_shares(self.plan(point)).items():
+            features[f"{name} share"] = logarithm(1 + share)
+        features["operations"] = logarithm(order.operations)
+        features["registers"] = logarithm(point.vectors * point.lines * (point.rows + 1))
+        features["loads"] = features["sums"] - logarithm(point.rows + point.vectors * point.lines)
         for axis in order.depth[-1:]:
             features["left step"] = logarithm(abs(axis.left))
             features["right step"] = logarithm(abs(axis.right))

@@ -15,14 +15,15 @@ from codegen.hardware.cpu import CpuModel
 from codegen.ir.nodes import Function, Transpose, walk
 from codegen.kernels.expensive_values.rewriting import with_cheaper_values
 from codegen.kernels.expensive_values.row_prefetch import with_row_prefetch
-from codegen.kernels.loop_cost.cycles import function_cycles
+from codegen.kernels.loop_cost.cycles import function_terms
+from codegen.kernels.loop_cost.nest_numbers import nest_numbers
 from codegen.kernels.transpose import transpose_kernel
 from codegen.lowering.lower import lower
 from codegen.lowering.partial_sums import with_partial_sums
 from codegen.lowering.rows_together import with_rows_together
 from codegen.lowering.schedule import Schedule
 from codegen.tuning.spaces.holes import StepCard
-from codegen.tuning.spaces.points import Choices
+from codegen.tuning.spaces.points import Choices, Features, logarithm
 from codegen.tuning.spaces.space import NEVER, NO_CODE, CodeCandidate, Fields
 from codegen.tuning.spaces.unit import CodeUnit, Reader
 from einalg.text.wording import either_of
@@ -71,6 +72,7 @@ class WrittenFields(Fields):
     def __init__(self, unit: CodeUnit, target: CpuModel):
         self.unit, self.target = unit, target
         self.loops = lru_cache(WRITTEN_FUNCTIONS)(self.written)
+        self.terms = lru_cache(WRITTEN_FUNCTIONS)(self._terms)
         self.known_cycles: dict[object, float] = {}
 
     @abstractmethod
@@ -86,11 +88,25 @@ class WrittenFields(Fields):
             self.known_cycles[point] = self._priced(point)
         return self.known_cycles[point]
 
+    def features(self, point: object) -> Features:
+        """Return the fields of a point, and what the loop nest is like."""
+        features = super().features(point)
+        try:
+            numbers = nest_numbers(self.loops(point), *self.terms(point))
+        except NO_CODE:
+            return features
+        for name, number in numbers.items():
+            features[f"nest {name}"] = logarithm(1 + number)
+        return features
+
     def _priced(self, point: object) -> float:
         try:
-            return function_cycles(self.loops(point), self.target)
+            return sum(self.terms(point))
         except NO_CODE:
             return NEVER
+
+    def _terms(self, point: object) -> tuple[float, float]:
+        return function_terms(self.loops(point), self.target)
 
     def with_epilogue(self, point: object, epilogue: Reader) -> CodeCandidate | None:
         return None

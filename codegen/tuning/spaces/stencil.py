@@ -7,6 +7,7 @@ from functools import cached_property
 
 from codegen.hardware.cpu import CpuModel
 from codegen.ir.nodes import Function
+from codegen.kernels.cache_costs import touched_lines
 from codegen.kernels.stencil import tile_choice
 from codegen.kernels.stencil.kernel import tiled_stencils
 from codegen.kernels.stencil.problem import Stencil, stencils_of
@@ -17,7 +18,7 @@ from codegen.kernels.stencil.tile_choice import (
     stencil_cycles,
 )
 from codegen.tuning.spaces.holes import StepCard
-from codegen.tuning.spaces.points import Choices, ladder
+from codegen.tuning.spaces.points import Choices, Features, ladder, logarithm
 from codegen.tuning.spaces.space import CodeCandidate, Fields, Joint, JointPoint
 from codegen.tuning.spaces.unit import CodeUnit, Reader
 from einalg.language.ir.dtypes import numpy_dtype
@@ -73,6 +74,17 @@ class StencilTiles(Fields):
             "vectors": -(-stencil.positions.extent // point.lanes),
             "block": -(-stencil.lines.extent // point.lines),
         }
+
+    def features(self, point: StencilTile) -> Features:
+        """Return features of a tile, with the sums of a vector of data and of a line of weights."""
+        features, stencil = super().features(point), self.stencil
+        vectors = min(point.vectors, -(-stencil.positions.extent // point.lanes))
+        weights = touched_lines(point.filters, stencil.filters.right, 4)
+        features["sums"] = logarithm(point.filters * point.lines * vectors * point.phases)
+        features["loads"] = features["sums"] - logarithm(vectors * point.lines + point.filters)
+        features["weight lines"] = features["sums"] - logarithm(max(1.0, weights))
+        features["used vectors"] = logarithm(vectors)
+        return features
 
     def refusal(self, point: StencilTile) -> str | None:
         for name in ("lanes", "phases", "filters", "lines"):

@@ -5,6 +5,7 @@ statement.
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from functools import cache
 from math import isfinite
 from random import Random
@@ -14,11 +15,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import einalg as ea
 from codegen.hardware.cpu import CpuModel, machine
 from codegen.tuning.cost_model.description import unit_features
 from codegen.tuning.spaces import points
+from codegen.tuning.spaces.contraction import ContractionSpace, contraction_space
 from codegen.tuning.spaces.space import CodeCandidate, ScheduleSpace
+from codegen.tuning.spaces.unit import CodeUnit
 from codegen.tuning.spaces.unit_spaces import cheapest, unit_spaces
+from derive.matching import match
+from einalg.language import ops
 from einalg.language.ir.program import as_program
 from einalg.language.ir.scope import Scope
 from tests.helpers.batches import batches
@@ -59,6 +65,49 @@ def test_points_have_the_same_features_in_all_of_a_space(kind: str) -> None:
         assert len({tuple(sorted(row)) for row in features}) == 1
         for row in features:
             assert json.loads(json.dumps(row)) == row and all(map(isfinite, row.values()))
+
+
+def product_space(rows: int, columns: int, depth: int) -> ContractionSpace:
+    """Return the tilings of a product on a machine with long registers."""
+    scope = ops.matmul(ea.tensor("A", (rows, depth)), ea.tensor("B", (depth, columns)))
+    kernel = match(scope, "O")
+    assert kernel is not None
+    space = contraction_space(CodeUnit(kernel, scope), CpuModel(64, 32))
+    assert space is not None
+    return space
+
+
+@pytest.mark.parametrize("order", [0, 1])
+def test_more_steps_of_depth_cost_more(order: int) -> None:
+    """Sums are read and written between them: most where columns of the result lie apart."""
+    space = product_space(96, 96, 96)
+    tile = replace(space.start(), order=order, rows=1, vectors=2, group=1, pack_right=True)
+    costs = [space.cycles(replace(tile, depth=depth)) for depth in (96, 24, 6)]
+    assert costs[0] < costs[1] < costs[2]
+    apart = space.ordered(tile).columns[-1].target != 1
+    assert (costs[2] > 2 * costs[0]) == apart
+
+
+def test_panels_are_copied_for_each_block_of_rows() -> None:
+    space = product_space(96, 96, 96)
+    tile = replace(space.start(), pack_right=True)
+    assert space.cycles(replace(tile, block=1)) > space.cycles(replace(tile, block=96))
+
+
+def test_features_tell_the_terms_of_a_cost() -> None:
+    """A panel of a tile with a single row is loaded for few products."""
+    space = product_space(96, 96, 96)
+    narrow, start = replace(space.start(), rows=1), space.start()
+    features, others = space.features(narrow), space.features(start)
+    assert features["load share"] > others["load share"] > 0
+    assert features["operations"] == 0.0 and features["registers"] < others["registers"]
+
+
+def test_vectors_beyond_a_line_of_positions_cost_nothing() -> None:
+    (space,) = (space for space in spaces_of("conv2d") if space.name == "stencil")
+    (part,) = space.parts  # type: ignore[attr-defined]
+    tile = replace(part.start(), vectors=-(-part.stencil.positions.extent // part.start().lanes))
+    assert part.cycles(replace(tile, vectors=tile.vectors + 3)) == part.cycles(tile)
 
 
 def points_copy(space: ScheduleSpace, point: Any) -> Any:
