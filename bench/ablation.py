@@ -6,14 +6,15 @@ Compares the full search with searches that lack a part, with what the models al
 with chance. Each unit is searched with each strategy and seed, from nothing, and after some numbers
 of trials a search has a regret: its best so far, divided by the best that any of them finds. With
 a LOG, as of `bench.tune`, nothing is measured: a search finds what was recorded of a kernel, and
-learns from what was recorded of all others. That takes a minute; without one, small numbers of
-units, seeds and trials keep to a budget.
+learns from what was recorded of all others. That takes one or two minutes; without a LOG, small
+numbers of units, seeds and trials keep to a budget.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import islice
 from math import inf
 from pathlib import Path
@@ -25,6 +26,7 @@ import bench
 from bench.ranking import log_of
 from bench.recorded_space import RecordedSpace
 from bench.tune import named, regret_after, searched
+from codegen.tuning.cost_model.checked import CheckedShared, shared_models
 from codegen.tuning.cost_model.knowledge import UnitKnowledge
 from codegen.tuning.cost_model.samples import Sample, recorded_samples
 from codegen.tuning.measuring.task import Outcome
@@ -48,6 +50,28 @@ class Searched:
     fastest: float = inf
 
 
+@dataclass(frozen=True)
+class KnownKernels:
+    """What was measured of other kernels, and learned of that: once for all searches of one."""
+
+    samples: Sequence[Sample] = ()
+    spaces: Sequence[str] = ()
+
+    @cached_property
+    def shared(self) -> Mapping[str, CheckedShared]:
+        return shared_models(self.samples, "", self.spaces)
+
+    def knowledge(self) -> UnitKnowledge:
+        """Return what a new search knows, whose own samples are added."""
+        counted = sum(one.description.space in self.spaces for one in self.samples)
+        return UnitKnowledge(
+            samples=list(self.samples), shared=self.shared, learned_from=(0, counted)
+        )
+
+
+NOTHING_KNOWN = KnownKernels()
+
+
 def recorded_spaces(records: Sequence[TuningRecord]) -> list[RecordedSpace]:
     """Return the spaces of the records of one kernel, the one that costs least first."""
     names = dict.fromkeys(record.space for record in records)
@@ -61,12 +85,12 @@ def simulated(
     strategy: str,
     seed: int,
     trials: int,
-    others: Sequence[Sample] = (),
+    others: KnownKernels = NOTHING_KNOWN,
 ) -> Curve:
     """Return the curve of a search that finds what was recorded, and knows other kernels."""
     recorded = {space.name: space for space in spaces}
     starts = [_start(space) for space in spaces]
-    history = SearchHistory(starts, Random(seed), knowledge=UnitKnowledge(samples=list(others)))
+    history = SearchHistory(starts, Random(seed), knowledge=others.knowledge())
     chosen, curve = ABLATIONS[strategy](), list[tuple[int, float, float]]()
     candidates = starts[:1]
     while candidates and len(curve) < trials:
@@ -103,7 +127,8 @@ def simulated_searches(
         if is_named and sum(len(space.points) for space in spaces) >= MIN_POINTS:
             chosen.append((unit, spaces))
     for unit, spaces in islice(chosen, count):
-        others = [one for one in samples if one.unit != unit]
+        own = [space.name for space in spaces]
+        others = KnownKernels([one for one in samples if one.unit != unit], own)
         fastest = min(space.seconds(point) for space in spaces for point in space.points)
         for strategy in ABLATIONS:
             for seed in range(seeds):

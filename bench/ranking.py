@@ -2,9 +2,10 @@
 
 python -m bench.ranking LOG [--json PATH]
 
-LOG is a file of `einalg tune` or of `bench.tune`, as the results name it. Each kernel is left out
-in turn; a model learns from all others, and ranks those points of it that were measured. The paper
-of Ansor reports 0.851 of all pairs, and 0.624 of the thirty fastest.
+LOG is a file of `einalg tune` or of `bench.tune`, as the results name it. Random points say most
+(`bench.tune --strategies random`): those of a search are about equally fast. Each kernel is left
+out in turn; a model learns from all others, and ranks those points of it that were measured. The
+paper of Ansor reports 0.851 of all pairs, and 0.624 of the thirty fastest.
 """
 
 from __future__ import annotations
@@ -20,15 +21,10 @@ import bench
 from codegen.hardware.cpu import machine
 from codegen.targets.c.compiler import find_compiler
 from codegen.tuning.cost_model.description import described, unit_features
-from codegen.tuning.cost_model.learned import (
-    ANALYTIC,
-    LEARNERS,
-    CandidateCosts,
-    LearnedModel,
-    usable_learners,
-)
+from codegen.tuning.cost_model.learned import ANALYTIC, CandidateCosts, LearnedModel
 from codegen.tuning.cost_model.quality import pairwise_accuracy, rank_correlation, recall_of_top
 from codegen.tuning.cost_model.samples import Sample, chosen_samples, recorded_samples
+from codegen.tuning.cost_model.shared import LEARNERS, usable_learners
 from codegen.tuning.records.log import TuningLog
 from codegen.tuning.records.provenance import Provenance
 from codegen.tuning.search.tuner import BATCH

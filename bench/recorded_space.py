@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from random import Random
 from statistics import median
 from typing import Any
@@ -49,8 +50,13 @@ class RecordedSpace:
             seconds = median(record.outcome.score or 0.0 for record in group)
             known[point] = group[-1].cycles, group[-1].features, seconds
         columns = zip(*(point.values for point in known))
-        codes = [[sorted(set(map(str, c))).index(str(v)) for v in c] for c in columns]
+        codes = [np.unique(list(map(str, column)), return_inverse=True)[1] for column in columns]
         return cls(name, list(known), known, np.array(codes).reshape(len(codes), len(known)).T)
+
+    @cached_property
+    def numbers(self) -> Mapping[RecordedPoint, int]:
+        """Return the rows of the codes by their points."""
+        return {point: number for number, point in enumerate(self.points)}
 
     def seconds(self, point: RecordedPoint) -> float:
         return self.known[point][2]
@@ -59,7 +65,7 @@ class RecordedSpace:
         return min(self.points, key=self.cycles)
 
     def neighbours(self, point: RecordedPoint) -> Iterator[RecordedPoint]:
-        different = (self.codes != self.codes[self.points.index(point)]).sum(axis=1)
+        different = (self.codes != self.codes[self.numbers[point]]).sum(axis=1)
         for number in np.argsort(different, kind="stable")[1 : NEAR + 1]:
             if different[number] <= MAX_DIFFERENT:
                 yield self.points[number]
@@ -71,7 +77,7 @@ class RecordedSpace:
         return rng.choice(self.points)
 
     def cross(self, one: RecordedPoint, other: RecordedPoint, rng: Random) -> RecordedPoint:
-        both = self.codes[[self.points.index(one), self.points.index(other)]]
+        both = self.codes[[self.numbers[one], self.numbers[other]]]
         wanted = [column[rng.randrange(2)] for column in both.T]
         return self.points[int((self.codes != wanted).sum(axis=1).argmin())]
 

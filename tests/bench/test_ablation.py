@@ -10,12 +10,19 @@ import pytest
 
 import einalg as ea
 from bench import ranking
-from bench.ablation import BUDGETS, ablation, recorded_spaces, simulated, simulated_searches
+from bench.ablation import (
+    BUDGETS,
+    KnownKernels,
+    ablation,
+    recorded_spaces,
+    simulated,
+    simulated_searches,
+)
 from bench.ranking import ANALYTIC_NAME, estimating_times, log_of, rankings, summary
 from bench.recorded_space import RecordedPoint
 from codegen.tuning.cost_model import boosted_trees
-from codegen.tuning.cost_model.learned import KERNEL_RIDGE
 from codegen.tuning.cost_model.samples import recorded_samples
+from codegen.tuning.cost_model.shared import KERNEL_RIDGE
 from codegen.tuning.measuring.task import Outcome
 from codegen.tuning.records.log import TuningLog, TuningRecord
 from codegen.tuning.records.provenance import Provenance
@@ -74,7 +81,8 @@ def test_a_recorded_space_has_what_was_measured() -> None:
 
 def test_each_strategy_is_simulated_and_the_same_for_a_seed(everything: list[TuningRecord]) -> None:
     spaces = recorded_spaces(records("unit 1", 4))
-    others = recorded_samples(one for one in everything if one.unit != "unit 1")
+    samples = recorded_samples(one for one in everything if one.unit != "unit 1")
+    others = KnownKernels(samples, [space.name for space in spaces])
     for strategy in ABLATIONS:
         curve = simulated(spaces, strategy, 1, 12, others)
         assert [number for number, *_ in curve] == list(range(1, 13))

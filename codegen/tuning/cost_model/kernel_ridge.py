@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 
+from codegen.tuning.cost_model.training import Rows, TrainingSet
 from einalg.runtime.clock import check_time
 
-Rows = Any  # an array with a row of features for each sample
 LENGTHS = (0.5, 1.0, 2.0)  # over which targets change, in spreads of a feature
+MAX_SAMPLES = 400  # that a decomposition takes a moment for
 NOISES = (0.03, 0.1, 0.4)  # of targets, in their own variance
 
 
@@ -29,13 +29,16 @@ class ScaledSamples:
     wanted: Any
 
     @classmethod
-    def of(cls, rows: Rows, targets: Any, units: Sequence[str]) -> ScaledSamples:
-        rows, targets = np.asarray(rows, float), np.asarray(targets, float)
+    def of(cls, known: TrainingSet) -> ScaledSamples:
+        """Return samples of a training set, of all units alike where they are too many."""
+        known = known.part(range(0, len(known.units), -(-len(known.units) // MAX_SAMPLES)))
+        rows, targets = np.asarray(known.rows, float), np.asarray(known.residuals, float)
         center, spread = rows.mean(axis=0), rows.std(axis=0)
         spread[spread == 0] = np.inf  # says nothing
         mean, scale = float(targets.mean()), float(targets.std()) or 1.0
         wanted = (targets - mean) / scale
-        return cls(center, spread, (rows - center) / spread, np.array(units), mean, scale, wanted)
+        units = np.array(known.units)
+        return cls(center, spread, (rows - center) / spread, units, mean, scale, wanted)
 
     @cached_property
     def _squares(self) -> Any:
@@ -60,13 +63,13 @@ class KernelRidge:
     noise: float
 
     @classmethod
-    def fit(cls, rows: Rows, targets: Any, units: Sequence[str]) -> KernelRidge:
+    def fit(cls, known: TrainingSet) -> KernelRidge:
         """Return what is learned from samples of some units.
 
         The length and the noise are those with the least error at samples that are left out, one
         at a time: a decomposition of the kernel of a length has these errors for all noises.
         """
-        samples = ScaledSamples.of(rows, targets, units)
+        samples = ScaledSamples.of(known)
         best: tuple[float, float, float, Any] | None = None
         for length in LENGTHS:
             check_time()
@@ -82,9 +85,9 @@ class KernelRidge:
         _, length, noise, weights = best
         return cls(samples, weights, length, noise)
 
-    def refit(self, rows: Rows, targets: Any, units: Sequence[str]) -> KernelRidge:
+    def refit(self, known: TrainingSet) -> KernelRidge:
         """Return what is learned from other samples with the same length and noise."""
-        samples = ScaledSamples.of(rows, targets, units)
+        samples = ScaledSamples.of(known)
         kernel = samples.kernel(self.length) + self.noise * np.eye(len(samples.wanted))
         return replace(self, samples=samples, weights=np.linalg.solve(kernel, samples.wanted))
 

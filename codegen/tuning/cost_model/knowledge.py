@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 
+from codegen.tuning.cost_model.checked import (
+    UNCHECKED,
+    CheckedModel,
+    CheckedShared,
+    checked_model,
+    shared_models,
+)
 from codegen.tuning.cost_model.description import Description, described
-from codegen.tuning.cost_model.learned import UNCHECKED, CandidateCosts, CheckedModel, checked_model
+from codegen.tuning.cost_model.learned import CandidateCosts
 from codegen.tuning.cost_model.samples import Sample, sample
 from codegen.tuning.spaces.points import Features
 from codegen.tuning.spaces.space import CodeCandidate
@@ -26,7 +33,8 @@ class UnitKnowledge:
     features: Features = field(default_factory=dict)
     samples: list[Sample] = field(default_factory=list)
     checked: CheckedModel = UNCHECKED
-    learned_from: tuple[int, int] = (0, 0)  # samples of the unit, and of all
+    learned_from: tuple[int, int] = (0, 0)  # samples of the unit, and of all others
+    shared: Mapping[str, CheckedShared] | None = None  # by the name of a learner
 
     def described(self, candidate: CodeCandidate) -> Description:
         return described(candidate, self.features)
@@ -44,12 +52,16 @@ class UnitKnowledge:
         or those of all units.
         """
         counts = self._counts(spaces)
-        if any(now > GROWTH * then for now, then in zip(counts, self.learned_from)):
-            self.checked = checked_model(self.samples, self.unit, spaces)
+        has_grown = [now > GROWTH * then for now, then in zip(counts, self.learned_from)]
+        if has_grown[1] or self.shared is None:
+            self.shared = shared_models(self.samples, self.unit, spaces)
+        if any(has_grown):
+            self.checked = checked_model(self.samples, self.unit, spaces, self.shared)
             self.learned_from = counts
         return self.checked.model
 
     def _counts(self, spaces: Collection[str]) -> tuple[int, int]:
-        """Return how many samples of some spaces there are: of the unit, and of all units."""
+        """Return how many samples of some spaces there are: of the unit, and of all others."""
         units = [one.unit for one in self.samples if one.description.space in spaces]
-        return units.count(self.unit), len(units)
+        own = units.count(self.unit)
+        return own, len(units) - own

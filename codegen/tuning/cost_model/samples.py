@@ -10,7 +10,7 @@ from codegen.tuning.cost_model.description import Description
 from codegen.tuning.records.log import TuningRecord
 from codegen.tuning.spaces.space import NEVER
 
-MAX_SAMPLES = 400  # of a space, that a model learns from
+MAX_SAMPLES = 3000  # of a space, that a model learns from
 MIN_OF_UNIT = 8  # of them, for each unit that there is
 
 

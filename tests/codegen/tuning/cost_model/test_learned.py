@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from math import exp, log2
 from random import Random
 from typing import Any
@@ -14,18 +15,11 @@ from hypothesis import strategies as st
 
 from codegen.tuning.cost_model import boosted_trees
 from codegen.tuning.cost_model import knowledge as knowledge_module
+from codegen.tuning.cost_model.checked import CheckedModel, checked_model
 from codegen.tuning.cost_model.description import Description
 from codegen.tuning.cost_model.kernel_ridge import LENGTHS, NOISES, KernelRidge, ScaledSamples
 from codegen.tuning.cost_model.knowledge import UnitKnowledge
-from codegen.tuning.cost_model.learned import (
-    ANALYTIC,
-    BOOSTED_TREES,
-    KERNEL_RIDGE,
-    CheckedModel,
-    LearnedModel,
-    checked_model,
-    usable_learners,
-)
+from codegen.tuning.cost_model.learned import ANALYTIC, LearnedModel
 from codegen.tuning.cost_model.quality import (
     ModelQuality,
     pairwise_accuracy,
@@ -34,6 +28,13 @@ from codegen.tuning.cost_model.quality import (
     right_pairs,
 )
 from codegen.tuning.cost_model.samples import MAX_SAMPLES, Sample, chosen_samples, sample
+from codegen.tuning.cost_model.shared import (
+    BOOSTED_TREES,
+    KERNEL_RIDGE,
+    residual_targets,
+    usable_learners,
+)
+from codegen.tuning.cost_model.training import TrainingSet
 from codegen.tuning.spaces.space import NEVER
 from einalg.runtime.clock import Clock, OutOfTime
 
@@ -123,6 +124,24 @@ def test_costs_of_spaces_without_samples_stay_on_the_scale() -> None:
     assert other == 1000.0 and own == pytest.approx(1000.0, rel=0.1)
 
 
+def test_one_other_unit_says_nothing_of_a_space() -> None:
+    """Its residuals may be those of its shape alone."""
+    one, other = (samples(f"unit {size}", 30, size, slow_blocks) for size in (4, 6))
+    descriptions = [one.description for one in samples("unit 7", 20, 7, slow_blocks)]
+    cycles = [one.cycles for one in descriptions]
+    assert LearnedModel.fit(one, "unit 7", KERNEL_RIDGE).costs(descriptions) == cycles
+    assert LearnedModel.fit([*one, *other], "unit 7", KERNEL_RIDGE).costs(descriptions) != cycles
+
+
+def test_what_all_points_of_a_unit_have_in_common_is_no_target() -> None:
+    """A kernel that is slow as a whole ranks as others do."""
+    fast = samples("fast", 30, 4, slow_blocks)
+    slow = [replace(one, unit="slow", seconds=3 * one.seconds) for one in fast]
+    ((group, targets),) = residual_targets([*fast, *slow]).values()
+    assert len(group) == 60
+    np.testing.assert_allclose(targets[:30], targets[30:])
+
+
 @pytest.mark.parametrize("cycles", [0.0, 1.0, NEVER])
 def test_any_cycles_have_a_finite_cost(cycles: float) -> None:
     model = LearnedModel.fit(samples("unit", 9, 4, slow_blocks), "unit", KERNEL_RIDGE)
@@ -166,7 +185,7 @@ def test_knowledge_learns_anew_once_samples_have_grown_by_a_tenth(
     """Those of the unit by a tenth, or those of all; of its own spaces."""
     learned: list[int] = []
 
-    def counted(known: list[Sample], unit: str, spaces: Any) -> CheckedModel:
+    def counted(known: list[Sample], *_: Any) -> CheckedModel:
         learned.append(len(known))
         return CheckedModel()
 
@@ -198,7 +217,8 @@ def test_the_numbers_of_kernel_ridge_have_the_least_error_at_samples_left_out() 
     rng = np.random.default_rng(0)
     rows, units = rng.normal(size=(14, 3)), ["one"] * 9 + ["other"] * 5
     targets = rows[:, 0] + 0.3 * rng.normal(size=14)
-    known = ScaledSamples.of(rows, targets, units)
+    everything = TrainingSet(rows, targets, np.zeros(14), units)
+    known = ScaledSamples.of(everything)
     errors: dict[tuple[float, float], float] = {}
     for length in LENGTHS:
         kernel = known.kernel(length)
@@ -210,9 +230,9 @@ def test_the_numbers_of_kernel_ridge_have_the_least_error_at_samples_left_out() 
                 expected = kernel[one, rest] @ np.linalg.solve(noisy, known.wanted[rest])
                 squares.append((expected - known.wanted[one]) ** 2)
             errors[length, noise] = float(np.mean(squares))
-    model = KernelRidge.fit(rows, targets, units)
+    model = KernelRidge.fit(everything)
     assert (model.length, model.noise) == min(errors, key=lambda numbers: errors[numbers])
-    again = model.refit(rows, targets, units)
+    again = model.refit(everything)
     np.testing.assert_allclose(again.predict(rows, "one"), model.predict(rows, "one"), rtol=1e-6)
 
 
@@ -230,19 +250,24 @@ def test_folds_are_learned_with_trees_of_their_own(monkeypatch: pytest.MonkeyPat
     """Trees are planes here, wherever LightGBM is not installed."""
 
     class Plane:
-        def __init__(self, rows: Any, targets: Any) -> None:
-            counts.append(len(rows))
-            self.slopes = np.linalg.lstsq(rows, targets, rcond=None)[0]
+        def __init__(self, known: TrainingSet) -> None:
+            counts.append(len(known.units))
+            self.slopes = np.linalg.lstsq(known.rows, known.residuals, rcond=None)[0]
 
         def predict(self, rows: Any) -> Any:
             return rows @ self.slopes
 
+    class Scores(Plane):
+        def predict(self, rows: Any, raw_score: bool = False) -> Any:
+            return -boosted_trees.SCORE * super().predict(rows)
+
     counts: list[int] = []
     monkeypatch.setattr(boosted_trees, "is_installed", lambda: True)
-    monkeypatch.setattr(boosted_trees, "_trees", Plane)
+    monkeypatch.setattr(boosted_trees, "regression_trees", Plane)
+    monkeypatch.setattr(boosted_trees, "ranking_trees", Scores)
     known = [one for size in (4, 6, 8) for one in samples(f"unit {size}", 40, size, slow_blocks)]
     quality = checked_model(known, "unit 7", ["tiles"]).quality
-    assert counts == [120, 80, 80, 80]
+    assert counts == [120, 120, 80, 80, 80, 80, 80, 80]
     assert quality is not None and quality.learned > quality.analytic
 
 
