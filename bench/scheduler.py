@@ -5,9 +5,9 @@ python -m bench.scheduler [NETWORK…] [--trials N] [--seeds N] [--json PATH]
 The kernels of a network, as it is without a search for other forms, are searched twice from
 nothing, with so many trials each on average: in turns, and that first which promises to save most
 (Ansor, OSDI'20, §6). `share` is that of the trials in turns after which the gradient has what these
-end with, to 1 % as no measurement is more exact; `inf` where it does not come so far. `parts ms`
-are the kernels of a run by themselves, each as often as a run computes it, and `whole ms` a call of
-the network compiled with what was found.
+end with, to 1 % as no measurement is more exact. `parts ms` are the kernels of a run by themselves,
+each as often as a run computes it, and `whole ms` a call of the network compiled with what was
+found.
 """
 
 from __future__ import annotations
@@ -106,6 +106,7 @@ def compared(names: Sequence[str], trials: int, seeds: int) -> Iterator[bench.Ro
             searches.append(gradient)
         parts = median(search.end for search in searches)
         whole = median(search.seconds for search in searches)
+        share = median(shares)
         yield {
             "network": name,
             "kernels": searches[0].units,
@@ -113,7 +114,7 @@ def compared(names: Sequence[str], trials: int, seeds: int) -> Iterator[bench.Ro
             "start ms": searches[0].curve[0][2] * 1e3,
             "turns ms": median(ends) * 1e3,
             "gradient ms": parts * 1e3,
-            "share": median(shares),
+            "share": share if share < inf else "never",
             "parts ms": parts * 1e3,
             "whole ms": whole * 1e3,
             "parts of whole": parts / whole,
