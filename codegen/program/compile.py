@@ -50,7 +50,7 @@ def compile_program(
     through NumPy; so does, with a warning, a machine without a C compiler. `timeout` is in seconds,
     for the compiler. Unless it `compares` them, code with the shape of an operator runs without
     being timed beside libraries: that is quick, and nothing is stored of it. Unless it `optimizes`
-    the code in full, that is compiled about three times sooner. Raises `CodegenError`.
+    the code in full, that is compiled in about half of the time. Raises `CodegenError`.
 
     For `target="cuda"` all operators are generated; a device is needed only to run them. Values
     there may differ by `accuracy`, relative to the largest element.
