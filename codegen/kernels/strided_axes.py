@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from math import prod
 from typing import Any
 
@@ -105,6 +105,43 @@ class BorderWindow:
         first = -((high * self.stride - self.before) // self.dilation)
         last = (self.before + self.inside - 1 - low * self.stride) // self.dilation
         return first, last + 1
+
+    def data_positions(self, tap: int) -> range:
+        """Return the positions at which a tap reads data.
+
+        >>> window = BorderWindow(Index("h"), Index("r"), 7, 3, 1, 1, 1, 7)
+        >>> window.data_positions(0), window.data_positions(1), window.data_positions(2)
+        (range(1, 7), range(0, 7), range(0, 6))
+        """
+        ends: list[int] = []
+        for place in (self.before, self.before + self.inside):
+            first = -((self.dilation * tap - place) // self.stride)
+            ends.append(max(0, min(first, self.positions)))
+        return range(*ends)
+
+    @cached_property
+    def tap_runs(self) -> tuple[tuple[range, range], ...]:
+        """The taps that read data, neighbours of equal positions together, and these positions."""
+        runs: list[tuple[range, range]] = []
+        for tap in range(self.taps):
+            positions = self.data_positions(tap)
+            if not positions:
+                continue
+            if runs and runs[-1] == (range(runs[-1][0].start, tap), positions):
+                runs[-1] = range(runs[-1][0].start, tap + 1), positions
+            else:
+                runs.append((range(tap, tap + 1), positions))
+        return tuple(runs)
+
+    @property
+    def data_share(self) -> float:
+        """Return the part of all taps at all positions that reads data.
+
+        >>> BorderWindow(Index("h"), Index("r"), 7, 3, 1, 1, 1, 7).data_share
+        0.9047619047619048
+        """
+        used = sum(len(taps) * len(positions) for taps, positions in self.tap_runs)
+        return used / (self.taps * self.positions)
 
 
 @lru_cache(maxsize=4096)

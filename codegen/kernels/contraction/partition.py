@@ -19,6 +19,8 @@ from codegen.kernels.strided_axes import (
 from einalg.language.index.affine import Index
 
 K = Index("k")
+MAX_TAP_RUNS = 7  # of a window, each of which has code of its own in a tile
+MAX_DATA_SHARE = 0.98  # of the taps of a window, above which leaving out the others saves nothing
 
 
 @dataclass(frozen=True)
@@ -280,11 +282,30 @@ class Partition:
             if positions and used_tap_fraction(window, positions) < 1:
                 yield window, positions
 
+    @cached_property
+    def row_window(self) -> BorderWindow | None:
+        """The window of which a tile has all positions, as its rows; None where there is none.
+
+        Each tap then sums the rows that read data alone, where that saves enough.
+        """
+        if len(self.rows) != 1 or self.tiles != 1:
+            return None
+        for window in self.contraction.windows:
+            if window.position != self.rows[0].index or window.positions != self.height:
+                continue
+            if len(window.tap_runs) > MAX_TAP_RUNS:
+                return None
+            if not window.written or window.data_share <= MAX_DATA_SHARE:
+                return window
+        return None
+
     @property
     def reads_borders(self) -> bool:
         """Whether some tile reads a border that is not written."""
         for window in self.contraction.windows:
-            if not window.written and self._tile_positions(window.position) != 1:
+            if window.written or window is self.row_window:
+                continue
+            if self._tile_positions(window.position) != 1:
                 return True
         return False
 

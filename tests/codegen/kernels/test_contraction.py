@@ -22,6 +22,7 @@ from codegen.ir.nodes import Buf, For, Function, MinMax, Prefetch, Ref, Store, T
 from codegen.kernels.contraction.blocking import balanced_group
 from codegen.kernels.contraction.cost_model import (
     ordered,
+    orders,
     plan,
     tilings,
 )
@@ -357,6 +358,44 @@ def test_a_tile_that_would_read_a_border_that_is_not_written_is_refused() -> Non
     assert tiling.rows == 1
     with pytest.raises(ea.CodegenError, match="does not fit"):
         contraction_function(bare, replace(tiling, rows=2))
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"padding": 1},
+        {"padding": [(2, 1), (3, 1)]},
+        {"padding": 2, "stride": 2},
+        {"padding": [(0, 1), (4, 2)], "dilation": (1, 2)},
+    ],
+    ids=["same", "asymmetric", "strided", "dilated"],
+)
+def test_rows_that_read_zeros_are_left_out_tap_by_tap(options: Any) -> None:
+    """A tile that has all positions of a line sums, for each tap, those that it meets the image."""
+    scope = ops.conv2d(
+        ea.tensor("A", (1, 7, 6, 5)),
+        ea.tensor("K", (3, 4, 5, 9), role="weight"),
+        layout="NHWC",
+        weight_layout="HWIO",
+        **options,
+    )
+    kernel = match(scope, "O")
+    found = kernel and contraction_of(kernel, scope, "f32")
+    assert found
+    chosen: dict[bool, list[Function]] = {True: [], False: []}  # whether a border is written
+    for order in orders(found):
+        for tiling in tilings(order, CpuModel(vector=32, registers=16)):
+            window = Partition(order, tiling).row_window
+            if window is not None and len(chosen[window.written]) < 12:
+                assert len(window.tap_runs) > 1 and window.data_share < 1
+                chosen[window.written].append(contraction_function(order, tiling))
+    assert all(chosen.values())
+    functions = [function for own in chosen.values() for function in own]
+    case = Case(scope)
+    arrays = case.arrays()
+    expected = execute(as_program(scope), {k: a.astype(np.float64) for k, a in arrays.items()})
+    for output in run_functions(functions, [arrays] * len(functions), cc=spread_compiler):
+        assert np.array_equal(output.astype(np.float64), expected["O"])
 
 
 def test_panels_are_copied_as_they_lie_in_memory() -> None:

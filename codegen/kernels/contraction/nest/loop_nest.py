@@ -13,7 +13,7 @@ guards. Operands that are compile-time constants are copied by functions of thei
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from codegen.ir.builder import LANE, LoopBuilder
@@ -321,15 +321,16 @@ class _RegisterTile:
         if keeps_right:
             block.w.out.append(Alloc(buf))
         axes, indices = self._depth_axes()
-        with block.depth(axes, "rolled", self._ranges(indices)) as place:
-            self._prefetch(place, axes)
-            left, right = self._left_element(place, axes), self._right_element(place, axes)
-            if keeps_right:
-                read = Ref(buf, (affine(LINE), affine(VECTOR), affine(LANE)))
-                block.w.out += whole_vectors(panel, 1, Store(read, "=", right))
-                right = read
-            reduced = Store(sums, block.c.reduction, block.c.value(left, right))
-            block.w.out += whole_vectors(panel, self.tile.rows, reduced)
+        for rows, ranges in self._runs(indices):
+            with block.depth(axes, "rolled", ranges) as place:
+                self._prefetch(place, axes)
+                left, right = self._left_element(place, axes), self._right_element(place, axes)
+                if keeps_right:
+                    read = Ref(buf, (affine(LINE), affine(VECTOR), affine(LANE)))
+                    block.w.out += whole_vectors(panel, 1, Store(read, "=", right))
+                    right = read
+                reduced = Store(sums, block.c.reduction, block.c.value(left, right))
+                block.w.out += row_vectors(panel, rows, reduced)
         for within in summed_ranges(block.p, self.tile):
             self._sum_single_rows(sums, axes, within, indices[within.index])
 
@@ -354,6 +355,8 @@ class _RegisterTile:
         if self.right is None:
             sides.append("right")
         kept = {window.tap for window, _ in block.p.windows}
+        if block.p.row_window is not None:
+            kept.add(block.p.row_window.tap)
         kept |= {within.index for within in block.c.ranges}
         axes: list[StridedAxis] = []
         indices: dict[Index, Index] = {}
@@ -361,6 +364,17 @@ class _RegisterTile:
             indices[axis.index] = Index(f"{K}{number}")
             axes.append(replace(axis, index=indices[axis.index]))
         return axes, indices
+
+    def _runs(
+        self, indices: Mapping[Index, Index]
+    ) -> Iterator[tuple[range, dict[Index, tuple[Bound, Bound]]]]:
+        """Yield rows that are summed together, and the ranges of depth over which they are."""
+        ranges, window = self._ranges(indices), self.block.p.row_window
+        if window is None:
+            yield range(self.tile.rows), ranges
+            return
+        for taps, rows in window.tap_runs:
+            yield rows, {**ranges, indices[window.tap]: (affine(taps.start), affine(taps.stop))}
 
     def _ranges(self, indices: Mapping[Index, Index]) -> dict[Index, tuple[Bound, Bound]]:
         """Return the ranges of depth that all rows of the tile sum, where these are not whole.
