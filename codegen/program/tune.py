@@ -206,7 +206,9 @@ def repeated_device_units(
 def _add(units: dict[str, RepeatedUnit], one: RepeatedUnit, count: int) -> None:
     """Add a unit that each of so many runs computes."""
     known = units.setdefault(one.unit.digest, replace(one, count=0))
-    units[one.unit.digest] = replace(known, count=known.count + count * one.count)
+    stays_warm = known.stays_warm and one.stays_warm
+    number = known.count + count * one.count
+    units[one.unit.digest] = replace(known, count=number, stays_warm=stays_warm)
 
 
 def _cycles(own: RepeatedUnit) -> float:

@@ -15,7 +15,7 @@ from typing import Any
 from codegen.runtime.foreign_call import Array, call_function
 from codegen.runtime.kernel_call import GeneratedKernel
 from codegen.runtime.memory_planning import Lifetime, place_values, reserved, size_of, view
-from codegen.runtime.protocol import KernelFunction
+from codegen.runtime.protocol import Buffers, KernelFunction
 from einalg.runtime.direct_call import address
 
 Kind = tuple[Sequence[int], str]  # a shape and a dtype
@@ -66,7 +66,7 @@ def _packed(stage: PlannedStep) -> Iterable[Any]:
 class CDispatcher:
     """Compiled functions that are called one after the other, by `sequence` in one call.
 
-    Each has the addresses of its buffers, a block.
+    Each has the addresses of its buffers, a block. A `call` needs the dispatcher to be alive.
     """
 
     functions: Sequence[Any]
@@ -88,6 +88,12 @@ class CDispatcher:
         return partial(
             call_function, self.sequence, len(self.functions), *map(ctypes.addressof, self.tables)
         )
+
+
+def repeated(kernel: GeneratedKernel, buffers: Buffers, count: int) -> CDispatcher:
+    """Return what runs a kernel, which packs nothing, so many times on the same buffers."""
+    block = kernel.kernel.addresses({**buffers, **kernel.ready})
+    return CDispatcher([kernel.kernel.function] * count, [block] * count, kernel.sequence)
 
 
 @dataclass

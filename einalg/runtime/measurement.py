@@ -59,6 +59,15 @@ class Turn:
     interruptions: int = 0
     runs: int = 1
 
+    def shared(self, runs: int) -> Turn:
+        """Return the turn of so many runs that were timed as one.
+
+        >>> Turn(6.0, 4.0).shared(2)
+        Turn(clock=3.0, own=2.0, others=0.0, interruptions=0, runs=2)
+        """
+        own = None if self.own is None else self.own / runs
+        return Turn(self.clock / runs, own, self.others / runs, self.interruptions, runs)
+
 
 @dataclass(frozen=True)
 class Measurement:

@@ -182,7 +182,7 @@ class _TimedCall:
         caches as it left them itself. The first run of a slow call counts: it has few others.
         """
         self._pause()
-        first = self.watch(self._run, 1)
+        first = self.watch(self._timed, 1)
         if first.clock >= self.policy.slow_seconds:
             self.is_slow = True
             self.turns.append(first)
@@ -240,17 +240,24 @@ class _TimedCall:
             is_enough = number >= turns and perf_counter() - start >= seconds
             if is_enough or (number and self.is_hopeless(limit)):
                 break
-            self.turns.append(self.watch(self._run, self.runs))
+            self.turns.append(self.watch(self._timed, self.runs))
         self.spent += perf_counter() - start
 
     def _pause(self) -> None:
         if self.has_pauses:
             wait_for_idle_threads(self.policy)
 
-    def _run(self) -> Any:
+    @property
+    def _timed(self) -> Callable[[], Any]:
+        """Return what a stopwatch times: the call itself where nothing follows it."""
+        if self.teardown is None:
+            return self.call
+        return self._with_teardown
+
+    def _with_teardown(self) -> Any:
+        assert self.teardown is not None
         result = self.call()
-        if self.teardown is not None:
-            self.teardown()
+        self.teardown()
         return result
 
 

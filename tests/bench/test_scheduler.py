@@ -8,13 +8,39 @@ import pytest
 
 from bench import scheduler
 from bench.models import SMALL
-from bench.scheduler import compared, share_of_trials
+from bench.scheduler import compared, replayed, share_of_trials
+from codegen.tuning.search.task_scheduler import TuningTask, by_gradient, in_turns
 
 
 def test_the_share_of_trials() -> None:
-    turns = [(1, 0.1, 4.0), (10, 0.2, 2.0)]
-    assert share_of_trials([(1, 0.1, 4.0), (4, 0.2, 2.01)], turns) == 0.4  # within 1 %
-    assert share_of_trials([(1, 0.1, 4.0), (10, 0.2, 2.1)], turns) == inf
+    turns = [(1, 4.0), (10, 2.0)]
+    assert share_of_trials([(1, 4.0), (4, 2.01)], turns) == 0.4  # within 1 %
+    assert share_of_trials([(1, 4.0), (10, 2.1)], turns) == inf
+
+
+def test_the_gradient_finds_the_rounds_that_turns_have_recorded() -> None:
+    """One task gains in each of its rounds, and the other one never does."""
+    gaining = TuningTask(1, 8.0, "sum", [8.0 - number for number in range(7)])
+    steady = TuningTask(1, 8.0, "product", [1e-3] * 7)
+    turns = replayed([gaining, steady], in_turns, 50)
+    gradient = replayed([gaining, steady], by_gradient, 50)
+    assert turns == [
+        (2, 8.001),
+        (10, 7.001),
+        (18, 7.001),
+        (26, 6.001),
+        (34, 6.001),
+        (42, 5.001),
+        (50, 5.001),
+    ]
+    assert gradient[-1] == (50, 3.001)
+    assert share_of_trials(gradient, turns) == 34 / 50
+    assert gaining.best[0] == 8.0 and not gaining.is_done  # what was recorded stays
+
+
+def test_a_task_without_another_recorded_round_is_done() -> None:
+    task = TuningTask(1, 8.0, "sum", [2.0, 1.0])
+    assert replayed([task], by_gradient, 99) == [(1, 2.0), (9, 1.0)]
 
 
 def test_a_small_network(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -73,7 +73,7 @@ class Tiling:
             return reason
         partition = Partition(c, self)
         if partition.reads_borders:
-            return "some steps of these tiles read beyond a border; pack_left=True copies them"
+            return "some steps of these tiles read borders, which this order leaves out: order=0"
         if partition.merges_ranges:
             return "rows that sum other ranges are not walked as one: pack_left=False"
         return None
@@ -85,6 +85,8 @@ class Tiling:
 
     def _refused_operands(self, c: Contraction) -> str | None:
         """What is read in place is an element of the type of the products."""
+        if self.pack_left and c.is_bare:
+            return "this order of operands leaves out borders, which packing would read: order=0"
         if not (self.pack_left or c.is_in_place(c.left)):
             return "the left operand is computed as it is packed: pack_left=True"
         if not (self.pack_right or c.is_in_place(c.right)):

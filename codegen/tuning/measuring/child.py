@@ -10,7 +10,6 @@ import ctypes
 import signal
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from pathlib import Path
 from time import perf_counter
 from typing import Any, TextIO
@@ -19,7 +18,8 @@ import numpy as np
 
 from codegen.hardware.cpu import machine
 from codegen.runtime.array_arguments import Array
-from codegen.runtime.kernel_call import generated_kernel
+from codegen.runtime.call_frame import repeated
+from codegen.runtime.kernel_call import GeneratedKernel, generated_kernel
 from codegen.runtime.memory_planning import aligned
 from codegen.runtime.protocol import KernelFunction, prepared
 from codegen.targets.c.compiler import COMPILE_TIMEOUT_SECONDS
@@ -39,6 +39,28 @@ from einalg.runtime.measurement import Measurement, Turn
 from einalg.runtime.timing import Stopwatch, measure, processor_watch
 
 EVICTED_CACHES = 8  # of the second level, that are read between two runs with empty caches
+
+
+@dataclass(frozen=True)
+class CandidateCall:
+    """A call of the candidate `number`, which it marks."""
+
+    run: KernelFunction
+    buffers: Mapping[str, Array]
+    number: int
+    marker: Any
+
+    def __call__(self) -> None:
+        self.marker[0] = self.number
+        self.run(self.buffers)
+
+    def many(self, runs: int) -> Turn:
+        """Time so many runs, by one call where nothing is packed in between."""
+        if not isinstance(self.run, GeneratedKernel) or self.run.packs:
+            return processor_watch(self, runs)
+        self.marker[0] = self.number
+        dispatcher = repeated(self.run, self.buffers, runs)
+        return processor_watch(dispatcher.call(), 1).shared(runs)
 
 
 @dataclass(frozen=True)
@@ -100,13 +122,13 @@ class Child:
     def measure(self, runs: Mapping[int, KernelFunction], first: Mapping[int, float]) -> None:
         """Tell the times of candidates; of one that is late, that of its first run."""
         latest = self.task.policy.latest(first.values())
-        calls: dict[str, Callable[[], None]] = {}
+        calls: dict[str, CandidateCall] = {}
         for number, run in runs.items():
             if first[number] > latest:
                 self.tell(number, Outcome(seconds=first[number], spread=1.0))
             else:
-                calls[str(number)] = partial(self.call, number, run)
-        warm = measure(calls, self.task.policy, same_thread_pool=True)
+                calls[str(number)] = CandidateCall(run, self.buffers, number, self.marker)
+        warm = measure(calls, self.task.policy, same_thread_pool=True, watch=_many_runs)
         cold: dict[str, Measurement] = {}
         if self.task.is_cold:
             cold = measure(calls, self.task.cold_policy, same_thread_pool=True, watch=_cold_watch())
@@ -115,10 +137,6 @@ class Child:
             if name in cold:
                 outcome = replace(outcome, cold_seconds=cold[name].minimum)
             self.tell(int(name), outcome)
-
-    def call(self, number: int, run: KernelFunction) -> None:
-        self.marker[0] = number
-        run(self.buffers)
 
     def tell(self, number: int, outcome: Outcome) -> None:
         self.outcomes.write(outcome.line(number))
@@ -132,6 +150,12 @@ def difference(values: Array, expected: Array, dtype: str) -> str | None:
     if values.dtype.kind == "f" and np.isnan(values).any() and not np.isnan(expected).any():
         return "not a number"
     return "wrong values"
+
+
+def _many_runs(call: Callable[[], Any], runs: int) -> Turn:
+    """Time runs of a candidate together, since a call from here takes longer than brief code."""
+    assert isinstance(call, CandidateCall)
+    return call.many(runs)
 
 
 def _cold_watch() -> Stopwatch:

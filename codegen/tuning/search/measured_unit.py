@@ -68,10 +68,12 @@ class MeasuredUnit:
         compiler: CandidateCompiler,
         log: TuningLog,
         knowledge: UnitKnowledge | None = None,
+        stays_warm: bool = False,
     ) -> MeasuredUnit:
         """Return a unit, of which and of others something may be known."""
         known = knowledge or known_unit(unit, [], machine().level2)
-        return cls(unit, compiler, log, BatchRunner(measuring_task(unit, compiler)), known)
+        runner = BatchRunner(measuring_task(unit, compiler, stays_warm))
+        return cls(unit, compiler, log, runner, known)
 
     @property
     def has_expected(self) -> bool:
@@ -160,8 +162,13 @@ def known_unit(unit: CodeUnit, samples: list[Sample], cache_bytes: int) -> UnitK
     return UnitKnowledge(unit.digest, unit_features(unit, cache_bytes), samples)
 
 
-def measuring_task(unit: CodeUnit, compiler: CandidateCompiler) -> MeasuringTask:
-    """Return what the candidates of a unit are asked to do; they are added later."""
+def measuring_task(
+    unit: CodeUnit, compiler: CandidateCompiler, stays_warm: bool = False
+) -> MeasuringTask:
+    """Return what the candidates of a unit are asked to do; they are added later.
+
+    One that moves more than the cache holds finds none of it there, unless it `stays_warm`.
+    """
     program = unit.program
     arrays = inputs_of(program.tensors)
     (output,) = program.outputs
@@ -176,7 +183,7 @@ def measuring_task(unit: CodeUnit, compiler: CandidateCompiler) -> MeasuringTask
         dtype=scope.dtype,
         expected=expected_values(unit, arrays),
         first_seconds=FIRST_SECONDS,
-        is_cold=moved > machine().level2,
+        is_cold=moved > machine().level2 and not stays_warm,
         defined=defined_points(scope),
     )
 

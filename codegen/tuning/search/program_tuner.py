@@ -32,7 +32,7 @@ from codegen.tuning.search.tuner import (
 )
 from codegen.tuning.spaces.points import point_row
 from codegen.tuning.spaces.space import CodeCandidate
-from codegen.tuning.spaces.unit import CodeUnit, RepeatedUnit
+from codegen.tuning.spaces.unit import RepeatedUnit
 from einalg.runtime.clock import SEARCHING, Clock, check_time
 from einalg.text.wording import counted
 
@@ -118,7 +118,7 @@ class ProgramTuner:
     def _round(self, number: int, count: int) -> None:
         """Measure candidates of a unit, so many at most; the first round is that of its start."""
         if number not in self.tuners:
-            self.tuners[number] = self._tuner(self.units[number].unit)
+            self.tuners[number] = self._tuner(self.units[number])
         tuner, task = self.tuners[number], self.tasks[number]
         end = tuner.measure_start() if not task.rounds else tuner.measure_batch(count)
         task.best.append(tuner.best_seconds)
@@ -135,13 +135,13 @@ class ProgramTuner:
             best = f"{run_seconds(measured) * 1e3:.3g} ms{of} after {counted(self.made, 'trial')}"
             self.clock.course.tell_best(best)
 
-    def _tuner(self, unit: CodeUnit) -> UnitTuner:
+    def _tuner(self, own: RepeatedUnit) -> UnitTuner:
         """Return the search of a unit that has not measured anything yet."""
-        plan = self.plan
+        plan, unit = self.plan, own.unit
         firsts = plan.target.starts(unit)
         knowledge = known_unit(unit, self.samples, plan.target.cache_bytes)
         with self.clock.phase(SEARCHING, statement_text(unit)):
-            measured = plan.target.measured(unit, plan.log, knowledge)
+            measured = plan.target.measured(own, plan.log, knowledge)
         recorded, refused = measured.recorded(firsts)
         known = winner_of(unit.digest, firsts, plan.log.provenance)
         if known is not None:

@@ -21,6 +21,7 @@ from codegen.tuning.search.measured_unit import (
 from codegen.tuning.spaces.cuda.statement import DeviceUnit
 from codegen.tuning.spaces.cuda.unit_spaces import cheapest_kernels, device_starts
 from codegen.tuning.spaces.space import CodeCandidate
+from codegen.tuning.spaces.unit import RepeatedUnit
 from codegen.tuning.spaces.unit_spaces import cheapest, starts
 
 
@@ -37,7 +38,7 @@ class SearchTarget(Protocol):
         """Return a candidate of each space: that first which is used without a search."""
         ...
 
-    def measured(self, unit: Any, log: TuningLog, knowledge: UnitKnowledge) -> MeasuredUnit:
+    def measured(self, own: RepeatedUnit, log: TuningLog, knowledge: UnitKnowledge) -> MeasuredUnit:
         """Return a unit whose candidates are measured there."""
         ...
 
@@ -61,8 +62,8 @@ class ProcessorTarget:
 
         return sorted(starts(unit, machine()), key=rank)
 
-    def measured(self, unit: Any, log: TuningLog, knowledge: UnitKnowledge) -> MeasuredUnit:
-        return MeasuredUnit.of(unit, self.compiler, log, knowledge)
+    def measured(self, own: RepeatedUnit, log: TuningLog, knowledge: UnitKnowledge) -> MeasuredUnit:
+        return MeasuredUnit.of(own.unit, self.compiler, log, knowledge, own.stays_warm)
 
 
 @dataclass(frozen=True)
@@ -82,7 +83,9 @@ class DeviceTarget:
         others = [one for one in starts if one.space.name != usual.space.name]
         return [usual, *sorted(others, key=lambda start: start.cycles)]
 
-    def measured(self, unit: DeviceUnit, log: TuningLog, knowledge: UnitKnowledge) -> MeasuredUnit:
+    def measured(self, own: RepeatedUnit, log: TuningLog, knowledge: UnitKnowledge) -> MeasuredUnit:
+        unit = own.unit
+        assert isinstance(unit, DeviceUnit)
         return MeasuredUnit(unit, self.compiler, log, BatchRunner(device_task(unit)), knowledge)
 
 

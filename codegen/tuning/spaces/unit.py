@@ -79,7 +79,12 @@ class CodeUnit:
 
 @dataclass(frozen=True)
 class RepeatedUnit:
-    """A unit, and how often a run computes it, as the equal layers of a network."""
+    """A unit, and how often a run computes it, as the equal layers of a network.
+
+    It `stays_warm` where it mostly reads again what it has read just before, as the weights of a
+    recurrent layer.
+    """
 
     unit: CodeUnit
     count: int = 1
+    stays_warm: bool = False

@@ -120,7 +120,7 @@ def test_what_follows_from_a_number_changes_with_it() -> None:
     unit = scheduled(unit_of("transposed"), TARGETS[0])
     name = unit.candidate.space.name
     assert name == "phases"
-    moved = applied(unit, ScheduleMove(unit.name, None, (("pack_left", True),)))
+    moved = applied(unit, ScheduleMove(unit.name, None, (("order", 0), ("pack_left", True))))
     for before, part in zip(unit.candidate.point.parts, moved.candidate.point.parts, strict=True):
         assert (before.pack_left, before.row_axes) == (False, 1)
         assert (part.pack_left, part.row_axes) == (True, 2)

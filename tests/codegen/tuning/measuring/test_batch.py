@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import re
 import signal
 from collections.abc import Mapping
@@ -13,10 +14,13 @@ import numpy as np
 import pytest
 
 from codegen.ir.nodes import Buf, Function
+from codegen.runtime import call_frame
 from codegen.runtime.array_arguments import Array
+from codegen.runtime.kernel_call import generated_kernel
 from codegen.targets.c.thread_pool import REGIONS
 from codegen.tuning.measuring import batch
 from codegen.tuning.measuring.batch import BatchRunner
+from codegen.tuning.measuring.child import CandidateCall
 from codegen.tuning.measuring.compilation import CandidateCompiler, machine_code
 from codegen.tuning.measuring.task import (
     LASTING,
@@ -42,12 +46,18 @@ BODIES = {
     "hang": "for (;;) pause();",
     "unwritten": "out[0] = 2 * in[0];",
     "also right": "for (int i = 7; i >= 0; i--) out[i] = in[i] + in[i];",
+    "counts": "static int runs; out[0] = ++runs;",
 }
+SEQUENCE = """\
+void kernels(long count, void (*const *run)(void *const *), void *const *const *buffers) {
+  for (long k = 0; k < count; k++) run[k](buffers[k]);
+}
+"""
 
 
 @pytest.fixture(scope="module")
 def candidates(tmp_path_factory: pytest.TempPathFactory) -> dict[str, CompiledCandidate]:
-    text = f"#include <stdint.h>\n#include <unistd.h>\n{REGIONS}\nvoid kernels(void) {{}}\n"
+    text = f"#include <stdint.h>\n#include <unistd.h>\n{REGIONS}\n{SEQUENCE}"
     for position, body in enumerate(BODIES.values()):
         text += (
             f"void kernel_{position}(void *const *buffers) {{\n"
@@ -92,12 +102,35 @@ def test_each_candidate_has_its_times_or_a_reason(
         "wrong": "wrong values",
         "hang": "time-out",
         "unwritten": "not a number",
+        "counts": "not a number",
     }
     strikes = {name: outcome.strikes for name, outcome in named.items() if outcome.reason}
-    assert strikes == {"crash": 1, "wrong": LASTING, "hang": 0, "unwritten": LASTING}
+    assert strikes == {
+        "crash": 1,
+        "wrong": LASTING,
+        "hang": 0,
+        "unwritten": LASTING,
+        "counts": LASTING,
+    }
     for name in ("right", "also right"):
         assert named[name].seconds and named[name].cold_seconds == named[name].score
     assert named["wrong"].score is None
+
+
+def test_runs_of_brief_code_are_one_call(
+    candidates: Mapping[str, CompiledCandidate], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A call from here takes longer than such a run."""
+    candidate = candidates["counts"]
+    run = generated_kernel(ctypes.CDLL(str(candidate.library)), FUNCTION, candidate.position)
+    calls: list[Any] = []
+    monkeypatch.setattr(
+        call_frame, "call_function", lambda *call: [calls.append(call), call[0](*call[1:])]
+    )
+    out, marker = np.zeros(SIZE, np.float32), np.zeros(1, np.int64)
+    call = CandidateCall(run, {"A": np.ones(SIZE, np.float32), "O": out}, 3, marker)
+    turn = call.many(5)
+    assert (out[0], turn.runs, len(calls), marker[0]) == (5, 5, 1, 3)
 
 
 def test_without_a_reference_the_first_values_stay_the_expected_ones(
