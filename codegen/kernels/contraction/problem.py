@@ -66,6 +66,10 @@ class ReducedTerm:
         """Return the same term with the operands in the other order."""
         return replace(self, left=self.right, right=self.left)
 
+    def negated(self) -> ReducedTerm:
+        """Return the same term of the negative of the right element."""
+        return replace(self, body=self.body.xreplace({self.right: -self.right}))
+
 
 @dataclass(frozen=True)
 class Contraction(EpilogueStore):
@@ -102,6 +106,18 @@ class Contraction(EpilogueStore):
             return Apply("mul", (left, right), self.dtype)
         elements = {self.term.left: left, self.term.right: right}
         return ElementLeaves(self.term.body, elements).value
+
+    @cached_property
+    def negated(self) -> Contraction | None:
+        """The same of the negatives of right elements; None where no term subtracts these."""
+        if self.term is None or not is_float(self.dtype):
+            return None
+        parts = list(value_parts(self.reducing_store().value))
+        right = Ref(Buf(OPERANDS[1], (), self.dtype, "reg"), ())
+        subtracted = parts.count(Apply("neg", (right,), self.dtype))
+        if not subtracted or subtracted < parts.count(right):
+            return None
+        return replace(self, term=self.term.negated())
 
     @property
     def reduction(self) -> str:

@@ -292,7 +292,10 @@ class _VectorLoop:
     def kept_in_register(self, put: Store, target: str) -> list[str]:
         """Return the line that keeps a row of a tile in its register after it was read."""
         size = self.width * element_size(put.ref.dtype)
-        if not isinstance(put.value, Ref) or put.op != "=" or not is_tile(put.ref.buf):
+        value = put.value
+        if isinstance(value, Apply) and value.op == "neg":
+            (value,) = value.arguments
+        if not isinstance(value, Ref) or put.op != "=" or not is_tile(put.ref.buf):
             return []
         if size not in X86_FEATURES:
             return []

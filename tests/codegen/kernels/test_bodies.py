@@ -157,6 +157,31 @@ def test_both_sides_of_one_weight_are_packed_ahead(size: int) -> None:
     check([scope], [function])
 
 
+@pytest.mark.parametrize(
+    ("body", "subtracts"),
+    [
+        ("Sum[k](Abs(A[i,k] - B[k,j]))", True),
+        ("Sum[k]((A[i,k] - B[k,j])**2)", True),
+        ("Max[k](A[i,k] - B[k,j])", True),
+        ("Sum[k](Abs(A[i,k] + B[k,j]))", False),
+        ("Sum[k]((A[i,k] - B[k,j])*B[k,j])", False),  # its sign matters elsewhere, too
+    ],
+)
+def test_what_is_subtracted_from_an_element_is_held_with_the_other_sign(
+    body: str, subtracts: bool
+) -> None:
+    """Where a vector is one that adds an element as that is read."""
+    scope = ea.parse(f"O[i:37,j:41] = {body}", A=(37, 19), B=(19, 41))
+    functions: list[Function] = []
+    for target in (CpuModel(vector=64, registers=32), CpuModel(vector=32, registers=16)):
+        space = space_of(scope, target)
+        assert space is not None
+        functions += [space.build(space.start())]
+        is_negative = " = -*(f32" in c_source(functions[-1:])
+        assert is_negative == (subtracts and target.vector == 64)
+    check([scope] * len(functions), functions)
+
+
 def test_what_is_done_to_a_result_is_not_lost_behind_another_statement() -> None:
     shapes = {"A": (24, 30), "B": (30, 40), "C": (40,)}
     text = "T[i,j] = sqrt(Sum[k]((A[i,k] - B[k,j])**2))\nO[i,j] = Max(T[i,j] - C[j], 1)"

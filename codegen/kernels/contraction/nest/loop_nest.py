@@ -17,7 +17,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from codegen.ir.builder import LANE, LoopBuilder
-from codegen.ir.nodes import Alloc, Bound, Buf, Function, Ref, Store
+from codegen.ir.nodes import Alloc, Apply, Bound, Buf, Function, Ref, Store
 from codegen.kernels.contraction.nest.builder import (
     BLOCK,
     GROUP,
@@ -56,6 +56,10 @@ from codegen.kernels.strided_axes import (
 from einalg.errors import CodegenError
 from einalg.language.index.affine import Affine, Index
 from einalg.language.index.convert import affine
+
+# Vectors of so many bytes are added to an element as that is read. What something is subtracted
+# from is read before that: instead, the negative of the vector is held.
+BROADCASTING_BYTES = 64
 
 
 def contraction_function(
@@ -318,8 +322,12 @@ class _RegisterTile:
         shape = (panel.lines, panel.vectors, block.t.lanes)
         buf = block.w.buffer("read", shape, block.c.dtype, "vector")
         keeps_right = self.tile.rows > 1
+        c, negated = block.c, None
         if keeps_right:
             block.w.out.append(Alloc(buf))
+            if block.t.lanes * c.element_bytes == BROADCASTING_BYTES:
+                negated = c.negated
+            c = negated or c
         axes, indices = self._depth_axes()
         for rows, ranges in self._runs(indices):
             with block.depth(axes, "rolled", ranges) as place:
@@ -327,9 +335,11 @@ class _RegisterTile:
                 left, right = self._left_element(place, axes), self._right_element(place, axes)
                 if keeps_right:
                     read = Ref(buf, (affine(LINE), affine(VECTOR), affine(LANE)))
+                    if negated is not None:
+                        right = Apply("neg", (right,), c.dtype)
                     block.w.out += whole_vectors(panel, 1, Store(read, "=", right))
                     right = read
-                reduced = Store(sums, block.c.reduction, block.c.value(left, right))
+                reduced = Store(sums, c.reduction, c.value(left, right))
                 block.w.out += row_vectors(panel, rows, reduced)
         for within in summed_ranges(block.p, self.tile):
             self._sum_single_rows(sums, axes, within, indices[within.index])
