@@ -7,6 +7,7 @@ come from memory side by side. Every accumulator adds in the same order as befor
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
@@ -23,11 +24,16 @@ from codegen.ir.nodes import (
 )
 from codegen.ir.scalars.elements import is_lanewise
 from codegen.ir.substitute import substituted
+from codegen.ir.types import bytes_of
 from codegen.lowering.block import constant_bound
-from einalg.language.index.affine import Affine
+from einalg.language.index.affine import Affine, Index
 from einalg.language.index.convert import affine
 
 STEPS = 8  # of a reduction, that a pass over the row adds
+FEWER_STEPS = 4  # where the rows of more steps would displace one another from the first cache
+LINE_BYTES = 64
+WAY_BYTES = 4096  # of the first cache: lines so far apart have the same places in it
+MAX_ALIKE = 4  # rows that begin at the same place of it
 MAX_OPERATIONS = 3  # of an element: more of them take longer than what is saved
 MIN_ROW = 128  # elements: those of shorter rows stay in registers
 
@@ -98,16 +104,37 @@ def _in_passes(loop: For, row: For, store: Store) -> Iterator[Statement]:
     """Yield a loop over whole groups of steps, and a pass over the row for the steps left."""
     low, steps = constant_bound(loop.low), loop.extent
     assert low is not None and steps is not None
-    groups, left = divmod(steps, STEPS)
+    together = _steps_together(loop.index, row.index, store)
+    groups, left = divmod(steps, together)
 
     def adding(first: Affine, count: int) -> For:
         values = [{loop.index: first + step} for step in range(count)]
         return replace(row, body=tuple(substituted(store, value) for value in values))
 
     if groups == 1:
-        yield adding(affine(low), STEPS)
+        yield adding(affine(low), together)
     elif groups:
-        passes = adding(affine(loop.index) * STEPS + low, STEPS)
+        passes = adding(affine(loop.index) * together + low, together)
         yield replace(loop, low=affine(0), high=affine(groups), range=(0, groups), body=(passes,))
     if left:
-        yield adding(affine(low + groups * STEPS), left)
+        yield adding(affine(low + groups * together), left)
+
+
+def _steps_together(index: Index, row: Index, store: Store) -> int:
+    """Return how many steps a pass adds whose rows stay in the first cache side by side."""
+    for part in value_parts(store.value):
+        if not isinstance(part, Ref) or not _step(part, row):
+            continue
+        distance = _step(part, index) * bytes_of(part.dtype)
+        places = Counter(step * distance % WAY_BYTES // LINE_BYTES for step in range(STEPS))
+        if distance and max(places.values()) > MAX_ALIKE:
+            return FEWER_STEPS
+    return STEPS
+
+
+def _step(ref: Ref, index: Index) -> int:
+    """Return how many elements lie between those of two steps of an index."""
+    total = 0
+    for subscript, size in zip(ref.subscripts, ref.buf.shape, strict=True):
+        total = total * size + subscript.coefficient(index)
+    return total

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import einalg as ea
+from codegen.ir.nodes import For, walk
 from codegen.lowering.lower import lower
-from codegen.lowering.rows_together import STEPS, with_rows_together
+from codegen.lowering.rows_together import FEWER_STEPS, STEPS, with_rows_together
 from codegen.lowering.schedule import Schedule
 from tests.helpers.batches import batches
 from tests.helpers.kernels import check_statements
@@ -70,3 +73,14 @@ def test_rows_are_gone_through_once_for_several_steps(steps: int) -> None:
 def test_other_sums_stay(text: str, shape: tuple[int, int]) -> None:
     function = lower("O", ea.parse(text, A=shape), schedule=LONG_ROWS)
     assert with_rows_together(function) == function
+
+
+@pytest.mark.parametrize(
+    ("width", "steps"), [(1024, FEWER_STEPS), (3072, FEWER_STEPS), (1000, STEPS), (512, STEPS)]
+)
+def test_fewer_rows_where_they_have_the_same_places_in_a_cache(width: int, steps: int) -> None:
+    """Rows that are a multiple of a way of the cache apart displace one another."""
+    scope = ea.parse("O[n] += A[k,n]*x[k]", A=(2 * STEPS, width), x=(2 * STEPS,))
+    function = with_rows_together(lower("O", scope, schedule=replace(LONG_ROWS, row=width)))
+    rows = [node for node in walk(function) if isinstance(node, For) and len(node.body) > 1]
+    assert [len(row.body) for row in rows if row.kind == "vec"] == [steps]
