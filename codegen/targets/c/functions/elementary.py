@@ -46,22 +46,24 @@ static inline {c} fused_{dtype}({c} a, {c} b, {c} c) {{
   return a * b + c;
 }}
 #endif"""
-HELPERS = f"""\
-static inline float rounded_f32(float shifted) {{ /* a number, from its sum with that */
+HELPERS = """\
+static inline float rounded_f32(float shifted, float shift) { /* a number, from its sum with \
+that */
 #if defined(__FMA__) || defined(__ARM_FEATURE_FMA)
-  return shifted - {SHIFT}.0f;
+  return shifted - shift;
 #else
-  int32_t bits; /* a compiler that reassociates would take the sum back */
+  int32_t bits, zero; /* a compiler that reassociates would take the sum back */
   __builtin_memcpy(&bits, &shifted, sizeof bits);
-  return (float)(bits - {np.float32(SHIFT).view(np.int32)});
+  __builtin_memcpy(&zero, &shift, sizeof zero);
+  return (float)(bits - zero);
 #endif
-}}
-static inline uint32_t whole_f32(float shifted) {{ /* the last bits of that whole number */
+}
+static inline uint32_t whole_f32(float shifted) { /* the last bits of that whole number */
   uint32_t bits;
   __builtin_memcpy(&bits, &shifted, sizeof bits);
   return bits;
-}}
-static inline float inside_f32(float x, float low, float high) {{ /* low < 0 < high; \
+}
+static inline float inside_f32(float x, float low, float high) { /* low < 0 < high; \
 compares bits, for vectors have that in one step */
   int32_t bits, bound;
   __builtin_memcpy(&bits, &x, sizeof bits);
@@ -71,15 +73,15 @@ compares bits, for vectors have that in one step */
   bits = (uint32_t)bits < (uint32_t)bound ? bits : bound;
   __builtin_memcpy(&x, &bits, sizeof x);
   return x;
-}}
-static inline float scaled_f32(float x, uint32_t power) {{ /* x times a power of 2, of whose \
+}
+static inline float scaled_f32(float x, uint32_t power) { /* x times a power of 2, of whose \
 bits the last nine count; both x and that are normal */
   uint32_t bits;
   __builtin_memcpy(&bits, &x, sizeof bits);
   bits += power << 23;
   __builtin_memcpy(&x, &bits, sizeof x);
   return x;
-}}"""
+}"""
 
 
 def fused(dtype: str) -> str:
@@ -125,16 +127,15 @@ static inline float exp_f32(float x) {{
 
 def _exp_bounded() -> str:
     """Return `exp(x)` of `x` up to `LARGEST_EXPONENT`: scaled up, which leaves it below the largest
-    float, so that one factor scales it down at the end.
+    float, so that one factor scales it down at the end. The whole `k` has the exponent of that.
 
     What is above by rounding, where numbers are so large, is taken for that.
     """
     return f"""\
 static inline float exp_bounded_f32(float x) {{
   const float y = inside_f32(x, {EXP_LOW}.0f, {LARGEST_EXPONENT}.0f);
-{_reduced()}
-  const float larger = fused_f32(less_one, 0x1p{SCALED_UP}f, 0x1p{SCALED_UP}f);
-  const float value = scaled_f32(larger, whole_f32(shifted)) * 0x1p-{SCALED_UP}f;
+{_reduced(SHIFT + SCALED_UP)}
+  const float value = scaled_f32(1.0f + less_one, whole_f32(shifted)) * 0x1p-{SCALED_UP}f;
   return x == x ? value : x;
 }}"""
 
@@ -177,14 +178,18 @@ def _exp_rest(r: Real) -> Real:
     return mpmath.nsum(lambda n: r**n / mpmath.factorial(n + 2), [0, 30])
 
 
-def _reduced() -> str:
-    """Return lines for the whole `k` and `less_one = exp(r) - 1` of a number `y = k log(2) + r`."""
+def _reduced(shift: int = SHIFT) -> str:
+    """Return lines for the whole `k` and `less_one = exp(r) - 1` of a number `y = k log(2) + r`.
+
+    `shifted` ends with the bits of `k`, and of what `shift` has beside `SHIFT`.
+    """
     with mpmath.workdps(FIT_DIGITS):
         log2 = mpmath.log(2)
         high = mpmath.floor(log2 * 2**LOG2_BITS) / 2**LOG2_BITS
         rest = mpmath.chebyfit(_exp_rest, [-log2 / 2, log2 / 2], EXP_TERMS)
     return f"""\
-  const float shifted = fused_f32(y, {_c(1 / log2)}, {SHIFT}.0f), k = rounded_f32(shifted);
+  const float shifted = fused_f32(y, {_c(1 / log2)}, {shift}.0f);
+  const float k = rounded_f32(shifted, {shift}.0f);
   const float r = fused_f32(k, {_c(high - log2)}, fused_f32(k, {_c(-high)}, y));
   const float less_one = fused_f32(r * r, {_horner(rest, "r")}, r);"""
 
