@@ -2,9 +2,12 @@
 
 An addition takes a few cycles, in which a core can begin several. A loop that does little else adds
 each element of its row to one of several registers of vectors, and walks memory in order all the
-same. What is left of the row behind whole rows of registers is added by the vectors at its end,
-whose first elements are in the sum already and count as zeros: no element is added alone, and
-none is read under a condition.
+same. A very long row, which no near cache holds, is walked in several parts side by side: memory
+gives more to a core that asks for several at once, unless its pages are large.
+
+What is left of the row behind whole rows of registers is added by the vectors at its end, whose
+first elements are in the sum already and count as zeros: no element is added alone, and none is
+read under a condition.
 """
 
 from __future__ import annotations
@@ -43,6 +46,8 @@ ROW_BYTES = 256  # of the sums that are side by side: a few whole vectors of any
 VECTOR_BYTES = 64  # of the longest vector: what is left is added in whole ones
 MIN_ELEMENTS = 8  # of what is left: fewer are added one by one
 TYPES = ("f32", "f64")
+STREAMS = 8  # parts of very long rows that are read side by side, of all tensors together
+STREAM_BYTES = 1 << 16  # of the shortest of such parts
 
 
 def with_partial_sums(function: Function) -> Function:
@@ -104,12 +109,19 @@ def _in_rows(loop: For, names: set[str]) -> list[Statement] | None:
     def for_lanes(lanes: int, *body: Statement) -> For:
         return For(lane, affine(0), affine(lanes), (0, lanes), body, "vec")
 
-    added = for_lanes(width, Store(own, "+=", element(affine(block) * width + affine(lane) + low)))
-    results: list[Statement] = [
-        Alloc(row),
-        for_lanes(width, Store(own, "=", Number(0, dtype))),
-        For(block, affine(0), affine(count), (0, count), (added,), "seq"),
-    ]
+    def for_blocks(first: int, blocks: int, parts: int) -> For:
+        """Return the loop over blocks of several parts of the row, one after the other there."""
+        added: list[Statement] = []
+        for part in range(parts):
+            at = (affine(block) + (first + part * blocks)) * width + affine(lane) + low
+            added.append(for_lanes(width, Store(own, "+=", element(at))))
+        return For(block, affine(0), affine(blocks), (0, blocks), tuple(added), "seq")
+
+    results: list[Statement] = [Alloc(row), for_lanes(width, Store(own, "=", Number(0, dtype)))]
+    parts = _parts_of_row(store, loop.index, count * width)
+    blocks, left = divmod(count, parts)
+    runs = ((0, blocks, parts), (count - left, left, 1))
+    results += [for_blocks(*run) for run in runs if run[1]]
     if 0 < rest < MIN_ELEMENTS:
         results.append(replace(loop, low=affine(high - rest), range=(high - rest, high)))
     elif rest:
@@ -120,6 +132,22 @@ def _in_rows(loop: For, names: set[str]) -> list[Statement] | None:
         value = apply("select", [is_left, last, Number(0, dtype)], dtype)
         results.append(for_lanes(lanes, Alloc(last.buf), computed, Store(own, "+=", value)))
     return [*results, for_lanes(width, Store(store.ref, "+=", own))]
+
+
+def _parts_of_row(store: Store, index: Index, length: int) -> int:
+    """Return into how many parts a row of so many elements is cut, which are read side by side.
+
+    >>> sums = Buf("s", (), "f32", "reg"), Buf("A", (1 << 20,), "f32")
+    >>> total, term = Ref(sums[0], ()), Ref(sums[1], (affine(Index("k")),))
+    >>> _parts_of_row(Store(total, "+=", term), Index("k"), 1 << 20)
+    8
+    """
+    read = {part for part in value_parts(store.value) if isinstance(part, Ref)}
+    moving = [ref for ref in read if any(index in form.indices for form in ref.subscripts)]
+    parts = STREAMS // max(1, len(moving))
+    if any(length * bytes_of(ref.dtype) >= parts * STREAM_BYTES for ref in moving):
+        return max(1, parts)
+    return 1
 
 
 def _fresh(name: str, names: set[str]) -> Index:

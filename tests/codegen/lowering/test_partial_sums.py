@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import einalg as ea
+from codegen.ir.nodes import For, walk
+from codegen.lowering import partial_sums
 from codegen.lowering.lower import lower
-from codegen.lowering.partial_sums import with_partial_sums
+from codegen.lowering.partial_sums import STREAMS, with_partial_sums
 from tests.helpers.batches import batches
 from tests.helpers.kernels import check_statements
 
@@ -36,6 +41,20 @@ ROWS = 3
     )
 )
 def test_values(drawn: list[tuple[str, int, int, str]]) -> None:
+    check(drawn)
+
+
+@pytest.mark.parametrize("length", [512, 1000, 1099, 2311])
+def test_parts_of_long_rows(length: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Blocks that fill no part of the row come after all others."""
+    monkeypatch.setattr(partial_sums, "STREAM_BYTES", 64)
+    function = with_partial_sums(lower("O", ea.parse("O[i] += A[i,k]", A=(ROWS, length))))
+    blocks = [node for node in walk(function) if isinstance(node, For) and len(node.body) > 1]
+    assert STREAMS in [len(block.body) for block in blocks]
+    check([(term, length, low, dtype) for term in TERMS for low, dtype in ((0, "f32"), (3, "f64"))])
+
+
+def check(drawn: Sequence[tuple[str, int, int, str]]) -> None:
     cases = []
     for term, length, low, dtype in drawn:
         shapes = {"A": (ROWS, low + length), "b": (ROWS,), "c": (low + length,)}
