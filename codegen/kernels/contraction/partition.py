@@ -20,6 +20,7 @@ from einalg.language.index.affine import Index
 
 K = Index("k")
 MAX_TAP_RUNS = 7  # of a window, each of which has code of its own in a tile
+MIN_TAP_RUN = 8  # steps of depth for a tap, in a row: a panel is read in pieces of these
 MAX_DATA_SHARE = 0.98  # of the taps of a window, above which leaving out the others saves nothing
 
 
@@ -295,11 +296,16 @@ class Partition:
         for window in self.contraction.windows:
             if window.position != self.rows[0].index or window.positions != self.height:
                 continue
-            if len(window.tap_runs) > MAX_TAP_RUNS:
+            if len(window.tap_runs) > MAX_TAP_RUNS or self._run_of(window.tap) < MIN_TAP_RUN:
                 return None
             if not window.written or window.data_share <= MAX_DATA_SHARE:
                 return window
         return None
+
+    def _run_of(self, tap: Index) -> int:
+        """Return how many steps of depth follow one another between two values of a tap."""
+        indices = [axis.index for axis in self.depth_axes]
+        return extent(self.depth_axes[indices.index(tap) + 1 :])
 
     @property
     def reads_borders(self) -> bool:

@@ -373,8 +373,8 @@ def test_a_tile_that_would_read_a_border_that_is_not_written_is_refused() -> Non
 def test_rows_that_read_zeros_are_left_out_tap_by_tap(options: Any) -> None:
     """A tile that has all positions of a line sums, for each tap, those that it meets the image."""
     scope = ops.conv2d(
-        ea.tensor("A", (1, 7, 6, 5)),
-        ea.tensor("K", (3, 4, 5, 9), role="weight"),
+        ea.tensor("A", (1, 7, 6, 9)),
+        ea.tensor("K", (3, 4, 9, 9), role="weight"),
         layout="NHWC",
         weight_layout="HWIO",
         **options,
