@@ -145,7 +145,7 @@ def test_phases_have_numbers_of_their_own() -> None:
     data, weights = ea.tensor("A", (1, 4, 4, 16)), ea.tensor("K", (16, 8, 4, 4))
     s = ea.Schedule(ea.ops.conv_transpose2d(data, weights, stride=2, padding=1, layout="NHWC"))
     s.kind("phases")
-    s.set(part=1, rows=2)
+    s.set(part=1, order=0, rows=2)
     parts = s.points[s.kernels[0]]["point"]["parts"]
     assert parts[1]["rows"] == 2 and parts[0]["rows"] != 2
     s.set(rows=1)
