@@ -133,16 +133,6 @@ class BorderWindow:
                 runs.append((range(tap, tap + 1), positions))
         return tuple(runs)
 
-    @property
-    def data_share(self) -> float:
-        """Return the part of all taps at all positions that reads data.
-
-        >>> BorderWindow(Index("h"), Index("r"), 7, 3, 1, 1, 1, 7).data_share
-        0.9047619047619048
-        """
-        used = sum(len(taps) * len(positions) for taps, positions in self.tap_runs)
-        return used / (self.taps * self.positions)
-
 
 @lru_cache(maxsize=4096)
 def used_tap_fraction(window: BorderWindow, tile_positions: int) -> float:

@@ -65,8 +65,6 @@ class TilingPlan:
         used = 1.0
         for window, positions in self.partition.windows:
             used *= used_tap_fraction(window, positions)
-        if self.partition.row_window is not None:
-            used *= self.partition.row_window.data_share
         c = self.contraction
         axes = (*c.batch, *c.rows, *c.columns, *c.depth)
         for within in c.ranges:

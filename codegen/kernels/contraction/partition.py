@@ -279,9 +279,9 @@ class Partition:
 
     @property
     def windows(self) -> Iterator[tuple[BorderWindow, int]]:
-        """Yield the windows with taps that some tile leaves out, with the positions of a tile."""
+        """Yield the windows with taps that are left out, with the positions that are together."""
         for window in self.contraction.windows:
-            positions = self._tile_positions(window.position)
+            positions = self._positions_together(window)
             if positions and used_tap_fraction(window, positions) < 1:
                 yield window, positions
 
@@ -298,7 +298,7 @@ class Partition:
                 continue
             if len(window.tap_runs) > MAX_TAP_RUNS or self._run_of(window.tap) < MIN_TAP_RUN:
                 return None
-            if not window.written or window.data_share <= MAX_DATA_SHARE:
+            if not window.written or used_tap_fraction(window, 1) <= MAX_DATA_SHARE:
                 return window
         return None
 
@@ -311,9 +311,7 @@ class Partition:
     def reads_borders(self) -> bool:
         """Whether some tile reads a border that is not written."""
         for window in self.contraction.windows:
-            if window.written or window is self.row_window:
-                continue
-            if self._tile_positions(window.position) != 1:
+            if not window.written and self._positions_together(window) != 1:
                 return True
         return False
 
@@ -335,6 +333,12 @@ class Partition:
         if len(self.rows) < 2:
             return False
         return any(axis.index in self.contraction.range_indices for axis in self.rows)
+
+    def _positions_together(self, window: BorderWindow) -> int:
+        """Return how many neighbouring positions sum the same taps; 0 where that is not told."""
+        if window is self.row_window:
+            return 1
+        return self._tile_positions(window.position)
 
     def _tile_positions(self, index: Index) -> int:
         """Return how many neighbouring values of an index of rows or columns a tile has.

@@ -365,8 +365,6 @@ class _RegisterTile:
         if self.right is None:
             sides.append("right")
         kept = {window.tap for window, _ in block.p.windows}
-        if block.p.row_window is not None:
-            kept.add(block.p.row_window.tap)
         kept |= {within.index for within in block.c.ranges}
         axes: list[StridedAxis] = []
         indices: dict[Index, Index] = {}
