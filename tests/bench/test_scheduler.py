@@ -6,10 +6,13 @@ from math import inf, isfinite
 
 import pytest
 
+from codegen.tuning.search.task_scheduler import TuningTask, by_gradient, in_turns
+
+pytest.importorskip("torch")  # of which the networks are
+
 from bench import scheduler
 from bench.models import SMALL
 from bench.scheduler import compared, replayed, share_of_trials
-from codegen.tuning.search.task_scheduler import TuningTask, by_gradient, in_turns
 
 
 def test_the_share_of_trials() -> None:
@@ -44,7 +47,6 @@ def test_a_task_without_another_recorded_round_is_done() -> None:
 
 
 def test_a_small_network(monkeypatch: pytest.MonkeyPatch) -> None:
-    pytest.importorskip("torch")
     monkeypatch.setattr(scheduler, "MODELS", {"dcgan": SMALL["dcgan"]})
     (row,) = compared(["dcgan"], trials=2, seeds=1)
     assert 0 < row["kernels"] <= row["trials"] <= 2 * row["kernels"]
